@@ -1,0 +1,2 @@
+//! Load generator and measurements.
+fn main() {}

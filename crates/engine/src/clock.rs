@@ -1,0 +1,157 @@
+//! Time: what the engine takes for "now", and when an item's time is over.
+//!
+//! [`Instant`] counts milliseconds from a clock's own start, so deadlines are small numbers and no
+//! step of the wall clock moves them. [`Clock`] is injected: the server reads time once a batch,
+//! tests move it by hand ([`ManualClock`]), a trace replay follows the trace.
+//!
+//! Invariant: a clock never goes back.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Milliseconds since the clock's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// The deadline `ttl_ms` milliseconds from this moment; saturates at the farthest deadline.
+    #[must_use]
+    pub fn plus_ms(self, ttl_ms: u64) -> Deadline {
+        Deadline(self.0.saturating_add(ttl_ms).min(Deadline::FARTHEST.0))
+    }
+}
+
+/// The moment from which an item is gone, or never.
+///
+/// An item is served while `now < deadline` and is a miss from `now == deadline` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Deadline(u64);
+
+impl Deadline {
+    /// The item stays until it is evicted or deleted.
+    pub const NEVER: Deadline = Deadline(u64::MAX);
+    /// The last moment that can be told from [`Deadline::NEVER`]: about 34,000 years ahead.
+    pub const FARTHEST: Deadline = Deadline((1 << 50) - 1);
+    /// A deadline that has always passed: an item stored with it is a miss at once.
+    pub const PASSED: Deadline = Deadline(0);
+
+    /// The deadline at `at`, capped at [`Deadline::FARTHEST`].
+    #[must_use]
+    pub fn at(at: Instant) -> Deadline {
+        Deadline(at.0.min(Deadline::FARTHEST.0))
+    }
+
+    /// Whether the item's time is over at `now`.
+    #[must_use]
+    pub fn has_passed(self, now: Instant) -> bool {
+        self.0 <= now.0
+    }
+
+    /// The moment of the deadline; `None` for [`Deadline::NEVER`].
+    #[must_use]
+    pub fn instant(self) -> Option<Instant> {
+        (self != Deadline::NEVER).then_some(Instant(self.0))
+    }
+
+    /// Milliseconds left at `now`; `None` for [`Deadline::NEVER`], zero when passed.
+    #[must_use]
+    pub fn remaining_ms(self, now: Instant) -> Option<u64> {
+        self.instant().map(|at| at.0.saturating_sub(now.0))
+    }
+}
+
+/// Where the engine reads the time from.
+pub trait Clock: Send + Sync {
+    /// The present moment; never earlier than one returned before.
+    fn now(&self) -> Instant;
+}
+
+/// The machine's monotonic clock, counted from the creation of this value.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: std::time::Instant,
+}
+
+impl SystemClock {
+    /// A clock that starts at zero.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
+    pub fn new() -> SystemClock {
+        SystemClock { start: std::time::Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant(u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// A clock that stands still until it is moved: for tests, trace replays and event loops.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    now_ms: AtomicU64,
+}
+
+impl ManualClock {
+    /// A clock that stands at `start`.
+    #[must_use]
+    pub fn starting_at(start: Instant) -> ManualClock {
+        ManualClock { now_ms: AtomicU64::new(start.0) }
+    }
+
+    /// Moves the clock forward by `ms` milliseconds.
+    pub fn advance_ms(&self, ms: u64) {
+        // Relaxed: the time orders nothing but itself.
+        self.now_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Moves the clock to `now` if that lies ahead; a moment in the past changes nothing.
+    pub fn set(&self, now: Instant) {
+        if self.now_ms.load(Ordering::Relaxed) < now.0 {
+            self.now_ms.fetch_max(now.0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Instant {
+        Instant(self.now_ms.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_passes_at_its_millisecond_and_not_before() {
+        let deadline = Instant(1_000).plus_ms(500);
+        assert!(!deadline.has_passed(Instant(1_499)));
+        assert!(deadline.has_passed(Instant(1_500)));
+        assert_eq!(deadline.remaining_ms(Instant(1_499)), Some(1));
+        assert_eq!(deadline.remaining_ms(Instant(9_999)), Some(0));
+    }
+
+    #[test]
+    fn never_is_never() {
+        assert!(!Deadline::NEVER.has_passed(Instant(u64::MAX - 1)));
+        assert_eq!(Deadline::NEVER.remaining_ms(Instant(5)), None);
+        assert_eq!(Instant(5).plus_ms(u64::MAX), Deadline::FARTHEST);
+    }
+
+    #[test]
+    fn a_manual_clock_never_goes_back() {
+        let clock = ManualClock::starting_at(Instant(10));
+        clock.advance_ms(5);
+        clock.set(Instant(3));
+        assert_eq!(clock.now(), Instant(15));
+        clock.set(Instant(20));
+        assert_eq!(clock.now(), Instant(20));
+    }
+}

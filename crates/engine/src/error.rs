@@ -1,0 +1,62 @@
+//! Errors: what the engine refuses, and why.
+//!
+//! A miss is not an error, and a full cache is not one either: only limits are.
+
+/// Why the engine refused a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The key is empty or longer than [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX).
+    KeyLength {
+        /// Length of the refused key.
+        bytes: usize,
+        /// Longest key the engine takes.
+        max: usize,
+    },
+    /// The value is longer than [`Config::value_bytes_max`](crate::Config::value_bytes_max), or
+    /// longer than this cache's memory can hold.
+    TooLarge {
+        /// Length of the refused value.
+        bytes: usize,
+        /// Longest value this cache takes.
+        max: usize,
+    },
+    /// So many values are being received or sent at this moment that no memory can be freed.
+    Busy,
+    /// The configured memory is below the least a cache can work with.
+    MemoryTooSmall {
+        /// The configured memory.
+        bytes: usize,
+        /// The least memory that works.
+        min: usize,
+    },
+    /// The operating system refused to reserve the configured memory.
+    Reserve {
+        /// Bytes of address space that were asked for.
+        bytes: usize,
+        /// The operating system's error code.
+        code: i32,
+    },
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::KeyLength { bytes, max } => {
+                write!(f, "a key has 1 to {max} bytes, this one has {bytes}")
+            }
+            Error::TooLarge { bytes, max } => {
+                write!(f, "a value has at most {max} bytes, this one has {bytes}")
+            }
+            Error::Busy => write!(f, "all memory is held by values in transfer"),
+            Error::MemoryTooSmall { bytes, min } => {
+                write!(f, "{bytes} bytes of memory are too few, at least {min} are needed")
+            }
+            Error::Reserve { bytes, code } => {
+                write!(f, "the system refused to reserve {bytes} bytes (error {code})")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

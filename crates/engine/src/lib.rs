@@ -1,0 +1,21 @@
+//! Cellar's storage engine: very many small, expiring items in a bounded memory.
+//!
+//! Bytes in, bytes out: no sockets and no threads of its own. [`Cache`] is the whole public face;
+//! ARCHITECTURE.md tells how a request travels through the modules below.
+//!
+//! The modules stand in layer order: a module imports only modules declared above it.
+
+pub mod clock;
+pub mod error;
+pub mod key;
+pub mod options;
+pub mod cache;
+
+pub use cache::{Cache, Draft, Handle};
+pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
+pub use error::Error;
+pub use key::{KEY_BYTES_MAX, Key};
+pub use options::{
+    Config, Counted, Deleted, DeleteOptions, End, Found, Increment, Item, KeyFacts, Lease, Lookup,
+    ScanCursor, SetOptions, Stats, Stored, When,
+};

@@ -1,0 +1,360 @@
+//! What a caller may ask of the cache, and what it learns back.
+//!
+//! Plain data, shared by all protocols. Where memcached's protocol coined a rule (leases, stale
+//! items, versions), the field says which flag of its meta commands it serves.
+
+use std::sync::Arc;
+
+use crate::clock::{Clock, Deadline, SystemClock};
+
+/// How a cache is made.
+#[derive(Clone)]
+pub struct Config {
+    /// Memory for items, index and all bookkeeping together, in bytes.
+    pub memory_bytes: usize,
+    /// Threads that will use the cache at the same time; decides the number of shards.
+    pub threads: usize,
+    /// Longest value in bytes; at most 512 MiB.
+    pub value_bytes_max: usize,
+    /// How long a lease blocks others before the next caller may win it, in milliseconds.
+    pub lease_ms: u64,
+    /// Number of shards, a power of two; `None` chooses by threads and memory.
+    pub shards: Option<usize>,
+    /// Seed of the key hash; `None` draws a random one.
+    pub seed: Option<u64>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Config {
+    /// Longest value any cache takes, in bytes.
+    pub const VALUE_BYTES_LIMIT: usize = 512 << 20;
+
+    /// A cache of `memory_bytes` with the defaults: one thread, values to 1 MiB, leases of 30 s.
+    #[must_use]
+    pub fn with_memory(memory_bytes: usize) -> Config {
+        Config {
+            memory_bytes,
+            threads: 1,
+            value_bytes_max: 1 << 20,
+            lease_ms: 30_000,
+            shards: None,
+            seed: None,
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+}
+
+/// A live item, borrowed while the shard is locked.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The stored bytes.
+    pub value: &'a [u8],
+    /// The client's opaque flags.
+    pub flags: u32,
+    /// When the item goes.
+    pub deadline: Deadline,
+    pub(crate) pinner: crate::cache::Pinner<'a>,
+}
+
+impl Item<'_> {
+    /// A counted handle on the value that outlives the shard's lock: the bytes stay where they are,
+    /// unchanged, until the handle is dropped, whatever happens to the key.
+    ///
+    /// A handle holds back a whole segment of memory; drop it soon.
+    #[must_use]
+    pub fn pin(&self) -> crate::cache::Handle {
+        self.pinner.pin(self.value, self.flags, self.deadline)
+    }
+}
+
+/// What a [`Lookup`] learned about leases; the meta response flags W, X and Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    /// W: the caller holds the right, and the duty, to store a fresh value.
+    pub won: bool,
+    /// X: the value was marked stale by a delete with invalidation.
+    pub stale: bool,
+    /// Z: another caller holds the lease.
+    pub taken: bool,
+}
+
+/// A read with side effects: meta `mg`, and `gets`, `gat`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lookup {
+    /// T: gives a found item this deadline.
+    pub touch: Option<Deadline>,
+    /// N: on a miss stores an empty item with this deadline and wins its lease.
+    pub vivify: Option<Deadline>,
+    /// R: wins the lease when fewer than this many milliseconds are left.
+    pub recache_ms: Option<u64>,
+    /// c: the caller wants [`Found::version`]. The first request attaches a version to the item.
+    pub version: bool,
+    /// E: the version for an item that `vivify` creates.
+    pub new_version: Option<u64>,
+    /// u: does not count as a use for eviction, hit-before or last access.
+    pub quiet: bool,
+    /// l: the caller wants [`Found::idle_s`] kept exact for this item from now on.
+    pub idle: bool,
+}
+
+/// What a [`Lookup`] found.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The item; empty when the lookup created it.
+    pub item: Item<'a>,
+    /// The deadline before `touch` took effect.
+    pub deadline_before: Deadline,
+    /// The item's version; zero unless asked for.
+    pub version: u64,
+    /// Lease state after this call.
+    pub lease: Lease,
+    /// Whether the lookup missed and created the item (N).
+    pub created: bool,
+    /// h: whether the item was fetched before this call.
+    pub fetched: bool,
+    /// l: seconds since the last access before this call, as far as known: exact since the first
+    /// `idle` request and for items never fetched, else seconds since the store.
+    pub idle_s: u64,
+    /// s for debugging: bytes the item takes in memory, header and key included.
+    pub stored_bytes: usize,
+}
+
+/// When a store may take effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// Always: set.
+    #[default]
+    Always,
+    /// Only if no live item has the key: add.
+    Absent,
+    /// Only if a live item has the key: replace.
+    Present,
+    /// Only if the item still has this version: cas, C.
+    Version(u64),
+}
+
+/// How an item is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct SetOptions {
+    /// When the item goes.
+    pub deadline: Deadline,
+    /// The client's opaque flags.
+    pub flags: u32,
+    /// Condition.
+    pub when: When,
+    /// I: with [`When::Version`] an older version is stored too, but the item stays stale and keeps
+    /// its lease and deadline.
+    pub accept_older: bool,
+    /// E: the version to give the item instead of the next one.
+    pub new_version: Option<u64>,
+    /// c: the caller wants the version of the stored item. Without it no version is attached to an
+    /// item that has none.
+    pub version: bool,
+}
+
+impl Default for SetOptions {
+    fn default() -> SetOptions {
+        SetOptions {
+            deadline: Deadline::NEVER,
+            flags: 0,
+            when: When::Always,
+            accept_older: false,
+            new_version: None,
+            version: false,
+        }
+    }
+}
+
+/// Outcome of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// Stored; the version is zero unless asked for.
+    Done {
+        /// The item's version.
+        version: u64,
+    },
+    /// The condition `Absent` or `Present` did not hold, or nothing was there to extend.
+    NotStored,
+    /// The item has another version.
+    Exists,
+    /// The version condition found no item.
+    NotFound,
+}
+
+/// Which end of a value is extended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// append
+    Back,
+    /// prepend
+    Front,
+}
+
+/// A counter operation: incr, decr and meta `ma`.
+///
+/// A value is a number if it has 1 to 20 decimal digits that fit in 64 bits, spaces after them
+/// allowed. Adding wraps at 2^64; subtracting stops at zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Increment {
+    /// Amount.
+    pub delta: u64,
+    /// Subtracts instead of adding.
+    pub subtract: bool,
+    /// Keeps the value's length when the number gets shorter, with spaces behind it, as memcached
+    /// does.
+    pub keep_width: bool,
+    /// N and J: on a miss stores this number with this deadline.
+    pub initial: Option<(u64, Deadline)>,
+    /// T: gives the item this deadline.
+    pub touch: Option<Deadline>,
+    /// C: only if the item has this version.
+    pub when_version: Option<u64>,
+    /// E: the version to give the item.
+    pub new_version: Option<u64>,
+    /// c: the caller wants the version.
+    pub version: bool,
+}
+
+impl Increment {
+    /// Adds `delta` to an existing number.
+    #[must_use]
+    pub fn by(delta: u64) -> Increment {
+        Increment {
+            delta,
+            subtract: false,
+            keep_width: false,
+            initial: None,
+            touch: None,
+            when_version: None,
+            new_version: None,
+            version: false,
+        }
+    }
+}
+
+/// Outcome of an [`Increment`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// The new number.
+    Number {
+        /// The number after the operation.
+        number: u64,
+        /// The item's deadline after the operation.
+        deadline: Deadline,
+        /// The item's version; zero unless asked for.
+        version: u64,
+        /// Whether the item was created from `initial`.
+        created: bool,
+    },
+    /// No live item has the key and no `initial` was given.
+    NotFound,
+    /// The value is no decimal number of 64 bits.
+    NotANumber,
+    /// The item has another version.
+    Exists,
+}
+
+/// How an item is deleted: delete and meta `md`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeleteOptions {
+    /// C: only if the item has this version.
+    pub when_version: Option<u64>,
+    /// I: keeps the item but marks it stale, frees its lease and gives it a new version. With
+    /// `when_version` also for an item whose version is newer than the one given.
+    pub mark_stale: bool,
+    /// x: keeps the item but empties its value and clears its flags.
+    pub drop_value: bool,
+    /// T: with `mark_stale` or `drop_value`, the item's new deadline.
+    pub touch: Option<Deadline>,
+    /// E: the version to give an item that is kept.
+    pub new_version: Option<u64>,
+}
+
+/// Outcome of a delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// Removed, or marked as asked.
+    Done,
+    /// No live item has the key.
+    NotFound,
+    /// The item has another version.
+    Exists,
+}
+
+/// Facts about one item, for listings and debugging; `key` is borrowed while the shard is locked.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyFacts<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Length of the value.
+    pub value_bytes: usize,
+    /// Bytes the item takes in memory, header and key included.
+    pub stored_bytes: usize,
+    /// The client's opaque flags.
+    pub flags: u32,
+    /// When the item goes.
+    pub deadline: Deadline,
+    /// Seconds since the last access, as far as known; see [`Found::idle_s`].
+    pub idle_s: u64,
+    /// The item's version, zero if none was ever asked for.
+    pub version: u64,
+    /// Whether the item was ever fetched.
+    pub fetched: bool,
+    /// Whether the item lives in the main queue (used before) or in the small one (new).
+    pub main: bool,
+}
+
+/// A place in a listing of all keys; [`ScanCursor::START`] begins one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanCursor(pub u64);
+
+impl ScanCursor {
+    /// The beginning.
+    pub const START: ScanCursor = ScanCursor(0);
+}
+
+/// Counts and byte sums over all shards; monotonic counts since start unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Items now, expired ones that nobody met yet included.
+    pub items: u64,
+    /// Items stored since start.
+    pub items_total: u64,
+    /// Bytes of live items now, headers and keys included; an estimate while items expire.
+    pub live_bytes: u64,
+    /// Bytes of expired, deleted and overwritten items now that are not yet reclaimed; an estimate.
+    pub dead_bytes: u64,
+    /// Bytes of resident memory now that hold no item.
+    pub free_bytes: u64,
+    /// Bytes of the index now.
+    pub index_bytes: u64,
+    /// Bytes of all other bookkeeping now: segment tables and ghosts.
+    pub overhead_bytes: u64,
+    /// The configured memory.
+    pub memory_bytes: u64,
+    /// Live items that left because memory was needed.
+    pub evicted: u64,
+    /// Of those, items that were never fetched.
+    pub evicted_unfetched: u64,
+    /// Bytes of live items that left because memory was needed.
+    pub evicted_bytes: u64,
+    /// Expired items whose memory was taken back.
+    pub expired: u64,
+    /// Of those, items that were never fetched.
+    pub expired_unfetched: u64,
+    /// Reads that found an item past its deadline.
+    pub misses_expired: u64,
+    /// Items copied to keep them: promotion, second chance and compaction.
+    pub copied: u64,
+    /// Segments freed.
+    pub segments_freed: u64,
+    /// Segments in use now.
+    pub segments: u64,
+    /// Bytes in one segment.
+    pub segment_bytes: u64,
+    /// Shards.
+    pub shards: u64,
+    /// Largest share of memory, in millionths, that was dead when a live item was evicted.
+    pub dead_at_eviction_max_ppm: u64,
+}

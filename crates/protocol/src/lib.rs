@@ -1,0 +1,2 @@
+//! Wire codecs: bytes to requests, replies to bytes; sans I/O.
+#![forbid(unsafe_code)]

@@ -1,0 +1,89 @@
+//! Counters: what each event loop counts, one table row a counter.
+//!
+//! Each thread owns one [`Counters`] and is its only writer, so counting is a plain load and store;
+//! readers sum over threads ([`Counters::sum`]).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A count with one writer and any number of readers.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`; only the owning thread may call this.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        // Relaxed, and no read-modify-write: one writer, and a count orders nothing.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// The present count.
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! counters {
+    ($($name:ident: $help:literal;)*) => {
+        /// One event loop's counters.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub struct Counters {
+            $(#[doc = $help] pub $name: Counter,)*
+        }
+
+        /// Sums of all event loops' counters.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct Totals {
+            $(#[doc = $help] pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// Name and meaning of each counter, in table order.
+            pub const TABLE: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($name), $help),)*];
+
+            /// Sums the counters of all event loops.
+            pub fn sum<'a>(all: impl IntoIterator<Item = &'a Counters>) -> Totals {
+                let mut totals = Totals::default();
+                for one in all {
+                    $(totals.$name = totals.$name.wrapping_add(one.$name.read());)*
+                }
+                totals
+            }
+        }
+    };
+}
+
+counters! {
+    cmd_get: "Keys asked for by any read command.";
+    cmd_set: "Storage commands.";
+    cmd_flush: "flush_all commands.";
+    cmd_touch: "Touches: touch, gat and meta T.";
+    cmd_meta: "Meta commands.";
+    get_hits: "Keys found by reads.";
+    get_misses: "Keys not found by reads.";
+    get_expired: "Misses whose item had passed its deadline.";
+    delete_hits: "Deletes that found an item.";
+    delete_misses: "Deletes that found none.";
+    incr_hits: "Increments that found a number.";
+    incr_misses: "Increments that found nothing.";
+    decr_hits: "Decrements that found a number.";
+    decr_misses: "Decrements that found nothing.";
+    cas_hits: "Conditional stores whose version matched.";
+    cas_misses: "Conditional stores that found no item.";
+    cas_badval: "Conditional stores whose version differed.";
+    touch_hits: "Touches that found an item.";
+    touch_misses: "Touches that found none.";
+    store_too_large: "Stores refused because the value is over the limit.";
+    store_no_memory: "Stores refused because all memory was held by values in transfer.";
+    bytes_read: "Bytes read from clients.";
+    bytes_written: "Bytes written to clients.";
+    connections_total: "Connections accepted.";
+    connections_rejected: "Connections refused because of max_connections.";
+    connections_idle_closed: "Connections closed because they were idle.";
+    connections_slow_closed: "Connections closed because the client did not read its replies.";
+    protocol_errors: "Requests answered with an error line.";
+    conn_yields: "Times a connection had to wait its turn because it sent too much at once.";
+}

@@ -1,0 +1,1 @@
+//! Execution: the one place where requests meet the engine.

@@ -1,0 +1,13 @@
+//! The `cellar` daemon as a library: settings, event loops, and execution of requests.
+//!
+//! A request's way: `worker` reads sockets, `cellar_protocol` decodes, `execute` runs the request
+//! against `cellar_engine` and encodes the reply into an `Output`, `worker` writes it.
+//!
+//! The modules stand in layer order: a module imports only modules declared above it.
+#![deny(unsafe_code)]
+
+pub mod settings;
+pub mod counters;
+pub mod state;
+pub mod output;
+pub mod execute;

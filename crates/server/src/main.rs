@@ -1,0 +1,2 @@
+//! The `cellar` daemon.
+fn main() {}

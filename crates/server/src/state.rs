@@ -1,0 +1,25 @@
+//! State: what all event loops share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use cellar_engine::Cache;
+
+use crate::counters::Counters;
+use crate::settings::Settings;
+
+/// One daemon's shared state.
+pub struct State {
+    /// The cache.
+    pub cache: Cache,
+    /// What the operator chose.
+    pub settings: Settings,
+    /// One entry per event loop.
+    pub counters: Vec<Arc<Counters>>,
+    /// Open connections now.
+    pub connections: AtomicU64,
+    /// Unix time at start, in seconds.
+    pub start_unix_s: u64,
+    /// Unix time in milliseconds at engine time zero: turns engine instants into wall time.
+    pub unix_ms_at_zero: u64,
+}
