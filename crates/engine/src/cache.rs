@@ -1,232 +1,484 @@
-//! The public API (stand-in on a map).
+//! Cache: the engine's public face, an array of shards behind one short lock each.
+//!
+//! The key's hash picks the shard; an operation locks it, runs, and unlocks. What is done under a
+//! lock is plain single-threaded code in `shard.rs`. Prefetch hints read the index's memory without
+//! the lock and touch nothing else.
+//!
+//! Lock order: one shard at a time; no operation holds two.
+//! Why: docs/decisions/0006 and 0008. Tests: tests/.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, Arc};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::clock::{Clock, Deadline, Instant};
+use crate::arena::{Arena, Draft, Handle};
+use crate::clock::{Deadline, Instant};
 use crate::error::Error;
+use crate::index::{Index, PLACES, Table};
 use crate::key::{Hasher, Key, random_seed};
-use crate::options::*;
+use crate::memory::Budget;
+use crate::options::{
+    Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lookup,
+    ScanCursor, SetOptions, Stats, Stored,
+};
+use crate::segment::Log;
+use crate::shard::Shard;
+use crate::store::Store;
 
-/// Source of handles.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pinner<'a>(std::marker::PhantomData<&'a ()>);
-impl Pinner<'_> {
-    pub(crate) fn pin(&self, value: &[u8], flags: u32, deadline: Deadline) -> Handle {
-        Handle { value: value.into(), flags, deadline }
-    }
+/// Least memory of a cache.
+const MEMORY_BYTES_MIN: usize = 1 << 20;
+/// Least memory a shard is worth having for.
+const SHARD_BYTES_MIN: usize = 4 << 20;
+/// Shards for each thread, so that two threads seldom meet.
+const SHARDS_PER_THREAD: usize = 4;
+const SHARDS_MAX: usize = 1024;
+/// Segments a shard's share of memory is cut into, unless they get too small or too large.
+const SEGMENTS_PER_SHARD: usize = 256;
+const SEGMENT_SHIFT_MIN: u32 = 14;
+const SEGMENT_SHIFT_MAX: u32 = 20;
+/// Address range of a shard's log, as a multiple of its share of memory, so that extents find
+/// neighbouring free segments.
+const RANGE_PER_SHARE: usize = 8;
+/// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
+const ITEM_BYTES_MIN: usize = 14;
+/// How many shards beyond its own share an index may grow, for uneven hashing.
+const INDEX_HEADROOM: usize = 2;
+/// How far ahead [`Cache::get_many`] prefetches: index lines, then items.
+const AHEAD_INDEX: usize = 20;
+const AHEAD_ITEM: usize = 10;
+/// Bytes of an item that are prefetched.
+const PREFETCH_ITEM_BYTES: usize = 192;
+/// Buckets that one call of [`Cache::keys`] visits.
+const SCAN_BUCKETS: usize = 64;
+const SCAN_BUCKET_BITS: u32 = 48;
+
+/// A cache of byte strings in a bounded memory; see the crate's documentation.
+///
+/// All methods take `&self` and may be called from any number of threads.
+pub struct Cache {
+    shards: Box<[Slot]>,
+    /// Right shift that makes a hash a shard number.
+    shard_shift: u32,
+    hasher: Hasher,
+    config: Config,
+    budget: Arc<Budget>,
+    segment_bytes: usize,
 }
 
-/// A counted handle on a value; derefs to its bytes.
-#[derive(Debug, Clone)]
-pub struct Handle { value: Arc<[u8]>, flags: u32, deadline: Deadline }
-impl Handle {
-    /// The client's opaque flags.
-    pub fn flags(&self) -> u32 { self.flags }
-    /// When the item goes.
-    pub fn deadline(&self) -> Deadline { self.deadline }
+/// A shard, alone on its cache lines, with what hints may read without its lock.
+#[repr(align(128))]
+struct Slot {
+    shard: Mutex<Shard>,
+    table: Arc<Table>,
+    arena: Arc<Arena>,
 }
-impl std::ops::Deref for Handle { type Target = [u8]; fn deref(&self) -> &[u8] { &self.value } }
-
-/// Memory for a value that is still being received; stored by [`Cache::commit`], given back when
-/// dropped.
-#[derive(Debug)]
-pub struct Draft { key: Vec<u8>, value: Vec<u8> }
-impl Draft {
-    /// The value's bytes, to be written by the caller before the commit.
-    pub fn value_mut(&mut self) -> &mut [u8] { &mut self.value }
-}
-
-#[derive(Clone, Default)]
-struct Entry { value: Vec<u8>, flags: u32, deadline: u64, version: u64, stale: bool, token_until: u64, fetched: bool, access: u64 }
-
-struct State { map: HashMap<Vec<u8>, Entry>, version: u64, flush_at: Option<u64>, stats: Stats }
-
-/// A cache.
-pub struct Cache { config: Config, hasher: Hasher, state: Mutex<State> }
-
-fn dl(d: Deadline) -> u64 { d.instant().map_or(u64::MAX, |i| i.0) }
-fn undl(d: u64) -> Deadline { if d == u64::MAX { Deadline::NEVER } else { Deadline::at(Instant(d)) } }
 
 impl Cache {
-    /// Makes a cache.
+    /// Makes a cache; reserves address space but touches no memory yet.
+    ///
     /// # Errors
-    /// See [`Error`].
+    /// [`Error::MemoryTooSmall`] below 1 MiB, [`Error::Reserve`] if the system refuses the address
+    /// space.
     pub fn new(config: Config) -> Result<Cache, Error> {
+        let memory = config.memory_bytes;
+        if memory < MEMORY_BYTES_MIN {
+            return Err(Error::MemoryTooSmall {
+                bytes: memory,
+                min: MEMORY_BYTES_MIN,
+            });
+        }
+        let shards = shard_count(&config);
+        let share = memory / shards;
+        let segment_shift = (share / SEGMENTS_PER_SHARD)
+            .max(1)
+            .next_power_of_two()
+            .ilog2();
+        let segment_shift = segment_shift.clamp(SEGMENT_SHIFT_MIN, SEGMENT_SHIFT_MAX);
+        let reach = (PLACES as usize).min(share.max(memory.min(1 << 30)) * RANGE_PER_SHARE);
         let seed = config.seed.unwrap_or_else(random_seed);
-        Ok(Cache { config, hasher: Hasher::with_seed(seed), state: Mutex::new(State { map: HashMap::new(), version: 1, flush_at: None, stats: Stats::default() }) })
+        let hasher = Hasher::with_seed(seed);
+        let fixed_bytes = shards * (size_of::<Slot>() + (reach >> segment_shift) * 4);
+        let budget = Arc::new(Budget::new(memory.saturating_sub(fixed_bytes)));
+        let make = |_| {
+            let arena = Arena::reserve(reach >> segment_shift, segment_shift)?;
+            let index = Index::reserve(share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
+            // The smallest table is there from the start.
+            let _ = budget.take(index.bytes());
+            let table = Arc::clone(index.table());
+            let log = Log::new(arena, Arc::clone(&budget));
+            let arena = Arc::clone(log.arena());
+            let store = Store::new(index, log, hasher.clone());
+            let version = hasher.hash(b"first version") >> 16;
+            Ok(Slot {
+                shard: Mutex::new(Shard::new(store, version)),
+                table,
+                arena,
+            })
+        };
+        let shards = (0..shards)
+            .map(make)
+            .collect::<Result<Box<[Slot]>, Error>>()?;
+        let shard_shift = 64 - shards.len().ilog2();
+        let segment_bytes = 1 << segment_shift;
+        Ok(Cache {
+            shards,
+            shard_shift,
+            hasher,
+            config,
+            budget,
+            segment_bytes,
+        })
     }
-    /// Hashes a key.
-    /// # Errors
-    /// [`Error::KeyLength`].
-    pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> { self.hasher.key(bytes) }
-    /// The present moment of the cache's clock.
-    pub fn now(&self) -> Instant { self.config.clock.now() }
-    /// The configuration the cache was made with.
-    pub fn config(&self) -> &Config { &self.config }
-    /// Starts loading the index lines of `key`, to be called some 20 requests ahead. Never blocks.
-    pub fn hint_index(&self, _key: Key<'_>) {}
-    /// Starts loading the item of `key`, to be called some 10 requests ahead. Never blocks.
-    pub fn hint_item(&self, _key: Key<'_>) {}
 
-    fn with<R>(&self, f: impl FnOnce(&mut State, u64) -> R) -> R {
-        let now = self.now().0;
-        let mut s = self.state.lock().expect("lock");
-        if s.flush_at.is_some_and(|t| t <= now) { s.map.clear(); s.flush_at = None; }
-        f(&mut s, now)
+    /// The configuration the cache was made with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
     }
-    fn live<'s>(s: &'s mut State, key: &[u8], now: u64) -> Option<&'s mut Entry> {
-        if s.map.get(key).is_some_and(|e| e.deadline <= now) { s.map.remove(key); }
-        s.map.get_mut(key)
+
+    /// Longest value this cache takes: the configured limit, or half of its memory.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> usize {
+        let limit = self.config.value_bytes_max.min(Config::VALUE_BYTES_LIMIT);
+        limit.min(self.config.memory_bytes / 2)
     }
-    /// Reads an item under the shard's lock. `read` must be short and must not call the cache.
-    pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.with(|s, now| Self::live(s, key.bytes(), now).map(|e| { e.fetched = true; e.access = now; read(Item { value: &e.value, flags: e.flags, deadline: undl(e.deadline), pinner: Pinner(std::marker::PhantomData) }) }))
+
+    /// The present moment of the cache's clock.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.config.clock.now()
     }
-    /// A counted handle on a value.
-    pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> { self.get(key, |i| i.pin()) }
-    /// Reads many items, memory prefetched across them; `each` gets the key's position.
-    pub fn get_many(&self, keys: &[Key<'_>], mut each: impl FnMut(usize, Option<Item<'_>>)) {
-        for (i, k) in keys.iter().enumerate() { if self.get(*k, |item| each(i, Some(item))).is_none() { each(i, None) } }
-    }
-    /// A read with side effects; `None` is a miss.
+
+    /// Hashes a key for use with this cache.
+    ///
     /// # Errors
-    /// [`Error::Busy`] if a vivified item finds no memory.
-    pub fn lookup<R>(&self, key: Key<'_>, l: &Lookup, read: impl FnOnce(Found<'_>) -> R) -> Result<Option<R>, Error> {
-        let lease_ms = self.config.lease_ms;
-        self.with(|s, now| {
-            s.version += 1;
-            let next = s.version;
-            let mut created = false;
-            if Self::live(s, key.bytes(), now).is_none() {
-                let Some(d) = l.vivify else { return Ok(None) };
-                created = true;
-                s.map.insert(key.bytes().to_vec(), Entry { deadline: dl(d), version: l.new_version.unwrap_or(next), access: now, ..Entry::default() });
-            }
-            let Some(e) = Self::live(s, key.bytes(), now) else { return Ok(None) };
-            let before = (e.deadline, e.fetched, (now - e.access) / 1000);
-            let taken = e.token_until > now;
-            let wants = created || e.stale || l.recache_ms.is_some_and(|r| e.deadline != u64::MAX && e.deadline - now < r);
-            let won = wants && !taken;
-            if won { e.token_until = now + lease_ms; }
-            let lease = Lease { won, stale: e.stale, taken };
-            if let Some(t) = l.touch { e.deadline = dl(t); }
-            if !l.quiet && !created { e.fetched = true; e.access = now; }
-            Ok(Some(read(Found { item: Item { value: &e.value, flags: e.flags, deadline: undl(e.deadline), pinner: Pinner(std::marker::PhantomData) },
-                deadline_before: undl(before.0), version: e.version, lease, created, fetched: before.1, idle_s: before.2, stored_bytes: e.value.len() + key.bytes().len() + 5 })))
-        })
+    /// [`Error::KeyLength`] for an empty or over-long key.
+    #[inline]
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
+        self.hasher.key(bytes)
     }
-    /// Stores `value` under `key` if the condition holds.
-    /// # Errors
-    /// [`Error::TooLarge`], [`Error::Busy`].
-    pub fn set(&self, key: Key<'_>, value: &[u8], o: &SetOptions) -> Result<Stored, Error> {
-        if value.len() > self.config.value_bytes_max { return Err(Error::TooLarge { bytes: value.len(), max: self.config.value_bytes_max }); }
-        self.with(|s, now| {
-            s.version += 1;
-            let next = s.version;
-            let old = Self::live(s, key.bytes(), now).cloned();
-            let mut e = Entry { value: value.to_vec(), flags: o.flags, deadline: dl(o.deadline), version: o.new_version.unwrap_or(next), access: now, ..Entry::default() };
-            match (o.when, old) {
-                (When::Absent, Some(_)) | (When::Present, None) => return Ok(Stored::NotStored),
-                (When::Version(_), None) => return Ok(Stored::NotFound),
-                (When::Version(v), Some(old)) if v != old.version => {
-                    if !(o.accept_older && v < old.version) { return Ok(Stored::Exists); }
-                    e.stale = true; e.token_until = old.token_until; e.deadline = old.deadline;
+
+    /// Starts loading the index lines of `key`; worth it some 20 requests ahead. Never blocks.
+    #[inline]
+    pub fn hint_index(&self, key: Key<'_>) {
+        self.slot(key).table.prefetch(key.hash());
+    }
+
+    /// Starts loading the item of `key`, whose index lines are loaded; worth it some 10 requests
+    /// ahead. Never blocks.
+    #[inline]
+    pub fn hint_item(&self, key: Key<'_>) {
+        let slot = self.slot(key);
+        if let Some(offset) = slot.table.probable_offset(key.hash()) {
+            slot.arena.prefetch(offset, PREFETCH_ITEM_BYTES);
+        }
+    }
+
+    #[inline]
+    fn slot(&self, key: Key<'_>) -> &Slot {
+        // One shard means a shift by 64, which `checked_shr` turns into shard 0.
+        let number = key.hash().checked_shr(self.shard_shift).unwrap_or(0);
+        &self.shards[number as usize]
+    }
+
+    #[inline]
+    fn lock<'s>(&self, slot: &'s Slot) -> MutexGuard<'s, Shard> {
+        slot.shard
+            .lock()
+            .expect("no thread panics under a shard's lock")
+    }
+
+    /// Runs an operation that may write on the key's shard.
+    #[inline]
+    fn write<R>(&self, key: Key<'_>, operate: impl FnOnce(&mut Shard, Instant) -> R) -> R {
+        let now = self.now();
+        let mut shard = self.lock(self.slot(key));
+        shard.begin(now);
+        let result = operate(&mut shard, now);
+        shard.end(now);
+        result
+    }
+
+    /// Runs `operate` again after other shards gave up memory, if the key's shard alone has too
+    /// little for a large item.
+    fn write_large<R>(
+        &self,
+        key: Key<'_>,
+        value_bytes: usize,
+        mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let result = self.write(key, &mut operate);
+        if !matches!(result, Err(Error::Busy)) || value_bytes < self.segment_bytes / 2 {
+            return result;
+        }
+        self.collect_memory(Log::extent_cost(value_bytes + self.segment_bytes));
+        self.write(key, operate)
+    }
+
+    /// Has all shards give up memory until `bytes` are left in the budget.
+    fn collect_memory(&self, bytes: usize) {
+        let now = self.now();
+        let share = bytes.div_ceil(self.shards.len());
+        for round in 1..=self.shards.len() {
+            for slot in &self.shards {
+                let missing = bytes.saturating_sub(self.budget.left());
+                if missing == 0 {
+                    return;
                 }
-                _ => {}
+                self.lock(slot)
+                    .give_up_memory(missing.min(share * round), now);
             }
-            let version = e.version;
-            s.stats.items_total += 1;
-            s.map.insert(key.bytes().to_vec(), e);
-            Ok(Stored::Done { version })
-        })
+        }
     }
-    /// Extends an existing value; keeps deadline and flags, clears stale mark and lease.
-    /// Conditions `Version` apply; a miss is `NotStored`.
+
+    fn check_value(&self, bytes: usize) -> Result<(), Error> {
+        let max = self.value_bytes_max();
+        if bytes > max {
+            Err(Error::TooLarge { bytes, max })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads an item: `read` gets it borrowed from the cache's memory, under the shard's lock.
+    ///
+    /// `None` is a miss. `read` must be short and must not call the cache. Cost: one index probe, no
+    /// copy, no allocation.
+    #[inline]
+    pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let now = self.now();
+        let mut shard = self.lock(self.slot(key));
+        shard.get(key, now).map(read)
+    }
+
+    /// A counted handle on a value, readable without any lock; see [`Item::pin`].
+    pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> {
+        self.get(key, |item| item.pin())
+    }
+
+    /// Reads many items, their memory prefetched ahead; `each` gets the key's position and the item.
+    ///
+    /// Two to four times faster than single reads once the cache outgrows the processor's.
+    pub fn get_many(&self, keys: &[Key<'_>], mut each: impl FnMut(usize, Option<Item<'_>>)) {
+        for key in keys.iter().take(AHEAD_INDEX) {
+            self.hint_index(*key);
+        }
+        for key in keys.iter().take(AHEAD_ITEM) {
+            self.hint_item(*key);
+        }
+        let now = self.now();
+        for (place, &key) in keys.iter().enumerate() {
+            if let Some(&ahead) = keys.get(place + AHEAD_INDEX) {
+                self.hint_index(ahead);
+            }
+            if let Some(&ahead) = keys.get(place + AHEAD_ITEM) {
+                self.hint_item(ahead);
+            }
+            let mut shard = self.lock(self.slot(key));
+            each(place, shard.get(key, now));
+        }
+    }
+
+    /// A read with side effects: touch, lease, version; see [`Lookup`]. `None` is a miss.
+    ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Busy`].
-    pub fn extend(&self, key: Key<'_>, end: End, bytes: &[u8], o: &SetOptions) -> Result<Stored, Error> {
-        self.with(|s, now| {
-            s.version += 1;
-            let next = s.version;
-            let Some(e) = Self::live(s, key.bytes(), now) else { return Ok(Stored::NotStored) };
-            if let When::Version(v) = o.when && v != e.version { return Ok(Stored::Exists); }
-            match end { End::Back => e.value.extend_from_slice(bytes), End::Front => { e.value.splice(0..0, bytes.iter().copied()); } }
-            e.version = o.new_version.unwrap_or(next); e.stale = false; e.token_until = 0;
-            Ok(Stored::Done { version: e.version })
+    /// [`Error::Busy`] if the item has to be rewritten and there is no room.
+    pub fn lookup<R>(
+        &self,
+        key: Key<'_>,
+        lookup: &Lookup,
+        read: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let lease_ms = self.config.lease_ms;
+        self.write(key, |shard, now| {
+            shard.lookup(key, lookup, lease_ms, now, read)
         })
     }
-    /// Counts.
+
+    /// Stores `value` under `key` if the condition in `options` holds.
+    ///
+    /// A full cache is no error: other items leave. Cost: one index probe and one copy of `value`;
+    /// over an old value of at least the same length it is written in place.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]; [`Error::Busy`] if all memory is held by values in transfer.
+    #[inline]
+    pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
+        self.check_value(value.len())?;
+        self.write_large(key, value.len(), |shard, now| {
+            shard.set(key, value, options, now)
+        })
+    }
+
+    /// Adds `bytes` at one end of an existing value; keeps its deadline and flags, ends its lease.
+    ///
+    /// Of the conditions only [`When::Version`](crate::When::Version) applies. Without an item the
+    /// outcome is [`Stored::NotStored`].
+    ///
+    /// # Errors
+    /// As [`Cache::set`].
+    pub fn extend(
+        &self,
+        key: Key<'_>,
+        end: End,
+        bytes: &[u8],
+        options: &SetOptions,
+    ) -> Result<Stored, Error> {
+        let max = self.value_bytes_max();
+        self.write(key, |shard, now| {
+            shard.extend(key, end, bytes, options, max, now)
+        })
+    }
+
+    /// Adds to or subtracts from a decimal number; see [`Increment`].
+    ///
     /// # Errors
     /// [`Error::Busy`].
-    pub fn increment(&self, key: Key<'_>, i: &Increment) -> Result<Counted, Error> {
-        self.with(|s, now| {
-            s.version += 1;
-            let next = i.new_version.unwrap_or(s.version);
-            let Some(e) = Self::live(s, key.bytes(), now) else {
-                let Some((n, d)) = i.initial else { return Ok(Counted::NotFound) };
-                s.map.insert(key.bytes().to_vec(), Entry { value: n.to_string().into_bytes(), deadline: dl(d), version: next, access: now, ..Entry::default() });
-                return Ok(Counted::Number { number: n, deadline: d, version: next, created: true });
-            };
-            if i.when_version.is_some_and(|v| v != e.version) { return Ok(Counted::Exists); }
-            let Some(n) = std::str::from_utf8(&e.value).ok().and_then(|t| t.trim_end_matches(' ').parse::<u64>().ok()) else { return Ok(Counted::NotANumber) };
-            let number = if i.subtract { n.saturating_sub(i.delta) } else { n.wrapping_add(i.delta) };
-            let mut text = number.to_string();
-            if i.keep_width { while text.len() < e.value.len() { text.push(' '); } }
-            e.value = text.into_bytes(); e.version = next;
-            if let Some(t) = i.touch { e.deadline = dl(t); }
-            Ok(Counted::Number { number, deadline: undl(e.deadline), version: next, created: false })
-        })
+    pub fn increment(&self, key: Key<'_>, increment: &Increment) -> Result<Counted, Error> {
+        self.write(key, |shard, now| shard.increment(key, increment, now))
     }
+
     /// Gives a live item a new deadline; whether there was one.
-    pub fn touch(&self, key: Key<'_>, deadline: Deadline) -> bool {
-        self.with(|s, now| Self::live(s, key.bytes(), now).map(|e| { e.deadline = dl(deadline); e.access = now; e.fetched = true; }).is_some())
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the item has to be rewritten for it and there is no room.
+    pub fn touch(&self, key: Key<'_>, deadline: Deadline) -> Result<bool, Error> {
+        self.write(key, |shard, now| shard.touch(key, deadline, now))
     }
-    /// Deletes an item, or marks it.
-    pub fn delete(&self, key: Key<'_>, o: &DeleteOptions) -> Deleted {
-        self.with(|s, now| {
-            s.version += 1;
-            let next = o.new_version.unwrap_or(s.version);
-            let Some(e) = Self::live(s, key.bytes(), now) else { return Deleted::NotFound };
-            if let Some(v) = o.when_version && v != e.version && !(o.mark_stale && v > e.version) { return Deleted::Exists; }
-            if !o.mark_stale && !o.drop_value { s.map.remove(key.bytes()); return Deleted::Done; }
-            if o.drop_value { e.value.clear(); e.flags = 0; }
-            if o.mark_stale { e.stale = true; e.token_until = 0; e.version = next; }
-            if let Some(t) = o.touch { e.deadline = dl(t); }
-            Deleted::Done
+
+    /// Deletes an item, or marks it as stale or empties it; see [`DeleteOptions`].
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if a marked item has to be rewritten and there is no room; a plain delete
+    /// never fails.
+    pub fn delete(&self, key: Key<'_>, options: &DeleteOptions) -> Result<Deleted, Error> {
+        self.write(key, |shard, now| shard.delete(key, options, now))
+    }
+
+    /// Makes every item stored before this call a miss. Cost: a mark on each segment.
+    pub fn flush(&self) {
+        self.flush_at(self.now());
+    }
+
+    /// Makes every item stored before `at` a miss from `at` on; replaces an earlier delayed flush.
+    pub fn flush_at(&self, at: Instant) {
+        let now = self.now();
+        for slot in &self.shards {
+            self.lock(slot).flush_at(at, now);
+        }
+    }
+
+    /// Lists the live keys of a stretch of the cache; begin with [`ScanCursor::START`] and go on
+    /// with the cursor returned until it is `None`.
+    ///
+    /// Each call locks one shard for some 500 keys at most. An item that exists during the whole
+    /// listing is listed at least once, unless an insertion moves it between its two buckets at the
+    /// wrong moment; a key may be listed twice.
+    pub fn keys(
+        &self,
+        cursor: ScanCursor,
+        mut each: impl FnMut(KeyFacts<'_>),
+    ) -> Option<ScanCursor> {
+        let number = (cursor.0 >> SCAN_BUCKET_BITS) as usize;
+        let first = (cursor.0 & ((1 << SCAN_BUCKET_BITS) - 1)) as usize;
+        let slot = self.shards.get(number)?;
+        let now = self.now();
+        let mut shard = self.lock(slot);
+        shard.begin(now);
+        let buckets = shard.store.index.buckets();
+        let end = (first + SCAN_BUCKETS).min(buckets);
+        for bucket in first..end {
+            shard.store.index.each_in_bucket(bucket, |entry| {
+                let located = shard.store.located_at(entry);
+                if !shard.store.is_over(&located, now) {
+                    each(shard.facts(&located, now));
+                }
+            });
+        }
+        if end < buckets {
+            return Some(ScanCursor((number as u64) << SCAN_BUCKET_BITS | end as u64));
+        }
+        (number + 1 < self.shards.len())
+            .then(|| ScanCursor((number as u64 + 1) << SCAN_BUCKET_BITS))
+    }
+
+    /// Facts about one item, without counting as a use; `None` is a miss.
+    pub fn facts<R>(&self, key: Key<'_>, read: impl FnOnce(KeyFacts<'_>) -> R) -> Option<R> {
+        self.write(key, |shard, now| {
+            let located = shard.store.find(key, now)?;
+            Some(read(shard.facts(&located, now)))
         })
     }
-    /// Makes every item stored before this call a miss.
-    pub fn flush(&self) { self.with(|s, _| s.map.clear()) }
-    /// Makes every item stored before `at` a miss from `at` on; replaces an earlier delayed flush.
-    pub fn flush_at(&self, at: Instant) { self.with(|s, _| s.flush_at = Some(at.0)) }
-    /// Lists a stretch of keys from `cursor`; `None` when the listing is complete. Each call holds a
-    /// shard's lock for a bounded number of keys.
-    pub fn keys(&self, _cursor: ScanCursor, mut each: impl FnMut(KeyFacts<'_>)) -> Option<ScanCursor> {
-        self.with(|s, now| { for (k, e) in &s.map { if e.deadline > now { each(KeyFacts { key: k, value_bytes: e.value.len(), stored_bytes: e.value.len() + k.len() + 5, flags: e.flags, deadline: undl(e.deadline), idle_s: (now - e.access) / 1000, version: e.version, fetched: e.fetched, main: false }) } } });
-        None
+
+    /// Counts and byte sums over all shards; locks one after the other.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let now = self.now();
+        let mut stats = Stats {
+            memory_bytes: self.config.memory_bytes as u64,
+            segment_bytes: self.segment_bytes as u64,
+            shards: self.shards.len() as u64,
+            ..Stats::default()
+        };
+        for slot in &self.shards {
+            self.lock(slot).add_to(&mut stats, now);
+        }
+        stats
     }
-    /// Facts about one key without counting as a use (meta debug `me`); `None` is a miss.
-    pub fn facts<R>(&self, key: Key<'_>, read: impl FnOnce(KeyFacts<'_>) -> R) -> Option<R> {
-        self.with(|s, now| Self::live(s, key.bytes(), now).map(|e| read(KeyFacts { key: key.bytes(), value_bytes: e.value.len(), stored_bytes: e.value.len() + 5 + key.bytes().len(), flags: e.flags, deadline: undl(e.deadline), idle_s: (now - e.access) / 1000, version: e.version, fetched: e.fetched, main: false })))
+
+    /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
+    /// shrinks an index that has become too large. To be called about ten times a second.
+    pub fn tick(&self) {
+        let now = self.now();
+        for slot in &self.shards {
+            self.lock(slot).tick(now);
+        }
     }
-    /// Counts and byte sums.
-    pub fn stats(&self) -> Stats { self.with(|s, _| Stats { items: s.map.len() as u64, memory_bytes: self.config.memory_bytes as u64, ..s.stats }) }
-    /// A bounded piece of upkeep; to be called about every 100 ms from some thread, and when idle.
-    pub fn tick(&self) {}
+
     /// Memory inside the cache for a value of `value_bytes` that is still being received, so that
     /// large values need no other buffer.
+    ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Busy`].
+    /// As [`Cache::set`].
     pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
-        if value_bytes > self.config.value_bytes_max { return Err(Error::TooLarge { bytes: value_bytes, max: self.config.value_bytes_max }); }
-        Ok(Draft { key: key.bytes().to_vec(), value: vec![0; value_bytes] })
+        self.check_value(value_bytes)?;
+        self.write_large(key, value_bytes, |shard, now| {
+            shard.draft(key, value_bytes, now)
+        })
     }
-    /// Stores a received value if the condition holds.
+
+    /// Stores a received value if the condition holds; else its memory is given back.
+    ///
     /// # Errors
-    /// [`Error::Busy`].
-    pub fn commit(&self, draft: Draft, o: &SetOptions) -> Result<Stored, Error> { let k = self.key(&draft.key)?; self.set(k, &draft.value, o) }
+    /// As [`Cache::set`].
+    pub fn commit(&self, mut draft: Draft, options: &SetOptions) -> Result<Stored, Error> {
+        let bytes = std::mem::take(&mut draft.key);
+        let key = self.key(&bytes)?;
+        self.write(key, |shard, now| {
+            shard.commit(key, &mut draft, options, now)
+        })
+    }
 }
 
-#[allow(dead_code, reason = "stand-in")]
-fn _unused(c: &dyn Clock) -> Instant { c.now() }
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Cache");
+        debug.field("memory_bytes", &self.config.memory_bytes);
+        debug
+            .field("shards", &self.shards.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The configured number of shards, or as many as the threads want and the memory allows.
+fn shard_count(config: &Config) -> usize {
+    let wanted = (config.threads.max(1) * SHARDS_PER_THREAD).next_power_of_two();
+    let afforded = (config.memory_bytes / SHARD_BYTES_MIN).max(1);
+    let chosen = wanted.min(1 << afforded.ilog2());
+    // A shard's slots reach a bounded range, so much memory needs more shards.
+    let needed = (config.memory_bytes / (PLACES as usize / RANGE_PER_SHARE)).next_power_of_two();
+    config
+        .shards
+        .unwrap_or(chosen.max(needed))
+        .next_power_of_two()
+        .clamp(1, SHARDS_MAX)
+}

@@ -30,7 +30,9 @@ impl Deadline {
     /// The item stays until it is evicted or deleted.
     pub const NEVER: Deadline = Deadline(u64::MAX);
     /// The last moment that can be told from [`Deadline::NEVER`]: about 34,000 years ahead.
-    pub const FARTHEST: Deadline = Deadline((1 << 50) - 1);
+    pub const FARTHEST: Deadline = Deadline(Deadline::FARTHEST_MS);
+    /// [`Deadline::FARTHEST`] in milliseconds.
+    pub(crate) const FARTHEST_MS: u64 = (1 << 50) - 1;
     /// A deadline that has always passed: an item stored with it is a miss at once.
     pub const PASSED: Deadline = Deadline(0);
 
@@ -74,9 +76,14 @@ pub struct SystemClock {
 impl SystemClock {
     /// A clock that starts at zero.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the machine's clock"
+    )]
     pub fn new() -> SystemClock {
-        SystemClock { start: std::time::Instant::now() }
+        SystemClock {
+            start: std::time::Instant::now(),
+        }
     }
 }
 
@@ -102,7 +109,9 @@ impl ManualClock {
     /// A clock that stands at `start`.
     #[must_use]
     pub fn starting_at(start: Instant) -> ManualClock {
-        ManualClock { now_ms: AtomicU64::new(start.0) }
+        ManualClock {
+            now_ms: AtomicU64::new(start.0),
+        }
     }
 
     /// Moves the clock forward by `ms` milliseconds.

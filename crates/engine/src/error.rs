@@ -50,10 +50,16 @@ impl std::fmt::Display for Error {
             }
             Error::Busy => write!(f, "all memory is held by values in transfer"),
             Error::MemoryTooSmall { bytes, min } => {
-                write!(f, "{bytes} bytes of memory are too few, at least {min} are needed")
+                write!(
+                    f,
+                    "{bytes} bytes of memory are too few, at least {min} are needed"
+                )
             }
             Error::Reserve { bytes, code } => {
-                write!(f, "the system refused to reserve {bytes} bytes (error {code})")
+                write!(
+                    f,
+                    "the system refused to reserve {bytes} bytes (error {code})"
+                )
             }
         }
     }

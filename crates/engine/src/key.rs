@@ -37,7 +37,9 @@ pub(crate) struct Hasher {
 impl Hasher {
     /// A hasher with the given seed.
     pub(crate) fn with_seed(seed: u64) -> Hasher {
-        Hasher { secrets: rapidhash::v3::RapidSecrets::seed(seed) }
+        Hasher {
+            secrets: rapidhash::v3::RapidSecrets::seed(seed),
+        }
     }
 
     /// Checks the length and hashes the key.
@@ -47,9 +49,15 @@ impl Hasher {
     #[inline]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
         if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
-            return Err(Error::KeyLength { bytes: bytes.len(), max: KEY_BYTES_MAX });
+            return Err(Error::KeyLength {
+                bytes: bytes.len(),
+                max: KEY_BYTES_MAX,
+            });
         }
-        Ok(Key { bytes, hash: self.hash(bytes) })
+        Ok(Key {
+            bytes,
+            hash: self.hash(bytes),
+        })
     }
 
     /// The hash of bytes that are known to be a key.

@@ -8,14 +8,27 @@
 pub mod clock;
 pub mod error;
 pub mod key;
+mod memory;
+mod arena;
 pub mod options;
+mod item;
+mod index;
+mod expire;
+mod segment;
+mod ghost;
+mod store;
+mod evict;
+mod shard;
+mod lookup;
+mod counter;
 pub mod cache;
 
-pub use cache::{Cache, Draft, Handle};
+pub use arena::{Draft, Handle};
+pub use cache::Cache;
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use error::Error;
 pub use key::{KEY_BYTES_MAX, Key};
 pub use options::{
-    Config, Counted, Deleted, DeleteOptions, End, Found, Increment, Item, KeyFacts, Lease, Lookup,
+    Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lease, Lookup,
     ScanCursor, SetOptions, Stats, Stored, When,
 };

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::arena::{Handle, Pinner};
 use crate::clock::{Clock, Deadline, SystemClock};
 
 /// How a cache is made.
@@ -54,7 +55,7 @@ pub struct Item<'a> {
     pub flags: u32,
     /// When the item goes.
     pub deadline: Deadline,
-    pub(crate) pinner: crate::cache::Pinner<'a>,
+    pub(crate) pinner: Pinner<'a>,
 }
 
 impl Item<'_> {
@@ -63,7 +64,7 @@ impl Item<'_> {
     ///
     /// A handle holds back a whole segment of memory; drop it soon.
     #[must_use]
-    pub fn pin(&self) -> crate::cache::Handle {
+    pub fn pin(&self) -> Handle {
         self.pinner.pin(self.value, self.flags, self.deadline)
     }
 }

@@ -1,0 +1,308 @@
+//! Arena: the bytes of one shard's log, and who still reads them outside the shard's lock.
+//!
+//! The shard reads and writes item bytes under its lock. A [`Handle`] reads one value without it:
+//! it holds a pin on the value's segment, and while a segment is pinned the shard neither frees it
+//! nor writes into any value in it. A [`Draft`] writes one value without the lock: its range is not
+//! part of any item until it is committed, and its segment is pinned as well.
+//!
+//! Invariant: pins grow only under the shard's lock, so a shard that sees zero pins may act on it.
+//! Why: docs/decisions/0009. Tests: tests/handles.rs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::clock::Deadline;
+use crate::error::Error;
+use crate::memory::Region;
+
+/// One shard's log memory: a reserved range cut into segments of equal size.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    region: Region,
+    pins: Box<[AtomicU32]>,
+    segment_shift: u32,
+}
+
+impl Arena {
+    /// Reserves `segments` segments of `1 << segment_shift` bytes.
+    pub(crate) fn reserve(segments: usize, segment_shift: u32) -> Result<Arena, Error> {
+        let region = Region::reserve(segments << segment_shift)?;
+        let pins = (0..segments).map(|_| AtomicU32::new(0)).collect();
+        Ok(Arena {
+            region,
+            pins,
+            segment_shift,
+        })
+    }
+
+    /// Segments the range has room for.
+    pub(crate) fn segments(&self) -> usize {
+        self.pins.len()
+    }
+
+    /// log2 of the bytes in a segment.
+    pub(crate) fn segment_shift(&self) -> u32 {
+        self.segment_shift
+    }
+
+    /// The range's memory.
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Whether a handle or draft still uses the segment.
+    pub(crate) fn is_pinned(&self, segment: u32) -> bool {
+        // Acquire: pairs with the release of the last unpin, so that the reader's accesses are over
+        // before the shard reuses the bytes.
+        self.pins[segment as usize].load(Ordering::Acquire) != 0
+    }
+
+    /// Counts one more user of the segment; only under the shard's lock.
+    fn pin(&self, segment: u32) {
+        // Relaxed: the shard's lock orders pins against the shard's own check.
+        self.pins[segment as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends one use of the segment.
+    fn unpin(&self, segment: u32) {
+        // Release: see `is_pinned`.
+        self.pins[segment as usize].fetch_sub(1, Ordering::Release);
+    }
+
+    /// The byte at `offset`.
+    #[inline]
+    pub(crate) fn byte(&self, offset: usize) -> u8 {
+        assert!(offset < self.region.bytes(), "outside the arena");
+        // SAFETY: inside the region by the assert; all bytes of a region are initialised. Called
+        // under the shard's lock on header bytes, which drafts never write.
+        unsafe { self.region.base().add(offset).read() }
+    }
+
+    /// The four bytes from `offset`, little end first.
+    #[inline]
+    pub(crate) fn word(&self, offset: usize) -> u32 {
+        assert!(offset + 4 <= self.region.bytes(), "outside the arena");
+        // SAFETY: as in `byte`.
+        u32::from_le(unsafe {
+            self.region
+                .base()
+                .add(offset)
+                .cast::<u32>()
+                .read_unaligned()
+        })
+    }
+
+    /// The bytes `[offset, offset + len)`.
+    ///
+    /// # Safety
+    /// The caller holds the shard's lock or a pin on the segment for as long as the slice lives, and
+    /// the range holds no draft.
+    #[inline]
+    pub(crate) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(
+            offset
+                .checked_add(len)
+                .is_some_and(|end| end <= self.region.bytes()),
+            "outside the arena"
+        );
+        // SAFETY: inside the region by the assert, initialised, and by the caller's promise not
+        // written while the slice lives.
+        unsafe { std::slice::from_raw_parts(self.region.base().add(offset), len) }
+    }
+
+    /// Writes `bytes` at `offset`.
+    ///
+    /// # Safety
+    /// The caller holds the shard's lock, no slice from [`Arena::slice`] over the range lives, and
+    /// the range belongs to no pinned value and no draft.
+    #[inline]
+    pub(crate) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(
+            offset
+                .checked_add(bytes.len())
+                .is_some_and(|end| end <= self.region.bytes()),
+            "outside the arena"
+        );
+        // SAFETY: inside the region by the assert; exclusive by the caller's promise. `bytes` may
+        // not overlap the target because it would be a living slice over the range.
+        unsafe {
+            self.region
+                .base()
+                .add(offset)
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+
+    /// Copies `len` bytes inside the arena; the ranges may overlap.
+    ///
+    /// # Safety
+    /// As for [`Arena::write`] on the target and [`Arena::slice`] on the source.
+    pub(crate) unsafe fn copy_within(&self, from: usize, to: usize, len: usize) {
+        let end = self.region.bytes();
+        assert!(from + len <= end && to + len <= end, "outside the arena");
+        // SAFETY: both ranges are inside the region by the assert; exclusive by the caller's
+        // promise.
+        unsafe {
+            let base = self.region.base();
+            std::ptr::copy(base.add(from), base.add(to), len);
+        }
+    }
+
+    /// Asks the processor to load the cache lines of `[offset, offset + len)`.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: usize, len: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        for at in (offset..offset + len).step_by(64) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch has no effect on memory and never faults.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(self.region.base().wrapping_add(at).cast_const().cast())
+            };
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = (offset, len);
+    }
+}
+
+/// Where an item's handles come from: its segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pinner<'a> {
+    pub(crate) arena: &'a Arc<Arena>,
+    pub(crate) segment: u32,
+}
+
+impl Pinner<'_> {
+    /// A handle on `value`, which lies in this pinner's segment.
+    pub(crate) fn pin(&self, value: &[u8], flags: u32, deadline: Deadline) -> Handle {
+        self.arena.pin(self.segment);
+        let arena = Arc::clone(self.arena);
+        Handle {
+            arena,
+            segment: self.segment,
+            value,
+            flags,
+            deadline,
+        }
+    }
+}
+
+/// A counted handle on a value; derefs to its bytes, which never change while it lives.
+///
+/// It holds back a whole segment of memory, so it is for the time of one reply, not for keeping.
+pub struct Handle {
+    arena: Arc<Arena>,
+    segment: u32,
+    value: *const [u8],
+    flags: u32,
+    deadline: Deadline,
+}
+
+// SAFETY: the bytes behind `value` are not written while the pin that this handle holds exists, and
+// the arena they lie in lives as long as the handle; any thread may read them or end the pin.
+unsafe impl Send for Handle {}
+// SAFETY: as above; shared use only reads.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    /// The client's opaque flags.
+    #[must_use]
+    pub fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    /// When the item goes, as of the moment of the read.
+    #[must_use]
+    pub fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+}
+
+impl std::ops::Deref for Handle {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the pin keeps the segment from being freed or written, the `Arc` keeps the memory.
+        unsafe { &*self.value }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.arena.unpin(self.segment);
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle")
+            .field("bytes", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Memory inside the cache for a value that is still being received.
+///
+/// Stored by [`Cache::commit`](crate::Cache::commit), given back when dropped.
+pub struct Draft {
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) segment: u32,
+    /// Where the item's room begins.
+    pub(crate) offset: usize,
+    /// Bytes between `offset` and the value: header and key.
+    pub(crate) prefix_bytes: usize,
+    pub(crate) value_bytes: usize,
+    /// The key, kept here because the room's prefix is written at the commit.
+    pub(crate) key: Box<[u8]>,
+}
+
+impl Draft {
+    /// A draft on a range that the shard, under its lock, reserved for nobody else.
+    pub(crate) fn new(
+        arena: &Arc<Arena>,
+        segment: u32,
+        offset: usize,
+        prefix_bytes: usize,
+        value_bytes: usize,
+        key: &[u8],
+    ) -> Draft {
+        let end = offset + prefix_bytes + value_bytes;
+        assert!(end <= arena.region.bytes(), "outside the arena");
+        arena.pin(segment);
+        Draft {
+            arena: Arc::clone(arena),
+            segment,
+            offset,
+            prefix_bytes,
+            value_bytes,
+            key: key.into(),
+        }
+    }
+
+    /// The value's bytes, to be written before the commit; what is not written is unspecified.
+    pub fn value_mut(&mut self) -> &mut [u8] {
+        // SAFETY: inside the arena by the assert in `new`; the range belongs to this draft alone,
+        // and `&mut self` makes the borrow exclusive.
+        unsafe {
+            let start = self
+                .arena
+                .region
+                .base()
+                .add(self.offset + self.prefix_bytes);
+            std::slice::from_raw_parts_mut(start, self.value_bytes)
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        self.arena.unpin(self.segment);
+    }
+}
+
+impl std::fmt::Debug for Draft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Draft")
+            .field("value_bytes", &self.value_bytes)
+            .finish_non_exhaustive()
+    }
+}

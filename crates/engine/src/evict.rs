@@ -1,0 +1,407 @@
+//! Eviction: what leaves when memory is full, and how dead bytes are reclaimed before live items.
+//!
+//! S3-FIFO on segments. New items enter the small queue; when its oldest segment is taken, items
+//! that were read move to the main queue and the others leave, remembered as ghosts. From the oldest
+//! segment of the main queue, items that were read since get another round with their frequency
+//! lowered. Before any live item leaves, a segment is reclaimed that is dead altogether, or the
+//! deadest one if enough of it or of the whole memory is dead; its live items are copied.
+//!
+//! Work is spread: while fewer than [`RESERVE`] segments are free, each insertion processes a few
+//! entries of the current victim. Only when an insertion finds no room at all does it finish a
+//! victim at once, and then it copies at most one segment.
+//!
+//! Invariant: a victim's live items all lie at or behind the cursor.
+//! Why: docs/decisions/0005. Tests: tests/evict.rs.
+
+use crate::clock::Instant;
+use crate::ghost::Ghosts;
+use crate::item::{Entry, Spec};
+use crate::segment::{Queue, Room, Use};
+use crate::store::{Located, Store};
+
+/// Segments that are kept free for insertions to come.
+const RESERVE: usize = 2;
+/// Entries of the victim that an insertion processes.
+const ENTRIES_PER_INSERT: usize = 16;
+/// Entries that one call of [`Reclaimer::tick`] processes.
+const ENTRIES_PER_TICK: usize = 512;
+/// Buckets by which the index may shrink in one tick.
+const SHRINK_PER_TICK: usize = 64;
+/// The small queue's share of memory, in percent.
+const SMALL_PERCENT: usize = 10;
+/// A segment of which this much is dead is worth compacting at any time, in percent.
+const DEAD_SEGMENT_PERCENT: usize = 25;
+/// When more than this much of memory is dead, the deadest segment is compacted if it has at least
+/// this much, in percent.
+const DEAD_TOTAL_PERCENT: usize = 3;
+/// Ghosts remembered for each item, and the share of memory they may take, in percent.
+const GHOSTS_PER_ITEM: usize = 2;
+const GHOSTS_PERCENT_MAX: usize = 2;
+
+/// Why a segment is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To win back its dead bytes: live items stay in their queue.
+    Compact,
+    /// To make room: live items leave unless they were read.
+    Evict,
+}
+
+/// A segment that is being emptied.
+#[derive(Clone, Copy, Debug)]
+struct Victim {
+    segment: u32,
+    /// Offset of the next entry to process.
+    cursor: usize,
+    purpose: Purpose,
+}
+
+/// How much a call may do.
+struct Allowance {
+    entries: usize,
+    bytes: usize,
+    copy_bytes: usize,
+}
+
+/// Takes memory back for one shard.
+#[derive(Debug)]
+pub(crate) struct Reclaimer {
+    victim: Option<Victim>,
+    ghosts: Ghosts,
+}
+
+impl Reclaimer {
+    pub(crate) fn new() -> Reclaimer {
+        Reclaimer {
+            victim: None,
+            ghosts: Ghosts::none(),
+        }
+    }
+
+    /// Bytes the ghosts take.
+    pub(crate) fn ghost_bytes(&self) -> usize {
+        self.ghosts.bytes()
+    }
+
+    /// The queue a key without an item enters.
+    pub(crate) fn queue_for_new(&mut self, hash: u64) -> Queue {
+        if self.ghosts.take(hash) {
+            Queue::Main
+        } else {
+            Queue::Small
+        }
+    }
+
+    /// Does an insertion's share of the work; `bytes` is what the insertion takes.
+    #[inline]
+    pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {
+        if self.victim.is_none() {
+            if store.log.available(RESERVE) < RESERVE {
+                self.choose(store, now);
+            } else if store.log.take_rolled() {
+                self.choose_all_dead(store, now);
+            }
+        }
+        if self.victim.is_some() {
+            let copy_bytes = store.log.segment_bytes();
+            let entries = ENTRIES_PER_INSERT;
+            self.process(
+                store,
+                &mut Allowance {
+                    entries,
+                    bytes: 2 * bytes,
+                    copy_bytes,
+                },
+                now,
+            );
+        }
+    }
+
+    /// Room for an item of `spec`, made by force if there is none; `None` if nothing in this shard
+    /// can leave: all of it is being read or received, or the item needs more than the shard has.
+    pub(crate) fn make_room(
+        &mut self,
+        store: &mut Store,
+        queue: Queue,
+        spec: &Spec,
+        now: Instant,
+    ) -> Option<Room> {
+        let mut copy_bytes = store.log.segment_bytes();
+        loop {
+            if let Some(room) = store.take_room(queue, spec, now) {
+                return Some(room);
+            }
+            if !self.give_up_segment(store, spec, &mut copy_bytes, now) {
+                return None;
+            }
+        }
+    }
+
+    /// Frees a segment, or its memory if an extent is wanted.
+    fn give_up_segment(
+        &mut self,
+        store: &mut Store,
+        spec: &Spec,
+        copy_bytes: &mut usize,
+        now: Instant,
+    ) -> bool {
+        if store.log.wants_extent(spec.key_bytes + spec.value_bytes) && store.log.release_free() {
+            return true;
+        }
+        if self.victim.is_none() {
+            self.choose(store, now);
+        }
+        if self.victim.is_none() {
+            // Only open segments are left: they may leave as well.
+            store.log.seal(Queue::Small);
+            store.log.seal(Queue::Main);
+            self.choose(store, now);
+        }
+        if self.victim.is_none() {
+            return false;
+        }
+        let mut all = Allowance {
+            entries: usize::MAX,
+            bytes: usize::MAX,
+            copy_bytes: *copy_bytes,
+        };
+        self.process(store, &mut all, now);
+        *copy_bytes = all.copy_bytes;
+        true
+    }
+
+    /// Gives at least `bytes` of this shard's memory back to the shared budget, as far as it has
+    /// any that may leave.
+    pub(crate) fn give_up_memory(&mut self, store: &mut Store, bytes: usize, now: Instant) {
+        let target = store.log.resident_bytes().saturating_sub(bytes);
+        while store.log.resident_bytes() > target {
+            if store.log.release_free() {
+                continue;
+            }
+            if self.victim.is_none() {
+                self.choose(store, now);
+            }
+            if self.victim.is_none() {
+                return;
+            }
+            let mut all = Allowance {
+                entries: usize::MAX,
+                bytes: usize::MAX,
+                copy_bytes: 0,
+            };
+            self.process(store, &mut all, now);
+        }
+    }
+
+    /// Upkeep off the request path: empties segments whose items are all dead, shrinks the index.
+    pub(crate) fn tick(&mut self, store: &mut Store, now: Instant) {
+        store.log.collect_drained();
+        let mut allowance = Allowance {
+            entries: ENTRIES_PER_TICK,
+            bytes: 0,
+            copy_bytes: store.log.segment_bytes(),
+        };
+        while allowance.entries > 0 {
+            if self.victim.is_none() {
+                self.choose_all_dead(store, now);
+            }
+            if self.victim.is_none() {
+                break;
+            }
+            self.process(store, &mut allowance, now);
+        }
+        store.shrink_index(SHRINK_PER_TICK);
+    }
+
+    /// Makes a segment the victim whose items are all dead, if there is one.
+    fn choose_all_dead(&mut self, store: &Store, now: Instant) {
+        let dead = store.log.in_use().find(|&number| {
+            let segment = store.log.segment(number);
+            segment.used == Use::Sealed && segment.is_all_dead(now) && !store.log.is_pinned(number)
+        });
+        if let Some(segment) = dead {
+            self.set_victim(store, segment, Purpose::Compact);
+        }
+    }
+
+    /// Makes the segment the victim that should go first.
+    fn choose(&mut self, store: &mut Store, now: Instant) {
+        let mut dead_total = 0;
+        let mut deadest = (0, None);
+        for number in store.log.in_use() {
+            let segment = store.log.segment(number);
+            let dead = segment.dead_bytes(now);
+            dead_total += dead;
+            if segment.used != Use::Sealed || store.log.is_pinned(number) {
+                continue;
+            }
+            if segment.is_all_dead(now) {
+                self.set_victim(store, number, Purpose::Compact);
+                return;
+            }
+            if dead > deadest.0 {
+                deadest = (dead, Some((number, segment.room_bytes)));
+            }
+        }
+        let memory = store.log.resident_bytes();
+        if let (dead, Some((number, room))) = deadest {
+            let too_much_in_all = dead_total * 100 > memory * DEAD_TOTAL_PERCENT;
+            let is_worth_it = dead * 100 >= room * DEAD_TOTAL_PERCENT;
+            if dead * 100 >= room * DEAD_SEGMENT_PERCENT || (too_much_in_all && is_worth_it) {
+                self.set_victim(store, number, Purpose::Compact);
+                return;
+            }
+        }
+        self.choose_to_evict(store, dead_total);
+    }
+
+    fn choose_to_evict(&mut self, store: &mut Store, dead_total: usize) {
+        let small = store.log.queue_bytes(Queue::Small);
+        let all = small + store.log.queue_bytes(Queue::Main);
+        let order = if small * 100 > all * SMALL_PERCENT {
+            [Queue::Small, Queue::Main]
+        } else {
+            [Queue::Main, Queue::Small]
+        };
+        let oldest = |queue: Queue| {
+            let mut sealed = store.log.sealed(queue).iter().copied();
+            sealed.find(|&number| !store.log.is_pinned(number))
+        };
+        if let Some(segment) = order.into_iter().find_map(oldest) {
+            let ppm = dead_total as u64 * 1_000_000 / store.log.resident_bytes().max(1) as u64;
+            let max = &mut store.counts.dead_at_eviction_max_ppm;
+            *max = ppm.max(*max);
+            self.keep_ghosts(store);
+            self.set_victim(store, segment, Purpose::Evict);
+        }
+    }
+
+    /// Makes or enlarges the memory of ghosts to fit the number of items, within its share.
+    fn keep_ghosts(&mut self, store: &mut Store) {
+        let most = store.log.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
+        let keys = (store.items() * GHOSTS_PER_ITEM).min(most);
+        if keys <= self.ghosts.capacity() * 2 {
+            return;
+        }
+        let bytes = Ghosts::bytes_for(keys);
+        store.log.budget().give(self.ghosts.bytes());
+        self.ghosts = Ghosts::none();
+        while !store.log.budget().take(bytes) {
+            if !store.log.release_free() {
+                return;
+            }
+        }
+        self.ghosts = Ghosts::of(keys);
+    }
+
+    fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose) {
+        let cursor = (segment as usize) << store.log.arena().segment_shift();
+        self.victim = Some(Victim {
+            segment,
+            cursor,
+            purpose,
+        });
+    }
+
+    /// Processes entries of the victim until the allowance or the victim is used up.
+    fn process(&mut self, store: &mut Store, allowance: &mut Allowance, now: Instant) {
+        let Some(mut victim) = self.victim else {
+            return;
+        };
+        let start = (victim.segment as usize) << store.log.arena().segment_shift();
+        let end = start + store.log.segment(victim.segment).written_bytes;
+        self.prefetch(store, &victim, end);
+        let mut done_bytes = 0;
+        while victim.cursor < end {
+            if allowance.entries == 0 && done_bytes >= allowance.bytes {
+                self.victim = Some(victim);
+                return;
+            }
+            allowance.entries = allowance.entries.saturating_sub(1);
+            let entry = store.log.read(victim.cursor);
+            let next = victim.cursor + entry.total_bytes();
+            done_bytes += entry.total_bytes();
+            if let Entry::Item(layout) = entry {
+                let hash = store.hasher.hash(store.key_of(&layout));
+                let slot = store.index.find_at(hash, victim.cursor);
+                let slot = slot.expect("a live item has an entry in the index");
+                let located = Located {
+                    slot,
+                    layout,
+                    segment: victim.segment,
+                };
+                let requeued = self.process_item(store, &victim, &located, hash, allowance, now);
+                if requeued {
+                    self.victim = None;
+                    return;
+                }
+            }
+            victim.cursor = next;
+        }
+        self.victim = None;
+        store.log.retire(victim.segment);
+        store.counts.segments_freed += 1;
+    }
+
+    /// Loads the index lines of the entries that come next.
+    fn prefetch(&self, store: &Store, victim: &Victim, end: usize) {
+        let mut cursor = victim.cursor;
+        for _ in 0..ENTRIES_PER_INSERT {
+            if cursor >= end {
+                return;
+            }
+            let entry = store.log.read(cursor);
+            if let Entry::Item(layout) = entry {
+                store
+                    .index
+                    .table()
+                    .prefetch(store.hasher.hash(store.key_of(&layout)));
+            }
+            cursor += entry.total_bytes();
+        }
+    }
+
+    /// Decides about one item of the victim; `true` if the victim, an extent, stays as a whole.
+    fn process_item(
+        &mut self,
+        store: &mut Store,
+        victim: &Victim,
+        located: &Located,
+        hash: u64,
+        allowance: &mut Allowance,
+        now: Instant,
+    ) -> bool {
+        if store.is_over(located, now) {
+            store.remove_expired(located);
+            return false;
+        }
+        let queue = store.log.segment(victim.segment).queue;
+        let frequency = store.index.frequency(located.slot);
+        let (queue, frequency) = match (victim.purpose, queue) {
+            (Purpose::Compact, queue) => (queue, frequency),
+            (Purpose::Evict, _) if frequency == 0 => {
+                if queue == Queue::Small {
+                    self.ghosts.insert(hash);
+                }
+                store.remove_evicted(located);
+                return false;
+            }
+            (Purpose::Evict, Queue::Small) => (Queue::Main, 0),
+            (Purpose::Evict, Queue::Main) => (Queue::Main, frequency - 1),
+        };
+        if victim.purpose == Purpose::Evict && store.log.is_extent(victim.segment) {
+            store
+                .index
+                .relocate(located.slot, located.layout.offset, frequency);
+            store.log.requeue(victim.segment, queue);
+            return true;
+        }
+        let bytes = located.layout.total_bytes();
+        if bytes > allowance.copy_bytes || !store.move_to(located, queue, frequency, now) {
+            store.remove_evicted(located);
+            return false;
+        }
+        allowance.copy_bytes -= bytes;
+        false
+    }
+}

@@ -1,0 +1,694 @@
+//! Index: how a key is found.
+//!
+//! A table of 64-byte buckets with eight slots, grown one bucket at a time by linear hashing on a
+//! reserved range, so growth never pauses and never needs a second table.
+//!
+//! ```text
+//! slot, 64 bits   tag 24 | partner 1 | frequency 2 | fetched 1 | place 36        zero = empty
+//! tag, 24 bits    upper 13: choice | lower 11: address bits of levels to come
+//! ```
+//!
+//! A key may lie in its home bucket or in one partner. The home address is the low bits of the hash;
+//! the partner address is the home address xor a pattern that depends on the choice bits alone. The
+//! tag is the window of the hash just above the initial address bits, so slot and bucket number
+//! together give both addresses: splits and moves never read an item.
+//!
+//! Invariant: a slot's place is the arena offset of a readable item, plus one.
+//! Why: docs/decisions/0003. Tests: at the end of this file.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::memory::{PAGE_BYTES, Region};
+
+const BUCKET_BYTES: usize = 64;
+const BUCKET_SLOTS: usize = 8;
+const TAG_BITS: u32 = 24;
+/// Tag bits that become address bits as the table grows.
+const GROWTH_BITS: u32 = 11;
+const PLACE_BITS: u32 = 36;
+/// One more than the largest arena offset a slot can hold.
+pub(crate) const PLACES: u64 = (1 << PLACE_BITS) - 1;
+
+const FETCHED: u64 = 1 << PLACE_BITS;
+const FREQUENCY_SHIFT: u32 = PLACE_BITS + 1;
+const FREQUENCY_MAX: u64 = 3;
+const PARTNER: u64 = 1 << (FREQUENCY_SHIFT + 2);
+const TAG_SHIFT: u32 = 64 - TAG_BITS;
+/// The part of a slot that a lookup compares: tag and partner bit.
+const MATCH_SHIFT: u32 = TAG_SHIFT - 1;
+
+/// Items per 20 slots above which the table grows: load 0.85.
+const LOAD_PER_20: usize = 17;
+/// Items per 20 slots below which the table shrinks: load 0.5.
+const LOAD_LOW_PER_20: usize = 10;
+/// How many moves an insertion may chain to make room.
+const MOVES_MAX: u32 = 3;
+
+const _: () = assert!(
+    BUCKET_SLOTS * size_of::<AtomicU64>() == BUCKET_BYTES,
+    "one cache line"
+);
+
+/// The memory of the table, readable without the shard's lock for prefetching.
+///
+/// Slots are atomics only for that: under the lock they are plain words.
+#[derive(Debug)]
+pub(crate) struct Table {
+    region: Region,
+    /// Level in the upper 8 bits, split pointer below.
+    shape: AtomicU64,
+    /// Address bits of the smallest table.
+    level_min: u32,
+}
+
+/// How many buckets there are: `2^level + split`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    level: u32,
+    split: usize,
+}
+
+impl Shape {
+    /// The bucket that an address falls into.
+    #[inline]
+    fn bucket(self, address: u64) -> usize {
+        let low = address as usize & ((1 << self.level) - 1);
+        if low < self.split {
+            address as usize & ((2 << self.level) - 1)
+        } else {
+            low
+        }
+    }
+
+    fn buckets(self) -> usize {
+        (1 << self.level) + self.split
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.level) << 56 | self.split as u64
+    }
+
+    fn unpack(word: u64) -> Shape {
+        Shape {
+            level: (word >> 56) as u32,
+            split: (word & ((1 << 56) - 1)) as usize,
+        }
+    }
+}
+
+impl Table {
+    #[inline]
+    fn shape(&self) -> Shape {
+        // Relaxed: under the lock the shape is stable; without it a stale shape costs a useless
+        // prefetch.
+        Shape::unpack(self.shape.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn slots(&self) -> &[AtomicU64] {
+        // SAFETY: the region is page-aligned, zeroed, lives as long as `self`, and is only ever used
+        // through this view of atomics.
+        unsafe {
+            let slots = self.region.bytes() / size_of::<AtomicU64>();
+            std::slice::from_raw_parts(self.region.base().cast_const().cast::<AtomicU64>(), slots)
+        }
+    }
+
+    #[inline]
+    fn bucket(&self, bucket: usize) -> &[AtomicU64; BUCKET_SLOTS] {
+        let start = bucket * BUCKET_SLOTS;
+        self.slots()[start..start + BUCKET_SLOTS]
+            .try_into()
+            .expect("a bucket has eight slots")
+    }
+
+    /// The low bits of both addresses of a hash.
+    #[inline]
+    fn addresses(&self, hash: u64) -> (u64, u64) {
+        (hash, hash ^ self.pattern(self.tag(hash)))
+    }
+
+    #[inline]
+    fn tag(&self, hash: u64) -> u64 {
+        (hash >> self.level_min) & ((1 << TAG_BITS) - 1)
+    }
+
+    /// What home and partner address differ by; odd, so they are never the same bucket.
+    #[inline]
+    fn pattern(&self, tag: u64) -> u64 {
+        let choice = (tag >> GROWTH_BITS) + 1;
+        let mixed = choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        (mixed & ((1 << (self.level_min + GROWTH_BITS)) - 1)) | 1
+    }
+
+    /// Asks the processor to load both buckets of a hash; needs no lock.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let shape = self.shape();
+        let (home, partner) = self.addresses(hash);
+        self.prefetch_bucket(shape.bucket(home));
+        self.prefetch_bucket(shape.bucket(partner));
+    }
+
+    #[inline]
+    fn prefetch_bucket(&self, bucket: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let line = self.region.base().wrapping_add(bucket * BUCKET_BYTES);
+            // SAFETY: a prefetch has no effect on memory and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast_const().cast()) };
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = bucket;
+    }
+
+    /// The arena offset at which the item of a hash probably lies; needs no lock, so it is a hint.
+    #[inline]
+    pub(crate) fn probable_offset(&self, hash: u64) -> Option<usize> {
+        let shape = self.shape();
+        let (home, partner) = self.addresses(hash);
+        let wanted = self.tag(hash) << 1;
+        let probe = |bucket: usize, wanted: u64| {
+            let found = first_match(self.bucket(bucket), wanted, 0)?;
+            offset_of(self.bucket(bucket)[found].load(Ordering::Relaxed))
+        };
+        probe(shape.bucket(home), wanted).or_else(|| probe(shape.bucket(partner), wanted | 1))
+    }
+}
+
+fn offset_of(slot: u64) -> Option<usize> {
+    ((slot & PLACES) as usize).checked_sub(1)
+}
+
+/// The first slot from `from` on whose tag and partner bit are `wanted`.
+#[inline]
+fn first_match(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64, from: usize) -> Option<usize> {
+    let mut mask = 0_u32;
+    for (place, slot) in bucket.iter().enumerate() {
+        let equal = slot.load(Ordering::Relaxed) >> MATCH_SHIFT == wanted;
+        mask |= u32::from(equal) << place;
+    }
+    mask &= !0 << from;
+    (mask != 0).then(|| mask.trailing_zeros() as usize)
+}
+
+/// The place of an entry in the table; good until the table next changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotRef(usize);
+
+/// One shard's index.
+#[derive(Debug)]
+pub(crate) struct Index {
+    table: Arc<Table>,
+    items: usize,
+    level_max: u32,
+}
+
+impl Index {
+    /// Reserves room for `items_max` items; memory is used only as the table grows.
+    ///
+    /// # Errors
+    /// [`Error::Reserve`].
+    pub(crate) fn reserve(items_max: usize) -> Result<Index, Error> {
+        let buckets = (items_max * 20 / (LOAD_PER_20 * BUCKET_SLOTS))
+            .max(64)
+            .next_power_of_two();
+        let level_max = buckets.trailing_zeros();
+        let level_min = level_max.saturating_sub(GROWTH_BITS).max(4);
+        let shape = AtomicU64::new(
+            Shape {
+                level: level_min,
+                split: 0,
+            }
+            .pack(),
+        );
+        let region = Region::reserve(buckets * BUCKET_BYTES)?;
+        let table = Arc::new(Table {
+            region,
+            shape,
+            level_min,
+        });
+        Ok(Index {
+            table,
+            items: 0,
+            level_max,
+        })
+    }
+
+    /// The table, for prefetching without the lock.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Entries now.
+    pub(crate) fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Buckets now.
+    pub(crate) fn buckets(&self) -> usize {
+        self.table.shape().buckets()
+    }
+
+    /// Bytes of memory the table occupies now, in whole pages.
+    pub(crate) fn bytes(&self) -> usize {
+        crate::memory::whole_pages(self.buckets() * BUCKET_BYTES)
+    }
+
+    /// Finds the entry of `hash` whose item, at the given arena offset, `is_it`.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(usize) -> bool) -> Option<SlotRef> {
+        let shape = self.table.shape();
+        let (home, partner) = self.table.addresses(hash);
+        let wanted = self.table.tag(hash) << 1;
+        for (address, wanted) in [(home, wanted), (partner, wanted | 1)] {
+            let number = shape.bucket(address);
+            let bucket = self.table.bucket(number);
+            let mut from = 0;
+            while let Some(place) = first_match(bucket, wanted, from) {
+                let slot = bucket[place].load(Ordering::Relaxed);
+                if let Some(offset) = offset_of(slot)
+                    && is_it(offset)
+                {
+                    return Some(SlotRef(number * BUCKET_SLOTS + place));
+                }
+                from = place + 1;
+                if from == BUCKET_SLOTS {
+                    break;
+                }
+            }
+        }
+        None
+    }
+
+    /// Finds the entry of `hash` whose item lies at `offset`; reads no item.
+    pub(crate) fn find_at(&self, hash: u64, offset: usize) -> Option<SlotRef> {
+        self.find(hash, |at| at == offset)
+    }
+
+    #[inline]
+    fn load(&self, slot: SlotRef) -> u64 {
+        self.table.slots()[slot.0].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn save(&self, slot: SlotRef, word: u64) {
+        self.table.slots()[slot.0].store(word, Ordering::Relaxed);
+    }
+
+    /// Arena offset of the entry's item.
+    #[inline]
+    pub(crate) fn offset(&self, slot: SlotRef) -> usize {
+        offset_of(self.load(slot)).expect("the slot holds an entry")
+    }
+
+    /// How often the item was used of late: 0 to 3.
+    #[inline]
+    pub(crate) fn frequency(&self, slot: SlotRef) -> u8 {
+        ((self.load(slot) >> FREQUENCY_SHIFT) & FREQUENCY_MAX) as u8
+    }
+
+    /// Whether the item was ever fetched.
+    #[inline]
+    pub(crate) fn is_fetched(&self, slot: SlotRef) -> bool {
+        self.load(slot) & FETCHED != 0
+    }
+
+    /// Counts a use of the item. Writes nothing once the count is full, so hot lines stay clean.
+    #[inline]
+    pub(crate) fn mark_used(&self, slot: SlotRef) {
+        let word = self.load(slot);
+        let full = FREQUENCY_MAX << FREQUENCY_SHIFT;
+        if word & (full | FETCHED) != full | FETCHED {
+            let raised = if word & full == full {
+                word
+            } else {
+                word + (1 << FREQUENCY_SHIFT)
+            };
+            self.save(slot, raised | FETCHED);
+        }
+    }
+
+    /// Points the entry to another offset and sets its frequency.
+    pub(crate) fn relocate(&mut self, slot: SlotRef, offset: usize, frequency: u8) {
+        let kept = self.load(slot) & !(PLACES | FREQUENCY_MAX << FREQUENCY_SHIFT);
+        let place = offset as u64 + 1;
+        assert!(place <= PLACES, "offset beyond the index's reach");
+        self.save(slot, kept | place | u64::from(frequency) << FREQUENCY_SHIFT);
+    }
+
+    /// Forgets that the item was fetched and used: it holds a new value.
+    pub(crate) fn reset_fetched(&mut self, slot: SlotRef) {
+        self.save(slot, self.load(slot) & !FETCHED);
+    }
+
+    /// Removes the entry.
+    pub(crate) fn remove(&mut self, slot: SlotRef) {
+        self.save(slot, 0);
+        self.items -= 1;
+    }
+
+    /// Adds an entry; `None` if both buckets are full and no short chain of moves helps.
+    ///
+    /// The caller knows that the key has no entry yet.
+    pub(crate) fn insert(&mut self, hash: u64, offset: usize) -> Option<SlotRef> {
+        let place = offset as u64 + 1;
+        assert!(place <= PLACES, "offset beyond the index's reach");
+        let shape = self.table.shape();
+        let (home, partner) = self.table.addresses(hash);
+        let (home, partner) = (shape.bucket(home), shape.bucket(partner));
+        let word = self.table.tag(hash) << TAG_SHIFT | place;
+        let (slot, word) = if let Some(slot) = self.empty_slot(home) {
+            (slot, word)
+        } else if let Some(slot) = self.empty_slot(partner) {
+            (slot, word | PARTNER)
+        } else if let Some(slot) = self.make_room(shape, home, MOVES_MAX) {
+            (slot, word)
+        } else {
+            (self.make_room(shape, partner, MOVES_MAX)?, word | PARTNER)
+        };
+        self.save(slot, word);
+        self.items += 1;
+        Some(slot)
+    }
+
+    #[inline]
+    fn empty_slot(&self, bucket: usize) -> Option<SlotRef> {
+        let place = self
+            .table
+            .bucket(bucket)
+            .iter()
+            .position(|s| s.load(Ordering::Relaxed) == 0)?;
+        Some(SlotRef(bucket * BUCKET_SLOTS + place))
+    }
+
+    /// Empties one slot of a full bucket by moving an entry to its other bucket.
+    fn make_room(&mut self, shape: Shape, bucket: usize, moves: u32) -> Option<SlotRef> {
+        let slots = (0..BUCKET_SLOTS).map(|place| SlotRef(bucket * BUCKET_SLOTS + place));
+        for slot in slots.clone() {
+            let other = self.other_bucket(shape, bucket, self.load(slot));
+            if let Some(target) = self.empty_slot(other) {
+                return Some(self.move_entry(slot, target));
+            }
+        }
+        if moves <= 1 {
+            return None;
+        }
+        for slot in slots.take(4) {
+            let other = self.other_bucket(shape, bucket, self.load(slot));
+            if other == bucket {
+                continue;
+            }
+            if let Some(target) = self.make_room(shape, other, moves - 1) {
+                // The chain may have come back and moved this very entry: then its slot is free.
+                if self.load(slot) == 0 {
+                    return Some(slot);
+                }
+                if self.other_bucket(shape, bucket, self.load(slot)) == other {
+                    return Some(self.move_entry(slot, target));
+                }
+            }
+        }
+        None
+    }
+
+    /// Moves an entry to an empty slot of its other bucket; returns the slot it left.
+    fn move_entry(&mut self, from: SlotRef, to: SlotRef) -> SlotRef {
+        self.save(to, self.load(from) ^ PARTNER);
+        self.save(from, 0);
+        from
+    }
+
+    /// The address that put this entry into `bucket`, as far as it is known: all bits a table of the
+    /// largest size would use.
+    fn address_here(&self, bucket: usize, word: u64) -> u64 {
+        let level = self.table.level_min;
+        let tag = word >> TAG_SHIFT;
+        let low_mask = (1 << level) - 1;
+        let pattern = self.table.pattern(tag);
+        let growth = (tag & ((1 << GROWTH_BITS) - 1)) << level;
+        let low = bucket as u64 & low_mask;
+        if word & PARTNER == 0 {
+            growth | low
+        } else {
+            (growth ^ (pattern & !low_mask)) | low
+        }
+    }
+
+    fn other_bucket(&self, shape: Shape, bucket: usize, word: u64) -> usize {
+        let here = self.address_here(bucket, word);
+        shape.bucket(here ^ self.table.pattern(word >> TAG_SHIFT))
+    }
+
+    /// Whether the table is so full that it should grow by a bucket.
+    #[inline]
+    pub(crate) fn wants_growth(&self) -> bool {
+        self.items * 20 > self.buckets() * BUCKET_SLOTS * LOAD_PER_20 && self.can_grow()
+    }
+
+    /// Whether the reserved range has room for another bucket.
+    pub(crate) fn can_grow(&self) -> bool {
+        self.table.shape().level < self.level_max
+    }
+
+    /// Whether the next bucket begins a page, so that growing takes memory.
+    #[inline]
+    pub(crate) fn growth_takes_a_page(&self) -> bool {
+        (self.buckets() * BUCKET_BYTES).is_multiple_of(PAGE_BYTES)
+    }
+
+    /// Adds one bucket and moves its entries there.
+    pub(crate) fn grow(&mut self) {
+        assert!(self.can_grow(), "the reserved range is used up");
+        let Shape { level, split } = self.table.shape();
+        let target = (1 << level) + split;
+        let mut filled = 0;
+        for place in 0..BUCKET_SLOTS {
+            let slot = SlotRef(split * BUCKET_SLOTS + place);
+            let word = self.load(slot);
+            if word != 0 && self.address_here(split, word) >> level & 1 == 1 {
+                self.save(SlotRef(target * BUCKET_SLOTS + filled), word);
+                self.save(slot, 0);
+                filled += 1;
+            }
+        }
+        let grown = if split + 1 == 1 << level {
+            Shape {
+                level: level + 1,
+                split: 0,
+            }
+        } else {
+            Shape {
+                level,
+                split: split + 1,
+            }
+        };
+        self.table.shape.store(grown.pack(), Ordering::Relaxed);
+    }
+
+    /// Whether the table is so empty that it should shrink by a bucket.
+    #[inline]
+    pub(crate) fn wants_shrinking(&self) -> bool {
+        let buckets = self.buckets();
+        self.items * 20 < buckets * BUCKET_SLOTS * LOAD_LOW_PER_20
+            && buckets > 1 << self.table.level_min
+    }
+
+    /// Takes the last bucket away again; `false` if its entries do not fit elsewhere just now.
+    pub(crate) fn shrink(&mut self) -> bool {
+        let Shape { level, split } = self.table.shape();
+        let shrunk = if split == 0 {
+            Shape {
+                level: level - 1,
+                split: (1 << (level - 1)) - 1,
+            }
+        } else {
+            Shape {
+                level,
+                split: split - 1,
+            }
+        };
+        let (into, last) = (shrunk.split, (1 << shrunk.level) + shrunk.split);
+        let slots = (0..BUCKET_SLOTS).map(|place| SlotRef(last * BUCKET_SLOTS + place));
+        let count = |index: &Index, bucket: usize| {
+            let slots = index.table.bucket(bucket).iter();
+            slots
+                .filter(|slot| slot.load(Ordering::Relaxed) != 0)
+                .count()
+        };
+        // What does not fit into the smaller table's bucket moves to its other bucket first, which
+        // is right for either size, so giving up half-way leaves nothing misplaced.
+        let shape = self.table.shape();
+        for slot in slots.clone() {
+            if count(self, last) + count(self, into) <= BUCKET_SLOTS {
+                break;
+            }
+            if self.load(slot) != 0
+                && let Some(target) =
+                    self.empty_slot(self.other_bucket(shape, last, self.load(slot)))
+            {
+                self.move_entry(slot, target);
+            }
+        }
+        if count(self, last) + count(self, into) > BUCKET_SLOTS {
+            return false;
+        }
+        for slot in slots {
+            let word = self.load(slot);
+            if word != 0 {
+                let target = self
+                    .empty_slot(into)
+                    .expect("the entries were counted to fit");
+                self.save(target, word);
+                self.save(slot, 0);
+            }
+        }
+        self.table.shape.store(shrunk.pack(), Ordering::Relaxed);
+        true
+    }
+
+    /// Gives the memory behind the table's end back to the system; returns the bytes given back.
+    pub(crate) fn release_behind(&self, bytes_before: usize) -> usize {
+        let bytes = self.bytes();
+        if bytes >= bytes_before {
+            return 0;
+        }
+        self.table.region.release(bytes, bytes_before - bytes);
+        bytes_before - bytes
+    }
+
+    /// Calls `each` with the slot of every entry in one bucket.
+    pub(crate) fn each_in_bucket(&self, bucket: usize, mut each: impl FnMut(SlotRef)) {
+        for place in 0..BUCKET_SLOTS {
+            let slot = SlotRef(bucket * BUCKET_SLOTS + place);
+            if self.load(slot) != 0 {
+                each(slot);
+            }
+        }
+    }
+
+    /// The slot with the least used entry among both buckets of a hash, all of which are taken.
+    pub(crate) fn least_used(&self, hash: u64) -> SlotRef {
+        let shape = self.table.shape();
+        let (home, partner) = self.table.addresses(hash);
+        let slots = [home, partner].into_iter().flat_map(|address| {
+            let first = shape.bucket(address) * BUCKET_SLOTS;
+            (first..first + BUCKET_SLOTS).map(SlotRef)
+        });
+        slots
+            .min_by_key(|&slot| self.frequency(slot))
+            .expect("a bucket has slots")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hash that spreads like the engine's.
+    fn hash(number: u64) -> u64 {
+        let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn filled(items: usize) -> Index {
+        let mut index = Index::reserve(items).unwrap();
+        for number in 0..items {
+            if index.wants_growth() {
+                index.grow();
+            }
+            index
+                .insert(hash(number as u64), number * 10)
+                .expect("an entry finds room");
+        }
+        index
+    }
+
+    const ITEMS: usize = if cfg!(miri) { 600 } else { 300_000 };
+
+    #[test]
+    fn every_entry_is_found_after_growing() {
+        let index = filled(ITEMS);
+        for number in 0..ITEMS {
+            let slot = index
+                .find_at(hash(number as u64), number * 10)
+                .expect("an entry is found");
+            assert_eq!(index.offset(slot), number * 10);
+        }
+        assert_eq!(index.items(), ITEMS);
+    }
+
+    #[test]
+    fn the_table_keeps_its_load_while_growing() {
+        let index = filled(ITEMS);
+        let load = index.items() as f64 / (index.buckets() * BUCKET_SLOTS) as f64;
+        assert!((0.80..=0.88).contains(&load), "{load}");
+    }
+
+    #[test]
+    fn a_lookup_touches_hardly_any_other_item() {
+        let index = filled(ITEMS);
+        let mut touched = 0;
+        for number in 0..ITEMS {
+            index.find(hash((number + ITEMS) as u64), |_| {
+                touched += 1;
+                false
+            });
+        }
+        assert!(touched <= ITEMS / 100, "{touched} of {ITEMS}");
+    }
+
+    #[test]
+    fn the_table_shrinks_when_entries_leave_and_loses_none() {
+        let mut index = filled(ITEMS);
+        let before = index.buckets();
+        for number in 0..ITEMS {
+            if number % 10 != 0 {
+                let slot = index.find_at(hash(number as u64), number * 10).unwrap();
+                index.remove(slot);
+            }
+            if index.wants_shrinking() {
+                index.shrink();
+            }
+        }
+        while index.wants_shrinking() && index.shrink() {}
+        assert!(
+            index.buckets() < before / 3,
+            "{} of {before}",
+            index.buckets()
+        );
+        for number in (0..ITEMS).step_by(10) {
+            assert!(index.find_at(hash(number as u64), number * 10).is_some());
+        }
+    }
+
+    #[test]
+    fn uses_are_counted_to_three_and_remembered_as_fetched() {
+        let mut index = filled(10);
+        let slot = index.find_at(hash(3), 30).unwrap();
+        assert!(!index.is_fetched(slot));
+        for expected in [1, 2, 3, 3] {
+            index.mark_used(slot);
+            assert_eq!(index.frequency(slot), expected);
+        }
+        assert!(index.is_fetched(slot));
+        index.relocate(slot, 77, 1);
+        assert_eq!((index.offset(slot), index.frequency(slot)), (77, 1));
+        assert!(index.is_fetched(slot));
+        assert_eq!(index.find_at(hash(3), 77), Some(slot));
+    }
+
+    #[test]
+    fn the_hint_finds_what_the_lookup_finds() {
+        let index = filled(ITEMS);
+        let agree = (0..ITEMS)
+            .filter(|&n| index.table().probable_offset(hash(n as u64)) == Some(n * 10))
+            .count();
+        assert!(agree * 100 >= ITEMS * 99, "{agree} of {ITEMS}");
+    }
+}

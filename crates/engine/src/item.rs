@@ -1,0 +1,665 @@
+//! Item: what bytes an item is.
+//!
+//! ```text
+//! plain     [key bytes 1][value bytes 1-5][deadline 0|3|4|5][key][value]
+//! extended  [255][fields 1][key bytes 1|2][value bytes 1-5][deadline][fields...][key][value]
+//! hole      [252][hole bytes 1-5]...          hole of one byte  [251]
+//! draft     [253][draft bytes 1-5]...         a value still being received
+//! ```
+//!
+//! The value's length is a little-endian base-128 number. A deadline is milliseconds from the base
+//! of the segment the item lies in; the segment says how wide it is, all ones means never. What few
+//! items have (flags, version, lease, last access, a deadline that does not fit) costs only those
+//! items. Whatever is dead becomes a hole, so a walk over a segment never looks anything up for it.
+//!
+//! Invariant: a segment is a gapless row of items and holes up to its written bytes.
+//! Tests: at the end of this file.
+
+use crate::arena::Arena;
+use crate::clock::{Deadline, Instant};
+
+/// Longest key of a plain item.
+const PLAIN_KEY_BYTES_MAX: usize = 250;
+const HOLE_OF_ONE: u8 = 251;
+const HOLE: u8 = 252;
+const DRAFT: u8 = 253;
+const EXTENDED: u8 = 255;
+
+const FIELD_FLAGS_8: u8 = 1;
+const FIELD_FLAGS_32: u8 = 1 << 1;
+const FIELD_VERSION: u8 = 1 << 2;
+const FIELD_LEASE: u8 = 1 << 3;
+const FIELD_ACCESS: u8 = 1 << 4;
+const FIELD_DEADLINE: u8 = 1 << 5;
+const FIELD_KEY_16: u8 = 1 << 6;
+
+/// Bytes of the fields, indexed by bit.
+const FIELD_BYTES: [usize; 6] = [1, 4, 8, 8, 4, 8];
+
+/// Room for the longest header.
+pub(crate) const HEADER_BYTES_MAX: usize = 48;
+
+/// Bit of a lease word that marks the value stale; the others hold the end of the lease in ms.
+const LEASE_STALE: u64 = 1 << 63;
+
+/// Lease state of an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeaseState {
+    /// The value was marked stale.
+    pub(crate) stale: bool,
+    /// The moment at which a given lease ends, in ms; zero if none was given.
+    pub(crate) until_ms: u64,
+}
+
+impl LeaseState {
+    /// Whether somebody holds the lease at `now`.
+    pub(crate) fn is_taken(self, now: Instant) -> bool {
+        self.until_ms > now.0
+    }
+
+    fn is_default(self) -> bool {
+        self == LeaseState::default()
+    }
+
+    fn to_word(self) -> u64 {
+        let stale = if self.stale { LEASE_STALE } else { 0 };
+        stale | (self.until_ms & !LEASE_STALE)
+    }
+
+    fn from_word(word: u64) -> LeaseState {
+        LeaseState {
+            stale: word & LEASE_STALE != 0,
+            until_ms: word & !LEASE_STALE,
+        }
+    }
+}
+
+/// How deadlines are written in one segment: chosen when the segment is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timescale {
+    /// The moment that deadlines count from, in ms.
+    pub(crate) base_ms: u64,
+    /// Bytes of a deadline: 0, 3, 4 or 5.
+    pub(crate) width: u8,
+}
+
+impl Timescale {
+    /// The widths a segment may have.
+    pub(crate) const WIDTHS: [u8; 4] = [0, 3, 4, 5];
+
+    /// The place in [`Timescale::WIDTHS`] of the narrowest width that `deadline` fits in when
+    /// counted from `base_ms`; `None` if it fits in none.
+    pub(crate) fn narrowest(deadline: Deadline, base_ms: u64) -> Option<usize> {
+        let Some(at) = deadline.instant() else {
+            return Some(0);
+        };
+        let relative = at.0.saturating_sub(base_ms);
+        (1..Timescale::WIDTHS.len()).find(|&place| relative < never(Timescale::WIDTHS[place]))
+    }
+
+    /// The number that stands for `deadline`, if it fits.
+    fn encode(self, deadline: Deadline) -> Option<u64> {
+        match deadline.instant() {
+            None => Some(never(self.width)),
+            Some(at) => {
+                let relative = at.0.saturating_sub(self.base_ms);
+                (relative < never(self.width)).then_some(relative)
+            }
+        }
+    }
+
+    fn decode(self, number: u64) -> Deadline {
+        if number == never(self.width) {
+            Deadline::NEVER
+        } else {
+            Deadline::at(Instant(self.base_ms + number))
+        }
+    }
+}
+
+/// The number of `width` bytes that means "never".
+const fn never(width: u8) -> u64 {
+    (1 << (8 * width as u64)) - 1
+}
+
+/// Everything about an item but the bytes of its key and value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) key_bytes: usize,
+    pub(crate) value_bytes: usize,
+    pub(crate) deadline: Deadline,
+    pub(crate) flags: u32,
+    pub(crate) version: Option<u64>,
+    pub(crate) lease: LeaseState,
+    /// Second of the last access, for items whose access time is kept.
+    pub(crate) access_s: Option<u32>,
+}
+
+/// A header, ready to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    bytes: [u8; HEADER_BYTES_MAX],
+    len: usize,
+}
+
+impl Header {
+    /// The header's bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn push_le(&mut self, number: u64, width: usize) {
+        self.bytes[self.len..self.len + 8].copy_from_slice(&number.to_le_bytes());
+        self.len += width;
+    }
+
+    #[inline]
+    fn push_base_128(&mut self, mut number: usize) {
+        while number >= 0x80 {
+            self.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.push(number as u8);
+    }
+}
+
+impl Spec {
+    /// Encodes the header for a segment with `scale`.
+    #[inline]
+    pub(crate) fn header(&self, scale: Timescale) -> Header {
+        let mut header = Header {
+            bytes: [0; HEADER_BYTES_MAX],
+            len: 0,
+        };
+        let deadline = scale.encode(self.deadline);
+        let fields = self.fields(deadline.is_none());
+        if fields == 0 {
+            header.push(self.key_bytes as u8);
+        } else {
+            header.push(EXTENDED);
+            header.push(fields);
+            header.push_le(
+                self.key_bytes as u64,
+                if fields & FIELD_KEY_16 == 0 { 1 } else { 2 },
+            );
+        }
+        header.push_base_128(self.value_bytes);
+        if let Some(number) = deadline {
+            header.push_le(number, usize::from(scale.width));
+        }
+        if fields != 0 {
+            self.push_fields(fields, &mut header);
+        }
+        header
+    }
+
+    /// Bytes of the whole item in a segment with `scale`.
+    pub(crate) fn total_bytes(&self, scale: Timescale) -> usize {
+        self.header(scale).len + self.key_bytes + self.value_bytes
+    }
+
+    fn fields(&self, own_deadline: bool) -> u8 {
+        let mut fields = match self.flags {
+            0 => 0,
+            1..=255 => FIELD_FLAGS_8,
+            _ => FIELD_FLAGS_32,
+        };
+        if self.version.is_some() {
+            fields |= FIELD_VERSION;
+        }
+        if !self.lease.is_default() {
+            fields |= FIELD_LEASE;
+        }
+        if self.access_s.is_some() {
+            fields |= FIELD_ACCESS;
+        }
+        if own_deadline {
+            fields |= FIELD_DEADLINE;
+        }
+        if self.key_bytes > 255 || (fields == 0 && self.key_bytes > PLAIN_KEY_BYTES_MAX) {
+            fields |= FIELD_KEY_16;
+        }
+        fields
+    }
+
+    fn push_fields(&self, fields: u8, header: &mut Header) {
+        let words = [
+            u64::from(self.flags),
+            u64::from(self.flags),
+            self.version.unwrap_or(0),
+            self.lease.to_word(),
+            u64::from(self.access_s.unwrap_or(0)),
+            self.deadline.instant().map_or(u64::MAX, |at| at.0),
+        ];
+        for (bit, (&word, &bytes)) in words.iter().zip(&FIELD_BYTES).enumerate() {
+            if fields & (1 << bit) != 0 {
+                header.push_le(word, bytes);
+            }
+        }
+    }
+}
+
+/// Where the parts of a stored item lie; read from its header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Offset of the item in the arena.
+    pub(crate) offset: usize,
+    pub(crate) key_at: usize,
+    pub(crate) key_bytes: usize,
+    pub(crate) value_bytes: usize,
+    pub(crate) deadline: Deadline,
+    fields: u8,
+    deadline_at: usize,
+    fields_at: usize,
+}
+
+impl Layout {
+    /// Offset of the value in the arena.
+    #[inline]
+    pub(crate) fn value_at(&self) -> usize {
+        self.key_at + self.key_bytes
+    }
+
+    /// Bytes of the whole item.
+    #[inline]
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.value_at() + self.value_bytes - self.offset
+    }
+
+    /// Whether the item has any of the rare fields.
+    #[inline]
+    pub(crate) fn is_extended(&self) -> bool {
+        self.fields != 0
+    }
+
+    fn field_at(&self, field: u8) -> Option<usize> {
+        if self.fields & field == 0 {
+            return None;
+        }
+        let before = (0..FIELD_BYTES.len()).filter(|bit| self.fields & (1 << bit) != 0);
+        let skip: usize = before
+            .take_while(|&bit| 1 << bit != field)
+            .map(|bit| FIELD_BYTES[bit])
+            .sum();
+        Some(self.fields_at + skip)
+    }
+
+    /// The client's flags.
+    #[inline]
+    pub(crate) fn flags(&self, arena: &Arena) -> u32 {
+        if self.fields & (FIELD_FLAGS_8 | FIELD_FLAGS_32) == 0 {
+            return 0;
+        }
+        match self.field_at(FIELD_FLAGS_8) {
+            Some(at) => u32::from(arena.byte(at)),
+            None => self.field_at(FIELD_FLAGS_32).map_or(0, |at| arena.word(at)),
+        }
+    }
+
+    /// The item's version, if it has one.
+    pub(crate) fn version(&self, arena: &Arena) -> Option<u64> {
+        self.field_at(FIELD_VERSION).map(|at| read_le(arena, at, 8))
+    }
+
+    /// The item's lease state.
+    pub(crate) fn lease(&self, arena: &Arena) -> LeaseState {
+        self.field_at(FIELD_LEASE)
+            .map_or(LeaseState::default(), |at| {
+                LeaseState::from_word(read_le(arena, at, 8))
+            })
+    }
+
+    /// Where the lease word lies, if the item has one.
+    pub(crate) fn lease_at(&self) -> Option<usize> {
+        self.field_at(FIELD_LEASE)
+    }
+
+    /// Second of the last access, if it is kept.
+    pub(crate) fn access_s(&self, arena: &Arena) -> Option<u32> {
+        self.field_at(FIELD_ACCESS).map(|at| arena.word(at))
+    }
+
+    /// Where the last access lies, if it is kept.
+    pub(crate) fn access_at(&self) -> Option<usize> {
+        self.field_at(FIELD_ACCESS)
+    }
+
+    /// Everything about the item, for writing it elsewhere.
+    pub(crate) fn spec(&self, arena: &Arena) -> Spec {
+        Spec {
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
+            deadline: self.deadline,
+            flags: self.flags(arena),
+            version: self.version(arena),
+            lease: self.lease(arena),
+            access_s: self.access_s(arena),
+        }
+    }
+
+    /// The bytes and place that change the item's deadline where it lies, if it fits there.
+    pub(crate) fn patch_deadline(&self, deadline: Deadline, scale: Timescale) -> Option<Patch> {
+        if let Some(at) = self.field_at(FIELD_DEADLINE) {
+            let number = deadline.instant().map_or(u64::MAX, |at| at.0);
+            return Some(Patch {
+                at,
+                bytes: number.to_le_bytes(),
+                len: 8,
+            });
+        }
+        let number = scale.encode(deadline)?;
+        Some(Patch {
+            at: self.deadline_at,
+            bytes: number.to_le_bytes(),
+            len: usize::from(scale.width),
+        })
+    }
+
+    /// The bytes and place that change the item's lease, if it has a lease word.
+    pub(crate) fn patch_lease(&self, lease: LeaseState) -> Option<Patch> {
+        let at = self.lease_at()?;
+        Some(Patch {
+            at,
+            bytes: lease.to_word().to_le_bytes(),
+            len: 8,
+        })
+    }
+
+    /// The bytes and place that change the item's last access, if it is kept.
+    pub(crate) fn patch_access(&self, second: u32) -> Option<Patch> {
+        let at = self.access_at()?;
+        Some(Patch {
+            at,
+            bytes: u64::from(second).to_le_bytes(),
+            len: 4,
+        })
+    }
+}
+
+/// Header bytes to be changed in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patch {
+    /// Where they lie in the arena.
+    pub(crate) at: usize,
+    bytes: [u8; 8],
+    len: usize,
+}
+
+impl Patch {
+    /// The new bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// What lies at a place in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entry {
+    /// Dead bytes, that many.
+    Hole(usize),
+    /// Room for a value that is still being received, that many bytes.
+    Draft(usize),
+    /// An item.
+    Item(Layout),
+}
+
+impl Entry {
+    /// Bytes to the next entry.
+    pub(crate) fn total_bytes(&self) -> usize {
+        match self {
+            Entry::Hole(bytes) | Entry::Draft(bytes) => *bytes,
+            Entry::Item(layout) => layout.total_bytes(),
+        }
+    }
+}
+
+/// Reads the entry at `offset`, which lies in a segment with `scale`.
+#[inline]
+pub(crate) fn read(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
+    let first = arena.byte(offset);
+    if usize::from(first) <= PLAIN_KEY_BYTES_MAX {
+        let (value_bytes, at) = read_base_128(arena, offset + 1);
+        let number = read_le(arena, at, usize::from(scale.width));
+        let key_at = at + usize::from(scale.width);
+        return Entry::Item(Layout {
+            offset,
+            key_at,
+            key_bytes: usize::from(first),
+            value_bytes,
+            deadline: scale.decode(number),
+            fields: 0,
+            deadline_at: at,
+            fields_at: key_at,
+        });
+    }
+    match first {
+        HOLE_OF_ONE => Entry::Hole(1),
+        HOLE => Entry::Hole(read_base_128(arena, offset + 1).0),
+        DRAFT => Entry::Draft(read_base_128(arena, offset + 1).0),
+        EXTENDED => Entry::Item(read_extended(arena, offset, scale)),
+        other => unreachable!("no entry begins with {other}"),
+    }
+}
+
+#[inline(never)]
+fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
+    let fields = arena.byte(offset + 1);
+    let key_width = if fields & FIELD_KEY_16 == 0 { 1 } else { 2 };
+    let key_bytes = read_le(arena, offset + 2, key_width) as usize;
+    let (value_bytes, deadline_at) = read_base_128(arena, offset + 2 + key_width);
+    let own_deadline = fields & FIELD_DEADLINE != 0;
+    let width = if own_deadline {
+        0
+    } else {
+        usize::from(scale.width)
+    };
+    let fields_at = deadline_at + width;
+    let present = (0..FIELD_BYTES.len()).filter(|bit| fields & (1 << bit) != 0);
+    let key_at = fields_at + present.map(|bit| FIELD_BYTES[bit]).sum::<usize>();
+    let mut layout = Layout {
+        offset,
+        key_at,
+        key_bytes,
+        value_bytes,
+        deadline: Deadline::NEVER,
+        fields,
+        deadline_at,
+        fields_at,
+    };
+    layout.deadline = match layout.field_at(FIELD_DEADLINE) {
+        Some(at) => match read_le(arena, at, 8) {
+            u64::MAX => Deadline::NEVER,
+            number => Deadline::at(Instant(number)),
+        },
+        None => scale.decode(read_le(arena, deadline_at, width)),
+    };
+    layout
+}
+
+#[inline]
+fn read_base_128(arena: &Arena, at: usize) -> (usize, usize) {
+    let first = arena.byte(at);
+    if first < 0x80 {
+        return (usize::from(first), at + 1);
+    }
+    let mut number = usize::from(first & 0x7f);
+    for step in 1..5 {
+        let byte = arena.byte(at + step);
+        number |= usize::from(byte & 0x7f) << (7 * step);
+        if byte < 0x80 {
+            return (number, at + step + 1);
+        }
+    }
+    unreachable!("a length has at most five bytes")
+}
+
+#[inline]
+fn read_le(arena: &Arena, at: usize, width: usize) -> u64 {
+    let mut number = 0;
+    for step in 0..width {
+        number |= u64::from(arena.byte(at + step)) << (8 * step);
+    }
+    number
+}
+
+/// The header of a draft of `bytes` bytes.
+pub(crate) fn draft(bytes: usize) -> Header {
+    let mut header = Header {
+        bytes: [0; HEADER_BYTES_MAX],
+        len: 0,
+    };
+    header.push(DRAFT);
+    header.push_base_128(bytes);
+    header
+}
+
+/// The header of a hole of `bytes` bytes.
+pub(crate) fn hole(bytes: usize) -> Header {
+    let mut header = Header {
+        bytes: [0; HEADER_BYTES_MAX],
+        len: 0,
+    };
+    if bytes == 1 {
+        header.push(HOLE_OF_ONE);
+    } else {
+        header.push(HOLE);
+        header.push_base_128(bytes);
+    }
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Spec = Spec {
+        key_bytes: 16,
+        value_bytes: 32,
+        deadline: Deadline::NEVER,
+        flags: 0,
+        version: None,
+        lease: LeaseState {
+            stale: false,
+            until_ms: 0,
+        },
+        access_s: None,
+    };
+
+    fn check_round_trip(spec: Spec, scale: Timescale) -> usize {
+        let arena = Arena::reserve(1, 20).unwrap();
+        let header = spec.header(scale);
+        // SAFETY: only this test uses the arena.
+        unsafe { arena.write(100, header.bytes()) };
+        let Entry::Item(layout) = read(&arena, 100, scale) else {
+            panic!("not an item")
+        };
+        assert_eq!(layout.spec(&arena), spec, "{scale:?}");
+        assert_eq!(layout.total_bytes(), spec.total_bytes(scale));
+        header.bytes().len()
+    }
+
+    #[test]
+    fn a_small_item_with_a_deadline_has_a_header_of_five_bytes() {
+        let scale = Timescale {
+            base_ms: 1_000,
+            width: 3,
+        };
+        let spec = Spec {
+            deadline: Instant(5_000).plus_ms(0),
+            ..PLAIN
+        };
+        assert_eq!(check_round_trip(spec, scale), 5);
+        assert_eq!(
+            check_round_trip(
+                PLAIN,
+                Timescale {
+                    base_ms: 1_000,
+                    width: 0
+                }
+            ),
+            2
+        );
+    }
+
+    #[test]
+    fn every_combination_of_fields_is_read_back() {
+        for bits in 0..128_u32 {
+            let spec = Spec {
+                key_bytes: [16, 250, 251, 255, 256, 65_535][bits as usize % 6],
+                value_bytes: [0, 127, 128, 16_384, 512 << 20][bits as usize % 5],
+                flags: [0, 7, 70_000][bits as usize % 3],
+                version: (bits & 1 != 0).then_some(u64::MAX - 3),
+                lease: LeaseState {
+                    stale: bits & 2 != 0,
+                    until_ms: u64::from(bits & 4) * 1_000,
+                },
+                access_s: (bits & 8 != 0).then_some(77),
+                deadline: [
+                    Deadline::NEVER,
+                    Deadline::at(Instant(9_000)),
+                    Deadline::FARTHEST,
+                ][(bits >> 4) as usize % 3],
+            };
+            for width in Timescale::WIDTHS {
+                check_round_trip(
+                    spec,
+                    Timescale {
+                        base_ms: 4_000,
+                        width,
+                    },
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_does_not_fit_the_segment_is_kept_exactly() {
+        let scale = Timescale {
+            base_ms: 0,
+            width: 3,
+        };
+        for ms in [0, (1 << 24) - 2, (1 << 24) - 1, 1 << 24, 1 << 40] {
+            check_round_trip(
+                Spec {
+                    deadline: Deadline::at(Instant(ms)),
+                    ..PLAIN
+                },
+                scale,
+            );
+        }
+    }
+
+    #[test]
+    fn the_narrowest_width_is_the_one_that_fits() {
+        let place = |ms| Timescale::narrowest(Deadline::at(Instant(ms)), 0);
+        assert_eq!(Timescale::narrowest(Deadline::NEVER, 0), Some(0));
+        assert_eq!(place(5), Some(1));
+        assert_eq!(place((1 << 24) - 2), Some(1));
+        assert_eq!(place((1 << 24) - 1), Some(2));
+        assert_eq!(place(1 << 33), Some(3));
+        assert_eq!(place(1 << 41), None);
+    }
+
+    #[test]
+    fn holes_of_any_size_are_read_back() {
+        let arena = Arena::reserve(1, 20).unwrap();
+        let scale = Timescale {
+            base_ms: 0,
+            width: 0,
+        };
+        for bytes in [1, 2, 3, 127, 128, 129, 16_383, 1 << 20, 512 << 20] {
+            // SAFETY: only this test uses the arena.
+            unsafe { arena.write(0, hole(bytes).bytes()) };
+            assert!(hole(bytes).bytes().len() <= bytes);
+            assert_eq!(read(&arena, 0, scale).total_bytes(), bytes);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Lookup: reads with side effects, and leases.
+//!
+//! A lease keeps a herd of clients from recomputing the same value: the first that meets a missing,
+//! stale or soon-expiring item wins the right to refresh it, the others are told that somebody does.
+//! A lease ends by a store, or by time, so that a winner that died blocks nobody for long.
+//!
+//! A version (CAS) and an exact last access cost memory, so an item gets them when they are first
+//! asked for; the item is then rewritten with the field.
+//! Why: docs/decisions/0007. Source: memcached doc/protocol.txt, "Meta Get". Tests: tests/lease.rs.
+
+use crate::clock::{Deadline, Instant};
+use crate::error::Error;
+use crate::item::{LeaseState, Spec};
+use crate::key::Key;
+use crate::options::{Found, Lease, Lookup};
+use crate::shard::{Content, Shard};
+use crate::store::Located;
+
+impl Shard {
+    /// Looks an item up as `lookup` asks and shows it to `read`; `None` is a miss.
+    pub(crate) fn lookup<R>(
+        &mut self,
+        key: Key<'_>,
+        lookup: &Lookup,
+        lease_ms: u64,
+        now: Instant,
+        read: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let Some(located) = self.store.find(key, now) else {
+            return match lookup.vivify {
+                Some(deadline) => self
+                    .vivify(key, lookup, deadline, lease_ms, now, read)
+                    .map(Some),
+                None => Ok(None),
+            };
+        };
+        let arena = self.store.log.arena();
+        let before = located.layout.spec(arena);
+        let taken = before.lease.is_taken(now);
+        let soon = lookup.recache_ms.is_some_and(|threshold| {
+            before
+                .deadline
+                .remaining_ms(now)
+                .is_some_and(|left| left < threshold)
+        });
+        let won = (before.lease.stale || soon) && !taken;
+        let fetched = self.store.index.is_fetched(located.slot);
+        let idle_s = self.idle_s(&located, now);
+
+        let mut after = before;
+        if won {
+            after.lease.until_ms = now.0.saturating_add(lease_ms).min(Deadline::FARTHEST_MS);
+        }
+        if let Some(deadline) = lookup.touch {
+            after.deadline = deadline;
+        }
+        if lookup.version && after.version.is_none() {
+            after.version = Some(self.next_version());
+        }
+        if lookup.idle && after.access_s.is_none() {
+            after.access_s = Some((now.0 / 1000).saturating_sub(idle_s) as u32);
+        }
+        let Some(located) = self.update(key, located, &before, &after, now)? else {
+            return Ok(None);
+        };
+        if !lookup.quiet {
+            self.mark_used(&located, now);
+        }
+        Ok(Some(read(Found {
+            item: self.store.item(&located),
+            deadline_before: before.deadline,
+            version: if lookup.version {
+                after.version.unwrap_or(0)
+            } else {
+                0
+            },
+            lease: Lease {
+                won,
+                stale: before.lease.stale,
+                taken,
+            },
+            created: false,
+            fetched,
+            idle_s,
+            stored_bytes: located.layout.total_bytes(),
+        })))
+    }
+
+    /// Makes the stored header say `after` instead of `before`, in place where it has the fields.
+    fn update(
+        &mut self,
+        key: Key<'_>,
+        located: Located,
+        before: &Spec,
+        after: &Spec,
+        now: Instant,
+    ) -> Result<Option<Located>, Error> {
+        if before == after {
+            return Ok(Some(located));
+        }
+        let same_fields = before.version == after.version && before.access_s == after.access_s;
+        let lease_patch = located.layout.patch_lease(after.lease);
+        let lease_fits = before.lease == after.lease || lease_patch.is_some();
+        let deadline_fits =
+            before.deadline == after.deadline || self.store.retime_fits(&located, after.deadline);
+        if !(same_fields && lease_fits && deadline_fits) {
+            return self.put(key, Some(located), after, Content::Old, now);
+        }
+        if let Some(patch) = lease_patch {
+            self.store.patch(&patch);
+        }
+        if before.deadline != after.deadline {
+            self.store.retime(&located, after.deadline);
+        }
+        Ok(Some(self.store.located_at(located.slot)))
+    }
+
+    /// Stores the empty item that stands for a value being computed by the caller.
+    fn vivify<R>(
+        &mut self,
+        key: Key<'_>,
+        lookup: &Lookup,
+        deadline: Deadline,
+        lease_ms: u64,
+        now: Instant,
+        read: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<R, Error> {
+        let wants_version = lookup.version || lookup.new_version.is_some();
+        let version =
+            wants_version.then(|| lookup.new_version.unwrap_or_else(|| self.next_version()));
+        let until_ms = now.0.saturating_add(lease_ms).min(Deadline::FARTHEST_MS);
+        let spec = Spec {
+            key_bytes: key.bytes().len(),
+            value_bytes: 0,
+            deadline,
+            flags: 0,
+            version,
+            lease: LeaseState {
+                stale: false,
+                until_ms,
+            },
+            access_s: lookup.idle.then_some((now.0 / 1000) as u32),
+        };
+        let located = self
+            .put(key, None, &spec, Content::Bytes(&[]), now)?
+            .ok_or(Error::Busy)?;
+        self.store.counts.stored += 1;
+        Ok(read(Found {
+            item: self.store.item(&located),
+            deadline_before: deadline,
+            version: version.unwrap_or(0),
+            lease: Lease {
+                won: true,
+                stale: false,
+                taken: false,
+            },
+            created: true,
+            fetched: false,
+            idle_s: 0,
+            stored_bytes: located.layout.total_bytes(),
+        }))
+    }
+}

@@ -1,0 +1,528 @@
+//! Shard: one complete cache, written as single-threaded code.
+//!
+//! The cache is an array of shards behind a lock each; `cache.rs` picks the shard. Every operation
+//! finds its item, decides, writes, and then does its share of reclaiming. Reads with side effects
+//! are in `lookup.rs`, counters in `counter.rs`.
+//!
+//! Order inside an operation: [`Shard::begin`], the operation, [`Shard::end`]. Making room may move or drop any item, so items are located anew
+//! after it.
+//! Why: docs/decisions/0006. Tests: tests/model.rs.
+
+use crate::arena::Draft;
+use crate::clock::{Deadline, Instant};
+use crate::error::Error;
+use crate::evict::Reclaimer;
+use crate::index::SlotRef;
+use crate::item::{HEADER_BYTES_MAX, Layout, LeaseState, Spec};
+use crate::key::Key;
+use crate::options::{
+    DeleteOptions, Deleted, End, Item, KeyFacts, SetOptions, Stats, Stored, When,
+};
+use crate::segment::{Queue, Room};
+use crate::store::{Located, Store};
+
+/// Items of this size have a version from the start, so that attaching one never copies them.
+const VERSIONED_VALUE_BYTES: usize = 16 << 10;
+
+/// Where an item's new value comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
+    /// The caller's bytes.
+    Bytes(&'a [u8]),
+    /// The old value, unchanged.
+    Old,
+    /// The old value with the caller's bytes at one end.
+    Extended(End, &'a [u8]),
+}
+
+/// One shard.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) store: Store,
+    reclaimer: Reclaimer,
+    /// The last version given to an item.
+    version: u64,
+    flush_at: Option<Instant>,
+    /// Bytes appended for which reclaiming is still to be done.
+    due_bytes: usize,
+}
+
+impl Shard {
+    /// A shard over an empty store; versions count from `version`.
+    pub(crate) fn new(store: Store, version: u64) -> Shard {
+        Shard {
+            store,
+            reclaimer: Reclaimer::new(),
+            version,
+            flush_at: None,
+            due_bytes: 0,
+        }
+    }
+
+    /// Runs a delayed flush whose time has come; every operation begins with it.
+    #[inline]
+    pub(crate) fn begin(&mut self, now: Instant) {
+        if self.flush_at.is_some_and(|at| at <= now) {
+            self.flush_at = None;
+            self.store.flush();
+        }
+    }
+
+    /// Does the reclaiming that an operation's appended bytes call for; every operation that may
+    /// write ends with it.
+    #[inline]
+    pub(crate) fn end(&mut self, now: Instant) {
+        if self.due_bytes > 0 {
+            let bytes = std::mem::take(&mut self.due_bytes);
+            self.reclaimer.step(&mut self.store, bytes, now);
+        }
+    }
+
+    /// Makes every item a miss at `at`, or now if that has passed.
+    pub(crate) fn flush_at(&mut self, at: Instant, now: Instant) {
+        self.begin(now);
+        self.flush_at = Some(at);
+        self.begin(now);
+    }
+
+    /// A version no item of this shard had before.
+    pub(crate) fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// Finds a live item and counts the use: a whole operation, it needs no `begin` and no `end`.
+    #[inline]
+    pub(crate) fn get(&mut self, key: Key<'_>, now: Instant) -> Option<Item<'_>> {
+        self.begin(now);
+        let located = self.store.find(key, now)?;
+        self.mark_used(&located, now);
+        Some(self.store.item(&located))
+    }
+
+    /// Counts a use of the item: for eviction, and its last access if that is kept.
+    #[inline]
+    pub(crate) fn mark_used(&mut self, located: &Located, now: Instant) {
+        self.store.index.mark_used(located.slot);
+        if located.layout.is_extended()
+            && let Some(patch) = located.layout.patch_access((now.0 / 1000) as u32)
+        {
+            self.store.patch(&patch);
+        }
+    }
+
+    /// Stores a value if the condition holds.
+    pub(crate) fn set(
+        &mut self,
+        key: Key<'_>,
+        value: &[u8],
+        options: &SetOptions,
+        now: Instant,
+    ) -> Result<Stored, Error> {
+        let old = self.store.find(key, now);
+        let spec = match self.decide(key, value.len(), old.as_ref(), options, now) {
+            Ok(spec) => spec,
+            Err(refused) => return Ok(refused),
+        };
+        let done = self.put(key, old, &spec, Content::Bytes(value), now)?;
+        Ok(done.map_or(Stored::NotStored, |located| self.stored(&located, &spec)))
+    }
+
+    fn stored(&mut self, located: &Located, spec: &Spec) -> Stored {
+        self.store.index.reset_fetched(located.slot);
+        self.store.counts.stored += 1;
+        Stored::Done {
+            version: spec.version.unwrap_or(0),
+        }
+    }
+
+    /// Checks the condition of a store and makes the new item's header out of it.
+    fn decide(
+        &mut self,
+        key: Key<'_>,
+        value_bytes: usize,
+        old: Option<&Located>,
+        options: &SetOptions,
+        now: Instant,
+    ) -> Result<Spec, Stored> {
+        let before = old.map(|old| old.layout.spec(self.store.log.arena()));
+        let mut spec = Spec {
+            key_bytes: key.bytes().len(),
+            value_bytes,
+            deadline: options.deadline,
+            flags: options.flags,
+            version: None,
+            lease: LeaseState::default(),
+            access_s: before
+                .and_then(|b| b.access_s)
+                .map(|_| (now.0 / 1000) as u32),
+        };
+        match (options.when, &before) {
+            (When::Absent, Some(_)) | (When::Present, None) => return Err(Stored::NotStored),
+            (When::Version(_), None) => return Err(Stored::NotFound),
+            (When::Version(asked), Some(before)) if before.version != Some(asked) => {
+                // An item without a version was stored after any version was given out for it.
+                let is_older = before.version.is_none_or(|version| asked < version);
+                if !(options.accept_older && is_older) {
+                    return Err(Stored::Exists);
+                }
+                spec.deadline = before.deadline;
+                spec.lease = LeaseState {
+                    stale: true,
+                    ..before.lease
+                };
+            }
+            _ => {}
+        }
+        let wants_version = options.version
+            || options.new_version.is_some()
+            || matches!(options.when, When::Version(_))
+            || before.is_some_and(|before| before.version.is_some())
+            || value_bytes >= VERSIONED_VALUE_BYTES;
+        if wants_version {
+            spec.version = Some(options.new_version.unwrap_or_else(|| self.next_version()));
+        }
+        Ok(spec)
+    }
+
+    /// Writes an item: over the old one if it fits there, else at the end of the log.
+    ///
+    /// `None` if `content` needs the old value and making room pushed that out.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if there is no room and nothing may leave.
+    pub(crate) fn put(
+        &mut self,
+        key: Key<'_>,
+        old: Option<Located>,
+        spec: &Spec,
+        content: Content<'_>,
+        now: Instant,
+    ) -> Result<Option<Located>, Error> {
+        if let Some(old) = &old
+            && let Content::Bytes(value) = content
+            && self.store.fits_in_place(old, spec)
+        {
+            let layout = self.store.overwrite(old, spec, key.bytes());
+            self.store.log.write(layout.value_at(), value);
+            return Ok(Some(Located { layout, ..*old }));
+        }
+        let queue = match &old {
+            Some(old) => self.store.log.segment(old.segment).queue,
+            None => self.reclaimer.queue_for_new(key.hash()),
+        };
+        let (room, old) = match self.store.take_room(queue, spec, now) {
+            Some(room) => (room, old),
+            None => {
+                let room = self.reclaimer.make_room(&mut self.store, queue, spec, now);
+                (room.ok_or(Error::Busy)?, self.store.find(key, now))
+            }
+        };
+        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale);
+        if old.is_none() && !matches!(content, Content::Bytes(_)) {
+            self.store.waste_room(room, bytes);
+            return Ok(None);
+        }
+        let layout = self.store.write_item(room, spec, key.bytes());
+        self.fill(&layout, old.as_ref(), content);
+        let slot = self.link(key, old.as_ref(), &layout);
+        self.due_bytes += bytes;
+        Ok(Some(Located {
+            slot,
+            layout,
+            segment: room.segment,
+        }))
+    }
+
+    fn fill(&mut self, layout: &Layout, old: Option<&Located>, content: Content<'_>) {
+        let to = layout.value_at();
+        let old = old.map(|old| (old.layout.value_at(), old.layout.value_bytes));
+        match (content, old) {
+            (Content::Bytes(value), _) => self.store.log.write(to, value),
+            (Content::Old, Some((from, len))) => self.store.log.copy(from, to, len),
+            (Content::Extended(End::Back, bytes), Some((from, len))) => {
+                self.store.log.copy(from, to, len);
+                self.store.log.write(to + len, bytes);
+            }
+            (Content::Extended(End::Front, bytes), Some((from, len))) => {
+                self.store.log.write(to, bytes);
+                self.store.log.copy(from, to + bytes.len(), len);
+            }
+            (_, None) => unreachable!("the old value was checked to be there"),
+        }
+    }
+
+    /// Points the index to a newly written item and buries the old one.
+    fn link(&mut self, key: Key<'_>, old: Option<&Located>, new: &Layout) -> SlotRef {
+        match old {
+            Some(old) => {
+                let frequency = self.store.index.frequency(old.slot);
+                self.store.replace(old, new, frequency);
+                old.slot
+            }
+            None => self.store.link(key.hash(), new.offset),
+        }
+    }
+
+    /// Extends a value at one end; see [`Cache::extend`](crate::Cache::extend).
+    pub(crate) fn extend(
+        &mut self,
+        key: Key<'_>,
+        end: End,
+        bytes: &[u8],
+        options: &SetOptions,
+        value_bytes_max: usize,
+        now: Instant,
+    ) -> Result<Stored, Error> {
+        let Some(old) = self.store.find(key, now) else {
+            return Ok(Stored::NotStored);
+        };
+        let before = old.layout.spec(self.store.log.arena());
+        if let When::Version(asked) = options.when
+            && before.version != Some(asked)
+        {
+            return Ok(Stored::Exists);
+        }
+        let value_bytes = before.value_bytes + bytes.len();
+        if value_bytes > value_bytes_max {
+            return Err(Error::TooLarge {
+                bytes: value_bytes,
+                max: value_bytes_max,
+            });
+        }
+        let options = SetOptions {
+            deadline: before.deadline,
+            flags: before.flags,
+            accept_older: false,
+            ..*options
+        };
+        let spec = match self.decide(key, value_bytes, Some(&old), &options, now) {
+            Ok(spec) => spec,
+            Err(refused) => return Ok(refused),
+        };
+        let done = self.put(key, Some(old), &spec, Content::Extended(end, bytes), now)?;
+        Ok(done.map_or(Stored::NotStored, |located| self.stored(&located, &spec)))
+    }
+
+    /// Gives a live item a new deadline.
+    pub(crate) fn touch(
+        &mut self,
+        key: Key<'_>,
+        deadline: Deadline,
+        now: Instant,
+    ) -> Result<bool, Error> {
+        let Some(located) = self.store.find(key, now) else {
+            return Ok(false);
+        };
+        self.mark_used(&located, now);
+        self.set_deadline(key, &located, deadline, now)?;
+        Ok(true)
+    }
+
+    fn set_deadline(
+        &mut self,
+        key: Key<'_>,
+        located: &Located,
+        deadline: Deadline,
+        now: Instant,
+    ) -> Result<(), Error> {
+        if !self.store.retime(located, deadline) {
+            let spec = Spec {
+                deadline,
+                ..located.layout.spec(self.store.log.arena())
+            };
+            self.put(key, Some(*located), &spec, Content::Old, now)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes or marks an item.
+    pub(crate) fn delete(
+        &mut self,
+        key: Key<'_>,
+        options: &DeleteOptions,
+        now: Instant,
+    ) -> Result<Deleted, Error> {
+        let Some(located) = self.store.find(key, now) else {
+            return Ok(Deleted::NotFound);
+        };
+        let before = located.layout.spec(self.store.log.arena());
+        if let Some(asked) = options.when_version
+            && before.version != Some(asked)
+            && !(options.mark_stale && before.version.is_none_or(|version| asked < version))
+        {
+            return Ok(Deleted::Exists);
+        }
+        if !options.mark_stale && !options.drop_value {
+            self.store.remove(&located);
+            self.store.shrink_index(1);
+            return Ok(Deleted::Done);
+        }
+        let mut spec = before;
+        if options.mark_stale {
+            spec.lease = LeaseState {
+                stale: true,
+                until_ms: 0,
+            };
+            spec.version = Some(options.new_version.unwrap_or_else(|| self.next_version()));
+        }
+        if let Some(deadline) = options.touch {
+            spec.deadline = deadline;
+        }
+        if options.drop_value {
+            (spec.value_bytes, spec.flags) = (0, 0);
+            self.put(key, Some(located), &spec, Content::Bytes(&[]), now)?;
+        } else {
+            self.put(key, Some(located), &spec, Content::Old, now)?;
+        }
+        Ok(Deleted::Done)
+    }
+
+    /// Room for a value that is still being received.
+    pub(crate) fn draft(
+        &mut self,
+        key: Key<'_>,
+        value_bytes: usize,
+        now: Instant,
+    ) -> Result<Draft, Error> {
+        let prefix_bytes = HEADER_BYTES_MAX + key.bytes().len();
+        let spec = Spec {
+            key_bytes: key.bytes().len(),
+            value_bytes: value_bytes + HEADER_BYTES_MAX,
+            deadline: Deadline::NEVER,
+            flags: 0,
+            version: None,
+            lease: LeaseState::default(),
+            access_s: None,
+        };
+        let bytes = prefix_bytes + value_bytes;
+        let room = match self.store.take_room_of(Queue::Small, |_| bytes, now) {
+            Some(room) => room,
+            None => {
+                // Room for a slightly larger item does as well; what is over becomes a hole.
+                let room = self
+                    .reclaimer
+                    .make_room(&mut self.store, Queue::Small, &spec, now);
+                let room = room.ok_or(Error::Busy)?;
+                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale);
+                self.store.waste_room(room, taken - bytes);
+                Room {
+                    offset: room.offset + (taken - bytes),
+                    ..room
+                }
+            }
+        };
+        self.store.write_draft(room, bytes);
+        self.due_bytes += bytes;
+        let arena = self.store.log.arena();
+        Ok(Draft::new(
+            arena,
+            room.segment,
+            room.offset,
+            prefix_bytes,
+            value_bytes,
+            key.bytes(),
+        ))
+    }
+
+    /// Stores a received value if the condition holds.
+    pub(crate) fn commit(
+        &mut self,
+        key: Key<'_>,
+        draft: &mut Draft,
+        options: &SetOptions,
+        now: Instant,
+    ) -> Result<Stored, Error> {
+        if self.store.log.segment(draft.segment).flushed {
+            return self.set(key, draft.value_mut(), options, now);
+        }
+        let old = self.store.find(key, now);
+        let spec = match self.decide(key, draft.value_bytes, old.as_ref(), options, now) {
+            Ok(spec) => spec,
+            Err(refused) => return Ok(refused),
+        };
+        let room = Room {
+            segment: draft.segment,
+            offset: draft.offset,
+        };
+        let room_bytes = draft.prefix_bytes + draft.value_bytes;
+        let layout = self
+            .store
+            .commit_draft(room, room_bytes, &spec, key.bytes());
+        let slot = self.link(key, old.as_ref(), &layout);
+        Ok(self.stored(
+            &Located {
+                slot,
+                layout,
+                segment: room.segment,
+            },
+            &spec,
+        ))
+    }
+
+    /// Facts about an item, for listings.
+    pub(crate) fn facts(&self, located: &Located, now: Instant) -> KeyFacts<'_> {
+        let layout = &located.layout;
+        let arena = self.store.log.arena();
+        KeyFacts {
+            key: self.store.key_of(layout),
+            value_bytes: layout.value_bytes,
+            stored_bytes: layout.total_bytes(),
+            flags: layout.flags(arena),
+            deadline: layout.deadline,
+            idle_s: self.idle_s(located, now),
+            version: layout.version(arena).unwrap_or(0),
+            fetched: self.store.index.is_fetched(located.slot),
+            main: self.store.log.segment(located.segment).queue == Queue::Main,
+        }
+    }
+
+    /// Seconds since the last access, or since the store if that is all that is known.
+    pub(crate) fn idle_s(&self, located: &Located, now: Instant) -> u64 {
+        let segment = self.store.log.segment(located.segment);
+        let since = match located.layout.access_s(self.store.log.arena()) {
+            Some(second) => u64::from(second),
+            None => segment.stored_s(located.layout.offset),
+        };
+        (now.0 / 1000).saturating_sub(since)
+    }
+
+    /// Upkeep off the request path.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.begin(now);
+        self.reclaimer.tick(&mut self.store, now);
+    }
+
+    /// Gives memory back to the shared budget for a large item of another shard.
+    pub(crate) fn give_up_memory(&mut self, bytes: usize, now: Instant) {
+        self.reclaimer.give_up_memory(&mut self.store, bytes, now);
+    }
+
+    /// Adds this shard's figures to `stats`.
+    pub(crate) fn add_to(&self, stats: &mut Stats, now: Instant) {
+        let (store, log, counts) = (&self.store, &self.store.log, &self.store.counts);
+        let (mut written, mut dead) = (0, 0);
+        for number in log.in_use() {
+            written += log.segment(number).written_bytes;
+            dead += log.segment(number).dead_bytes(now);
+            stats.segments += 1;
+        }
+        stats.items += store.items() as u64;
+        stats.items_total += counts.stored;
+        stats.live_bytes += (written - dead) as u64;
+        stats.dead_bytes += dead as u64;
+        stats.free_bytes += (log.resident_bytes() - written) as u64;
+        stats.index_bytes += store.index.bytes() as u64;
+        stats.overhead_bytes += (log.overhead_bytes() + self.reclaimer.ghost_bytes()) as u64;
+        stats.evicted += counts.evicted;
+        stats.evicted_unfetched += counts.evicted_unfetched;
+        stats.evicted_bytes += counts.evicted_bytes;
+        stats.expired += counts.expired;
+        stats.expired_unfetched += counts.expired_unfetched;
+        stats.misses_expired += counts.misses_expired;
+        stats.copied += counts.copied;
+        stats.segments_freed += counts.segments_freed;
+        let max = &mut stats.dead_at_eviction_max_ppm;
+        *max = (*max).max(counts.dead_at_eviction_max_ppm);
+    }
+}

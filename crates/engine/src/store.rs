@@ -1,0 +1,442 @@
+//! Store: how index and log are kept in step.
+//!
+//! Every entry of the index points to one live item of the log and every live item has one entry.
+//! All that adds, moves or removes items goes through here; what an operation means to a client is
+//! `shard.rs`, what leaves under pressure is `evict.rs`.
+//!
+//! Tests: tests/model.rs.
+
+use crate::arena::Pinner;
+use crate::clock::{Deadline, Instant};
+use crate::index::{Index, SlotRef};
+use crate::item::{self, Entry, Layout, Patch, Spec, Timescale};
+use crate::key::{Hasher, Key};
+use crate::memory::PAGE_BYTES;
+use crate::options::Item;
+use crate::segment::{Log, Queue, Room};
+
+/// Buckets the index may add while an insertion looks for a free slot.
+const GROWTH_PER_INSERT_MAX: usize = 8;
+
+/// Counts of what happened to items, since the shard was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) stored: u64,
+    pub(crate) evicted: u64,
+    pub(crate) evicted_unfetched: u64,
+    pub(crate) evicted_bytes: u64,
+    pub(crate) expired: u64,
+    pub(crate) expired_unfetched: u64,
+    pub(crate) misses_expired: u64,
+    pub(crate) copied: u64,
+    pub(crate) segments_freed: u64,
+    pub(crate) dead_at_eviction_max_ppm: u64,
+}
+
+/// A live item and its entry; good until the store next changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located {
+    pub(crate) slot: SlotRef,
+    pub(crate) layout: Layout,
+    pub(crate) segment: u32,
+}
+
+/// One shard's items.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) index: Index,
+    pub(crate) log: Log,
+    pub(crate) hasher: Hasher,
+    pub(crate) counts: Counts,
+    /// Items that were flushed and still have an entry.
+    flushed_items: usize,
+}
+
+impl Store {
+    pub(crate) fn new(index: Index, log: Log, hasher: Hasher) -> Store {
+        Store {
+            index,
+            log,
+            hasher,
+            counts: Counts::default(),
+            flushed_items: 0,
+        }
+    }
+
+    /// Items now, expired ones that nobody met included.
+    pub(crate) fn items(&self) -> usize {
+        self.index.items() - self.flushed_items
+    }
+
+    /// Finds the live item of `key`. One that is over is removed on the way and counted.
+    #[inline]
+    pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
+        let mut found = None;
+        let log = &self.log;
+        let slot = self
+            .index
+            .find(key.hash(), |offset| match log.read(offset) {
+                Entry::Item(layout)
+                    if log.bytes(layout.key_at, layout.key_bytes) == key.bytes() =>
+                {
+                    found = Some(layout);
+                    true
+                }
+                _ => false,
+            })?;
+        let layout = found.expect("the slot was found by this layout");
+        let segment = self.log.segment_of(layout.offset);
+        let located = Located {
+            slot,
+            layout,
+            segment,
+        };
+        if self.is_over(&located, now) {
+            self.counts.misses_expired += u64::from(!self.log.segment(segment).flushed);
+            self.remove_expired(&located);
+            return None;
+        }
+        Some(located)
+    }
+
+    /// Whether the item's time is over, by its deadline or by a flush.
+    #[inline]
+    pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
+        located.layout.deadline.has_passed(now) || self.log.segment(located.segment).flushed
+    }
+
+    /// The item as its readers see it.
+    #[inline]
+    pub(crate) fn item(&self, located: &Located) -> Item<'_> {
+        let arena = self.log.arena();
+        Item {
+            value: self
+                .log
+                .bytes(located.layout.value_at(), located.layout.value_bytes),
+            flags: located.layout.flags(arena),
+            deadline: located.layout.deadline,
+            pinner: Pinner {
+                arena,
+                segment: located.segment,
+            },
+        }
+    }
+
+    /// The item's key.
+    pub(crate) fn key_of(&self, layout: &Layout) -> &[u8] {
+        self.log.bytes(layout.key_at, layout.key_bytes)
+    }
+
+    /// Bytes of the live item at an entry, read anew.
+    pub(crate) fn located_at(&self, slot: SlotRef) -> Located {
+        let offset = self.index.offset(slot);
+        let Entry::Item(layout) = self.log.read(offset) else {
+            unreachable!("an entry of the index points to an item")
+        };
+        Located {
+            slot,
+            layout,
+            segment: self.log.segment_of(offset),
+        }
+    }
+
+    /// Removes an item and turns its bytes into a hole.
+    pub(crate) fn remove(&mut self, located: &Located) {
+        if self.log.segment(located.segment).flushed {
+            self.flushed_items -= 1;
+        }
+        self.log.bury(&located.layout);
+        self.index.remove(located.slot);
+    }
+
+    /// Removes an item whose time is over.
+    pub(crate) fn remove_expired(&mut self, located: &Located) {
+        if !self.log.segment(located.segment).flushed {
+            self.counts.expired += 1;
+            self.counts.expired_unfetched += u64::from(!self.index.is_fetched(located.slot));
+        }
+        self.remove(located);
+    }
+
+    /// Removes a live item because memory is needed.
+    pub(crate) fn remove_evicted(&mut self, located: &Located) {
+        self.counts.evicted += 1;
+        self.counts.evicted_unfetched += u64::from(!self.index.is_fetched(located.slot));
+        self.counts.evicted_bytes += located.layout.total_bytes() as u64;
+        self.remove(located);
+    }
+
+    /// Whether the item can be written over with one of `spec` where it lies: it fits into the room
+    /// of the old one and the hole behind it, and nobody reads the old value any more.
+    pub(crate) fn fits_in_place(&self, located: &Located, spec: &Spec) -> bool {
+        let segment = self.log.segment(located.segment);
+        let bytes = spec.total_bytes(segment.scale);
+        bytes <= located.layout.total_bytes() + self.hole_behind(located)
+            && !self.log.is_pinned(located.segment)
+    }
+
+    /// Bytes of the hole that directly follows an item, which the item may grow into.
+    fn hole_behind(&self, located: &Located) -> usize {
+        let end = located.layout.offset + located.layout.total_bytes();
+        let segment = self.log.segment(located.segment);
+        let start = (located.segment as usize) << self.log.arena().segment_shift();
+        if end - start >= segment.written_bytes {
+            return 0;
+        }
+        match self.log.read(end) {
+            Entry::Hole(bytes) => bytes,
+            _ => 0,
+        }
+    }
+
+    /// Writes header and key of `spec` over an item for which [`Store::fits_in_place`] holds;
+    /// returns the new layout, whose value the caller writes.
+    ///
+    /// The value's bytes move if the header's length changes: copy what is needed of it before.
+    pub(crate) fn overwrite(&mut self, located: &Located, spec: &Spec, key: &[u8]) -> Layout {
+        let old_bytes = located.layout.total_bytes();
+        let hole_behind = self.hole_behind(located);
+        let segment = located.segment;
+        self.log
+            .uncount_item(segment, old_bytes, located.layout.deadline);
+        let offset = located.layout.offset;
+        let layout = self.write_front(Room { segment, offset }, spec, key);
+        let bytes = layout.total_bytes();
+        self.log.count_item(segment, bytes, spec.deadline);
+        if bytes != old_bytes {
+            // What is left of the item's old room and of the hole behind it is one hole now.
+            let rest = old_bytes + hole_behind - bytes;
+            if rest > 0 {
+                self.log.write(offset + bytes, item::hole(rest).bytes());
+            }
+            let facts = self.log.segment_mut(segment);
+            facts.hole_bytes = facts.hole_bytes + rest - hole_behind;
+        }
+        layout
+    }
+
+    /// Writes header and key into room; returns where everything lies.
+    fn write_front(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
+        let header = spec.header(self.log.segment(room.segment).scale);
+        self.log.write(room.offset, header.bytes());
+        self.log.write(room.offset + header.bytes().len(), key);
+        match self.log.read(room.offset) {
+            Entry::Item(layout) => layout,
+            _ => unreachable!("an item was just written here"),
+        }
+    }
+
+    /// Takes room for an item of `spec` without reclaiming anything; `None` if there is none.
+    pub(crate) fn take_room(&mut self, queue: Queue, spec: &Spec, now: Instant) -> Option<Room> {
+        self.log.note_width(queue, spec.deadline, now);
+        self.take_room_of(queue, |scale| spec.total_bytes(scale), now)
+    }
+
+    /// Takes room for as many bytes as `bytes_in` says for the segment the room will be in.
+    pub(crate) fn take_room_of(
+        &mut self,
+        queue: Queue,
+        bytes_in: impl Fn(Timescale) -> usize,
+        now: Instant,
+    ) -> Option<Room> {
+        if let Some(scale) = self.log.open_scale(queue) {
+            let bytes = bytes_in(scale);
+            if !self.log.wants_extent(bytes)
+                && let Some(room) = self.log.take_room(queue, bytes, now)
+            {
+                return Some(room);
+            }
+        }
+        let scale = Timescale {
+            base_ms: now.0,
+            width: 5,
+        };
+        let bytes = bytes_in(scale);
+        if self.log.wants_extent(bytes) {
+            return self.log.take_extent(queue, bytes, scale, now);
+        }
+        if !self.log.roll(queue, now) {
+            return None;
+        }
+        let scale = self.log.open_scale(queue)?;
+        self.log.take_room(queue, bytes_in(scale), now)
+    }
+
+    /// Writes an item's header and key into room taken for it and counts it as live; returns its
+    /// layout, whose value the caller writes.
+    pub(crate) fn write_item(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
+        let layout = self.write_front(room, spec, key);
+        self.log
+            .count_item(room.segment, layout.total_bytes(), spec.deadline);
+        layout
+    }
+
+    /// Points the old entry at the item's new place and buries the old bytes.
+    pub(crate) fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
+        if self.log.segment(old.segment).flushed {
+            self.flushed_items -= 1;
+        }
+        self.log.bury(&old.layout);
+        self.index.relocate(old.slot, new.offset, frequency);
+    }
+
+    /// Adds the entry of a newly written item. The index makes room by moving entries, by growing,
+    /// and at the very last by dropping the least used entry that is in the way.
+    pub(crate) fn link(&mut self, hash: u64, offset: usize) -> SlotRef {
+        self.keep_load();
+        for _ in 0..GROWTH_PER_INSERT_MAX {
+            if let Some(slot) = self.index.insert(hash, offset) {
+                return slot;
+            }
+            if !self.grow_index() {
+                break;
+            }
+        }
+        loop {
+            if let Some(slot) = self.index.insert(hash, offset) {
+                return slot;
+            }
+            let in_the_way = self.located_at(self.index.least_used(hash));
+            self.remove_evicted(&in_the_way);
+        }
+    }
+
+    /// Grows the index by at most two buckets, which is more than one insertion needs.
+    fn keep_load(&mut self) {
+        for _ in 0..2 {
+            if !self.index.wants_growth() || !self.grow_index() {
+                return;
+            }
+        }
+    }
+
+    /// Adds a bucket to the index if memory allows: a page is paid for from the budget, or with a
+    /// free segment.
+    fn grow_index(&mut self) -> bool {
+        if !self.index.can_grow() {
+            return false;
+        }
+        if self.index.growth_takes_a_page() {
+            while !self.log.budget().take(PAGE_BYTES) {
+                if !self.log.release_free() {
+                    return false;
+                }
+            }
+        }
+        self.index.grow();
+        true
+    }
+
+    /// Shrinks the index by up to `buckets` buckets if it has become too empty.
+    pub(crate) fn shrink_index(&mut self, buckets: usize) {
+        for _ in 0..buckets {
+            let before = self.index.bytes();
+            if !self.index.wants_shrinking() || !self.index.shrink() {
+                return;
+            }
+            let given_back = self.index.release_behind(before);
+            self.log.budget().give(given_back);
+        }
+    }
+
+    /// Copies a live item to the end of a queue; `false` if there is no room without reclaiming.
+    pub(crate) fn move_to(
+        &mut self,
+        located: &Located,
+        queue: Queue,
+        frequency: u8,
+        now: Instant,
+    ) -> bool {
+        let spec = located.layout.spec(self.log.arena());
+        let Some(room) = self.take_room(queue, &spec, now) else {
+            return false;
+        };
+        let old = located.layout;
+        let header = spec.header(self.log.segment(room.segment).scale);
+        self.log.write(room.offset, header.bytes());
+        let content = room.offset + header.bytes().len();
+        self.log
+            .copy(old.key_at, content, old.key_bytes + old.value_bytes);
+        let Entry::Item(new) = self.log.read(room.offset) else {
+            unreachable!("an item was just written here")
+        };
+        self.log
+            .count_item(room.segment, new.total_bytes(), spec.deadline);
+        self.replace(located, &new, frequency);
+        self.counts.copied += 1;
+        true
+    }
+
+    /// Turns room that was taken but will not be used into a hole.
+    pub(crate) fn waste_room(&mut self, room: Room, bytes: usize) {
+        self.log.write(room.offset, item::hole(bytes).bytes());
+        self.log.segment_mut(room.segment).hole_bytes += bytes;
+    }
+
+    /// Turns room into a draft of `bytes`, which counts as dead until it is committed.
+    pub(crate) fn write_draft(&mut self, room: Room, bytes: usize) {
+        self.log.write(room.offset, item::draft(bytes).bytes());
+        self.log.segment_mut(room.segment).hole_bytes += bytes;
+    }
+
+    /// Turns a draft into an item that ends where the draft ends; what is left before it becomes a
+    /// hole. The value's bytes are in place already.
+    pub(crate) fn commit_draft(
+        &mut self,
+        room: Room,
+        room_bytes: usize,
+        spec: &Spec,
+        key: &[u8],
+    ) -> Layout {
+        let item_bytes = spec.total_bytes(self.log.segment(room.segment).scale);
+        let before = room_bytes - item_bytes;
+        if before > 0 {
+            self.log.write(room.offset, item::hole(before).bytes());
+        }
+        self.log.segment_mut(room.segment).hole_bytes -= item_bytes;
+        let at = Room {
+            segment: room.segment,
+            offset: room.offset + before,
+        };
+        self.write_item(at, spec, key)
+    }
+
+    /// Whether the item can get another deadline where it lies.
+    pub(crate) fn retime_fits(&self, located: &Located, deadline: Deadline) -> bool {
+        let scale = self.log.segment(located.segment).scale;
+        located.layout.patch_deadline(deadline, scale).is_some()
+    }
+
+    /// Gives an item another deadline where it lies; `false` if it does not fit there.
+    pub(crate) fn retime(&mut self, located: &Located, deadline: Deadline) -> bool {
+        let scale = self.log.segment(located.segment).scale;
+        let Some(patch) = located.layout.patch_deadline(deadline, scale) else {
+            return false;
+        };
+        let bytes = located.layout.total_bytes();
+        self.log
+            .uncount_item(located.segment, bytes, located.layout.deadline);
+        self.patch(&patch);
+        self.log.count_item(located.segment, bytes, deadline);
+        true
+    }
+
+    /// Changes header bytes of an item in place.
+    pub(crate) fn patch(&mut self, patch: &Patch) {
+        self.log.write(patch.at, patch.bytes());
+    }
+
+    /// Makes every item a miss from here on. The bytes are reclaimed like expired ones, first.
+    pub(crate) fn flush(&mut self) {
+        self.log.seal(Queue::Small);
+        self.log.seal(Queue::Main);
+        let segments: Vec<u32> = self.log.in_use().collect();
+        for segment in segments {
+            // A segment that holds nothing but a draft stays: its value comes after the flush.
+            if self.log.segment(segment).items > 0 {
+                self.log.segment_mut(segment).flushed = true;
+            }
+        }
+        self.flushed_items = self.index.items();
+    }
+}

@@ -1,0 +1,646 @@
+//! The engine against a model: random sequences of operations on few keys must be answered as a
+//! plain map with the same clock answers them. Under eviction a miss is allowed, a wrong hit is not.
+
+use std::sync::Arc;
+
+use cellar_engine::{
+    Cache, Config, Counted, Deadline, DeleteOptions, Deleted, End, Increment, Instant, Lookup,
+    ManualClock, SetOptions, Stored, When,
+};
+use proptest::prelude::*;
+
+#[path = "support/model.rs"]
+mod model;
+use model::{Entry, Model};
+
+const LEASE_MS: u64 = 3_000;
+const START_MS: u64 = 1_000_000;
+
+/// One random operation; `key` selects one of few keys.
+#[derive(Clone, Debug)]
+enum Op {
+    Get {
+        key: u8,
+    },
+    Set {
+        key: u8,
+        len: usize,
+        flags: u32,
+        ttl: Option<u64>,
+        when: u8,
+    },
+    Extend {
+        key: u8,
+        len: usize,
+        front: bool,
+    },
+    Increment {
+        key: u8,
+        delta: u64,
+        subtract: bool,
+        width: bool,
+        create: bool,
+    },
+    Number {
+        key: u8,
+        number: u64,
+    },
+    Touch {
+        key: u8,
+        ttl: Option<u64>,
+    },
+    Delete {
+        key: u8,
+        stale: bool,
+        empty: bool,
+        checked: bool,
+    },
+    Lookup {
+        key: u8,
+        touch: Option<u64>,
+        vivify: Option<u64>,
+        recache: Option<u64>,
+        version: bool,
+    },
+    Draft {
+        key: u8,
+        len: usize,
+        commit: bool,
+    },
+    Flush {
+        delay: u64,
+    },
+    Advance {
+        ms: u64,
+    },
+    Tick,
+}
+
+fn ttl() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![
+        2 => Just(None),
+        3 => (1_u64..20_000).prop_map(Some),
+        1 => (1_u64..100_000_000_000).prop_map(Some),
+        1 => Just(Some(0)),
+    ]
+}
+
+fn len() -> impl Strategy<Value = usize> {
+    prop_oneof![6 => 0_usize..200, 2 => 100_usize..3_000, 1 => 10_000_usize..60_000]
+}
+
+fn op(keys: u8) -> impl Strategy<Value = Op> {
+    let key = move || 0..keys;
+    prop_oneof![
+        6 => key().prop_map(|key| Op::Get { key }),
+        8 => (key(), len(), prop_oneof![Just(0), 0..300_u32, any::<u32>()], ttl(), 0..8_u8)
+            .prop_map(|(key, len, flags, ttl, when)| Op::Set { key, len, flags, ttl, when }),
+        2 => (key(), len(), any::<bool>())
+            .prop_map(|(key, len, front)| Op::Extend { key, len, front }),
+        2 => (key(), any::<u64>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+            |(key, delta, subtract, width, create)| {
+                Op::Increment { key, delta: delta >> (delta % 64), subtract, width, create }
+            }
+        ),
+        1 => (key(), any::<u64>()).prop_map(|(key, n)| Op::Number { key, number: n >> (n % 64) }),
+        2 => (key(), ttl()).prop_map(|(key, ttl)| Op::Touch { key, ttl }),
+        3 => (key(), any::<bool>(), any::<bool>(), any::<bool>())
+            .prop_map(|(key, stale, empty, checked)| Op::Delete { key, stale, empty, checked }),
+        4 => (key(), prop::option::of(1..9_000_u64), prop::option::of(1..9_000_u64),
+              prop::option::of(1..9_000_u64), any::<bool>())
+            .prop_map(|(key, touch, vivify, recache, version)| {
+                Op::Lookup { key, touch, vivify, recache, version }
+            }),
+        1 => (key(), 0_usize..100_000, any::<bool>())
+            .prop_map(|(key, len, commit)| Op::Draft { key, len, commit }),
+        1 => prop_oneof![9 => Just(Op::Tick), 1 => (0..5_000_u64).prop_map(|delay| Op::Flush { delay })],
+        2 => prop_oneof![8 => 1..3_000_u64, 1 => 0..20_000_000_u64]
+            .prop_map(|ms| Op::Advance { ms }),
+    ]
+}
+
+/// Cache and model side by side, with the versions each has given out.
+struct Pair {
+    cache: Cache,
+    clock: Arc<ManualClock>,
+    model: Model,
+    /// Last version seen per key: the cache's and the model's.
+    seen: std::collections::HashMap<Vec<u8>, (u64, u64)>,
+    /// Whether a miss of the cache is allowed where the model hits.
+    evicts: bool,
+    counter: u64,
+}
+
+impl Pair {
+    fn new(memory_bytes: usize, evicts: bool) -> Pair {
+        let clock = Arc::new(ManualClock::starting_at(Instant(START_MS)));
+        let config = Config {
+            clock: Arc::clone(&clock) as Arc<dyn cellar_engine::Clock>,
+            lease_ms: LEASE_MS,
+            seed: Some(7),
+            shards: Some(if evicts { 1 } else { 2 }),
+            ..Config::with_memory(memory_bytes)
+        };
+        let cache = Cache::new(config).unwrap();
+        let model = Model::starting_at(START_MS);
+        Pair {
+            cache,
+            clock,
+            model,
+            seen: Default::default(),
+            evicts,
+            counter: 0,
+        }
+    }
+
+    fn key(number: u8) -> Vec<u8> {
+        // A few keys are long enough for the extended header.
+        let len = if number % 16 == 5 { 300 } else { 3 };
+        format!("{number:0len$}").into_bytes()
+    }
+
+    fn value(&mut self, len: usize) -> Vec<u8> {
+        self.counter += 1;
+        let counter = self.counter;
+        (0..len)
+            .map(|place| (counter.wrapping_mul(31).wrapping_add(place as u64)) as u8)
+            .collect()
+    }
+
+    fn deadline(&self, ttl: Option<u64>) -> (Deadline, Option<u64>) {
+        let at = ttl.map(|ttl| self.model.now_ms + ttl);
+        (
+            at.map_or(Deadline::NEVER, |at| Deadline::at(Instant(at))),
+            at,
+        )
+    }
+
+    /// Where the cache may have evicted, the model follows the cache's miss.
+    fn follow_eviction(&mut self, key: &[u8]) {
+        if self.evicts {
+            let found = self
+                .cache
+                .facts(self.cache.key(key).unwrap(), |_| ())
+                .is_some();
+            if !found {
+                self.model.settle();
+                self.model.entries.remove(key);
+            }
+        }
+    }
+
+    fn run(&mut self, op: &Op) {
+        match *op {
+            Op::Get { key } => self.get(&Pair::key(key)),
+            Op::Set {
+                key,
+                len,
+                flags,
+                ttl,
+                when,
+            } => {
+                let value = self.value(len);
+                self.set(&Pair::key(key), &value, flags, ttl, when);
+            }
+            Op::Number { key, number } => {
+                let text = number.to_string();
+                self.set(&Pair::key(key), text.as_bytes(), 0, None, 0);
+            }
+            Op::Extend { key, len, front } => self.extend(&Pair::key(key), len, front),
+            Op::Increment {
+                key,
+                delta,
+                subtract,
+                width,
+                create,
+            } => {
+                self.increment(&Pair::key(key), delta, subtract, width, create);
+            }
+            Op::Touch { key, ttl } => self.touch(&Pair::key(key), ttl),
+            Op::Delete {
+                key,
+                stale,
+                empty,
+                checked,
+            } => {
+                self.delete(&Pair::key(key), stale, empty, checked);
+            }
+            Op::Lookup {
+                key,
+                touch,
+                vivify,
+                recache,
+                version,
+            } => {
+                self.lookup(&Pair::key(key), touch, vivify, recache, version);
+            }
+            Op::Draft { key, len, commit } => self.draft(&Pair::key(key), len, commit),
+            Op::Flush { delay } => {
+                let at = self.model.now_ms + delay;
+                self.cache.flush_at(Instant(at));
+                self.model.settle();
+                self.model.flush_at_ms = Some(at);
+            }
+            Op::Advance { ms } => {
+                self.clock.advance_ms(ms);
+                self.model.now_ms += ms;
+            }
+            Op::Tick => self.cache.tick(),
+        }
+    }
+
+    fn get(&mut self, key: &[u8]) {
+        self.follow_eviction(key);
+        let found = self.cache.get(self.cache.key(key).unwrap(), |item| {
+            (
+                item.value.to_vec(),
+                item.flags,
+                item.deadline.instant().map(|at| at.0),
+            )
+        });
+        let expected = self.model.live(key).map(|entry| {
+            entry.fetched = true;
+            (entry.value.clone(), entry.flags, entry.deadline_ms)
+        });
+        assert_eq!(found, expected);
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl: Option<u64>, when: u8) {
+        self.follow_eviction(key);
+        let (deadline, deadline_ms) = self.deadline(ttl);
+        let seen = self.seen.get(key).copied().unwrap_or((0, 0));
+        let (when, asked, accept_older) = match when {
+            0..=3 => (When::Always, None, false),
+            4 => (When::Absent, None, false),
+            5 => (When::Present, None, false),
+            6 => (When::Version(seen.0), Some(seen.1), false),
+            _ => (When::Version(seen.0), Some(seen.1), true),
+        };
+        let options = SetOptions {
+            deadline,
+            flags,
+            when,
+            accept_older,
+            version: true,
+            new_version: None,
+        };
+        let outcome = self
+            .cache
+            .set(self.cache.key(key).unwrap(), value, &options)
+            .unwrap();
+        let version = self.model.next_version();
+        let old = self.model.live(key).cloned();
+        let mut new = Entry {
+            value: value.to_vec(),
+            flags,
+            deadline_ms,
+            version,
+            ..Entry::default()
+        };
+        let expected = match (when, &old) {
+            (When::Absent, Some(_)) | (When::Present, None) => Stored::NotStored,
+            (When::Version(_), None) => Stored::NotFound,
+            (When::Version(_), Some(old)) if Some(old.version) != asked => {
+                if accept_older && asked.is_some_and(|asked| asked < old.version) {
+                    new.stale = true;
+                    new.lease_until_ms = old.lease_until_ms;
+                    new.deadline_ms = old.deadline_ms;
+                    Stored::Done { version: 0 }
+                } else {
+                    Stored::Exists
+                }
+            }
+            _ => Stored::Done { version: 0 },
+        };
+        if let Stored::Done { version: real } = outcome {
+            assert!(
+                matches!(expected, Stored::Done { .. }),
+                "{expected:?} for {outcome:?}"
+            );
+            self.seen.insert(key.to_vec(), (real, version));
+            self.model.entries.insert(key.to_vec(), new);
+        } else {
+            assert_eq!(outcome, expected);
+        }
+    }
+
+    fn draft(&mut self, key: &[u8], len: usize, commit: bool) {
+        let value = self.value(len);
+        let mut draft = self.cache.draft(self.cache.key(key).unwrap(), len).unwrap();
+        draft.value_mut().copy_from_slice(&value);
+        if !commit {
+            return;
+        }
+        let options = SetOptions {
+            version: true,
+            ..SetOptions::default()
+        };
+        let outcome = self.cache.commit(draft, &options).unwrap();
+        let Stored::Done { version: real } = outcome else {
+            panic!("{outcome:?}")
+        };
+        self.model.settle();
+        let version = self.model.next_version();
+        self.seen.insert(key.to_vec(), (real, version));
+        self.model.entries.insert(
+            key.to_vec(),
+            Entry {
+                value,
+                version,
+                ..Entry::default()
+            },
+        );
+    }
+
+    fn extend(&mut self, key: &[u8], len: usize, front: bool) {
+        self.follow_eviction(key);
+        let bytes = self.value(len);
+        let end = if front { End::Front } else { End::Back };
+        let options = SetOptions {
+            version: true,
+            ..SetOptions::default()
+        };
+        let outcome = self
+            .cache
+            .extend(self.cache.key(key).unwrap(), end, &bytes, &options);
+        let version = self.model.next_version();
+        let Some(entry) = self.model.live(key) else {
+            assert_eq!(outcome, Ok(Stored::NotStored));
+            return;
+        };
+        if entry.value.len() + len > 1 << 20 {
+            assert!(outcome.is_err());
+            return;
+        }
+        if self.evicts && outcome == Ok(Stored::NotStored) {
+            self.model.entries.remove(key);
+            return;
+        }
+        let Ok(Stored::Done { version: real }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        if front {
+            entry.value.splice(0..0, bytes);
+        } else {
+            entry.value.extend(bytes);
+        }
+        (entry.stale, entry.lease_until_ms, entry.version) = (false, 0, version);
+        entry.fetched = false;
+        self.seen.insert(key.to_vec(), (real, version));
+    }
+
+    fn increment(&mut self, key: &[u8], delta: u64, subtract: bool, width: bool, create: bool) {
+        self.follow_eviction(key);
+        let (deadline, deadline_ms) = self.deadline(Some(5_000));
+        let increment = Increment {
+            subtract,
+            keep_width: width,
+            initial: create.then_some((17, deadline)),
+            version: true,
+            ..Increment::by(delta)
+        };
+        let outcome = self
+            .cache
+            .increment(self.cache.key(key).unwrap(), &increment)
+            .unwrap();
+        let version = self.model.next_version();
+        let Some(entry) = self.model.live(key) else {
+            if !create {
+                assert_eq!(outcome, Counted::NotFound);
+                return;
+            }
+            let Counted::Number {
+                number: 17,
+                version: real,
+                created: true,
+                ..
+            } = outcome
+            else {
+                panic!("{outcome:?}")
+            };
+            let value = b"17".to_vec();
+            let entry = Entry {
+                value,
+                deadline_ms,
+                version,
+                ..Entry::default()
+            };
+            self.model.entries.insert(key.to_vec(), entry);
+            self.seen.insert(key.to_vec(), (real, version));
+            return;
+        };
+        let text = String::from_utf8_lossy(&entry.value).into_owned();
+        let digits = text.trim_end_matches(' ');
+        let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(old) = digits.parse::<u64>().ok().filter(|_| numeric) else {
+            assert_eq!(outcome, Counted::NotANumber);
+            return;
+        };
+        let expected = if subtract {
+            old.saturating_sub(delta)
+        } else {
+            old.wrapping_add(delta)
+        };
+        let Counted::Number {
+            number,
+            version: real,
+            created: false,
+            ..
+        } = outcome
+        else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(number, expected);
+        let mut text = number.to_string();
+        if width {
+            text = format!("{text:<width$}", width = entry.value.len().min(20));
+        }
+        (entry.value, entry.version) = (text.into_bytes(), version);
+        self.seen.insert(key.to_vec(), (real, version));
+    }
+
+    fn touch(&mut self, key: &[u8], ttl: Option<u64>) {
+        self.follow_eviction(key);
+        let (deadline, deadline_ms) = self.deadline(ttl);
+        let touched = self
+            .cache
+            .touch(self.cache.key(key).unwrap(), deadline)
+            .unwrap();
+        let entry = self.model.live(key);
+        assert_eq!(touched, entry.is_some());
+        if let Some(entry) = entry {
+            entry.deadline_ms = deadline_ms;
+            entry.fetched = true;
+        }
+    }
+
+    fn delete(&mut self, key: &[u8], mark_stale: bool, drop_value: bool, checked: bool) {
+        self.follow_eviction(key);
+        let seen = self.seen.get(key).copied().unwrap_or((0, 0));
+        let options = DeleteOptions {
+            when_version: checked.then_some(seen.0),
+            mark_stale,
+            drop_value,
+            ..DeleteOptions::default()
+        };
+        let outcome = self
+            .cache
+            .delete(self.cache.key(key).unwrap(), &options)
+            .unwrap();
+        let version = self.model.next_version();
+        let Some(entry) = self.model.live(key) else {
+            assert_eq!(outcome, Deleted::NotFound);
+            return;
+        };
+        let is_older = seen.1 < entry.version;
+        if checked && seen.1 != entry.version && !(mark_stale && is_older) {
+            assert_eq!(outcome, Deleted::Exists);
+            return;
+        }
+        assert_eq!(outcome, Deleted::Done);
+        if !mark_stale && !drop_value {
+            self.model.entries.remove(key);
+            return;
+        }
+        if mark_stale {
+            (entry.stale, entry.lease_until_ms, entry.version) = (true, 0, version);
+        }
+        if drop_value {
+            (entry.value, entry.flags) = (Vec::new(), 0);
+        }
+    }
+
+    fn lookup(
+        &mut self,
+        key: &[u8],
+        touch: Option<u64>,
+        vivify: Option<u64>,
+        recache_ms: Option<u64>,
+        version: bool,
+    ) {
+        self.follow_eviction(key);
+        let lookup = Lookup {
+            touch: touch.map(|ttl| self.deadline(Some(ttl)).0),
+            vivify: vivify.map(|ttl| self.deadline(Some(ttl)).0),
+            recache_ms,
+            version,
+            ..Lookup::default()
+        };
+        let found = self
+            .cache
+            .lookup(self.cache.key(key).unwrap(), &lookup, |found| {
+                let item = (found.item.value.to_vec(), found.item.flags);
+                (
+                    item,
+                    found.version,
+                    found.lease,
+                    found.created,
+                    found.fetched,
+                    found.deadline_before,
+                )
+            });
+        let found = found.unwrap();
+        let now = self.model.now_ms;
+        let fresh = self.model.next_version();
+        if self.model.live(key).is_none() {
+            let Some(ttl) = vivify else {
+                assert_eq!(found, None);
+                return;
+            };
+            let (item, real, lease, created, fetched, _) = found.expect("a miss is vivified");
+            assert_eq!((item, created, fetched), ((Vec::new(), 0), true, false));
+            assert!(lease.won && !lease.stale && !lease.taken);
+            let entry = Entry {
+                deadline_ms: Some(now + ttl),
+                version: fresh,
+                lease_until_ms: now + LEASE_MS,
+                ..Entry::default()
+            };
+            self.model.entries.insert(key.to_vec(), entry);
+            if version {
+                self.seen.insert(key.to_vec(), (real, fresh));
+            }
+            return;
+        }
+        let entry = self.model.live(key).expect("checked above");
+        let (item, real, lease, created, fetched, before) = found.expect("the model has it");
+        assert_eq!((item, created), ((entry.value.clone(), entry.flags), false));
+        assert_eq!(
+            (fetched, before.instant().map(|at| at.0)),
+            (entry.fetched, entry.deadline_ms)
+        );
+        let taken = entry.lease_until_ms > now;
+        let soon = recache_ms
+            .is_some_and(|threshold| entry.deadline_ms.is_some_and(|at| at - now < threshold));
+        assert_eq!((lease.taken, lease.stale), (taken, entry.stale));
+        assert_eq!(lease.won, (entry.stale || soon) && !taken);
+        if lease.won {
+            entry.lease_until_ms = now + LEASE_MS;
+        }
+        if let Some(ttl) = touch {
+            entry.deadline_ms = Some(now + ttl);
+        }
+        entry.fetched = true;
+        if version {
+            let known = entry.version;
+            self.seen.insert(key.to_vec(), (real, known));
+        }
+    }
+
+    /// Compares everything that is left.
+    fn check_all(&mut self) {
+        self.model.settle();
+        let mut listed = std::collections::HashMap::new();
+        let mut cursor = Some(cellar_engine::ScanCursor::START);
+        while let Some(at) = cursor {
+            cursor = self.cache.keys(at, |facts| {
+                listed.insert(facts.key.to_vec(), (facts.value_bytes, facts.flags));
+            });
+        }
+        for (key, entry) in &self.model.entries {
+            match listed.remove(key) {
+                Some(facts) => assert_eq!(facts, (entry.value.len(), entry.flags)),
+                None => assert!(self.evicts, "a key is missing"),
+            }
+        }
+        assert!(
+            listed.is_empty(),
+            "keys that should not be there: {listed:?}"
+        );
+    }
+}
+
+fn check(ops: &[Op], memory_bytes: usize, evicts: bool) {
+    let mut pair = Pair::new(memory_bytes, evicts);
+    for op in ops {
+        pair.run(op);
+    }
+    pair.check_all();
+    let stats = pair.cache.stats();
+    let used = stats.live_bytes + stats.dead_bytes + stats.free_bytes + stats.index_bytes;
+    assert!(
+        used + stats.overhead_bytes <= memory_bytes as u64,
+        "{stats:?}"
+    );
+}
+
+const OPS: usize = if cfg!(miri) { 60 } else { 1_000 };
+const CASES: u32 = if cfg!(miri) { 2 } else { 96 };
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: CASES, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn without_pressure_the_cache_is_a_map_with_deadlines(
+        ops in prop::collection::vec(op(40), 1..OPS)
+    ) {
+        check(&ops, 64 << 20, false);
+    }
+
+    #[test]
+    fn under_pressure_the_cache_only_forgets(ops in prop::collection::vec(op(200), 1..OPS)) {
+        check(&ops, 1 << 20, true);
+    }
+}
