@@ -78,6 +78,26 @@ impl Arena {
         unsafe { self.region.base().add(offset).read() }
     }
 
+    /// The eight bytes from `offset` as a number, little end first; what lies behind the arena
+    /// counts as zero. For the first bytes of an item: they end before any draft's value begins.
+    #[inline]
+    pub(crate) fn first_bytes(&self, offset: usize) -> u64 {
+        if offset + 8 > self.region.bytes() {
+            return (offset..self.region.bytes())
+                .rev()
+                .fold(0, |n, at| n << 8 | u64::from(self.byte(at)));
+        }
+        // SAFETY: inside the region by the check above, initialised; under the shard's lock only
+        // drafts' values are written, and those begin further from an item than this reaches.
+        u64::from_le(unsafe {
+            self.region
+                .base()
+                .add(offset)
+                .cast::<u64>()
+                .read_unaligned()
+        })
+    }
+
     /// The four bytes from `offset`, little end first.
     #[inline]
     pub(crate) fn word(&self, offset: usize) -> u32 {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::arena::{Arena, Draft, Handle};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
+use crate::evict::Newest;
 use crate::index::{Index, PLACES, Table};
 use crate::key::{Hasher, Key, random_seed};
 use crate::memory::Budget;
@@ -198,34 +199,47 @@ impl Cache {
         result
     }
 
-    /// Runs `operate` again after other shards gave up memory, if the key's shard alone has too
-    /// little for a large item.
-    fn write_large<R>(
+    /// As [`Cache::write`], but runs `operate` again after other shards gave up memory, if the key's
+    /// shard has nothing left that may leave for an item of `bytes`.
+    fn write_with_room<R>(
         &self,
         key: Key<'_>,
-        value_bytes: usize,
+        bytes: usize,
         mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let result = self.write(key, &mut operate);
-        if !matches!(result, Err(Error::Busy)) || value_bytes < self.segment_bytes / 2 {
+        if !matches!(result, Err(Error::Busy)) {
             return result;
         }
-        self.collect_memory(Log::extent_cost(value_bytes + self.segment_bytes));
-        self.write(key, operate)
+        let item_bytes = key.bytes().len() + bytes;
+        self.collect_memory(
+            self.slot(key),
+            Log::extent_cost(item_bytes + 2 * self.segment_bytes),
+        );
+        self.write(key, |shard, now| {
+            shard.set_newest(Newest::MayLeave);
+            let result = operate(shard, now);
+            shard.set_newest(Newest::Stays);
+            result
+        })
     }
 
-    /// Has all shards give up memory until `bytes` are left in the budget.
-    fn collect_memory(&self, bytes: usize) {
+    /// Has the other shards give up memory until `bytes` are left in the budget: first those that
+    /// hold more than their share, then all alike.
+    fn collect_memory(&self, except: &Slot, bytes: usize) {
         let now = self.now();
-        let share = bytes.div_ceil(self.shards.len());
-        for round in 1..=self.shards.len() {
-            for slot in &self.shards {
+        let share = self.config.memory_bytes / self.shards.len();
+        for floor in [share, share / 2, share / 4, 0] {
+            for slot in self
+                .shards
+                .iter()
+                .filter(|&slot| !std::ptr::eq(slot, except))
+            {
                 let missing = bytes.saturating_sub(self.budget.left());
                 if missing == 0 {
                     return;
                 }
-                self.lock(slot)
-                    .give_up_memory(missing.min(share * round), now);
+                self.lock(slot).give_up_memory(missing, floor, now);
             }
         }
     }
@@ -304,7 +318,7 @@ impl Cache {
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
         self.check_value(value.len())?;
-        self.write_large(key, value.len(), |shard, now| {
+        self.write_with_room(key, value.len(), |shard, now| {
             shard.set(key, value, options, now)
         })
     }
@@ -334,7 +348,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Busy`].
     pub fn increment(&self, key: Key<'_>, increment: &Increment) -> Result<Counted, Error> {
-        self.write(key, |shard, now| shard.increment(key, increment, now))
+        self.write_with_room(key, 0, |shard, now| shard.increment(key, increment, now))
     }
 
     /// Gives a live item a new deadline; whether there was one.
@@ -342,7 +356,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Busy`] if the item has to be rewritten for it and there is no room.
     pub fn touch(&self, key: Key<'_>, deadline: Deadline) -> Result<bool, Error> {
-        self.write(key, |shard, now| shard.touch(key, deadline, now))
+        self.write_with_room(key, 0, |shard, now| shard.touch(key, deadline, now))
     }
 
     /// Deletes an item, or marks it as stale or empties it; see [`DeleteOptions`].
@@ -351,7 +365,7 @@ impl Cache {
     /// [`Error::Busy`] if a marked item has to be rewritten and there is no room; a plain delete
     /// never fails.
     pub fn delete(&self, key: Key<'_>, options: &DeleteOptions) -> Result<Deleted, Error> {
-        self.write(key, |shard, now| shard.delete(key, options, now))
+        self.write_with_room(key, 0, |shard, now| shard.delete(key, options, now))
     }
 
     /// Makes every item stored before this call a miss. Cost: a mark on each segment.
@@ -441,7 +455,7 @@ impl Cache {
     /// As [`Cache::set`].
     pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
         self.check_value(value_bytes)?;
-        self.write_large(key, value_bytes, |shard, now| {
+        self.write_with_room(key, value_bytes, |shard, now| {
             shard.draft(key, value_bytes, now)
         })
     }

@@ -20,7 +20,7 @@ use crate::segment::{Queue, Room, Use};
 use crate::store::{Located, Store};
 
 /// Segments that are kept free for insertions to come.
-const RESERVE: usize = 2;
+const RESERVE: usize = 3;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries that one call of [`Reclaimer::tick`] processes.
@@ -47,6 +47,15 @@ enum Purpose {
     Evict,
 }
 
+/// What happens to a large item that is the newest of its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Newest {
+    /// It stays: who stored it will want to read it.
+    Stays,
+    /// It may leave: there is nothing else that could.
+    MayLeave,
+}
+
 /// A segment that is being emptied.
 #[derive(Clone, Copy, Debug)]
 struct Victim {
@@ -68,6 +77,7 @@ struct Allowance {
 pub(crate) struct Reclaimer {
     victim: Option<Victim>,
     ghosts: Ghosts,
+    newest: Newest,
 }
 
 impl Reclaimer {
@@ -75,7 +85,13 @@ impl Reclaimer {
         Reclaimer {
             victim: None,
             ghosts: Ghosts::none(),
+            newest: Newest::Stays,
         }
+    }
+
+    /// Sets what happens to the newest large item from here on.
+    pub(crate) fn set_newest(&mut self, newest: Newest) {
+        self.newest = newest;
     }
 
     /// Bytes the ghosts take.
@@ -170,10 +186,20 @@ impl Reclaimer {
         true
     }
 
-    /// Gives at least `bytes` of this shard's memory back to the shared budget, as far as it has
-    /// any that may leave.
-    pub(crate) fn give_up_memory(&mut self, store: &mut Store, bytes: usize, now: Instant) {
-        let target = store.log.resident_bytes().saturating_sub(bytes);
+    /// Gives up to `bytes` of this shard's memory back to the shared budget, but keeps `floor`.
+    pub(crate) fn give_up_memory(
+        &mut self,
+        store: &mut Store,
+        bytes: usize,
+        floor: usize,
+        now: Instant,
+    ) {
+        let target = store.log.resident_bytes().saturating_sub(bytes).max(floor);
+        self.newest = if floor == 0 {
+            Newest::MayLeave
+        } else {
+            Newest::Stays
+        };
         while store.log.resident_bytes() > target {
             if store.log.release_free() {
                 continue;
@@ -182,20 +208,23 @@ impl Reclaimer {
                 self.choose(store, now);
             }
             if self.victim.is_none() {
-                return;
+                break;
             }
+            let copy_bytes = store.log.segment_bytes();
             let mut all = Allowance {
                 entries: usize::MAX,
                 bytes: usize::MAX,
-                copy_bytes: 0,
+                copy_bytes,
             };
             self.process(store, &mut all, now);
         }
+        self.newest = Newest::Stays;
     }
 
     /// Upkeep off the request path: empties segments whose items are all dead, shrinks the index.
     pub(crate) fn tick(&mut self, store: &mut Store, now: Instant) {
         store.log.collect_drained();
+        store.log.seal_all_dead(now);
         let mut allowance = Allowance {
             entries: ENTRIES_PER_TICK,
             bytes: 0,
@@ -264,8 +293,16 @@ impl Reclaimer {
             [Queue::Main, Queue::Small]
         };
         let oldest = |queue: Queue| {
-            let mut sealed = store.log.sealed(queue).iter().copied();
-            sealed.find(|&number| !store.log.is_pinned(number))
+            let sealed = store.log.sealed(queue);
+            let newest = sealed
+                .back()
+                .copied()
+                .filter(|&number| self.newest == Newest::Stays && store.log.is_extent(number));
+            let mut candidates = sealed
+                .iter()
+                .copied()
+                .filter(|&number| Some(number) != newest);
+            candidates.find(|&number| !store.log.is_pinned(number))
         };
         if let Some(segment) = order.into_iter().find_map(oldest) {
             let ppm = dead_total as u64 * 1_000_000 / store.log.resident_bytes().max(1) as u64;

@@ -172,8 +172,10 @@ impl Table {
         let (home, partner) = self.addresses(hash);
         let wanted = self.tag(hash) << 1;
         let probe = |bucket: usize, wanted: u64| {
-            let found = first_match(self.bucket(bucket), wanted, 0)?;
-            offset_of(self.bucket(bucket)[found].load(Ordering::Relaxed))
+            let bucket = self.bucket(bucket);
+            let matches = matches(bucket, wanted);
+            let place = matches.trailing_zeros() as usize;
+            offset_of(bucket.get(place)?.load(Ordering::Relaxed))
         };
         probe(shape.bucket(home), wanted).or_else(|| probe(shape.bucket(partner), wanted | 1))
     }
@@ -183,16 +185,42 @@ fn offset_of(slot: u64) -> Option<usize> {
     ((slot & PLACES) as usize).checked_sub(1)
 }
 
-/// The first slot from `from` on whose tag and partner bit are `wanted`.
+/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
-fn first_match(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64, from: usize) -> Option<usize> {
-    let mut mask = 0_u32;
-    for (place, slot) in bucket.iter().enumerate() {
-        let equal = slot.load(Ordering::Relaxed) >> MATCH_SHIFT == wanted;
-        mask |= u32::from(equal) << place;
+fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+    use std::arch::x86_64::{
+        _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_movemask_ps,
+        _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_ps,
+    };
+    const UPPER_HALVES: i32 = 0b11_01_11_01;
+    // Tag and partner bit lie in the upper half of a slot, so four slots are compared at a time.
+    const LOW_BITS: u32 = MATCH_SHIFT - 32;
+    let slot = |place: usize| bucket[place].load(Ordering::Relaxed) as i64;
+    // SAFETY: these instructions are part of every x86-64 processor and touch no memory.
+    unsafe {
+        let mask = _mm_set1_epi32(-1 << LOW_BITS);
+        let wanted = _mm_set1_epi32((wanted << LOW_BITS) as u32 as i32);
+        let four = |first: usize| {
+            let low = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 1), slot(first)));
+            let high = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 3), slot(first + 2)));
+            let upper = _mm_castps_si128(_mm_shuffle_ps::<UPPER_HALVES>(low, high));
+            let equal = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
+            _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32
+        };
+        four(0) | four(4) << 4
     }
-    mask &= !0 << from;
-    (mask != 0).then(|| mask.trailing_zeros() as usize)
+}
+
+/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+    let equal = |slot: &AtomicU64| slot.load(Ordering::Relaxed) >> MATCH_SHIFT == wanted;
+    bucket
+        .iter()
+        .enumerate()
+        .map(|(place, slot)| u32::from(equal(slot)) << place)
+        .sum()
 }
 
 /// The place of an entry in the table; good until the table next changes.
@@ -267,18 +295,16 @@ impl Index {
         for (address, wanted) in [(home, wanted), (partner, wanted | 1)] {
             let number = shape.bucket(address);
             let bucket = self.table.bucket(number);
-            let mut from = 0;
-            while let Some(place) = first_match(bucket, wanted, from) {
+            let mut matches = matches(bucket, wanted);
+            while matches != 0 {
+                let place = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
                 let slot = bucket[place].load(Ordering::Relaxed);
                 if let Some(offset) = offset_of(slot)
                     && is_it(offset)
                 {
                     return Some(SlotRef(number * BUCKET_SLOTS + place));
                 }
-                from = place + 1;
-                if from == BUCKET_SLOTS {
-                    break;
-                }
+                matches &= matches - 1;
             }
         }
         None

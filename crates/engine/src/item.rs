@@ -173,7 +173,7 @@ impl Header {
 
 impl Spec {
     /// Encodes the header for a segment with `scale`.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn header(&self, scale: Timescale) -> Header {
         let mut header = Header {
             bytes: [0; HEADER_BYTES_MAX],
@@ -201,9 +201,36 @@ impl Spec {
         header
     }
 
+    /// The header as a number of that many bytes, little end first, if it is a plain one that fits
+    /// into eight bytes, as most are.
+    #[inline]
+    pub(crate) fn short_header(&self, scale: Timescale) -> Option<(u64, usize)> {
+        let is_plain = self.flags == 0
+            && self.version.is_none()
+            && self.lease.is_default()
+            && self.access_s.is_none();
+        if !is_plain || self.key_bytes > PLAIN_KEY_BYTES_MAX || self.value_bytes >= 1 << 14 {
+            return None;
+        }
+        let deadline = scale.encode(self.deadline)?;
+        let value_bytes = self.value_bytes as u64;
+        let (length, length_bytes) = if value_bytes < 0x80 {
+            (value_bytes, 1)
+        } else {
+            (value_bytes & 0x7f | 0x80 | value_bytes >> 7 << 8, 2)
+        };
+        let word = self.key_bytes as u64 | length << 8 | deadline << (8 + 8 * length_bytes);
+        Some((word, 1 + length_bytes + usize::from(scale.width)))
+    }
+
     /// Bytes of the whole item in a segment with `scale`.
+    #[inline]
     pub(crate) fn total_bytes(&self, scale: Timescale) -> usize {
-        self.header(scale).len + self.key_bytes + self.value_bytes
+        let header_bytes = match self.short_header(scale) {
+            Some((_, bytes)) => bytes,
+            None => self.header(scale).len,
+        };
+        header_bytes + self.key_bytes + self.value_bytes
     }
 
     fn fields(&self, own_deadline: bool) -> u8 {
@@ -424,6 +451,36 @@ impl Entry {
 /// Reads the entry at `offset`, which lies in a segment with `scale`.
 #[inline]
 pub(crate) fn read(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
+    // Nearly all headers end within eight bytes: one load has them whole.
+    let first_bytes = arena.first_bytes(offset);
+    let key_bytes = (first_bytes & 0xff) as usize;
+    let is_short = first_bytes & 0x8000 == 0;
+    if key_bytes > PLAIN_KEY_BYTES_MAX || (!is_short && first_bytes & 0x80_0000 != 0) {
+        return read_slowly(arena, offset, scale);
+    }
+    let (value_bytes, length_bytes) = if is_short {
+        (first_bytes >> 8 & 0x7f, 1)
+    } else {
+        (first_bytes >> 8 & 0x7f | (first_bytes >> 16 & 0x7f) << 7, 2)
+    };
+    let deadline_at = offset + 1 + length_bytes;
+    let number = first_bytes >> (8 + 8 * length_bytes) & never(scale.width);
+    let key_at = deadline_at + usize::from(scale.width);
+    Entry::Item(Layout {
+        offset,
+        key_at,
+        key_bytes,
+        value_bytes: value_bytes as usize,
+        deadline: scale.decode(number),
+        fields: 0,
+        deadline_at,
+        fields_at: key_at,
+    })
+}
+
+/// Reads any entry, byte by byte.
+#[inline(never)]
+fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
     let first = arena.byte(offset);
     if usize::from(first) <= PLAIN_KEY_BYTES_MAX {
         let (value_bytes, at) = read_base_128(arena, offset + 1);

@@ -403,6 +403,16 @@ impl Log {
         }
     }
 
+    /// Seals open segments whose items are all dead, so that they are reclaimed.
+    pub(crate) fn seal_all_dead(&mut self, now: Instant) {
+        for queue in [Queue::Small, Queue::Main] {
+            let open = self.open[queue as usize].map(|number| self.segment(number));
+            if open.is_some_and(|segment| segment.items > 0 && segment.is_all_dead(now)) {
+                self.seal(queue);
+            }
+        }
+    }
+
     /// Seals the queue's open segment and opens another; `false` if there is no memory for one.
     pub(crate) fn roll(&mut self, queue: Queue, now: Instant) -> bool {
         let Some((number, is_fresh)) = self.take_segment() else {

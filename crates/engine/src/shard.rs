@@ -11,7 +11,7 @@
 use crate::arena::Draft;
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
-use crate::evict::Reclaimer;
+use crate::evict::{Newest, Reclaimer};
 use crate::index::SlotRef;
 use crate::item::{HEADER_BYTES_MAX, Layout, LeaseState, Spec};
 use crate::key::Key;
@@ -76,6 +76,11 @@ impl Shard {
             let bytes = std::mem::take(&mut self.due_bytes);
             self.reclaimer.step(&mut self.store, bytes, now);
         }
+    }
+
+    /// Lets the newest large item leave, or protects it again.
+    pub(crate) fn set_newest(&mut self, newest: Newest) {
+        self.reclaimer.set_newest(newest);
     }
 
     /// Makes every item a miss at `at`, or now if that has passed.
@@ -493,9 +498,10 @@ impl Shard {
         self.reclaimer.tick(&mut self.store, now);
     }
 
-    /// Gives memory back to the shared budget for a large item of another shard.
-    pub(crate) fn give_up_memory(&mut self, bytes: usize, now: Instant) {
-        self.reclaimer.give_up_memory(&mut self.store, bytes, now);
+    /// Gives memory back to the shared budget for another shard; keeps `floor` bytes.
+    pub(crate) fn give_up_memory(&mut self, bytes: usize, floor: usize, now: Instant) {
+        self.reclaimer
+            .give_up_memory(&mut self.store, bytes, floor, now);
     }
 
     /// Adds this shard's figures to `stats`.

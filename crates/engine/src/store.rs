@@ -168,10 +168,11 @@ impl Store {
 
     /// Whether the item can be written over with one of `spec` where it lies: it fits into the room
     /// of the old one and the hole behind it, and nobody reads the old value any more.
+    #[inline]
     pub(crate) fn fits_in_place(&self, located: &Located, spec: &Spec) -> bool {
-        let segment = self.log.segment(located.segment);
-        let bytes = spec.total_bytes(segment.scale);
-        bytes <= located.layout.total_bytes() + self.hole_behind(located)
+        let bytes = spec.total_bytes(self.log.segment(located.segment).scale);
+        let old_bytes = located.layout.total_bytes();
+        (bytes <= old_bytes || bytes <= old_bytes + self.hole_behind(located))
             && !self.log.is_pinned(located.segment)
     }
 
@@ -194,35 +195,57 @@ impl Store {
     ///
     /// The value's bytes move if the header's length changes: copy what is needed of it before.
     pub(crate) fn overwrite(&mut self, located: &Located, spec: &Spec, key: &[u8]) -> Layout {
-        let old_bytes = located.layout.total_bytes();
-        let hole_behind = self.hole_behind(located);
-        let segment = located.segment;
-        self.log
-            .uncount_item(segment, old_bytes, located.layout.deadline);
-        let offset = located.layout.offset;
-        let layout = self.write_front(Room { segment, offset }, spec, key);
-        let bytes = layout.total_bytes();
-        self.log.count_item(segment, bytes, spec.deadline);
+        let (old, segment) = (&located.layout, located.segment);
+        let old_bytes = old.total_bytes();
+        let bytes = spec.total_bytes(self.log.segment(segment).scale);
         if bytes != old_bytes {
-            // What is left of the item's old room and of the hole behind it is one hole now.
+            // What is left of the item's old room and of the hole behind it becomes one hole.
+            let hole_behind = self.hole_behind(located);
             let rest = old_bytes + hole_behind - bytes;
             if rest > 0 {
-                self.log.write(offset + bytes, item::hole(rest).bytes());
+                self.log.write(old.offset + bytes, item::hole(rest).bytes());
             }
             let facts = self.log.segment_mut(segment);
             facts.hole_bytes = facts.hole_bytes + rest - hole_behind;
         }
-        layout
+        if bytes != old_bytes || spec.deadline != old.deadline {
+            self.log.uncount_item(segment, old_bytes, old.deadline);
+            self.log.count_item(segment, bytes, spec.deadline);
+        }
+        self.write_front(
+            Room {
+                segment,
+                offset: old.offset,
+            },
+            spec,
+            key,
+        )
     }
 
     /// Writes header and key into room; returns where everything lies.
+    #[inline]
     fn write_front(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
-        let header = spec.header(self.log.segment(room.segment).scale);
-        self.log.write(room.offset, header.bytes());
-        self.log.write(room.offset + header.bytes().len(), key);
+        self.write_header(room, spec);
         match self.log.read(room.offset) {
-            Entry::Item(layout) => layout,
+            Entry::Item(layout) => {
+                self.log.write(layout.key_at, key);
+                layout
+            }
             _ => unreachable!("an item was just written here"),
+        }
+    }
+
+    #[inline]
+    fn write_header(&mut self, room: Room, spec: &Spec) {
+        let scale = self.log.segment(room.segment).scale;
+        match spec.short_header(scale) {
+            // Eight bytes at once may reach into the key, which is written after, but never into
+            // the value: a draft's value is in place already.
+            Some((word, bytes)) if bytes + spec.key_bytes >= 8 => {
+                self.log.write(room.offset, &word.to_le_bytes());
+            }
+            Some((word, bytes)) => self.log.write(room.offset, &word.to_le_bytes()[..bytes]),
+            None => self.log.write(room.offset, spec.header(scale).bytes()),
         }
     }
 

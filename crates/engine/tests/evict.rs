@@ -1,0 +1,223 @@
+//! What leaves when memory is full, and what it costs.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use cellar_engine::{Config, Error, Stored};
+
+#[path = "support/cache.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod support;
+use support::Timed;
+
+const DONE: Result<Stored, Error> = Ok(Stored::Done { version: 0 });
+
+/// All bytes the cache says it holds.
+fn accounted(timed: &Timed) -> u64 {
+    let stats = timed.cache.stats();
+    stats.live_bytes
+        + stats.dead_bytes
+        + stats.free_bytes
+        + stats.index_bytes
+        + stats.overhead_bytes
+}
+
+#[test]
+fn a_set_on_a_full_cache_never_fails_and_memory_stays_bounded() {
+    let timed = Timed::new(4 << 20);
+    for number in 0..200_000 {
+        assert_eq!(timed.set(&format!("key {number}"), &[1; 100], None), DONE);
+        assert_eq!(timed.get(&format!("key {number}")), Some(vec![1; 100]));
+    }
+    assert!(accounted(&timed) <= 4 << 20);
+    let stats = timed.cache.stats();
+    assert!(stats.items > 20_000, "{stats:?}");
+    assert_eq!(stats.items + stats.evicted, 200_000);
+}
+
+#[test]
+fn items_of_all_sizes_share_one_memory() {
+    let timed = Timed::new(8 << 20);
+    for number in 0..20_000_usize {
+        let bytes = [10, 100, 1_000, 10_000, 100_000, 1_000_000][number * 7 % 6];
+        let stored = timed
+            .set(&format!("key {number}"), &vec![2; bytes], Some(1_000))
+            .unwrap();
+        assert!(matches!(stored, Stored::Done { .. }));
+        assert_eq!(
+            timed.get(&format!("key {number}")).map(|value| value.len()),
+            Some(bytes)
+        );
+        timed.clock.advance_ms(number as u64 % 40);
+        assert!(accounted(&timed) <= 8 << 20, "{:?}", timed.cache.stats());
+    }
+}
+
+#[test]
+fn what_is_read_outlives_a_scan_of_what_is_not() {
+    let timed = Timed::new(4 << 20);
+    for number in 0..2_000 {
+        timed
+            .set(&format!("hot {number}"), &[1; 100], None)
+            .unwrap();
+    }
+    for number in 0..200_000 {
+        timed.get(&format!("hot {}", number % 2_000));
+        timed
+            .set(&format!("scan {number}"), &[1; 100], None)
+            .unwrap();
+    }
+    let kept = (0..2_000)
+        .filter(|n| timed.get(&format!("hot {n}")).is_some())
+        .count();
+    assert!(kept > 1_900, "{kept} of 2000");
+}
+
+#[test]
+fn expired_items_make_room_before_live_ones_leave() {
+    let timed = Timed::new(8 << 20);
+    for number in 0..15_000 {
+        timed
+            .set(&format!("long {number}"), &[1; 100], Some(3_600_000))
+            .unwrap();
+    }
+    for round in 0..20 {
+        for number in 0..15_000 {
+            timed
+                .set(&format!("short {round} {number}"), &[1; 100], Some(500))
+                .unwrap();
+        }
+        timed.clock.advance_ms(1_000);
+    }
+    assert_eq!(timed.cache.stats().evicted, 0);
+    let kept = (0..15_000)
+        .filter(|n| timed.get(&format!("long {n}")).is_some())
+        .count();
+    assert_eq!(kept, 15_000);
+}
+
+#[test]
+fn little_is_dead_when_a_live_item_is_evicted() {
+    let timed = Timed::new(8 << 20);
+    // Values change their size, so half of the overwrites do not fit in place.
+    for number in 0..400_000_u64 {
+        let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 47;
+        let bytes = 50 + (number * 31 % 100) as usize;
+        timed
+            .set(
+                &format!("key {key}"),
+                &vec![1; bytes],
+                Some(20_000 + key % 60_000),
+            )
+            .unwrap();
+        timed.clock.advance_ms(u64::from(number % 4 == 0));
+    }
+    let stats = timed.cache.stats();
+    assert!(stats.evicted > 1_000, "{stats:?}");
+    assert!(stats.dead_at_eviction_max_ppm <= 60_000, "{stats:?}");
+}
+
+#[test]
+fn overwriting_in_place_leaves_nothing_dead() {
+    let timed = Timed::new(8 << 20);
+    for round in 0..10 {
+        for number in 0..10_000 {
+            timed
+                .set(&format!("key {number}"), &[round; 100], Some(60_000))
+                .unwrap();
+        }
+    }
+    let stats = timed.cache.stats();
+    assert_eq!(
+        (stats.items, stats.dead_bytes, stats.copied),
+        (10_000, 0, 0)
+    );
+}
+
+#[test]
+fn a_value_may_grow_back_into_the_room_it_left() {
+    let timed = Timed::new(8 << 20);
+    for bytes in [100, 40, 99, 1, 0, 100] {
+        timed.set("key", &vec![7; bytes], None).unwrap();
+        timed.set("other", &[1; 10], None).unwrap();
+        assert_eq!(timed.get("key"), Some(vec![7; bytes]));
+    }
+    assert_eq!(timed.cache.stats().dead_bytes, 0);
+}
+
+#[test]
+fn a_large_item_gets_memory_from_all_shards() {
+    let memory = 64 << 20;
+    let config = Config {
+        shards: Some(8),
+        value_bytes_max: 24 << 20,
+        ..Config::with_memory(memory)
+    };
+    let timed = Timed::with(config);
+    for number in 0..600_000 {
+        timed
+            .set(&format!("key {number}"), &[1; 100], None)
+            .unwrap();
+    }
+    let large = vec![9; 24 << 20];
+    for number in 0..4 {
+        let stored = timed.set(&format!("large {number}"), &large, None).unwrap();
+        assert!(matches!(stored, Stored::Done { .. }));
+        assert_eq!(timed.get(&format!("large {number}")).as_ref(), Some(&large));
+        assert!(
+            accounted(&timed) <= memory as u64,
+            "{:?}",
+            timed.cache.stats()
+        );
+    }
+}
+
+#[test]
+fn values_over_the_limit_and_keys_out_of_bounds_are_refused() {
+    let timed = Timed::new(4 << 20);
+    let too_large = timed.set("key", &vec![0; (1 << 20) + 1], None);
+    assert_eq!(
+        too_large,
+        Err(Error::TooLarge {
+            bytes: (1 << 20) + 1,
+            max: 1 << 20
+        })
+    );
+    assert!(timed.cache.key(b"").is_err());
+    assert!(timed.cache.key(&[b'k'; 65_536]).is_err());
+    assert!(timed.cache.key(&[b'k'; 65_535]).is_ok());
+}
+
+#[test]
+fn the_index_shrinks_when_many_small_items_are_gone() {
+    let timed = Timed::new(32 << 20);
+    for number in 0..500_000 {
+        timed.set(&format!("{number}"), b"", Some(1_000)).unwrap();
+    }
+    let before = timed.cache.stats();
+    timed.clock.advance_ms(2_000);
+    for _ in 0..10_000 {
+        timed.cache.tick();
+    }
+    let after = timed.cache.stats();
+    assert_eq!(after.items, 0);
+    assert!(
+        after.index_bytes * 10 < before.index_bytes,
+        "{before:?} {after:?}"
+    );
+}
+
+#[test]
+fn all_items_are_gone_after_a_flush_and_their_memory_is_used_again() {
+    let timed = Timed::new(4 << 20);
+    for round in 0..5 {
+        for number in 0..20_000 {
+            timed
+                .set(&format!("key {number}"), &[round; 100], None)
+                .unwrap();
+        }
+        timed.cache.flush();
+        assert_eq!(timed.cache.stats().items, 0);
+        assert_eq!(timed.get("key 7"), None);
+    }
+    assert_eq!(timed.cache.stats().evicted, 0);
+    assert!(accounted(&timed) <= 4 << 20);
+}

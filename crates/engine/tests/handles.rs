@@ -1,0 +1,107 @@
+//! Values that are read or received outside the shard's lock.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use cellar_engine::{SetOptions, Stored};
+
+#[path = "support/cache.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod support;
+use support::Timed;
+
+#[test]
+fn a_handle_keeps_its_bytes_whatever_happens_to_the_key() {
+    let timed = Timed::new(2 << 20);
+    timed.set("key", &[1; 300], None).unwrap();
+    let handle = timed
+        .cache
+        .get_handle(timed.cache.key(b"key").unwrap())
+        .unwrap();
+    timed.set("key", &[2; 300], None).unwrap();
+    timed
+        .cache
+        .delete(timed.cache.key(b"key").unwrap(), &Default::default())
+        .unwrap();
+    timed.cache.flush();
+    for number in 0..30_000 {
+        timed
+            .set(&format!("key {number}"), &[3; 100], None)
+            .unwrap();
+    }
+    assert_eq!(*handle, [1; 300]);
+    assert_eq!(timed.get("key"), None);
+    drop(handle);
+}
+
+#[test]
+fn a_handle_outlives_the_cache() {
+    let timed = Timed::new(2 << 20);
+    timed.set("key", b"value", None).unwrap();
+    let handle = timed
+        .cache
+        .get_handle(timed.cache.key(b"key").unwrap())
+        .unwrap();
+    drop(timed);
+    assert_eq!(*handle, *b"value");
+}
+
+#[test]
+fn a_draft_is_stored_when_it_is_committed_and_not_before() {
+    let timed = Timed::new(4 << 20);
+    for bytes in [0, 10, 20_000, 500_000] {
+        let key = timed.cache.key(b"key").unwrap();
+        let mut draft = timed.cache.draft(key, bytes).unwrap();
+        draft.value_mut().fill(7);
+        assert_eq!(timed.get("key"), None);
+        let stored = timed.cache.commit(draft, &SetOptions::default()).unwrap();
+        assert!(matches!(stored, Stored::Done { .. }));
+        assert_eq!(timed.get("key"), Some(vec![7; bytes]));
+        timed.cache.delete(key, &Default::default()).unwrap();
+    }
+}
+
+#[test]
+fn abandoned_drafts_give_their_memory_back() {
+    let timed = Timed::new(4 << 20);
+    for number in 0..200 {
+        let name = format!("key {number}");
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        drop(timed.cache.draft(key, 300_000).unwrap());
+    }
+    assert_eq!(timed.cache.stats().items, 0);
+    assert!(timed.set("large", &[1; 1_000_000], None).is_ok());
+}
+
+#[test]
+fn drafts_that_hold_all_memory_make_others_wait_and_lose_nothing() {
+    let timed = Timed::new(4 << 20);
+    timed.set("key", b"value", None).unwrap();
+    let mut drafts = Vec::new();
+    for number in 0..20 {
+        let name = format!("draft {number}");
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        match timed.cache.draft(key, 1_000_000) {
+            Ok(draft) => drafts.push(draft),
+            Err(error) => assert_eq!(error, cellar_engine::Error::Busy),
+        }
+    }
+    assert!((2..=4).contains(&drafts.len()), "{}", drafts.len());
+    for draft in drafts {
+        assert!(timed.cache.commit(draft, &SetOptions::default()).is_ok());
+    }
+    assert!(timed.set("other", &[1; 1_000], None).is_ok());
+}
+
+#[test]
+fn a_draft_that_was_begun_before_a_flush_is_stored_after_it() {
+    let timed = Timed::new(4 << 20);
+    for bytes in [100, 400_000] {
+        timed.set("old", b"old", None).unwrap();
+        let key = timed.cache.key(b"key").unwrap();
+        let mut draft = timed.cache.draft(key, bytes).unwrap();
+        timed.cache.flush();
+        draft.value_mut().fill(5);
+        timed.cache.commit(draft, &SetOptions::default()).unwrap();
+        assert_eq!(timed.get("key"), Some(vec![5; bytes]));
+        assert_eq!(timed.get("old"), None);
+    }
+}
