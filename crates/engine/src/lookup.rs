@@ -43,7 +43,7 @@ impl Shard {
                 .remaining_ms(now)
                 .is_some_and(|left| left < threshold)
         });
-        let won = (before.lease.stale || soon) && !taken;
+        let won = (before.lease.stale || soon) && !taken && !lookup.no_lease;
         let fetched = self.store.index.is_fetched(located.slot);
         let idle_s = self.idle_s(&located, now);
 

@@ -352,10 +352,7 @@ impl Shard {
             return Ok(Deleted::NotFound);
         };
         let before = located.layout.spec(self.store.log.arena());
-        if let Some(asked) = options.when_version
-            && before.version != Some(asked)
-            && !(options.mark_stale && before.version.is_none_or(|version| asked < version))
-        {
+        if options.when_version.is_some() && before.version != options.when_version {
             return Ok(Deleted::Exists);
         }
         if !options.mark_stale && !options.drop_value {
@@ -364,6 +361,10 @@ impl Shard {
             return Ok(Deleted::Done);
         }
         let mut spec = before;
+        if options.drop_value {
+            (spec.value_bytes, spec.flags, spec.lease) = (0, 0, LeaseState::default());
+            spec.version = options.new_version.or(spec.version);
+        }
         if options.mark_stale {
             spec.lease = LeaseState {
                 stale: true,
@@ -374,11 +375,16 @@ impl Shard {
         if let Some(deadline) = options.touch {
             spec.deadline = deadline;
         }
-        if options.drop_value {
-            (spec.value_bytes, spec.flags) = (0, 0);
-            self.put(key, Some(located), &spec, Content::Bytes(&[]), now)?;
+        let content = if options.drop_value {
+            Content::Bytes(&[])
         } else {
-            self.put(key, Some(located), &spec, Content::Old, now)?;
+            Content::Old
+        };
+        let kept = self.put(key, Some(located), &spec, content, now)?;
+        if let Some(kept) = kept
+            && options.drop_value
+        {
+            self.store.index.reset_fetched(kept.slot);
         }
         Ok(Deleted::Done)
     }

@@ -493,8 +493,7 @@ impl Pair {
             assert_eq!(outcome, Deleted::NotFound);
             return;
         };
-        let is_older = seen.1 < entry.version;
-        if checked && seen.1 != entry.version && !(mark_stale && is_older) {
+        if checked && seen.1 != entry.version {
             assert_eq!(outcome, Deleted::Exists);
             return;
         }
@@ -503,11 +502,12 @@ impl Pair {
             self.model.entries.remove(key);
             return;
         }
+        if drop_value {
+            (entry.value, entry.flags, entry.fetched) = (Vec::new(), 0, false);
+            (entry.stale, entry.lease_until_ms) = (false, 0);
+        }
         if mark_stale {
             (entry.stale, entry.lease_until_ms, entry.version) = (true, 0, version);
-        }
-        if drop_value {
-            (entry.value, entry.flags) = (Vec::new(), 0);
         }
     }
 
