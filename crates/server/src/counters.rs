@@ -14,7 +14,10 @@ impl Counter {
     #[inline]
     pub fn add(&self, n: u64) {
         // Relaxed, and no read-modify-write: one writer, and a count orders nothing.
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        self.0.store(
+            self.0.load(Ordering::Relaxed).wrapping_add(n),
+            Ordering::Relaxed,
+        );
     }
 
     /// The present count.
@@ -85,5 +88,7 @@ counters! {
     connections_idle_closed: "Connections closed because they were idle.";
     connections_slow_closed: "Connections closed because the client did not read its replies.";
     protocol_errors: "Requests answered with an error line.";
+    accept_failures: "Times the system had no room for a further connection.";
+    output_pauses: "Times a connection had to wait because its client did not take its replies.";
     conn_yields: "Times a connection had to wait its turn because it sent too much at once.";
 }

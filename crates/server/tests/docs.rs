@@ -1,0 +1,28 @@
+//! Generated pages: the stored ones are what the tables say.
+
+use std::path::Path;
+
+fn check(name: &str, expected: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    if std::env::var_os("CELLAR_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, expected).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == expected,
+        "docs/{name} is stale; CELLAR_BLESS=1 writes it anew"
+    );
+}
+
+#[test]
+fn the_settings_page_is_what_the_table_says() {
+    check("config.md", &cellar::settings::page::page());
+}
+
+#[test]
+fn the_metrics_page_is_what_the_tables_say() {
+    check("metrics.md", &cellar::metrics::page());
+}
