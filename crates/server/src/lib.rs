@@ -20,3 +20,6 @@ pub mod poller;
 pub mod signals;
 pub mod listener;
 pub mod mailbox;
+mod connection;
+mod worker;
+pub mod server;
