@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::execute::Upload;
+use crate::execute::{Unfinished, Upload};
 use crate::listener::Transport;
 use crate::output::Output;
 
@@ -30,15 +30,15 @@ pub(crate) enum Intake {
     /// Requests.
     #[default]
     Requests,
-    /// The rest of a large value, of which `filled` bytes are there, and its terminator.
+    /// The rest of a large value and its line end.
     Value {
         /// The memory it goes to, and what to do with it then.
         upload: Box<Upload>,
-        /// Bytes received.
-        filled: usize,
+        /// Length of the value.
+        bytes: usize,
     },
     /// So many bytes of a refused value.
-    Skip(u64),
+    Skip(usize),
 }
 
 /// How a connection comes to its end.
@@ -67,6 +67,8 @@ pub(crate) struct Connection {
     /// Whether `leftover` may hold a complete request.
     pub(crate) backlog: bool,
     pub(crate) intake: Intake,
+    /// The answer that goes on when there is room for it, before the next request.
+    pub(crate) unfinished: Option<Box<Unfinished>>,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
     /// Whether it stands in the loop's ready list.
@@ -89,6 +91,8 @@ pub(crate) struct Connection {
     moved_bytes: usize,
     /// What [`State::transfer_bytes`](crate::state::State) holds for this connection.
     pub(crate) transfer_bytes: usize,
+    /// What its event loop counts for it as long lines.
+    pub(crate) long_bytes: usize,
 }
 
 /// What became of a read.
@@ -111,6 +115,7 @@ impl Connection {
             leftover: Vec::new(),
             backlog: false,
             intake: Intake::Requests,
+            unfinished: None,
             output: Output::default(),
             ending: Ending::No,
             queued: false,
@@ -125,6 +130,7 @@ impl Connection {
             progress_ms: now_ms,
             moved_bytes: 0,
             transfer_bytes: 0,
+            long_bytes: 0,
         }
     }
 
@@ -136,8 +142,8 @@ impl Connection {
 
     /// Reads once into the value that is being received, at most `bytes_max`.
     pub(crate) fn receive_value(&mut self, bytes_max: usize) -> Received {
-        let Intake::Value { upload, filled } = &mut self.intake else { return Received::Nothing };
-        let room = &mut upload.value_mut()[*filled..];
+        let Intake::Value { upload, .. } = &mut self.intake else { return Received::Nothing };
+        let room = upload.buffer();
         let wanted = room.len().min(bytes_max);
         let received = receive(
             &self.socket,
@@ -147,15 +153,9 @@ impl Connection {
             &mut self.ended,
         );
         if let Received::Bytes(bytes) = received {
-            *filled += bytes;
+            upload.advance(bytes);
         }
         received
-    }
-
-    /// Whether its requests may be executed now.
-    #[inline]
-    pub(crate) fn may_run(&self) -> bool {
-        matches!(self.ending, Ending::No | Ending::AfterRequests) && !self.output.is_full()
     }
 
     /// Whether there is something to do as soon as its turn comes.
@@ -163,11 +163,38 @@ impl Connection {
     pub(crate) fn has_work(&self) -> bool {
         match self.ending {
             Ending::No | Ending::AfterRequests => {
-                (self.readable || self.backlog) && !self.output.is_full()
+                (self.readable || !self.is_through()) && !self.output.is_full()
             }
             Ending::AfterOutput => false,
             Ending::Linger { .. } => self.readable,
         }
+    }
+
+    /// Whether nothing that was received waits to be executed.
+    #[inline]
+    pub(crate) fn is_through(&self) -> bool {
+        !self.backlog && self.unfinished.is_none()
+    }
+
+    /// Takes no further request, and closes when all replies are written.
+    pub(crate) fn end_after_output(&mut self) {
+        if !matches!(self.ending, Ending::Linger { .. }) {
+            self.ending = Ending::AfterOutput;
+        }
+        self.intake = Intake::Requests;
+        self.unfinished = None;
+        self.leftover = Vec::new();
+        self.backlog = false;
+    }
+
+    /// Bytes of lines that wait, incomplete or not yet answered.
+    #[inline]
+    pub(crate) fn waiting_line_bytes(&self) -> usize {
+        let unanswered = match self.unfinished.as_deref() {
+            Some(Unfinished::Get { keys, .. }) => keys.len(),
+            Some(Unfinished::List { .. }) | None => 0,
+        };
+        self.leftover.len() + unanswered
     }
 
     /// Notes that bytes of a transfer moved.
@@ -193,7 +220,7 @@ impl Connection {
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
         let receiving = match &self.intake {
-            Intake::Value { upload, .. } => upload.value_bytes(),
+            Intake::Value { bytes, .. } => *bytes,
             Intake::Requests | Intake::Skip(_) => 0,
         };
         receiving + self.output.pinned_bytes()

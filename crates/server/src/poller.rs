@@ -4,6 +4,7 @@
 //! requests flow. Whoever gets an edge must go on until the socket says "would block", or a read
 //! was shorter than its buffer.
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -50,9 +51,10 @@ pub struct Ready {
 }
 
 /// An epoll instance.
+#[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
-    events: Vec<Event>,
+    ready: Vec<Ready>,
 }
 
 impl Poller {
@@ -108,17 +110,18 @@ impl Poller {
     /// None that a correct program can meet.
     #[inline]
     pub fn wait(&mut self, timeout_ms: u32) -> Result<usize, Errno> {
-        self.events.clear();
+        self.ready.clear();
         let timeout = Timespec {
             tv_sec: i64::from(timeout_ms / 1_000),
             tv_nsec: i64::from(timeout_ms % 1_000) * 1_000_000,
         };
-        let spare = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, spare, Some(&timeout)) {
-            Ok(_) => Ok(self.events.len()),
-            Err(Errno::INTR) => Ok(0),
-            Err(errno) => Err(errno),
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
+        match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
+            Ok((events, _)) => self.ready.extend(events.iter().map(|event| Ready::of(*event))),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
         }
+        Ok(self.ready.len())
     }
 
     /// The `index`th ready socket of the last wait.
@@ -128,7 +131,12 @@ impl Poller {
     #[inline]
     #[must_use]
     pub fn ready(&self, index: usize) -> Ready {
-        let event = self.events[index];
+        self.ready[index]
+    }
+}
+
+impl Ready {
+    fn of(event: Event) -> Ready {
         let (data, flags) = (event.data, event.flags);
         let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         Ready {

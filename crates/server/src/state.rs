@@ -1,11 +1,11 @@
 //! State: what all event loops share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cellar_engine::Cache;
 
-use crate::counters::Counters;
+use crate::counters::{Counters, Totals};
 use crate::settings::Settings;
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
@@ -28,6 +28,17 @@ pub struct State {
     pub start_unix_s: u64,
     /// Unix time in milliseconds at engine time zero: turns engine instants into wall time.
     pub unix_ms_at_zero: u64,
+    /// What `stats` counts from.
+    pub stats_zero: Mutex<StatsZero>,
+}
+
+/// The counts at the last `stats reset`, or zeros.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StatsZero {
+    /// The event loops' counters.
+    pub totals: Totals,
+    /// The engine's counts.
+    pub engine: cellar_engine::Stats,
 }
 
 impl State {
@@ -45,6 +56,7 @@ impl State {
             transfer_bytes: AtomicU64::new(0),
             start_unix_s: unix_ms_at_zero / 1_000,
             unix_ms_at_zero,
+            stats_zero: Mutex::default(),
         }
     }
 

@@ -60,9 +60,13 @@ pub(crate) struct Worker {
     table: Table,
     /// Slots whose turn it is.
     ready: Vec<u32>,
+    /// An empty list, for the next turn.
+    resting: Vec<u32>,
     batch: Batch,
     /// Empty reply buffers.
     spares: Vec<Vec<u8>>,
+    /// Bytes of long lines that wait in all its connections.
+    long_bytes: usize,
     now_ms: u64,
     timers: timers::Timers,
 }
@@ -87,8 +91,10 @@ impl Worker {
             door,
             table: Table::default(),
             ready: Vec::new(),
+            resting: Vec::new(),
             batch: Batch::new(),
             spares: Vec::new(),
+            long_bytes: 0,
             now_ms,
             timers: timers::Timers::starting_at(now_ms),
             common,
@@ -253,7 +259,6 @@ impl Worker {
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write);
         connection.ending = Ending::Linger { until_ms: now_ms + timers::LINGER_MS };
         connection.readable = true;
-        connection.leftover = Vec::new();
         self.enqueue(slot);
     }
 
@@ -261,6 +266,7 @@ impl Worker {
     fn close(&mut self, slot: u32) {
         if let Some(connection) = self.table.remove(slot) {
             self.common.state.note_transfer(connection.transfer_bytes, 0);
+            self.long_bytes -= connection.long_bytes;
             self.forget();
         }
     }

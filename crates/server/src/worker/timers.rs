@@ -5,7 +5,7 @@
 //! here.
 
 use super::{LISTENER_TOKEN, Worker};
-use crate::connection::{Connection, Ending, Intake};
+use crate::connection::{Connection, Ending};
 
 /// How often the cache gets its upkeep.
 const TICK_MS: u64 = 100;
@@ -108,7 +108,7 @@ impl Worker {
             Ending::AfterRequests
                 if self.timers.drain.is_some_and(|drain| drain.read_until_ms <= now_ms) =>
             {
-                connection.ending = Ending::AfterOutput;
+                connection.end_after_output();
                 return self.try_to_end(slot);
             }
             _ => {}
@@ -162,10 +162,9 @@ impl Worker {
     #[inline]
     pub(super) fn end_if_drained(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else { return };
-        let is_through = !connection.readable && !connection.backlog;
+        let is_through = !connection.readable && connection.is_through();
         if connection.ending == Ending::AfterRequests && is_through {
-            connection.ending = Ending::AfterOutput;
-            connection.intake = Intake::Requests;
+            connection.end_after_output();
         }
         self.try_to_end(slot);
     }
