@@ -39,6 +39,14 @@ macro_rules! counters {
             $(#[doc = $help] pub $name: u64,)*
         }
 
+        impl Totals {
+            /// What was counted since `earlier`.
+            #[must_use]
+            pub fn since(&self, earlier: &Totals) -> Totals {
+                Totals { $($name: self.$name.wrapping_sub(earlier.$name),)* }
+            }
+        }
+
         impl Counters {
             /// Name and meaning of each counter, in table order.
             pub const TABLE: &'static [(&'static str, &'static str)] =

@@ -1,11 +1,11 @@
 //! State: what all event loops share.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use cellar_engine::Cache;
 
-use crate::counters::Counters;
+use crate::counters::{Counters, Totals};
 use crate::settings::Settings;
 
 /// One daemon's shared state.
@@ -22,4 +22,15 @@ pub struct State {
     pub start_unix_s: u64,
     /// Unix time in milliseconds at engine time zero: turns engine instants into wall time.
     pub unix_ms_at_zero: u64,
+    /// What `stats` counts from.
+    pub stats_zero: Mutex<StatsZero>,
+}
+
+/// The counts at the last `stats reset`, or zeros.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StatsZero {
+    /// The event loops' counters.
+    pub totals: Totals,
+    /// The engine's counts.
+    pub engine: cellar_engine::Stats,
 }
