@@ -107,10 +107,10 @@ impl Cache {
             let before = (e.deadline, e.fetched, (now - e.access) / 1000);
             let taken = e.token_until > now;
             let wants = created || e.stale || l.recache_ms.is_some_and(|r| e.deadline != u64::MAX && e.deadline - now < r);
-            let won = wants && !taken;
+            let won = wants && !taken && !l.no_lease;
             if won { e.token_until = now + lease_ms; }
             let lease = Lease { won, stale: e.stale, taken };
-            if let Some(t) = l.touch { e.deadline = dl(t); }
+            if let Some(t) = l.touch && !created { e.deadline = dl(t); }
             if !l.quiet && !created { e.fetched = true; e.access = now; }
             Ok(Some(read(Found { item: Item { value: &e.value, flags: e.flags, deadline: undl(e.deadline), pinner: Pinner(std::marker::PhantomData) },
                 deadline_before: undl(before.0), version: e.version, lease, created, fetched: before.1, idle_s: before.2, stored_bytes: e.value.len() + key.bytes().len() + 5 })))
@@ -188,9 +188,9 @@ impl Cache {
             s.version += 1;
             let next = o.new_version.unwrap_or(s.version);
             let Some(e) = Self::live(s, key.bytes(), now) else { return Deleted::NotFound };
-            if let Some(v) = o.when_version && v != e.version && !(o.mark_stale && v > e.version) { return Deleted::Exists; }
+            if let Some(v) = o.when_version && v != e.version { return Deleted::Exists; }
             if !o.mark_stale && !o.drop_value { s.map.remove(key.bytes()); return Deleted::Done; }
-            if o.drop_value { e.value.clear(); e.flags = 0; }
+            if o.drop_value { e.value.clear(); e.flags = 0; e.stale = false; e.token_until = 0; e.fetched = false; e.version = o.new_version.unwrap_or(e.version); }
             if o.mark_stale { e.stale = true; e.token_until = 0; e.version = next; }
             if let Some(t) = o.touch { e.deadline = dl(t); }
             Deleted::Done

@@ -96,6 +96,8 @@ pub struct Lookup {
     pub quiet: bool,
     /// l: the caller wants [`Found::idle_s`] kept exact for this item from now on.
     pub idle: bool,
+    /// The caller knows no leases (`gets`, `gat`): a stale item's lease stays free.
+    pub no_lease: bool,
 }
 
 /// What a [`Lookup`] found.
@@ -260,10 +262,10 @@ pub enum Counted {
 pub struct DeleteOptions {
     /// C: only if the item has this version.
     pub when_version: Option<u64>,
-    /// I: keeps the item but marks it stale, frees its lease and gives it a new version. With
-    /// `when_version` also for an item whose version is newer than the one given.
+    /// I: keeps the item but marks it stale, frees its lease and gives it a new version.
     pub mark_stale: bool,
-    /// x: keeps the item but empties its value and clears its flags.
+    /// x: keeps the item and its version but empties its value and clears its flags, its stale mark
+    /// and its lease.
     pub drop_value: bool,
     /// T: with `mark_stale` or `drop_value`, the item's new deadline.
     pub touch: Option<Deadline>,

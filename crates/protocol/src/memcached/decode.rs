@@ -17,7 +17,7 @@ use super::refusal::{
     BAD_DATA, BAD_EXPTIME, BAD_FORMAT, LINE_TOO_LONG, Refused, UNKNOWN,
 };
 use super::request::{Get, Request, Store, Verb};
-use super::token::{Tokens, words};
+use super::token::{Tokens, Words};
 
 mod admin;
 mod storage;
@@ -234,7 +234,7 @@ fn get(keys: &[u8], with_version: bool, touch: Option<i32>) -> Parsed<'_> {
     }
     let first = Tokens::of(keys).next().ok_or(Refused::line(BAD_FORMAT))?;
     let all_fit = first.len() <= KEY_BYTES_MAX
-        && (first.len() == keys.len() || words(keys).all(|key| key.len() <= KEY_BYTES_MAX));
+        && (first.len() == keys.len() || Words::of(keys).all(|key| key.len() <= KEY_BYTES_MAX));
     if !all_fit {
         return Err(Refused::line(BAD_FORMAT));
     }

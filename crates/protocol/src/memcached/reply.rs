@@ -143,10 +143,17 @@ pub fn meta_repeat(out: &mut Vec<u8>, meta: &Meta<'_>, token: &[u8]) {
 
 fn meta_key(out: &mut Vec<u8>, meta: &Meta<'_>) {
     out.extend_from_slice(b" k");
+    meta_debug_key(out, meta);
+    if meta.is_base64() {
+        out.extend_from_slice(b" b");
+    }
+}
+
+/// Appends the key, as base64 if it came so.
+pub fn meta_debug_key(out: &mut Vec<u8>, meta: &Meta<'_>) {
     if meta.is_base64() {
         let mut buffer = [0; super::KEY_BYTES_MAX];
         base64::encode(out, meta.key_bytes(&mut buffer));
-        out.extend_from_slice(b" b");
     } else {
         out.extend_from_slice(meta.key_text());
     }

@@ -4,7 +4,7 @@
 //! [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) bytes, and numbers are in range.
 
 use super::meta::Meta;
-use super::token;
+use super::token::Words;
 
 /// What is done with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,9 @@ impl<'a> Get<'a> {
 
     /// The keys in request order.
     #[inline]
-    pub fn keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        token::words(self.keys)
+    #[must_use]
+    pub fn keys(&self) -> Words<'a> {
+        Words::of(self.keys)
     }
 }
 

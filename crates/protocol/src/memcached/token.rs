@@ -59,14 +59,36 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Every word of `text`, however many there are: the keys of a read.
-#[inline]
-pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut tokens = Tokens::of(text);
-    std::iter::from_fn(move || {
-        tokens.left = TOKENS_MAX;
-        tokens.next()
-    })
+/// Every word of a text, however many there are: the keys of a read.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    /// The words of `text`.
+    #[inline]
+    #[must_use]
+    pub fn of(text: &'a [u8]) -> Words<'a> {
+        Words(text)
+    }
+
+    /// What is not read yet.
+    #[inline]
+    #[must_use]
+    pub fn rest(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let mut tokens = Tokens::of(self.0);
+        let word = tokens.next();
+        self.0 = tokens.rest;
+        word
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +106,6 @@ mod tests {
     fn tokens_end_at_their_limit_and_words_do_not() {
         let line = b"a ".repeat(100);
         assert_eq!(Tokens::of(&line).count(), TOKENS_MAX);
-        assert_eq!(words(&line).count(), 100);
+        assert_eq!(Words::of(&line).count(), 100);
     }
 }
