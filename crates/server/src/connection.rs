@@ -137,12 +137,20 @@ impl Connection {
     /// Reads once into `buffer` and notes whether more may be there.
     #[inline]
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Received {
-        receive(&self.socket, buffer, &mut self.readable, &mut self.hung_up, &mut self.ended)
+        receive(
+            &self.socket,
+            buffer,
+            &mut self.readable,
+            &mut self.hung_up,
+            &mut self.ended,
+        )
     }
 
     /// Reads once into the value that is being received, at most `bytes_max`.
     pub(crate) fn receive_value(&mut self, bytes_max: usize) -> Received {
-        let Intake::Value { upload, .. } = &mut self.intake else { return Received::Nothing };
+        let Intake::Value { upload, .. } = &mut self.intake else {
+            return Received::Nothing;
+        };
         let room = upload.buffer();
         let wanted = room.len().min(bytes_max);
         let received = receive(

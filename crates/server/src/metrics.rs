@@ -40,8 +40,8 @@ macro_rules! engine_rows {
 engine_rows! {
     items Gauge: "Items now, expired ones that nobody met yet included.";
     items_total Count: "Items stored.";
-    live_bytes Gauge: "Bytes of live items, headers and keys included; an estimate while items expire.";
-    dead_bytes Gauge: "Bytes of expired, deleted and overwritten items not yet reclaimed; an estimate.";
+    live_bytes Gauge: "Bytes of live items with header and key; an estimate while items expire.";
+    dead_bytes Gauge: "Bytes of dead items that are not yet reclaimed; an estimate.";
     free_bytes Gauge: "Bytes of resident memory that hold no item.";
     index_bytes Gauge: "Bytes of the index.";
     overhead_bytes Gauge: "Bytes of all other bookkeeping: segment tables and ghosts.";
@@ -57,7 +57,7 @@ engine_rows! {
     segments Gauge: "Segments in use.";
     segment_bytes Gauge: "Bytes in one segment.";
     shards Gauge: "Shards.";
-    dead_at_eviction_max_ppm Gauge: "Largest share of memory, in millionths, that was dead when a live item was evicted.";
+    dead_at_eviction_max_ppm Gauge: "Most millionths of memory that were dead at an eviction.";
 }
 
 const HEAD: &str = "\

@@ -66,7 +66,7 @@ impl Poller {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Poller {
             epoll,
-            events: Vec::with_capacity(EVENTS_MAX),
+            ready: Vec::with_capacity(EVENTS_MAX),
         })
     }
 
@@ -117,7 +117,9 @@ impl Poller {
         };
         let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
         match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
-            Ok((events, _)) => self.ready.extend(events.iter().map(|event| Ready::of(*event))),
+            Ok((events, _)) => self
+                .ready
+                .extend(events.iter().map(|event| Ready::of(*event))),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }

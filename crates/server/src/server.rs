@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::listener::{Listener, Transport};
 use crate::mailbox::Mailbox;
 use crate::memory;
-use crate::settings::load::{Loaded, Origin};
 use crate::settings::Settings;
+use crate::settings::load::{Loaded, Origin};
 use crate::signals::Signals;
 use crate::state::State;
 use crate::worker::{Common, Door, LISTENERS_MAX, Worker};
@@ -26,6 +26,9 @@ const FILES_PER_THREAD: usize = 2;
 ///
 /// # Errors
 /// Why it does not start: one line that names the flag.
+///
+/// # Panics
+/// If an event loop has panicked and the process lives on, which its panic hook forbids.
 pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let mut settings = loaded.settings.clone();
     memory::check(settings.memory_bytes)?;
@@ -34,8 +37,10 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let bound = describe(&listeners);
     let clock = LoopClock::new();
     let cache = make_cache(&settings, &clock)?;
-    let signals = Signals::take_over()
-        .map_err(|source| Error::System { what: "taking over signals", source })?;
+    let signals = Signals::take_over().map_err(|source| Error::System {
+        what: "taking over signals",
+        source,
+    })?;
     let workers = make_workers(cache, settings, clock, Door::new(listeners, signals))?;
     let threads = start(workers)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
@@ -59,12 +64,20 @@ fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> 
     }
     let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
     // Only a privileged process may raise the hard limit too.
-    let hard = Rlimit { current: Some(wanted), maximum: limit.maximum.map(|m| m.max(wanted)) };
-    let soft = Rlimit { current: Some(raised), maximum: limit.maximum };
+    let hard = Rlimit {
+        current: Some(wanted),
+        maximum: limit.maximum.map(|m| m.max(wanted)),
+    };
+    let soft = Rlimit {
+        current: Some(raised),
+        maximum: limit.maximum,
+    };
     if setrlimit(Resource::Nofile, hard).is_err() {
         setrlimit(Resource::Nofile, soft).map_err(Error::system("raising the file limit"))?;
     }
-    let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |n| n as usize);
+    let files = getrlimit(Resource::Nofile)
+        .current
+        .map_or(usize::MAX, |n| n as usize);
     let room = files.saturating_sub(others);
     if room >= settings.max_connections {
         return Ok(());
@@ -79,7 +92,10 @@ fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> 
             ),
         });
     }
-    tracing::warn!(max_connections = room, "fewer connections: the limit of open files is {files}");
+    tracing::warn!(
+        max_connections = room,
+        "fewer connections: the limit of open files is {files}"
+    );
     settings.max_connections = room;
     Ok(())
 }
@@ -98,7 +114,11 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
         n if n > LISTENERS_MAX => format!("{n} addresses, at most {LISTENERS_MAX} are listened on"),
         _ => return Ok(listeners),
     };
-    Err(Error::Setting { flag: "memcached", origin: String::new(), reason })
+    Err(Error::Setting {
+        flag: "memcached",
+        origin: String::new(),
+        reason,
+    })
 }
 
 /// The addresses in effect, for the log.
@@ -110,13 +130,18 @@ fn describe(listeners: &[Listener]) -> String {
              authentication"
         );
     }
-    let (unix, tcp): (Vec<_>, Vec<_>) =
-        listeners.iter().partition(|listener| listener.transport == Transport::Unix);
+    let (unix, tcp): (Vec<_>, Vec<_>) = listeners
+        .iter()
+        .partition(|listener| listener.transport == Transport::Unix);
     let of = |name: &str, these: &[&Listener]| {
         let addresses: Vec<&str> = these.iter().map(|one| one.address.as_str()).collect();
         (!these.is_empty()).then(|| format!("{name}={}", addresses.join(",")))
     };
-    [of("memcached", &tcp), of("unix", &unix)].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    [of("memcached", &tcp), of("unix", &unix)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {
@@ -140,10 +165,17 @@ fn make_workers(
     let state = Arc::new(State::new(cache, settings, clock.unix_ms_at_zero()));
     let mailboxes: Result<Vec<Mailbox>, _> = (0..threads).map(|_| Mailbox::new()).collect();
     let mailboxes = Arc::new(mailboxes.map_err(Error::system("making event loops"))?);
-    let common = Common { state, mailboxes, clock };
+    let common = Common {
+        state,
+        mailboxes,
+        clock,
+    };
     let mut door = Some(door);
     let worker = |index| Worker::new(index, common.clone(), door.take());
-    (0..threads).map(worker).collect::<Result<_, _>>().map_err(Error::system("making event loops"))
+    (0..threads)
+        .map(worker)
+        .collect::<Result<_, _>>()
+        .map_err(Error::system("making event loops"))
 }
 
 type Running = thread::JoinHandle<Result<(), rustix::io::Errno>>;

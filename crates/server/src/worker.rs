@@ -107,7 +107,11 @@ impl Worker {
     /// The system's, when waiting for sockets fails, which it does not.
     pub(crate) fn run(mut self) -> Result<(), Errno> {
         while !self.is_done() {
-            let timeout_ms = if self.ready.is_empty() { self.timers.wait_ms(self.now_ms) } else { 0 };
+            let timeout_ms = if self.ready.is_empty() {
+                self.timers.wait_ms(self.now_ms)
+            } else {
+                0
+            };
             let count = self.poller.wait(timeout_ms)?;
             self.now_ms = self.common.clock.refresh().0;
             for index in 0..count {
@@ -135,7 +139,9 @@ impl Worker {
                 let index = LISTENER_TOKEN.wrapping_sub(token);
                 let Some(door) = &mut self.door else { return };
                 if index < LISTENERS_MAX as u64 {
-                    let Common { state, mailboxes, .. } = &self.common;
+                    let Common {
+                        state, mailboxes, ..
+                    } = &self.common;
                     let sinks = (&**state, &*self.counters, mailboxes.as_slice());
                     door.accept(index as usize, sinks, &self.poller, self.now_ms);
                 }
@@ -145,7 +151,9 @@ impl Worker {
 
     #[inline]
     fn note_edge(&mut self, slot: u32, ready: Ready) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         if ready.readable {
             connection.readable = true;
             connection.hung_up |= ready.hung_up;
@@ -196,13 +204,17 @@ impl Worker {
 
     /// Writes what waits for a connection, and goes on with its end if that was the last.
     fn flush(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         let written = connection.output.write_to(&connection.socket);
         match written {
             Written::All(bytes) => {
                 self.counters.bytes_written.add(bytes as u64);
                 connection.blocked = false;
-                connection.output.return_buffer(&mut self.spares, SPARE_BUFFERS_MAX);
+                connection
+                    .output
+                    .return_buffer(&mut self.spares, SPARE_BUFFERS_MAX);
             }
             Written::Some(bytes) => {
                 self.counters.bytes_written.add(bytes as u64);
@@ -217,7 +229,9 @@ impl Worker {
     /// Waits for the client to take its replies.
     fn block(&mut self, slot: u32, written: usize) {
         let token = self.table.token(slot);
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         if connection.blocked {
             connection.note_moved(written, self.now_ms);
             return;
@@ -228,7 +242,11 @@ impl Worker {
         if !connection.watches_room {
             connection.watches_room = true;
             let interest = Interest::ReadsAndWrites;
-            if self.poller.modify(&connection.socket, token, interest).is_err() {
+            if self
+                .poller
+                .modify(&connection.socket, token, interest)
+                .is_err()
+            {
                 self.close(slot);
             }
         }
@@ -237,7 +255,9 @@ impl Worker {
     /// Keeps the daemon's sum of transfers right.
     #[inline]
     fn note_transfer(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         let (before, after) = (connection.transfer_bytes, connection.held_bytes());
         if before != after {
             connection.transfer_bytes = after;
@@ -249,7 +269,9 @@ impl Worker {
     #[inline]
     fn try_to_end(&mut self, slot: u32) {
         let now_ms = self.now_ms;
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         if connection.ending != Ending::AfterOutput || !connection.output.is_empty() {
             return;
         }
@@ -257,7 +279,9 @@ impl Worker {
             return self.close(slot);
         }
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write);
-        connection.ending = Ending::Linger { until_ms: now_ms + timers::LINGER_MS };
+        connection.ending = Ending::Linger {
+            until_ms: now_ms + timers::LINGER_MS,
+        };
         connection.readable = true;
         self.enqueue(slot);
     }
@@ -265,7 +289,9 @@ impl Worker {
     /// Closes a connection and lets go of all it held.
     fn close(&mut self, slot: u32) {
         if let Some(connection) = self.table.remove(slot) {
-            self.common.state.note_transfer(connection.transfer_bytes, 0);
+            self.common
+                .state
+                .note_transfer(connection.transfer_bytes, 0);
             self.long_bytes -= connection.long_bytes;
             self.forget();
         }
@@ -275,7 +301,10 @@ impl Worker {
     fn forget(&self) {
         self.mailbox().note_closed();
         // Relaxed: a count that orders nothing.
-        self.common.state.connections.fetch_sub(1, Ordering::Relaxed);
+        self.common
+            .state
+            .connections
+            .fetch_sub(1, Ordering::Relaxed);
     }
 
     fn close_all(&mut self) {

@@ -1,4 +1,5 @@
 //! Connections: limits, time-outs, and what one client can do to the others.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/daemon.rs"]
 mod daemon;
@@ -75,9 +76,15 @@ fn a_client_that_never_reads_is_dropped_while_others_are_served() {
     check(&mut other, &set("small", &small), b"STORED\r\n");
     check(&mut other, &set("large", &large), b"STORED\r\n");
     let mut silent: Vec<TcpStream> = Vec::new();
-    for request in [b"get small\r\n".as_slice(), b"get large\r\n", b"get small large\r\n"] {
+    for request in [
+        b"get small\r\n".as_slice(),
+        b"get large\r\n",
+        b"get small large\r\n",
+    ] {
         let mut stream = daemon.connect();
-        stream.set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        stream
+            .set_write_timeout(Some(std::time::Duration::from_millis(500)))
+            .unwrap();
         // The server stops reading sooner or later; then this fails, as it should.
         let _ = stream.write_all(&request.repeat(20_000));
         silent.push(stream);
@@ -112,7 +119,9 @@ fn many_unfinished_values_do_not_keep_others_from_storing() {
     let mut unfinished = Vec::new();
     for number in 0..60 {
         let mut stream = daemon.connect();
-        stream.write_all(format!("set k{number} 0 0 1000000\r\nonly this").as_bytes()).unwrap();
+        stream
+            .write_all(format!("set k{number} 0 0 1000000\r\nonly this").as_bytes())
+            .unwrap();
         unfinished.push(stream);
     }
     // At the latest when the transfers' time-out has become short there is room again.
@@ -126,7 +135,11 @@ fn many_unfinished_values_do_not_keep_others_from_storing() {
             check(&mut stream, b"get k\r\n", &hit("k", &value));
             return;
         }
-        assert!(answer.starts_with(b"SERVER_ERROR out of memory"), "{:?}", &answer[..bytes]);
+        assert!(
+            answer.starts_with(b"SERVER_ERROR out of memory"),
+            "{:?}",
+            &answer[..bytes]
+        );
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     panic!("nothing can be stored");
@@ -154,13 +167,33 @@ fn bytes_may_come_one_at_a_time() {
 fn values_of_every_length_come_back_however_they_are_cut() {
     let daemon = Daemon::start(&[]);
     let mut stream = daemon.connect();
-    for bytes in [0, 1, 1_000, 16_383, 16_384, 16_385, 16_400, 33_000, 100_000, 1 << 20] {
+    for bytes in [
+        0,
+        1,
+        1_000,
+        16_383,
+        16_384,
+        16_385,
+        16_400,
+        33_000,
+        100_000,
+        1 << 20,
+    ] {
         let value = pattern(bytes as u64, bytes);
         let mut requests = set("k", &value);
         requests.extend_from_slice(b"get k\r\n");
         let mut expected = b"STORED\r\n".to_vec();
         expected.extend_from_slice(&hit("k", &value));
-        for cut in [0, 5, 20, bytes / 2, bytes + 10, bytes + 21, bytes + 22, bytes + 23] {
+        for cut in [
+            0,
+            5,
+            20,
+            bytes / 2,
+            bytes + 10,
+            bytes + 21,
+            bytes + 22,
+            bytes + 23,
+        ] {
             let cut = cut.min(requests.len());
             stream.write_all(&requests[..cut]).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -173,7 +206,9 @@ fn values_of_every_length_come_back_however_they_are_cut() {
 fn large_values_can_be_pipelined_both_ways() {
     let daemon = Daemon::start(&["--memory", "256MiB"]);
     let stream = daemon.connect();
-    let values: Vec<Vec<u8>> = (0..40).map(|n| pattern(n, 10_000 + 20_000 * n as usize)).collect();
+    let values: Vec<Vec<u8>> = (0..40)
+        .map(|n| pattern(n, 10_000 + 20_000 * n as usize))
+        .collect();
     let mut requests = Vec::new();
     let mut expected = Vec::new();
     for (number, value) in values.iter().enumerate() {
@@ -321,15 +356,30 @@ fn a_get_of_many_large_values_is_answered_in_bounded_memory() {
     expected.extend_from_slice(b"END\r\n");
     stream.write_all(&request).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
-    check(&mut daemon.connect(), b"get small\r\n", &hit("small", &small));
-    assert!(resident_bytes(&daemon) < 100 << 20, "{}", resident_bytes(&daemon));
+    check(
+        &mut daemon.connect(),
+        b"get small\r\n",
+        &hit("small", &small),
+    );
+    assert!(
+        resident_bytes(&daemon) < 100 << 20,
+        "{}",
+        resident_bytes(&daemon)
+    );
     expect(&mut stream, &expected);
 }
 
 #[test]
 fn a_unix_socket_serves_like_a_port() {
     let path = scratch("serve.sock");
-    let flags = ["--memcached", "off", "--unix", path.to_str().unwrap(), "--unix-mode", "660"];
+    let flags = [
+        "--memcached",
+        "off",
+        "--unix",
+        path.to_str().unwrap(),
+        "--unix-mode",
+        "660",
+    ];
     let daemon = Daemon::start(&flags);
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
@@ -350,7 +400,11 @@ fn a_unix_socket_serves_like_a_port() {
     // The killed server leaves its file; the next one replaces it.
     assert!(path.exists());
     let _daemon = Daemon::start(&flags);
-    check(&mut UnixStream::connect(&path).unwrap(), b"mn\r\n", b"MN\r\n");
+    check(
+        &mut UnixStream::connect(&path).unwrap(),
+        b"mn\r\n",
+        b"MN\r\n",
+    );
 }
 
 #[test]
@@ -367,6 +421,13 @@ fn several_addresses_are_served_and_told() {
 /// What the server's process holds in memory.
 fn resident_bytes(daemon: &Daemon) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<usize>()
+        .unwrap()
+        * 1024
 }

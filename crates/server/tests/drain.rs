@@ -1,4 +1,5 @@
 //! Drain: a server that is told to stop answers what it has received, and exits with 0.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/daemon.rs"]
 mod daemon;
@@ -16,9 +17,13 @@ fn wait_until_received(stream: &TcpStream) {
         let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
         let own = format!(":{:04X}", stream.local_addr().unwrap().port());
         let line = table.lines().find(|line| {
-            line.split_whitespace().nth(1).is_some_and(|address| address.ends_with(&own))
+            line.split_whitespace()
+                .nth(1)
+                .is_some_and(|address| address.ends_with(&own))
         });
-        let queue = line.and_then(|line| line.split_whitespace().nth(4)).unwrap();
+        let queue = line
+            .and_then(|line| line.split_whitespace().nth(4))
+            .unwrap();
         if queue.starts_with("00000000:") {
             return;
         }

@@ -18,8 +18,10 @@ const SMALL_VALUE_BYTES_MAX: usize = 16 << 10;
 const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
 
 /// What the decoder waits for.
-pub(super) const LIMITS: Limits =
-    Limits { value_bytes_max: SMALL_VALUE_BYTES_MAX, keys_line_bytes_max: KEYS_LINE_BYTES_MAX };
+pub(super) const LIMITS: Limits = Limits {
+    value_bytes_max: SMALL_VALUE_BYTES_MAX,
+    keys_line_bytes_max: KEYS_LINE_BYTES_MAX,
+};
 
 /// The arena: the longest incomplete request and what is read behind it, and room for some forty
 /// full reads. The system gives memory to the part that is used.
@@ -96,7 +98,13 @@ impl Batch {
     #[inline]
     pub(super) fn add_span(&mut self, slot: u32, from: usize, end: usize) {
         self.used = end;
-        self.spans.push(Span { slot, from, decoded: from, end, stopped: false });
+        self.spans.push(Span {
+            slot,
+            from,
+            decoded: from,
+            end,
+            stopped: false,
+        });
     }
 
     /// Forgets everything.
@@ -111,7 +119,10 @@ impl Batch {
 #[inline]
 pub(super) fn recycle<'a>(mut steps: Vec<Step<'_>>) -> Vec<Step<'a>> {
     steps.clear();
-    steps.into_iter().map(|_| unreachable!("the list is empty")).collect()
+    steps
+        .into_iter()
+        .map(|_| unreachable!("the list is empty"))
+        .collect()
 }
 
 #[cfg(test)]

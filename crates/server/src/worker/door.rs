@@ -30,7 +30,11 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn new(listeners: Vec<Listener>, signals: Signals) -> Door {
-        Door { listeners, signals, shut_until_ms: None }
+        Door {
+            listeners,
+            signals,
+            shut_until_ms: None,
+        }
     }
 
     /// Registers all listeners, counting tokens down from `first_token`, and the signals.
@@ -62,7 +66,9 @@ impl Door {
         if self.shut_until_ms.is_some() {
             return;
         }
-        let Some(listener) = self.listeners.get(index) else { return };
+        let Some(listener) = self.listeners.get(index) else {
+            return;
+        };
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             match listener.accept() {
                 Ok(socket) => {

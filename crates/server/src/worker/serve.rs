@@ -61,34 +61,48 @@ impl Worker {
 
     #[inline]
     fn has_room_for(&mut self, slot: u32) -> bool {
-        let leftover = self.table.get_mut(slot).map_or(0, |connection| connection.leftover.len());
+        let leftover = self
+            .table
+            .get_mut(slot)
+            .map_or(0, |connection| connection.leftover.len());
         self.batch.has_room(leftover)
     }
 
     /// Takes what a connection has to offer.
     #[inline]
     fn receive(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
-        connection.queued = false;
-        match (connection.ending, &connection.intake) {
-            (Ending::Linger { .. }, _) => return self.discard(slot),
-            (Ending::AfterOutput, _) => return,
-            _ if connection.output.is_full() => return,
-            _ if connection.unfinished.is_some() => self.resume(slot),
-            (_, Intake::Requests) => self.receive_requests(slot),
-            (_, Intake::Value { upload, .. }) if upload.missing() <= LINE_END_BYTES => {
-                self.receive_line_end(slot);
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        // A connection that took the place of a closed one can stand in the list twice.
+        if !std::mem::take(&mut connection.queued) || !connection.has_work() {
+            return;
+        }
+        if matches!(connection.ending, Ending::Linger { .. }) {
+            self.discard(slot);
+        } else if connection.unfinished.is_some() {
+            self.resume(slot);
+        } else {
+            match &connection.intake {
+                Intake::Requests => self.receive_requests(slot),
+                Intake::Value { upload, .. } if upload.missing() <= LINE_END_BYTES => {
+                    self.receive_line_end(slot);
+                }
+                Intake::Value { .. } => self.receive_value(slot),
+                Intake::Skip(_) => self.skip(slot),
             }
-            (_, Intake::Value { .. }) => self.receive_value(slot),
-            (_, Intake::Skip(_)) => self.skip(slot),
         }
     }
 
     /// Goes on with an answer that is too long for one turn.
     #[cold]
     fn resume(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
-        let Some(unfinished) = connection.unfinished.take() else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Some(unfinished) = connection.unfinished.take() else {
+            return;
+        };
         connection.output.borrow_buffer(&mut self.spares);
         let context = Context::new(&self.common.state, &self.counters);
         match execute::resume(unfinished, context, &mut connection.output) {
@@ -102,7 +116,9 @@ impl Worker {
     /// Puts a connection's bytes into the arena: what is left over, and one read.
     #[inline]
     fn receive_requests(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         let from = self.batch.used;
         let kept = from + connection.leftover.len();
         self.batch.arena[from..kept].copy_from_slice(&connection.leftover);
@@ -113,6 +129,9 @@ impl Worker {
                     end += bytes;
                     connection.active_ms = self.now_ms;
                     self.counters.bytes_read.add(bytes as u64);
+                    if bytes == READ_BYTES_MAX {
+                        self.counters.conn_yields.add(1);
+                    }
                 }
                 Received::Nothing | Received::End => {}
                 Received::Gone => return self.close(slot),
@@ -130,10 +149,16 @@ impl Worker {
     fn receive_line_end(&mut self, slot: u32) {
         let spans = self.batch.spans.len();
         self.receive_requests(slot);
-        let Some(span) = self.batch.spans.get_mut(spans) else { return };
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(span) = self.batch.spans.get_mut(spans) else {
+            return;
+        };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         let intake = std::mem::take(&mut connection.intake);
-        let Intake::Value { mut upload, bytes } = intake else { return };
+        let Intake::Value { mut upload, bytes } = intake else {
+            return;
+        };
         span.from += upload.fill_from(&self.batch.arena[span.from..span.end]);
         span.decoded = span.from;
         if upload.is_whole() {
@@ -146,7 +171,9 @@ impl Worker {
 
     /// Receives more of a large value.
     fn receive_value(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         match connection.receive_value(VALUE_READ_BYTES_MAX) {
             Received::Bytes(bytes) => {
                 connection.active_ms = self.now_ms;
@@ -161,14 +188,22 @@ impl Worker {
 
     /// Drops more of a refused value.
     fn skip(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
-        let Intake::Skip(left) = connection.intake else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Intake::Skip(left) = connection.intake else {
+            return;
+        };
         let wanted = left.min(READ_BYTES_MAX);
         let from = self.batch.used;
         match connection.receive(&mut self.batch.arena[from..from + wanted]) {
             Received::Bytes(bytes) => {
                 let left = left - bytes;
-                connection.intake = if left > 0 { Intake::Skip(left) } else { Intake::Requests };
+                connection.intake = if left > 0 {
+                    Intake::Skip(left)
+                } else {
+                    Intake::Requests
+                };
                 connection.active_ms = self.now_ms;
                 connection.note_moved(bytes, self.now_ms);
                 self.counters.bytes_read.add(bytes as u64);
@@ -182,7 +217,9 @@ impl Worker {
     /// Throws away what a peer still sends after its connection's end.
     #[cold]
     fn discard(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         let from = self.batch.used;
         match connection.receive(&mut self.batch.arena[from..from + READ_BYTES_MAX]) {
             Received::Bytes(_) | Received::Nothing => self.enqueue(slot),
@@ -195,7 +232,12 @@ impl Worker {
         if self.batch.spans.is_empty() {
             return;
         }
-        let Batch { arena, spans, steps: kept, .. } = &mut self.batch;
+        let Batch {
+            arena,
+            spans,
+            steps: kept,
+            ..
+        } = &mut self.batch;
         let mut steps = recycle(std::mem::take(kept));
         let context = Context::new(&self.common.state, &self.counters);
         let cache = &self.common.state.cache;
@@ -224,11 +266,21 @@ impl Worker {
     /// Keeps what a span did not use, writes, and lines the connection up again.
     #[inline]
     fn settle(&mut self, index: usize) {
-        let Span { slot, from, end, stopped, .. } = self.batch.spans[index];
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Span {
+            slot,
+            from,
+            end,
+            stopped,
+            ..
+        } = self.batch.spans[index];
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         if from < end {
             connection.leftover.clear();
-            connection.leftover.extend_from_slice(&self.batch.arena[from..end]);
+            connection
+                .leftover
+                .extend_from_slice(&self.batch.arena[from..end]);
             connection.leftover.shrink_to(2 * (end - from));
         } else if connection.leftover.capacity() > 0 {
             connection.leftover = Vec::new();
@@ -243,12 +295,18 @@ impl Worker {
     /// Keeps the sum of long lines that wait in memory; whether it is within its limit.
     #[inline]
     fn note_long(&mut self, slot: u32) -> bool {
-        let Some(connection) = self.table.get_mut(slot) else { return true };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return true;
+        };
         let (before, after) = (connection.long_bytes, connection.waiting_line_bytes());
         if before == 0 && after < LONG_LINE_BYTES_MIN {
             return true;
         }
-        connection.long_bytes = if after < LONG_LINE_BYTES_MIN { 0 } else { after };
+        connection.long_bytes = if after < LONG_LINE_BYTES_MIN {
+            0
+        } else {
+            after
+        };
         self.long_bytes = self.long_bytes + connection.long_bytes - before;
         connection.long_bytes <= before || self.long_bytes <= LONG_LINES_BYTES_MAX
     }
@@ -257,7 +315,9 @@ impl Worker {
     /// end, or at rest.
     #[inline]
     fn line_up(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         if connection.ended && connection.is_through() {
             connection.end_after_output();
         }
@@ -291,9 +351,14 @@ fn decode_spans<'a>(
                 Decoded::Request { request, used } => {
                     (Task::Run(execute::prepare(request, cache)), used)
                 }
-                Decoded::Upload { request, used, value_bytes } => {
-                    (Task::Upload(execute::prepare(request, cache), value_bytes), used)
-                }
+                Decoded::Upload {
+                    request,
+                    used,
+                    value_bytes,
+                } => (
+                    Task::Upload(execute::prepare(request, cache), value_bytes),
+                    used,
+                ),
                 Decoded::Refused(refused) => {
                     let there = input.len() - refused.used;
                     let beyond = refused.swallow.saturating_sub(there);
@@ -303,7 +368,11 @@ fn decode_spans<'a>(
             };
             let is_last = matches!(task, Task::Upload(..));
             span.decoded += used;
-            steps.push(Step { span: next, end: span.decoded, task });
+            steps.push(Step {
+                span: next,
+                end: span.decoded,
+                task,
+            });
             if is_last {
                 break;
             }
@@ -399,7 +468,10 @@ fn begin_value(
             if upload.is_whole() {
                 execute::finish(*upload, context, &mut connection.output);
             } else {
-                connection.intake = Intake::Value { upload, bytes: value_bytes };
+                connection.intake = Intake::Value {
+                    upload,
+                    bytes: value_bytes,
+                };
             }
         }
         execute::Received::Swallow(bytes) => {

@@ -38,7 +38,10 @@ impl Table {
 
     /// Fills the slot that [`Table::next`] told.
     pub(super) fn fill(&mut self, connection: Connection) {
-        let slot = self.vacant.pop().expect("next() made sure of a vacant slot");
+        let slot = self
+            .vacant
+            .pop()
+            .expect("next() made sure of a vacant slot");
         self.slots[slot as usize].connection = Some(connection);
     }
 
@@ -98,7 +101,10 @@ mod tests {
         assert_eq!(table.slot(old), None);
         let (again, new) = table.next();
         table.fill(connection());
-        assert_eq!((again, table.slot(old), table.slot(new)), (slot, None, Some(slot)));
+        assert_eq!(
+            (again, table.slot(old), table.slot(new)),
+            (slot, None, Some(slot))
+        );
         assert_eq!(table.len(), 1);
         assert!(table.remove(slot).is_some() && table.remove(slot).is_none());
         assert_eq!(table.len(), 0);

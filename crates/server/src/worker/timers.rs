@@ -31,14 +31,17 @@ pub(super) struct Timers {
 /// A drain under way.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
-    began_ms: u64,
     read_until_ms: u64,
     until_ms: u64,
 }
 
 impl Timers {
     pub(super) fn starting_at(now_ms: u64) -> Timers {
-        Timers { tick_ms: now_ms + TICK_MS, sweep_ms: now_ms + SWEEP_MS, drain: None }
+        Timers {
+            tick_ms: now_ms + TICK_MS,
+            sweep_ms: now_ms + SWEEP_MS,
+            drain: None,
+        }
     }
 
     /// How long the loop may sleep.
@@ -94,7 +97,11 @@ impl Worker {
         for slot in self.table.slots() {
             self.check_time(slot, is_short);
         }
-        let next_ms = if self.is_draining() { DRAIN_SWEEP_MS } else { SWEEP_MS };
+        let next_ms = if self.is_draining() {
+            DRAIN_SWEEP_MS
+        } else {
+            SWEEP_MS
+        };
         self.timers.sweep_ms = self.now_ms + next_ms;
     }
 
@@ -102,11 +109,16 @@ impl Worker {
     fn check_time(&mut self, slot: u32, is_short: bool) {
         let now_ms = self.now_ms;
         let settings = &self.common.state.settings;
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         match connection.ending {
             Ending::Linger { until_ms } if until_ms <= now_ms => return self.close(slot),
             Ending::AfterRequests
-                if self.timers.drain.is_some_and(|drain| drain.read_until_ms <= now_ms) =>
+                if self
+                    .timers
+                    .drain
+                    .is_some_and(|drain| drain.read_until_ms <= now_ms) =>
             {
                 connection.end_after_output();
                 return self.try_to_end(slot);
@@ -137,7 +149,6 @@ impl Worker {
     pub(super) fn begin_drain(&mut self) {
         let drain_ms = self.common.state.settings.drain_timeout_ms;
         self.timers.drain = Some(Drain {
-            began_ms: self.now_ms,
             read_until_ms: self.now_ms + DRAIN_READ_MS.min(drain_ms / 2),
             until_ms: self.now_ms + drain_ms,
         });
@@ -150,7 +161,9 @@ impl Worker {
 
     /// Lets a connection end after the requests that are there.
     pub(super) fn begin_ending(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         if connection.ending == Ending::No {
             connection.ending = Ending::AfterRequests;
             connection.readable = true;
@@ -161,7 +174,9 @@ impl Worker {
     /// Ends a draining connection once nothing more of it is there.
     #[inline]
     pub(super) fn end_if_drained(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else { return };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         let is_through = !connection.readable && connection.is_through();
         if connection.ending == Ending::AfterRequests && is_through {
             connection.end_after_output();

@@ -11,29 +11,37 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longest time that anything here waits; only a hanging server reaches it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server; killed when dropped.
-pub struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     /// Where it listens for the memcached protocol; empty if nowhere.
-    pub address: String,
+    pub(crate) address: String,
     /// Its log lines from the ready line on.
-    pub log: Receiver<String>,
+    pub(crate) log: Receiver<String>,
 }
 
 impl Daemon {
     /// Starts it with a small memory, two loops, a free port and these flags, and waits until it
     /// is ready.
-    pub fn start(flags: &[&str]) -> Daemon {
+    pub(crate) fn start(flags: &[&str]) -> Daemon {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellar"));
         let mut arguments: Vec<&str> = Vec::new();
-        for pair in [["--memory", "64MiB"], ["--threads", "2"], ["--memcached", "127.0.0.1:0"]] {
+        for pair in [
+            ["--memory", "64MiB"],
+            ["--threads", "2"],
+            ["--memcached", "127.0.0.1:0"],
+        ] {
             if !flags.contains(&pair[0]) {
                 arguments.extend(pair);
             }
         }
-        command.args(arguments).args(flags).stderr(Stdio::piped()).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .args(flags)
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null());
         let mut child = command.spawn().expect("the binary starts");
         let log = lines_of(child.stderr.take().expect("it is piped"));
         let mut earlier = String::new();
@@ -44,17 +52,24 @@ impl Daemon {
                 Err(_) => panic!("the server is not ready: {earlier}"),
             }
         };
-        let address = ready.split("memcached=").nth(1).and_then(|rest| rest.split(' ').next());
-        Daemon { child, address: address.unwrap_or_default().to_owned(), log }
+        let address = ready
+            .split("memcached=")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        Daemon {
+            child,
+            address: address.unwrap_or_default().to_owned(),
+            log,
+        }
     }
 
     /// The process.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// A new connection; its reads fail rather than hang.
-    pub fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -63,12 +78,12 @@ impl Daemon {
     }
 
     /// Sends a signal to the process.
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it is our child");
     }
 
     /// Waits for its end.
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         for _ in 0..PATIENCE.as_millis() / 10 {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -79,7 +94,7 @@ impl Daemon {
     }
 
     /// The number behind a name in `stats`.
-    pub fn stat(&self, name: &str) -> u64 {
+    pub(crate) fn stat(&self, name: &str) -> u64 {
         let mut stream = self.connect();
         stream.write_all(b"stats\r\n").unwrap();
         let mut reader = BufReader::new(stream);
@@ -94,7 +109,7 @@ impl Daemon {
     }
 
     /// Asks again and again until the number behind a name in `stats` is as wanted.
-    pub fn wait_for_stat(&self, name: &str, wanted: impl Fn(u64) -> bool) {
+    pub(crate) fn wait_for_stat(&self, name: &str, wanted: impl Fn(u64) -> bool) {
         for _ in 0..PATIENCE.as_millis() / 50 {
             if wanted(self.stat(name)) {
                 return;
@@ -113,13 +128,13 @@ impl Drop for Daemon {
 }
 
 /// Sends `request` and checks that exactly `expected` comes back.
-pub fn check(stream: &mut (impl Read + Write), request: &[u8], expected: &[u8]) {
+pub(crate) fn check(stream: &mut (impl Read + Write), request: &[u8], expected: &[u8]) {
     stream.write_all(request).unwrap();
     expect(stream, expected);
 }
 
 /// Checks that exactly `expected` comes next.
-pub fn expect(stream: &mut impl Read, expected: &[u8]) {
+pub(crate) fn expect(stream: &mut impl Read, expected: &[u8]) {
     let mut received = vec![0; expected.len()];
     let mut filled = 0;
     while filled < expected.len() {
@@ -127,7 +142,10 @@ pub fn expect(stream: &mut impl Read, expected: &[u8]) {
             Ok(0) => break,
             Ok(bytes) => filled += bytes,
             Err(error) => {
-                panic!("{error} after {:?}", String::from_utf8_lossy(tail(&received[..filled])))
+                panic!(
+                    "{error} after {:?}",
+                    String::from_utf8_lossy(tail(&received[..filled]))
+                )
             }
         }
     }
@@ -141,16 +159,20 @@ pub fn expect(stream: &mut impl Read, expected: &[u8]) {
 }
 
 /// Checks that the server closes the connection without another word.
-pub fn expect_end(stream: &mut impl Read) {
+pub(crate) fn expect_end(stream: &mut impl Read) {
     let mut rest = Vec::new();
     match stream.read_to_end(&mut rest) {
-        Ok(_) => assert!(rest.is_empty(), "{:?}", String::from_utf8_lossy(tail(&rest))),
+        Ok(_) => assert!(
+            rest.is_empty(),
+            "{:?}",
+            String::from_utf8_lossy(tail(&rest))
+        ),
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
     }
 }
 
 /// A storage command.
-pub fn set(key: &str, value: &[u8]) -> Vec<u8> {
+pub(crate) fn set(key: &str, value: &[u8]) -> Vec<u8> {
     let mut request = format!("set {key} 0 0 {}\r\n", value.len()).into_bytes();
     request.extend_from_slice(value);
     request.extend_from_slice(b"\r\n");
@@ -158,7 +180,7 @@ pub fn set(key: &str, value: &[u8]) -> Vec<u8> {
 }
 
 /// The answer to a get of one key.
-pub fn hit(key: &str, value: &[u8]) -> Vec<u8> {
+pub(crate) fn hit(key: &str, value: &[u8]) -> Vec<u8> {
     let mut reply = format!("VALUE {key} 0 {}\r\n", value.len()).into_bytes();
     reply.extend_from_slice(value);
     reply.extend_from_slice(b"\r\nEND\r\n");
@@ -166,7 +188,7 @@ pub fn hit(key: &str, value: &[u8]) -> Vec<u8> {
 }
 
 /// Bytes that differ at every place and from seed to seed.
-pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
+pub(crate) fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::iter::repeat_with(|| {
         state ^= state << 13;
@@ -180,7 +202,7 @@ pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// A path of this test process alone.
-pub fn scratch(name: &str) -> PathBuf {
+pub(crate) fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("cellar-{}-{name}", std::process::id()))
 }
 
