@@ -22,4 +22,10 @@ impl Output {
     pub fn push_value(&mut self, value: Handle) {
         self.bytes.extend_from_slice(&value);
     }
+
+    /// Takes all that waits as one copy.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
 }
