@@ -269,4 +269,10 @@ mod tests {
         output.bytes().extend_from_slice(b"x");
         assert_eq!(output.write_to(&writer), Written::Gone);
     }
+
+    /// Takes all that waits as one copy.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
 }

@@ -67,7 +67,7 @@ fn metadump(out: &mut Vec<u8>, facts: &KeyFacts<'_>, context: Context<'_>) {
         // The space before the line end belongs to the form.
         write!(
             out,
-            " la={accessed} cas={version} fetch={fetch} cls=1 size={bytes} flags={flags} \r\n"
+            " la={accessed} cas={version} fetch={fetch} cls=1 size={bytes} flags={flags} \n"
         )
     })
     .expect("writing into a vector does not fail");

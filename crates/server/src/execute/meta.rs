@@ -50,8 +50,23 @@ fn look_up<R>(
     encode: &mut impl FnMut(Found<'_>) -> R,
 ) -> Option<R> {
     let cache = context.cache();
+    let mut touch = meta.time(b'T').map(|exptime| context.deadline(exptime));
+    let mut before = None;
+    if meta.is_before(b'T', b'R')
+        && let Some(deadline) = touch
+    {
+        // R compares what holds at its place: the new deadline.
+        before = cache.facts(key, |facts| facts.deadline);
+        if cache.touch(key, deadline) {
+            touch = None;
+        }
+    }
+    let mut encode = |found: Found<'_>| {
+        let deadline_before = before.unwrap_or(found.deadline_before);
+        encode(Found { deadline_before, ..found })
+    };
     let lookup = Lookup {
-        touch: meta.time(b'T').map(|exptime| context.deadline(exptime)),
+        touch,
         vivify: meta.time(b'N').map(|exptime| context.deadline(exptime)),
         recache_ms: meta.time(b'R').and_then(|exptime| recache_ms(exptime, context)),
         version: meta.has(b'c') || meta.has(b'C'),
@@ -64,7 +79,7 @@ fn look_up<R>(
         return cache.lookup(key, &lookup, encode).ok().flatten();
     }
     // Both name a deadline. A found item gets that of T; a created one the last of the two.
-    let found = cache.lookup(key, &Lookup { vivify: None, ..lookup }, &mut *encode);
+    let found = cache.lookup(key, &Lookup { vivify: None, ..lookup }, &mut encode);
     let vivify = if meta.is_before(b'N', b'T') { lookup.touch } else { lookup.vivify };
     match found {
         Ok(Some(found)) => Some(found),
@@ -78,6 +93,11 @@ fn look_up<R>(
 fn recache_ms(exptime: i32, context: Context<'_>) -> Option<u64> {
     let left_ms = context.deadline(exptime).remaining_ms(context.cache().now())?;
     Some((left_ms + 1).saturating_sub(1000)).filter(|_| left_ms > 0)
+}
+
+/// The deadline that flag T or N names.
+fn named_deadline(meta: &Meta<'_>, flag: u8, context: Context<'_>) -> Deadline {
+    context.deadline(meta.time(flag).unwrap_or(0))
 }
 
 /// Encodes a hit; returns a value that is too large to be copied.
@@ -97,8 +117,8 @@ fn hit(
     let mut deadline = if found.created { Deadline::NEVER } else { found.deadline_before };
     for token in meta.flags() {
         match token[0] {
-            b'T' => deadline = found.item.deadline,
-            b'N' if found.created => deadline = found.item.deadline,
+            b'T' => deadline = named_deadline(meta, b'T', context),
+            b'N' if found.created => deadline = named_deadline(meta, b'N', context),
             b's' => reply::meta_number(out, b's', value.len() as u64),
             b't' => reply::meta_ttl(out, context.ttl_s(deadline)),
             b'c' => reply::meta_number(out, b'c', found.version),
@@ -207,7 +227,7 @@ pub(super) fn arithmetic(
                 Some(before) => before,
                 None => deadline,
             };
-            arithmetic_done(out, meta, (number, version, created), (before, deadline), context);
+            arithmetic_done(out, meta, (number, version, created), before, context);
         }
         Counted::NotANumber => out.extend_from_slice(reply::line::NOT_A_NUMBER),
         Counted::NotFound => reply::meta_plain(out, Code::NotFound, meta),
@@ -215,13 +235,12 @@ pub(super) fn arithmetic(
     }
 }
 
-/// Encodes the outcome of ma: number, version and whether it was created; deadlines before and
-/// after.
+/// Encodes the outcome of ma: number, version and whether it was created; the deadline before.
 fn arithmetic_done(
     out: &mut Vec<u8>,
     meta: &Meta<'_>,
     (number, version, created): (u64, u64, bool),
-    (before, after): (Deadline, Deadline),
+    before: Deadline,
     context: Context<'_>,
 ) {
     let mut digits = itoa::Buffer::new();
@@ -234,8 +253,8 @@ fn arithmetic_done(
     let mut deadline = before;
     for token in meta.flags() {
         match token[0] {
-            b'T' => deadline = after,
-            b'N' if created => deadline = after,
+            b'T' => deadline = named_deadline(meta, b'T', context),
+            b'N' if created => deadline = named_deadline(meta, b'N', context),
             b't' => reply::meta_ttl(out, context.ttl_s(deadline)),
             b'c' => reply::meta_number(out, b'c', version),
             _ => reply::meta_repeat(out, meta, token),
