@@ -125,6 +125,21 @@ impl Output {
         }
     }
 
+    /// Takes all that waits as one copy.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.bytes.len() - self.sent + self.value_bytes);
+        let mut from = self.sent;
+        for pinned in &self.values {
+            all.extend_from_slice(&self.bytes[from..pinned.at]);
+            all.extend_from_slice(&pinned.value[pinned.sent..]);
+            from = pinned.at;
+        }
+        all.extend_from_slice(&self.bytes[from..]);
+        *self = Output::default();
+        all
+    }
+
     /// Writes what waits until the socket takes no more.
     #[inline]
     pub fn write_to(&mut self, socket: impl AsFd) -> Written {
@@ -268,11 +283,5 @@ mod tests {
         let mut output = Output::default();
         output.bytes().extend_from_slice(b"x");
         assert_eq!(output.write_to(&writer), Written::Gone);
-    }
-
-    /// Takes all that waits as one copy.
-    #[must_use]
-    pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
     }
 }

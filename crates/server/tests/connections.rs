@@ -9,6 +9,8 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
 use daemon::{Daemon, check, expect, expect_end, hit, pattern, scratch, set};
 
 #[test]
@@ -30,6 +32,30 @@ fn a_client_beyond_the_limit_is_told_and_closed_and_the_others_live() {
     daemon.wait_for_stat("curr_connections", |now| now <= 2);
     assert!(daemon.stat("rejected_connections") >= 500);
     check(&mut daemon.connect(), b"mn\r\n", b"MN\r\n");
+}
+
+#[test]
+fn a_server_without_open_files_waits_calmly_and_serves_again() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut inside = daemon.connect();
+    check(&mut inside, b"mn\r\n", b"MN\r\n");
+    let id = Pid::from_raw(daemon.id().cast_signed());
+    let none = Rlimit {
+        current: Some(1),
+        ..getrlimit(Resource::Nofile)
+    };
+    let before = prlimit(id, Resource::Nofile, none).unwrap();
+    let mut outside = daemon.connect();
+    outside.write_all(b"mn\r\n").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_000));
+    check(&mut inside, b"mn\r\n", b"MN\r\n");
+    prlimit(id, Resource::Nofile, before).unwrap();
+    expect(&mut outside, b"MN\r\n");
+    let failures = daemon.stat("listen_disabled_num");
+    assert!(
+        (1..100).contains(&failures),
+        "{failures} failures in about a second"
+    );
 }
 
 #[test]

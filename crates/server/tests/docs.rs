@@ -1,6 +1,9 @@
 //! Generated pages: the stored ones are what the tables say.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/daemon.rs"]
+mod daemon;
+
 use std::path::Path;
 
 fn check(name: &str, expected: &str) {
@@ -26,4 +29,12 @@ fn the_settings_page_is_what_the_table_says() {
 #[test]
 fn the_metrics_page_is_what_the_tables_say() {
     check("metrics.md", &cellar::metrics::page());
+}
+
+#[test]
+fn stats_shows_every_figure_under_the_name_on_the_page() {
+    let daemon = daemon::Daemon::start(&[]);
+    for name in cellar::metrics::stat_names() {
+        daemon.stat(name);
+    }
 }

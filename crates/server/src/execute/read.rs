@@ -5,10 +5,8 @@ use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
 
 use super::context::{Context, Flow, Unfinished};
-use crate::output::Output;
+use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
 
-/// Values of at least this many bytes are sent from the engine's memory instead of being copied.
-pub(super) const PINNED_VALUE_BYTES_MIN: usize = 16 << 10;
 /// Keys that are hinted and read together.
 const KEYS_TOGETHER_MAX: usize = 16;
 /// Answer bytes, pinned values included, after which a read with many keys pauses.

@@ -64,7 +64,10 @@ impl Loaded {
                 Origin::Variable => row.variable(),
                 Origin::Flag => format!("--{}", row.name),
             };
-            let value = toml::Value::String((row.show)(&self.settings));
+            let shown = (row.show)(&self.settings);
+            let value = shown
+                .parse()
+                .map_or(toml::Value::String(shown), toml::Value::Integer);
             text.push_str(&format!("{} = {value} # {origin}\n", row.key()));
         }
         text
@@ -167,7 +170,7 @@ fn usage(error: &clap::Error) -> Result<Action, Error> {
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
-        return Ok(Action::Print(text));
+        return Ok(Action::Print(format!("{}\n", text.trim_end())));
     }
     let line = text
         .lines()

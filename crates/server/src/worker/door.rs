@@ -26,6 +26,8 @@ pub(crate) struct Door {
     listeners: Vec<Listener>,
     signals: Signals,
     shut_until_ms: Option<u64>,
+    /// Whether the last attempt failed, so that one line in the log tells of a whole series.
+    failing: bool,
 }
 
 impl Door {
@@ -34,6 +36,7 @@ impl Door {
             listeners,
             signals,
             shut_until_ms: None,
+            failing: false,
         }
     }
 
@@ -72,6 +75,7 @@ impl Door {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             match listener.accept() {
                 Ok(socket) => {
+                    self.failing = false;
                     counters.connections_total.add(1);
                     let most = state.settings.max_connections as u64;
                     // Relaxed: only this loop adds, so the limit is exact.
@@ -88,7 +92,9 @@ impl Door {
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
                 Err(errno) => {
                     counters.accept_failures.add(1);
-                    tracing::warn!(error = %errno, "no room for a connection; waiting a moment");
+                    if !std::mem::replace(&mut self.failing, true) {
+                        tracing::warn!(error = %errno, "no room for connections; trying on");
+                    }
                     self.shut(poller, now_ms);
                     return;
                 }

@@ -3,16 +3,15 @@
 //! It does for one connection what a worker does for many, without hints, and is shared by the
 //! tests that replay transcripts, feed garbage, and fuzz.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use cellar::counters::Counters;
 use cellar::execute::{
     self, Context, Flow, Received, Unfinished, Upload, execute, finish, prepare, receive, refuse,
 };
 use cellar::output::Output;
 use cellar::settings::Settings;
-use cellar::state::{State, StatsZero};
+use cellar::state::State;
 use cellar_engine::{Cache, Clock, Config};
 use cellar_protocol::memcached::{Decoded, Limits, decode};
 
@@ -28,15 +27,10 @@ pub fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero: u64) -
         value_bytes_max: settings.max_value_bytes,
         ..Config::with_memory(memory_bytes)
     };
-    State {
-        cache: Cache::new(config).expect("the memory of a test is there"),
-        settings,
-        counters: vec![Arc::new(Counters::default())],
-        connections: AtomicU64::new(1),
-        start_unix_s: unix_ms_at_zero / 1000,
-        unix_ms_at_zero,
-        stats_zero: Mutex::new(StatsZero::default()),
-    }
+    let cache = Cache::new(config).expect("the memory of a test is there");
+    let state = State::new(cache, settings, unix_ms_at_zero);
+    state.connections.store(1, Ordering::Relaxed);
+    state
 }
 
 /// One connection.

@@ -97,7 +97,7 @@ fn server(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
         ("bytes_written", totals.bytes_written),
         ("limit_maxbytes", settings.memory_bytes as u64),
         ("accepting_conns", 1),
-        ("listen_disabled_num", 0),
+        ("listen_disabled_num", totals.accept_failures),
         ("time_in_listen_disabled_us", 0),
         ("threads", settings.threads as u64),
         ("conn_yields", totals.conn_yields),
