@@ -85,8 +85,9 @@ impl Listener {
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
         }
-        // Accepted sockets inherit it.
+        // Accepted sockets inherit both. Keep-alive finds clients that went without a word.
         sockopt::set_tcp_nodelay(&socket, true)?;
+        sockopt::set_socket_keepalive(&socket, true)?;
         rustix::net::bind(&socket, &address)?;
         rustix::net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;

@@ -252,6 +252,57 @@ fn large_values_can_be_pipelined_both_ways() {
     sender.join().unwrap();
 }
 
+/// Random stores and reads of one client's own keys, and the answers to them.
+fn random_talk(client: u64) -> (Vec<u8>, Vec<u8>) {
+    let dice = pattern(client, 2 * 600);
+    let (mut requests, mut expected) = (Vec::new(), Vec::new());
+    let mut values: Vec<Option<Vec<u8>>> = vec![None; 8];
+    for (round, two) in dice.chunks(2).enumerate() {
+        let place = usize::from(two[0] % 8);
+        let key = format!("client{client}-{place}");
+        if two[1] % 3 == 0 {
+            let bytes =
+                [3, 100, 5_000, 16_300, 16_380, 20_000, 70_000, 0][usize::from(two[1] / 32)];
+            let value = pattern(client << 32 | round as u64, bytes);
+            requests.extend_from_slice(&set(&key, &value));
+            expected.extend_from_slice(b"STORED\r\n");
+            values[place] = Some(value);
+        } else {
+            requests.extend_from_slice(format!("get {key}\r\n").as_bytes());
+            match &values[place] {
+                Some(value) => expected.extend_from_slice(&hit(&key, value)),
+                None => expected.extend_from_slice(b"END\r\n"),
+            }
+        }
+    }
+    (requests, expected)
+}
+
+#[test]
+fn clients_that_cut_their_requests_anywhere_get_their_own_answers() {
+    let daemon = Daemon::start(&["--memory", "256MiB"]);
+    std::thread::scope(|scope| {
+        for client in 0..12 {
+            let stream = daemon.connect();
+            let mut writer = stream.try_clone().unwrap();
+            let (requests, expected) = random_talk(client);
+            scope.spawn(move || {
+                let mut rest = requests.as_slice();
+                for cut in pattern(client + 100, 2 * requests.len()).chunks(2) {
+                    let bytes = [1, 7, 300, 4_000, 16_384, 40_000][usize::from(cut[0] % 6)];
+                    let (now, later) = rest.split_at(rest.len().min(bytes + usize::from(cut[1])));
+                    writer.write_all(now).unwrap();
+                    rest = later;
+                    if rest.is_empty() {
+                        return;
+                    }
+                }
+            });
+            scope.spawn(move || expect(&mut &stream, &expected));
+        }
+    });
+}
+
 #[test]
 fn a_value_up_to_the_limit_is_stored_and_one_above_is_refused() {
     let daemon = Daemon::start(&["--memory", "256MiB", "--max-value", "20MiB"]);

@@ -76,7 +76,6 @@ impl Door {
             match listener.accept() {
                 Ok(socket) => {
                     self.failing = false;
-                    counters.connections_total.add(1);
                     let most = state.settings.max_connections as u64;
                     // Relaxed: only this loop adds, so the limit is exact.
                     if state.connections.load(Ordering::Relaxed) >= most {
@@ -84,6 +83,7 @@ impl Door {
                         refuse(&socket);
                         continue;
                     }
+                    counters.connections_total.add(1);
                     state.connections.fetch_add(1, Ordering::Relaxed);
                     Mailbox::post(mailboxes, socket, listener.transport);
                 }
