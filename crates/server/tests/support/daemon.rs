@@ -95,15 +95,26 @@ impl Daemon {
 
     /// The number behind a name in `stats`.
     pub(crate) fn stat(&self, name: &str) -> u64 {
+        self.try_stat(name)
+            .unwrap_or_else(|line| panic!("{name} is not in stats: {line}"))
+    }
+
+    /// The same; the line that is no statistic if the name is missing or the server is full.
+    fn try_stat(&self, name: &str) -> Result<u64, String> {
         let mut stream = self.connect();
-        stream.write_all(b"stats\r\n").unwrap();
+        // A server without room may have closed it already.
+        let _ = stream.write_all(b"stats\r\n");
         let mut reader = BufReader::new(stream);
         loop {
             let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            assert!(line.starts_with("STAT "), "{name} is not in stats: {line}");
+            reader
+                .read_line(&mut line)
+                .map_err(|error| error.to_string())?;
+            if !line.starts_with("STAT ") {
+                return Err(line);
+            }
             if let Some(number) = line.strip_prefix(&format!("STAT {name} ")) {
-                return number.trim().parse().unwrap();
+                return Ok(number.trim().parse().unwrap());
             }
         }
     }
@@ -111,12 +122,12 @@ impl Daemon {
     /// Asks again and again until the number behind a name in `stats` is as wanted.
     pub(crate) fn wait_for_stat(&self, name: &str, wanted: impl Fn(u64) -> bool) {
         for _ in 0..PATIENCE.as_millis() / 50 {
-            if wanted(self.stat(name)) {
+            if self.try_stat(name).is_ok_and(&wanted) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        panic!("{name} stays at {}", self.stat(name));
+        panic!("{name} stays at {:?}", self.try_stat(name));
     }
 }
 
