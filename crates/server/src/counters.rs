@@ -14,7 +14,10 @@ impl Counter {
     #[inline]
     pub fn add(&self, n: u64) {
         // Relaxed, and no read-modify-write: one writer, and a count orders nothing.
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        self.0.store(
+            self.0.load(Ordering::Relaxed).wrapping_add(n),
+            Ordering::Relaxed,
+        );
     }
 
     /// The present count.
@@ -24,8 +27,19 @@ impl Counter {
     }
 }
 
+/// One counter in the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name here.
+    pub name: &'static str,
+    /// Its name in memcached's `stats`; empty if it is not shown there.
+    pub stat: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+}
+
 macro_rules! counters {
-    ($($name:ident: $help:literal;)*) => {
+    ($($name:ident $stat:literal: $help:literal;)*) => {
         /// One event loop's counters.
         #[derive(Debug, Default)]
         #[repr(align(128))]
@@ -39,10 +53,18 @@ macro_rules! counters {
             $(#[doc = $help] pub $name: u64,)*
         }
 
+        impl Totals {
+            /// What was counted since `earlier`.
+            #[must_use]
+            pub fn since(&self, earlier: &Totals) -> Totals {
+                Totals { $($name: self.$name.wrapping_sub(earlier.$name),)* }
+            }
+        }
+
         impl Counters {
-            /// Name and meaning of each counter, in table order.
-            pub const TABLE: &'static [(&'static str, &'static str)] =
-                &[$((stringify!($name), $help),)*];
+            /// All counters, in table order.
+            pub const TABLE: &'static [Row] =
+                &[$(Row { name: stringify!($name), stat: $stat, help: $help },)*];
 
             /// Sums the counters of all event loops.
             pub fn sum<'a>(all: impl IntoIterator<Item = &'a Counters>) -> Totals {
@@ -57,33 +79,34 @@ macro_rules! counters {
 }
 
 counters! {
-    cmd_get: "Keys asked for by any read command.";
-    cmd_set: "Storage commands.";
-    cmd_flush: "flush_all commands.";
-    cmd_touch: "Touches: touch, gat and meta T.";
-    cmd_meta: "Meta commands.";
-    get_hits: "Keys found by reads.";
-    get_misses: "Keys not found by reads.";
-    get_expired: "Misses whose item had passed its deadline.";
-    delete_hits: "Deletes that found an item.";
-    delete_misses: "Deletes that found none.";
-    incr_hits: "Increments that found a number.";
-    incr_misses: "Increments that found nothing.";
-    decr_hits: "Decrements that found a number.";
-    decr_misses: "Decrements that found nothing.";
-    cas_hits: "Conditional stores whose version matched.";
-    cas_misses: "Conditional stores that found no item.";
-    cas_badval: "Conditional stores whose version differed.";
-    touch_hits: "Touches that found an item.";
-    touch_misses: "Touches that found none.";
-    store_too_large: "Stores refused because the value is over the limit.";
-    store_no_memory: "Stores refused because all memory was held by values in transfer.";
-    bytes_read: "Bytes read from clients.";
-    bytes_written: "Bytes written to clients.";
-    connections_total: "Connections accepted.";
-    connections_rejected: "Connections refused because of max_connections.";
-    connections_idle_closed: "Connections closed because they were idle.";
-    connections_slow_closed: "Connections closed because the client did not read its replies.";
-    protocol_errors: "Requests answered with an error line.";
-    conn_yields: "Times a connection had to wait its turn because it sent too much at once.";
+    cmd_get "cmd_get": "Keys asked for by any read command.";
+    cmd_set "cmd_set": "Storage commands.";
+    cmd_flush "cmd_flush": "flush_all commands.";
+    cmd_touch "cmd_touch": "Touches: touch, gat and meta T.";
+    cmd_meta "cmd_meta": "Meta commands.";
+    get_hits "get_hits": "Keys found by reads.";
+    get_misses "get_misses": "Keys not found by reads.";
+    delete_hits "delete_hits": "Deletes that found an item.";
+    delete_misses "delete_misses": "Deletes that found none.";
+    incr_hits "incr_hits": "Increments that found a number.";
+    incr_misses "incr_misses": "Increments that found nothing.";
+    decr_hits "decr_hits": "Decrements that found a number.";
+    decr_misses "decr_misses": "Decrements that found nothing.";
+    cas_hits "cas_hits": "Conditional stores whose version matched.";
+    cas_misses "cas_misses": "Conditional stores that found no item.";
+    cas_badval "cas_badval": "Conditional stores whose version differed.";
+    touch_hits "touch_hits": "Touches that found an item.";
+    touch_misses "touch_misses": "Touches that found none.";
+    store_too_large "store_too_large": "Stores refused because the value is over the limit.";
+    store_no_memory "store_no_memory": "Stores refused because all memory was held by values in transfer.";
+    bytes_read "bytes_read": "Bytes read from clients.";
+    bytes_written "bytes_written": "Bytes written to clients.";
+    connections_total "total_connections": "Connections accepted.";
+    connections_rejected "rejected_connections": "Connections refused because of max_connections.";
+    connections_idle_closed "idle_kicks": "Connections closed because they were idle.";
+    connections_slow_closed "slow_kicks": "Connections closed because the client did not read its replies.";
+    protocol_errors "protocol_errors": "Requests answered with an error line.";
+    accept_failures "listen_disabled_num": "Times the system had no room for a further connection.";
+    output_pauses "": "Times a connection had to wait because its client did not take its replies.";
+    conn_yields "conn_yields": "Times a connection had to wait its turn because it sent too much at once.";
 }

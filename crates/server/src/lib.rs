@@ -6,8 +6,20 @@
 //! The modules stand in layer order: a module imports only modules declared above it.
 #![deny(unsafe_code)]
 
+pub mod error;
 pub mod settings;
+pub mod memory;
+pub mod logging;
+pub mod clock;
 pub mod counters;
+pub mod metrics;
 pub mod state;
 pub mod output;
 pub mod execute;
+pub mod poller;
+pub mod signals;
+pub mod listener;
+pub mod mailbox;
+mod connection;
+mod worker;
+pub mod server;

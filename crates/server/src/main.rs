@@ -1,2 +1,42 @@
 //! The `cellar` daemon.
-fn main() {}
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use cellar::settings::load::{Action, load};
+use cellar::{logging, server};
+
+/// Exit status when the server cannot start.
+const REFUSED_STATUS: u8 = 2;
+
+fn main() -> ExitCode {
+    abort_on_panic();
+    let outcome = match load(std::env::args_os(), std::env::vars_os()) {
+        Ok(Action::Print(text)) => {
+            // A reader that has seen enough is no error.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
+        Ok(Action::Run(loaded)) => {
+            logging::start(&loaded.settings);
+            server::run(&loaded)
+        }
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "cellar: {error}");
+            ExitCode::from(REFUSED_STATUS)
+        }
+    }
+}
+
+/// A panic in one event loop ends the process: half a server is worse than none.
+fn abort_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::abort();
+    }));
+}

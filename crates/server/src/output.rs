@@ -1,14 +1,60 @@
 //! Output: replies of one connection that wait to be written.
 //!
 //! Small replies are bytes in one buffer; large values are handles on the engine's memory, sent
-//! from there without a copy.
+//! from there without a copy. Both leave in the order they were appended.
+//!
+//! Invariant: an output that [is full](Output::is_full) gets no further request, so it holds at
+//! most one request's replies above its limits.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::AsFd;
 
 use cellar_engine::Handle;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+/// Values of at least this many bytes are sent from the engine's memory; below it a copy is
+/// cheaper than a handle.
+pub const PINNED_VALUE_BYTES_MIN: usize = 16 << 10;
+/// Waiting reply bytes from which an output is full.
+const WAITING_BYTES_MAX: usize = 32 << 10;
+/// Waiting values from which an output is full.
+const WAITING_VALUES_MAX: usize = 4;
+/// Waiting bytes in values from which an output is full.
+const WAITING_VALUE_BYTES_MAX: usize = 4 << 20;
+/// Pieces handed to the system in one call.
+const PIECES_MAX: usize = 2 * WAITING_VALUES_MAX + 1;
+/// A larger buffer is given back to the allocator when it is empty.
+const KEPT_BUFFER_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
+
+/// A value on its way, after the first `at` reply bytes.
+#[derive(Debug)]
+struct Pinned {
+    at: usize,
+    sent: usize,
+    value: Handle,
+}
 
 /// Replies in the order they will be written.
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
+    /// How many of `bytes` are written.
+    sent: usize,
+    values: VecDeque<Pinned>,
+    value_bytes: usize,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Nothing is left.
+    All(usize),
+    /// The socket takes no more for the present.
+    Some(usize),
+    /// The connection is broken.
+    Gone,
 }
 
 impl Output {
@@ -19,7 +65,223 @@ impl Output {
     }
 
     /// Appends a value that is sent from the engine's memory.
+    ///
+    /// A value below [`PINNED_VALUE_BYTES_MIN`] is copied instead.
     pub fn push_value(&mut self, value: Handle) {
-        self.bytes.extend_from_slice(&value);
+        if value.len() < PINNED_VALUE_BYTES_MIN {
+            self.bytes.extend_from_slice(&value);
+            return;
+        }
+        self.value_bytes += value.len();
+        self.values.push_back(Pinned {
+            at: self.bytes.len(),
+            sent: 0,
+            value,
+        });
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len() && self.values.is_empty()
+    }
+
+    /// Whether so much waits that the connection's next request has to wait too.
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() - self.sent >= WAITING_BYTES_MAX
+            || self.values.len() >= WAITING_VALUES_MAX
+            || self.value_bytes >= WAITING_VALUE_BYTES_MAX
+    }
+
+    /// Bytes of the engine's memory that are held back by waiting values.
+    #[inline]
+    #[must_use]
+    pub fn pinned_bytes(&self) -> usize {
+        self.value_bytes
+    }
+
+    /// Gives an output without a buffer one from `spares`.
+    #[inline]
+    pub fn borrow_buffer(&mut self, spares: &mut Vec<Vec<u8>>) {
+        if self.bytes.capacity() == 0 {
+            self.bytes = spares.pop().unwrap_or_default();
+        }
+    }
+
+    /// Gives the buffer of an empty output to `spares`, which hold at most `spares_max`.
+    #[inline]
+    pub fn return_buffer(&mut self, spares: &mut Vec<Vec<u8>>, spares_max: usize) {
+        debug_assert!(self.is_empty(), "waiting replies must not be lost");
+        let mut buffer = std::mem::take(&mut self.bytes);
+        self.sent = 0;
+        self.values = VecDeque::new();
+        let fits = (1..=KEPT_BUFFER_BYTES_MAX).contains(&buffer.capacity());
+        if fits && spares.len() < spares_max {
+            buffer.clear();
+            spares.push(buffer);
+        }
+    }
+
+    /// Takes all that waits as one copy.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.bytes.len() - self.sent + self.value_bytes);
+        let mut from = self.sent;
+        for pinned in &self.values {
+            all.extend_from_slice(&self.bytes[from..pinned.at]);
+            all.extend_from_slice(&pinned.value[pinned.sent..]);
+            from = pinned.at;
+        }
+        all.extend_from_slice(&self.bytes[from..]);
+        *self = Output::default();
+        all
+    }
+
+    /// Writes what waits until the socket takes no more.
+    #[inline]
+    pub fn write_to(&mut self, socket: impl AsFd) -> Written {
+        let socket = socket.as_fd();
+        let mut total = 0;
+        while !self.is_empty() {
+            let written = if self.values.is_empty() {
+                rustix::net::send(socket, &self.bytes[self.sent..], SendFlags::NOSIGNAL)
+            } else {
+                self.write_pieces(socket)
+            };
+            match written {
+                Ok(n) => {
+                    self.advance(n);
+                    total += n;
+                }
+                Err(Errno::AGAIN) => return Written::Some(total),
+                Err(Errno::INTR) => {}
+                Err(_) => return Written::Gone,
+            }
+        }
+        self.bytes.clear();
+        self.sent = 0;
+        Written::All(total)
+    }
+
+    /// One call that offers replies and values in their order.
+    fn write_pieces(&self, socket: impl AsFd) -> Result<usize, Errno> {
+        let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+        let mut count = 0;
+        let mut from = self.sent;
+        for pinned in self.values.iter().take(WAITING_VALUES_MAX) {
+            if from < pinned.at {
+                pieces[count] = IoSlice::new(&self.bytes[from..pinned.at]);
+                count += 1;
+                from = pinned.at;
+            }
+            pieces[count] = IoSlice::new(&pinned.value[pinned.sent..]);
+            count += 1;
+        }
+        let until = self
+            .values
+            .get(WAITING_VALUES_MAX)
+            .map_or(self.bytes.len(), |next| next.at);
+        if from < until {
+            pieces[count] = IoSlice::new(&self.bytes[from..until]);
+            count += 1;
+        }
+        rustix::io::writev(socket, &pieces[..count])
+    }
+
+    /// Notes that `n` further bytes are written; a value that is through is let go.
+    fn advance(&mut self, mut n: usize) {
+        while let Some(first) = self.values.front_mut() {
+            let replies = n.min(first.at - self.sent);
+            self.sent += replies;
+            n -= replies;
+            let of_value = n.min(first.value.len() - first.sent);
+            first.sent += of_value;
+            n -= of_value;
+            if first.sent < first.value.len() || self.sent < first.at {
+                return;
+            }
+            self.value_bytes -= first.value.len();
+            self.values.pop_front();
+        }
+        self.sent += n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use cellar_engine::{Cache, Config, SetOptions};
+
+    use super::*;
+
+    fn handle(byte: u8, bytes: usize) -> Handle {
+        let cache = Cache::new(Config::with_memory(64 << 20)).unwrap();
+        let key = cache.key(b"k").unwrap();
+        cache
+            .set(key, &vec![byte; bytes], &SetOptions::default())
+            .unwrap();
+        cache.get_handle(key).unwrap()
+    }
+
+    #[test]
+    fn replies_and_values_leave_in_order_however_small_the_socket_is() {
+        let mut output = Output::default();
+        let mut expected = Vec::new();
+        for (n, bytes) in [20_000, 3, 700_000, 16 << 10, 50_000, 90_000, 17_000]
+            .iter()
+            .enumerate()
+        {
+            let head = format!("VALUE {n} {bytes}\r\n");
+            output.bytes().extend_from_slice(head.as_bytes());
+            output.push_value(handle(n as u8, *bytes));
+            expected.extend_from_slice(head.as_bytes());
+            expected.extend(std::iter::repeat_n(n as u8, *bytes));
+        }
+        output.bytes().extend_from_slice(b"END\r\n");
+        expected.extend_from_slice(b"END\r\n");
+        assert!(output.is_full());
+
+        let (writer, mut reader) = UnixStream::pair().unwrap();
+        writer.set_nonblocking(true).unwrap();
+        let mut received = Vec::new();
+        let mut buffer = vec![0; 9_999];
+        while received.len() < expected.len() {
+            assert_ne!(output.write_to(&writer), Written::Gone);
+            let n = reader.read(&mut buffer).unwrap();
+            received.extend_from_slice(&buffer[..n]);
+        }
+        assert_eq!(received, expected);
+        assert!(output.is_empty());
+        assert_eq!(output.pinned_bytes(), 0);
+        assert_eq!(output.write_to(&writer), Written::All(0));
+    }
+
+    #[test]
+    fn an_empty_output_keeps_no_buffer() {
+        let mut output = Output::default();
+        let mut spares = Vec::new();
+        let (writer, _reader) = UnixStream::pair().unwrap();
+        output.borrow_buffer(&mut spares);
+        output.bytes().extend_from_slice(b"STORED\r\n");
+        assert_eq!(output.write_to(&writer), Written::All(8));
+        output.return_buffer(&mut spares, 1);
+        assert_eq!(output.bytes().capacity(), 0);
+        assert_eq!(spares.len(), 1);
+        output.borrow_buffer(&mut spares);
+        assert!(output.bytes().capacity() > 0 && spares.is_empty());
+    }
+
+    #[test]
+    fn a_broken_connection_is_told() {
+        let (writer, reader) = UnixStream::pair().unwrap();
+        drop(reader);
+        let mut output = Output::default();
+        output.bytes().extend_from_slice(b"x");
+        assert_eq!(output.write_to(&writer), Written::Gone);
     }
 }

@@ -1,4 +1,34 @@
 //! Settings: what the operator chose; flag > CELLAR_* variable > TOML file > default.
+//!
+//! One row of [`TABLE`] is one setting: `--max-connections`, `CELLAR_MAX_CONNECTIONS` and
+//! `max_connections = ...` are the same thing. The command line ([`load`]), the help text and
+//! docs/config.md ([`page`]) all come from the table.
+//!
+//! Tests: below, tests/startup_errors.rs, tests/docs.rs.
+
+pub mod units;
+pub mod load;
+pub mod page;
+
+use std::path::PathBuf;
+
+use tracing::level_filters::LevelFilter;
+
+use self::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
+
+/// Most event loops.
+pub const THREADS_MAX: usize = 256;
+/// Most connections that may be asked for.
+pub const CONNECTIONS_MAX: usize = 1_000_000;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Time, level, message, fields.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// All settings of the daemon.
 #[derive(Clone, Debug)]
@@ -7,25 +37,379 @@ pub struct Settings {
     pub memory_bytes: usize,
     /// Event loops.
     pub threads: usize,
+    /// Addresses for the memcached protocol, `host:port` each; empty = off.
+    pub memcached: Vec<String>,
+    /// UNIX socket for the memcached protocol.
+    pub unix: Option<PathBuf>,
+    /// Permission bits of the UNIX socket.
+    pub unix_mode: u32,
     /// Most connections at one time.
     pub max_connections: usize,
     /// Longest value in bytes.
     pub max_value_bytes: usize,
     /// Seconds after which an idle connection is closed; 0 = never.
     pub idle_timeout_s: u64,
+    /// Milliseconds after which a client that does not take its replies, or stops in the middle of
+    /// a large value, is dropped.
+    pub write_timeout_ms: u64,
+    /// Longest time in milliseconds that a stopping server takes to finish.
+    pub drain_timeout_ms: u64,
     /// Milliseconds for which a lease keeps others out.
     pub lease_ms: u64,
+    /// Least severe log lines that are printed.
+    pub log_level: LevelFilter,
+    /// How log lines look.
+    pub log_format: LogFormat,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
             memory_bytes: 256 << 20,
-            threads: 2,
-            max_connections: 1024,
+            threads: default_threads(),
+            memcached: vec!["127.0.0.1:11211".to_owned()],
+            unix: None,
+            unix_mode: 0o700,
+            max_connections: 10_000,
             max_value_bytes: 1 << 20,
             idle_timeout_s: 0,
+            write_timeout_ms: 30_000,
+            drain_timeout_ms: 5_000,
             lease_ms: 30_000,
+            log_level: LevelFilter::INFO,
+            log_format: LogFormat::Text,
+        }
+    }
+}
+
+/// One event loop per core this process may use.
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX))
+}
+
+/// One setting.
+pub struct Row {
+    /// The flag without its dashes.
+    pub name: &'static str,
+    /// What kind of value it takes, as shown in the help.
+    pub value: &'static str,
+    /// The default, as an operator would write it.
+    pub default: &'static str,
+    /// What it does, one sentence or two.
+    pub help: &'static str,
+    /// Takes a value as written.
+    set: fn(&mut Settings, &str) -> Result<(), String>,
+    /// The present value, as an operator would write it.
+    show: fn(&Settings) -> String,
+}
+
+impl Row {
+    /// The environment variable.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("CELLAR_{}", self.key().to_uppercase())
+    }
+
+    /// The key in the settings file.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}
+
+/// All settings except `--config` and `--print-config`, in the order they are shown.
+pub const TABLE: &[Row] = &[
+    Row {
+        name: "memory",
+        value: "SIZE",
+        default: "256MiB",
+        help: "Memory of the cache: items, index and bookkeeping together.",
+        set: |s, v| put(&mut s.memory_bytes, parse_size(v)),
+        show: |s| show_size(s.memory_bytes),
+    },
+    Row {
+        name: "threads",
+        value: "N",
+        default: "one per core",
+        help: "Event loops; each serves its own connections, all share the cache.",
+        set: |s, v| put(&mut s.threads, number(v, 1, THREADS_MAX)),
+        show: |s| s.threads.to_string(),
+    },
+    Row {
+        name: "memcached",
+        value: "ADDR|off",
+        default: "127.0.0.1:11211",
+        help: "Address for the memcached protocol, host:port; several with commas between them. \
+               Port 0 takes a free one. There is no authentication: keep it off open networks.",
+        set: |s, v| put(&mut s.memcached, addresses(v)),
+        show: |s| {
+            if s.memcached.is_empty() {
+                "off".to_owned()
+            } else {
+                s.memcached.join(",")
+            }
+        },
+    },
+    Row {
+        name: "resp",
+        value: "ADDR|off",
+        default: "off",
+        help: "Address for the Redis protocol; this version takes only `off`.",
+        set: |_, v| only_off(v),
+        show: |_| "off".to_owned(),
+    },
+    Row {
+        name: "http",
+        value: "ADDR|off",
+        default: "off",
+        help: "Address for HTTP; this version takes only `off`.",
+        set: |_, v| only_off(v),
+        show: |_| "off".to_owned(),
+    },
+    Row {
+        name: "unix",
+        value: "PATH|off",
+        default: "off",
+        help: "UNIX socket for the memcached protocol. The socket file of a server that is gone \
+               is replaced, that of a living one is an error.",
+        set: |s, v| {
+            s.unix = (v != "off").then(|| PathBuf::from(v));
+            if v.is_empty() {
+                Err("the path is empty".to_owned())
+            } else {
+                Ok(())
+            }
+        },
+        show: |s| {
+            s.unix
+                .as_ref()
+                .map_or("off".to_owned(), |p| p.display().to_string())
+        },
+    },
+    Row {
+        name: "unix-mode",
+        value: "MODE",
+        default: "700",
+        help: "Permission bits of the UNIX socket, in octal.",
+        set: |s, v| put(&mut s.unix_mode, mode(v)),
+        show: |s| format!("{:o}", s.unix_mode),
+    },
+    Row {
+        name: "max-connections",
+        value: "N",
+        default: "10000",
+        help: "Most connections at one time; a further one is told so and closed. The limit of \
+               open files is raised to fit where the system allows it; if not, the default gives \
+               way and a number that was asked for is an error.",
+        set: |s, v| put(&mut s.max_connections, number(v, 1, CONNECTIONS_MAX)),
+        show: |s| s.max_connections.to_string(),
+    },
+    Row {
+        name: "max-value",
+        value: "SIZE",
+        default: "1MiB",
+        help: "Longest value, at most 512MiB.",
+        set: |s, v| put(&mut s.max_value_bytes, value_limit(v)),
+        show: |s| show_size(s.max_value_bytes),
+    },
+    Row {
+        name: "idle-timeout",
+        value: "DURATION",
+        default: "0",
+        help: "Closes a connection that sent nothing for this long, to the second; 0 = never.",
+        set: |s, v| {
+            put(
+                &mut s.idle_timeout_s,
+                parse_duration_ms(v).map(|ms| ms.div_ceil(1_000)),
+            )
+        },
+        show: |s| show_duration_ms(s.idle_timeout_s * 1_000),
+    },
+    Row {
+        name: "write-timeout",
+        value: "DURATION",
+        default: "30s",
+        help: "Drops a client that leaves its replies unread, or stops in the middle of a large \
+               value, for this long. While a quarter of the cache is held by such transfers, 1 s.",
+        set: |s, v| put(&mut s.write_timeout_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.write_timeout_ms),
+    },
+    Row {
+        name: "drain-timeout",
+        value: "DURATION",
+        default: "5s",
+        help: "Longest time that a server told to stop takes to answer what it has received.",
+        set: |s, v| put(&mut s.drain_timeout_ms, parse_duration_ms(v)),
+        show: |s| show_duration_ms(s.drain_timeout_ms),
+    },
+    Row {
+        name: "lease-timeout",
+        value: "DURATION",
+        default: "30s",
+        help: "How long the winner of a lease (meta get with N or R) keeps others out before the \
+               next caller may win it.",
+        set: |s, v| put(&mut s.lease_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.lease_ms),
+    },
+    Row {
+        name: "log-level",
+        value: "LEVEL",
+        default: "info",
+        help: "Least severe log lines that are printed: off, error, warn, info, debug, trace.",
+        set: |s, v| put(&mut s.log_level, level(v)),
+        show: |s| s.log_level.to_string(),
+    },
+    Row {
+        name: "log-format",
+        value: "text|json",
+        default: "text",
+        help: "How log lines on standard error look.",
+        set: |s, v| put(&mut s.log_format, log_format(v)),
+        show: |s| {
+            if s.log_format == LogFormat::Json {
+                "json"
+            } else {
+                "text"
+            }
+            .to_owned()
+        },
+    },
+];
+
+/// Puts a parsed value in its place.
+fn put<T>(place: &mut T, parsed: Result<T, String>) -> Result<(), String> {
+    parsed.map(|value| *place = value)
+}
+
+fn number(text: &str, min: usize, max: usize) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if (min..=max).contains(&n) => Ok(n),
+        _ => Err(format!("{text:?} is not a number from {min} to {max}")),
+    }
+}
+
+fn addresses(text: &str) -> Result<Vec<String>, String> {
+    if text == "off" {
+        return Ok(Vec::new());
+    }
+    text.split(',').map(|one| address(one.trim())).collect()
+}
+
+fn address(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!(
+            "{text:?} is not an address; write host:port or off"
+        )),
+    }
+}
+
+fn only_off(text: &str) -> Result<(), String> {
+    if text == "off" {
+        Ok(())
+    } else {
+        Err("this version serves memcached only".to_owned())
+    }
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(bits) if bits <= 0o777 => Ok(bits),
+        _ => Err(format!(
+            "{text:?} is not a file mode; write three octal digits such as 770"
+        )),
+    }
+}
+
+fn value_limit(text: &str) -> Result<usize, String> {
+    let limit = cellar_engine::Config::VALUE_BYTES_LIMIT;
+    match parse_size(text)? {
+        0 => Err("a limit of 0 bytes leaves nothing to store".to_owned()),
+        bytes if bytes > limit => Err(format!("{text} is more than {}", show_size(limit))),
+        bytes => Ok(bytes),
+    }
+}
+
+fn non_zero_duration(text: &str) -> Result<u64, String> {
+    match parse_duration_ms(text)? {
+        0 => Err("0 is not allowed here".to_owned()),
+        ms => Ok(ms),
+    }
+}
+
+fn level(text: &str) -> Result<LevelFilter, String> {
+    text.parse()
+        .ok()
+        .filter(|_| !text.starts_with(|c: char| c.is_ascii_digit()))
+        .ok_or_else(|| {
+            format!("{text:?} is not a level; write off, error, warn, info, debug or trace")
+        })
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err(format!("{text:?} is not a format; write text or json")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_written_default_is_the_default() {
+        for row in TABLE.iter().filter(|row| row.name != "threads") {
+            let mut settings = Settings::default();
+            let shown = (row.show)(&settings);
+            (row.set)(&mut settings, row.default).unwrap();
+            assert_eq!((row.show)(&settings), shown, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_setting_reads_what_it_shows() {
+        for row in TABLE {
+            let mut settings = Settings::default();
+            let shown = (row.show)(&settings);
+            (row.set)(&mut settings, &shown).unwrap();
+            assert_eq!((row.show)(&settings), shown, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_a_reason() {
+        for (name, bad) in [
+            ("memory", "12QB"),
+            ("memory", "-1"),
+            ("threads", "0"),
+            ("threads", "many"),
+            ("memcached", "11211"),
+            ("memcached", "localhost:99999"),
+            ("resp", "127.0.0.1:6379"),
+            ("http", "on"),
+            ("unix", ""),
+            ("unix-mode", "999"),
+            ("unix-mode", "7777"),
+            ("max-connections", "0"),
+            ("max-value", "513MiB"),
+            ("max-value", "0"),
+            ("idle-timeout", "10"),
+            ("write-timeout", "0"),
+            ("lease-timeout", "-1s"),
+            ("log-level", "loud"),
+            ("log-level", "3"),
+            ("log-format", "xml"),
+        ] {
+            let row = TABLE.iter().find(|row| row.name == name).unwrap();
+            let reason = (row.set)(&mut Settings::default(), bad).unwrap_err();
+            assert!(
+                !reason.is_empty() && !reason.contains('\n'),
+                "{name} {bad}: {reason}"
+            );
         }
     }
 }

@@ -1,0 +1,28 @@
+//! memcached's text protocol, classic and meta, from the server's side.
+//!
+//! [`decode`] turns received bytes into a borrowed [`Request`]; [`reply`] appends answers to a
+//! buffer; [`command`] is the table of everything that is understood. The yardstick is memcached
+//! 1.6.45, its error texts included; deliberate differences stand in conformance/README.md.
+//!
+//! Invariant: bytes from a peer never panic, and cutting the input anywhere changes no answer.
+//! Tests: beside each module; tests/decode.rs; conformance/memcached; fuzz/.
+//!
+//! The modules stand in layer order: a module imports only modules declared above it.
+
+pub mod number;
+pub mod token;
+pub mod base64;
+pub mod meta;
+pub mod request;
+pub mod refusal;
+pub mod decode;
+pub mod reply;
+pub mod command;
+
+pub use decode::{Decoded, Limits, decode};
+pub use meta::{Meta, OwnedMeta};
+pub use refusal::Refused;
+pub use request::{Get, Listing, Request, Stats, Store, Verb};
+
+/// Longest key in bytes, after base64 is undone.
+pub const KEY_BYTES_MAX: usize = 250;

@@ -1,0 +1,138 @@
+//! The table of commands, and the page made from it.
+//!
+//! One row a command; docs/commands.md is generated from it and a test fails when it is stale:
+//! `CELLAR_BLESS=1 cargo test -p cellar-protocol --test commands_page` writes it anew.
+
+use std::fmt::Write;
+
+/// One command.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// The word a line begins with.
+    pub name: &'static str,
+    /// What follows it.
+    pub syntax: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// The version of this server that has it first.
+    pub since: &'static str,
+}
+
+/// One flag of the meta commands.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    /// The letter, with its argument.
+    pub flag: &'static str,
+    /// The commands that look at it.
+    pub commands: &'static str,
+    /// What it asks for.
+    pub summary: &'static str,
+}
+
+macro_rules! commands {
+    ($($name:literal $syntax:literal $since:literal: $summary:literal;)*) => {
+        &[$(Command { name: $name, syntax: $syntax, summary: $summary, since: $since },)*]
+    };
+}
+
+macro_rules! flags {
+    ($($flag:literal $commands:literal: $summary:literal;)*) => {
+        &[$(Flag { flag: $flag, commands: $commands, summary: $summary },)*]
+    };
+}
+
+/// Every command that is understood.
+pub const COMMANDS: &[Command] = commands! {
+    "get" "<key>*" "0.1": "Reads items.";
+    "gets" "<key>*" "0.1": "Reads items with their versions.";
+    "gat" "<exptime> <key>*" "0.1": "Reads items and gives them a new deadline.";
+    "gats" "<exptime> <key>*" "0.1": "Reads items with their versions and gives them a new deadline.";
+    "set" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Stores a value.";
+    "add" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Stores a value if the key holds none.";
+    "replace" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Stores a value if the key holds one.";
+    "append" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Puts bytes behind a value; flags and exptime are not used.";
+    "prepend" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Puts bytes before a value; flags and exptime are not used.";
+    "cas" "<key> <flags> <exptime> <bytes> <version> [noreply]" "0.1": "Stores a value if the item still has this version.";
+    "incr" "<key> <number> [noreply]" "0.1": "Adds to a decimal number; wraps at 2^64.";
+    "decr" "<key> <number> [noreply]" "0.1": "Subtracts from a decimal number; stops at zero.";
+    "touch" "<key> <exptime> [noreply]" "0.1": "Gives an item a new deadline.";
+    "delete" "<key> [noreply]" "0.1": "Removes an item.";
+    "mg" "<key> <flag>*" "0.1": "Meta get: reads an item, and what the flags ask for.";
+    "ms" "<key> <bytes> <flag>*" "0.1": "Meta set: stores a value.";
+    "md" "<key> <flag>*" "0.1": "Meta delete: removes an item, or marks it stale.";
+    "ma" "<key> <flag>*" "0.1": "Meta arithmetic: counts up or down.";
+    "mn" "" "0.1": "Meta no-op: answers MN, so that silent requests before it are known to be done.";
+    "me" "<key> [b]" "0.1": "Meta debug: shows an item's facts.";
+    "flush_all" "[<delay>] [noreply]" "0.1": "Makes every present item a miss, at once or at a later moment.";
+    "stats" "[settings|items|slabs|sizes|conns|reset]" "0.1": "Shows statistics, or sets them back.";
+    "stats cachedump" "<class> <limit>" "0.1": "Lists some keys; one slab class, 1, is shown.";
+    "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their facts.";
+    "lru_crawler mgdump" "all|hash|<class>,..." "0.1": "Lists all keys as mg commands.";
+    "verbosity" "<level> [noreply]" "0.1": "Accepted; the log is set where the server is started.";
+    "version" "" "0.1": "Shows the version of memcached that is answered for, and of this server.";
+    "quit" "" "0.1": "Ends the connection.";
+};
+
+/// Every flag of the meta commands.
+pub const FLAGS: &[Flag] = flags! {
+    "b" "mg ms md ma me": "The key is base64; it comes back as base64.";
+    "c" "mg ms ma": "Returns the item's version.";
+    "C<version>" "ms md ma": "Acts only if the item has this version.";
+    "C<version>" "mg": "Leaves the value out if the item has this version.";
+    "D<number>" "ma": "Amount, 1 if not given.";
+    "E<version>" "mg ms md ma": "The version of the item that is written.";
+    "f" "mg": "Returns the client's flags.";
+    "F<number>" "ms": "The client's flags, 32 bits.";
+    "h" "mg": "Returns 1 if the item was read before, else 0.";
+    "I" "ms": "With C: an older version is stored, too, but stays stale.";
+    "I" "md": "Keeps the item and marks it stale.";
+    "J<number>" "ma": "With N: the number that is stored, 0 if not given.";
+    "k" "mg ms md ma": "Returns the key.";
+    "l" "mg": "Returns the seconds since the last access.";
+    "L<text> P<text>" "mg ms md ma": "Not looked at; for proxies.";
+    "ME MA MP MR MS" "ms": "Mode: add, append, prepend, replace, set.";
+    "MI M+ MD M-" "ma": "Mode: up or down.";
+    "N<exptime>" "mg": "On a miss stores an empty item, and the caller wins its lease.";
+    "N<exptime>" "ms": "With append and prepend: on a miss stores the value.";
+    "N<exptime>" "ma": "On a miss stores the number of J.";
+    "O<text>" "mg ms md ma": "Returned as it is; at most 31 bytes.";
+    "q" "mg ms md ma": "Leaves out the usual answer: EN of mg, HD of the others.";
+    "R<seconds>" "mg": "Wins the lease if less time is left.";
+    "s" "mg ms": "Returns the value's length.";
+    "t" "mg ma": "Returns the seconds left, -1 for ever.";
+    "T<exptime>" "mg ms md ma": "The item's deadline; md looks at it only with I or x.";
+    "u" "mg": "Does not count as a use.";
+    "v" "mg ma": "Returns the value.";
+    "x" "md": "Keeps the item but empties it.";
+    "W" "answers of mg": "The caller holds the lease and is expected to store a fresh value.";
+    "X" "answers of mg": "The value is stale.";
+    "Z" "answers of mg": "Another caller holds the lease.";
+};
+
+/// The page docs/commands.md.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Commands\n\n\
+         Generated from `crates/protocol/src/memcached/command.rs`; do not edit.\n\n\
+         ## memcached\n\n\
+         The text protocol, classic and meta, as memcached 1.6.45 answers it. Keys have 1 to 250\n\
+         bytes. `exptime` is in seconds: 0 never, negative at once, to 30 days from now, above that\n\
+         a Unix time. Deliberate differences: [conformance/README.md](../conformance/README.md).\n\n\
+         | command | arguments | what it does | since |\n|---|---|---|---|\n",
+    );
+    let cell = |text: &str| text.replace('|', "\\|");
+    for command in COMMANDS {
+        let syntax = cell(command.syntax);
+        let syntax = if syntax.is_empty() { syntax } else { format!("`{syntax}`") };
+        let Command { name, summary, since, .. } = command;
+        writeln!(page, "| `{name}` | {syntax} | {summary} | {since} |")
+            .expect("writing into a string does not fail");
+    }
+    page.push_str("\n### Flags of the meta commands\n\n| flag | of | meaning |\n|---|---|---|\n");
+    for Flag { flag, commands, summary } in FLAGS {
+        writeln!(page, "| `{flag}` | {commands} | {summary} |")
+            .expect("writing into a string does not fail");
+    }
+    page
+}

@@ -1,0 +1,81 @@
+//! Storage command lines: what comes before a value.
+//!
+//! A line that names its value's length but is wrong otherwise has its value dropped with it;
+//! a line that does not even do that is dropped alone, and its value is read as commands.
+
+use super::super::KEY_BYTES_MAX;
+use super::super::meta::Meta;
+use super::super::number;
+use super::super::refusal::{BAD_FORMAT, Refused};
+use super::super::request::{Request, Store, Verb};
+use super::super::token::Tokens;
+use super::{Line, Parsed, wants_silence};
+
+/// Longest value that a line may announce.
+const VALUE_BYTES_MAX: i32 = i32::MAX - 2;
+
+/// The length of a value; strict, and never negative.
+#[inline]
+fn value_bytes(token: &[u8]) -> Result<usize, Refused> {
+    number::strict_i32(token)
+        .filter(|bytes| *bytes <= VALUE_BYTES_MAX)
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .ok_or(Refused::line(BAD_FORMAT))
+}
+
+/// set, add, replace, append, prepend, cas: key, flags, exptime, bytes, version of cas, noreply.
+#[inline]
+pub(super) fn classic(mut tokens: Tokens<'_>, verb: Verb) -> Parsed<'_> {
+    let (Some(key), Some(flags), Some(exptime), Some(bytes)) =
+        (tokens.next(), tokens.next(), tokens.next(), tokens.next())
+    else {
+        return Err(Refused::line(BAD_FORMAT));
+    };
+    let bytes = value_bytes(bytes)?;
+    let noreply = wants_silence(tokens);
+    let refused = Refused::line(BAD_FORMAT).swallowing_value(bytes).unless(noreply);
+    if key.len() > KEY_BYTES_MAX {
+        return Err(refused);
+    }
+    let flags = number::lenient_u32(flags).ok_or(refused)?;
+    let exptime = number::lenient_i32(exptime).ok_or(refused)?;
+    let version = match verb {
+        Verb::Cas => tokens.next().and_then(number::strict_u64).ok_or(refused)?,
+        _ => 0,
+    };
+    let store = Store { verb, key, flags, exptime, version, noreply, value: b"" };
+    Ok(Line::Valued(Request::Store(store), bytes))
+}
+
+/// ms: key, bytes, flags.
+#[inline]
+pub(super) fn meta_set(mut tokens: Tokens<'_>) -> Parsed<'_> {
+    let (Some(key), Some(bytes)) = (tokens.next(), tokens.next()) else {
+        return Err(Refused::line(BAD_FORMAT));
+    };
+    let flags = Meta::parse(key, tokens, 3)?;
+    let bytes = value_bytes(bytes)?;
+    let checked = flags.and_then(|meta| {
+        let verb = verb(&meta)?;
+        meta.check_opaque()?;
+        Ok(Request::MetaSet { meta, verb, value: b"" })
+    });
+    match checked {
+        Ok(request) => Ok(Line::Valued(request, bytes)),
+        Err(refused) => Err(refused.swallowing_value(bytes)),
+    }
+}
+
+/// The mode of ms: flag M, where C makes a conditional store of set and replace.
+#[inline]
+fn verb(meta: &Meta<'_>) -> Result<Verb, Refused> {
+    let verb = match meta.mode() {
+        None | Some(b'S') => Verb::Set,
+        Some(b'E') => Verb::Add,
+        Some(b'A') => Verb::Append,
+        Some(b'P') => Verb::Prepend,
+        Some(b'R') => Verb::Replace,
+        Some(_) => return Err(Refused::line("CLIENT_ERROR invalid mode for ms M token")),
+    };
+    Ok(if meta.has(b'C') && matches!(verb, Verb::Set | Verb::Replace) { Verb::Cas } else { verb })
+}

@@ -1,0 +1,59 @@
+//! Clock: the time that a whole batch of requests shares.
+//!
+//! Each event loop reads the machine's clock once a turn and sets the engine's clock to it, so an
+//! operation on the cache costs no clock call. While all loops sleep the engine's time stands
+//! still; a loop refreshes it before it serves anybody.
+
+use std::sync::Arc;
+
+use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
+
+/// The machine's clock and the engine's, shared by all event loops.
+#[derive(Clone, Debug)]
+pub struct LoopClock {
+    system: Arc<SystemClock>,
+    engine: Arc<ManualClock>,
+}
+
+impl Default for LoopClock {
+    fn default() -> LoopClock {
+        LoopClock::new()
+    }
+}
+
+impl LoopClock {
+    /// A clock that starts at zero.
+    #[must_use]
+    pub fn new() -> LoopClock {
+        LoopClock {
+            system: Arc::new(SystemClock::new()),
+            engine: Arc::new(ManualClock::default()),
+        }
+    }
+
+    /// The clock for the engine.
+    #[must_use]
+    pub fn engine(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.engine) as Arc<dyn Clock>
+    }
+
+    /// Reads the machine's clock and moves the engine's there.
+    #[inline]
+    pub fn refresh(&self) -> Instant {
+        let now = self.system.now();
+        self.engine.set(now);
+        now
+    }
+
+    /// Unix time in milliseconds at the engine's time zero.
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "wall time is read once, at start"
+    )]
+    pub fn unix_ms_at_zero(&self) -> u64 {
+        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let unix_ms = since_epoch.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
+        unix_ms.saturating_sub(self.system.now().0)
+    }
+}

@@ -1,0 +1,269 @@
+//! Connection: one client, and how far its requests and replies have come.
+//!
+//! An idle connection holds no buffer: requests are read into the event loop's arena, only an
+//! incomplete one stays here; replies live in a borrowed buffer until they are written; a large
+//! value is received straight into the cache's memory.
+//!
+//! ```text
+//!            edge, backlog                  peer's end, quit, error, drain
+//!  waiting ----------------> ready ----------------------> Ending::AfterOutput
+//!     ^                        |                                   | all written
+//!     +------------------------+                                   v
+//!       all read and executed             closed <-------- Ending::Linger
+//! ```
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use crate::execute::{Unfinished, Upload};
+use crate::listener::Transport;
+use crate::output::Output;
+
+/// Bytes that have to move within one write time-out for a transfer to count as going on.
+const PROGRESS_BYTES_MIN: usize = 16 << 10;
+
+/// What the next received bytes are.
+#[derive(Debug, Default)]
+pub(crate) enum Intake {
+    /// Requests.
+    #[default]
+    Requests,
+    /// The rest of a large value and its line end.
+    Value {
+        /// The memory it goes to, and what to do with it then.
+        upload: Box<Upload>,
+        /// Length of the value.
+        bytes: usize,
+    },
+    /// So many bytes of a refused value.
+    Skip(usize),
+}
+
+/// How a connection comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Not yet.
+    No,
+    /// After all requests that were received: the server drains.
+    AfterRequests,
+    /// As soon as all replies are written.
+    AfterOutput,
+    /// Nothing more is said; what the peer still sends is thrown away until it hangs up or this
+    /// moment comes. Closing at once would reset the connection and could cost it the last replies.
+    Linger {
+        /// The moment, in engine milliseconds.
+        until_ms: u64,
+    },
+}
+
+/// One client.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) socket: OwnedFd,
+    /// The incomplete request, or the requests that have to wait for the output.
+    pub(crate) leftover: Vec<u8>,
+    /// Whether `leftover` may hold a complete request.
+    pub(crate) backlog: bool,
+    pub(crate) intake: Intake,
+    /// The answer that goes on when there is room for it, before the next request.
+    pub(crate) unfinished: Option<Box<Unfinished>>,
+    pub(crate) output: Output,
+    pub(crate) ending: Ending,
+    /// Whether it stands in the loop's ready list.
+    pub(crate) queued: bool,
+    /// Whether the socket may hold unread bytes.
+    pub(crate) readable: bool,
+    /// Whether the peer is known to be done, so that a short read is not the last one.
+    pub(crate) hung_up: bool,
+    /// Whether the end of the peer's bytes was read.
+    pub(crate) ended: bool,
+    /// Whether the socket refused replies; they wait for room.
+    pub(crate) blocked: bool,
+    /// Whether the poller reports room to write.
+    pub(crate) watches_room: bool,
+    /// When bytes last arrived, in engine milliseconds.
+    pub(crate) active_ms: u64,
+    /// When the transfer under way last got on.
+    pub(crate) progress_ms: u64,
+    /// Bytes moved since then.
+    moved_bytes: usize,
+    /// What [`State::transfer_bytes`](crate::state::State) holds for this connection.
+    pub(crate) transfer_bytes: usize,
+    /// What its event loop counts for it as long lines.
+    pub(crate) long_bytes: usize,
+}
+
+/// What became of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// This many bytes arrived.
+    Bytes(usize),
+    /// Nothing is there for the present.
+    Nothing,
+    /// The peer has sent all it had.
+    End,
+    /// The connection is broken.
+    Gone,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: OwnedFd, transport: Transport, now_ms: u64) -> Connection {
+        Connection {
+            socket,
+            leftover: Vec::new(),
+            backlog: false,
+            intake: Intake::Requests,
+            unfinished: None,
+            output: Output::default(),
+            ending: Ending::No,
+            queued: false,
+            readable: false,
+            hung_up: false,
+            ended: false,
+            blocked: false,
+            // A UNIX socket reports room after each reply the peer takes, a TCP socket only after
+            // it was full.
+            watches_room: transport == Transport::Tcp,
+            active_ms: now_ms,
+            progress_ms: now_ms,
+            moved_bytes: 0,
+            transfer_bytes: 0,
+            long_bytes: 0,
+        }
+    }
+
+    /// Reads once into `buffer` and notes whether more may be there.
+    #[inline]
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        receive(
+            &self.socket,
+            buffer,
+            &mut self.readable,
+            &mut self.hung_up,
+            &mut self.ended,
+        )
+    }
+
+    /// Reads once into the value that is being received, at most `bytes_max`.
+    pub(crate) fn receive_value(&mut self, bytes_max: usize) -> Received {
+        let Intake::Value { upload, .. } = &mut self.intake else {
+            return Received::Nothing;
+        };
+        let room = upload.buffer();
+        let wanted = room.len().min(bytes_max);
+        let received = receive(
+            &self.socket,
+            &mut room[..wanted],
+            &mut self.readable,
+            &mut self.hung_up,
+            &mut self.ended,
+        );
+        if let Received::Bytes(bytes) = received {
+            upload.advance(bytes);
+        }
+        received
+    }
+
+    /// Whether there is something to do as soon as its turn comes.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        match self.ending {
+            Ending::No | Ending::AfterRequests => {
+                (self.readable || !self.is_through()) && !self.output.is_full()
+            }
+            Ending::AfterOutput => false,
+            Ending::Linger { .. } => self.readable,
+        }
+    }
+
+    /// Whether nothing that was received waits to be executed.
+    #[inline]
+    pub(crate) fn is_through(&self) -> bool {
+        !self.backlog && self.unfinished.is_none()
+    }
+
+    /// Takes no further request, and closes when all replies are written.
+    pub(crate) fn end_after_output(&mut self) {
+        if !matches!(self.ending, Ending::Linger { .. }) {
+            self.ending = Ending::AfterOutput;
+        }
+        self.intake = Intake::Requests;
+        self.unfinished = None;
+        self.leftover = Vec::new();
+        self.backlog = false;
+    }
+
+    /// Bytes of lines that wait, incomplete or not yet answered.
+    #[inline]
+    pub(crate) fn waiting_line_bytes(&self) -> usize {
+        let unanswered = match self.unfinished.as_deref() {
+            Some(Unfinished::Get { keys, .. }) => keys.len(),
+            Some(Unfinished::List { .. }) | None => 0,
+        };
+        self.leftover.len() + unanswered
+    }
+
+    /// Notes that bytes of a transfer moved.
+    pub(crate) fn note_moved(&mut self, bytes: usize, now_ms: u64) {
+        self.moved_bytes += bytes;
+        if self.moved_bytes >= PROGRESS_BYTES_MIN {
+            self.start_transfer(now_ms);
+        }
+    }
+
+    /// Notes that a transfer begins.
+    pub(crate) fn start_transfer(&mut self, now_ms: u64) {
+        self.moved_bytes = 0;
+        self.progress_ms = now_ms;
+    }
+
+    /// Whether a transfer waits for the client: replies to be taken or a value to be sent on.
+    pub(crate) fn is_in_transfer(&self) -> bool {
+        self.blocked || !matches!(self.intake, Intake::Requests)
+    }
+
+    /// Bytes of the cache's memory that it holds back now.
+    #[inline]
+    pub(crate) fn held_bytes(&self) -> usize {
+        let receiving = match &self.intake {
+            Intake::Value { bytes, .. } => *bytes,
+            Intake::Requests | Intake::Skip(_) => 0,
+        };
+        receiving + self.output.pinned_bytes()
+    }
+}
+
+/// One read; a read that fills less than its buffer has emptied the socket.
+#[inline]
+fn receive(
+    socket: &OwnedFd,
+    buffer: &mut [u8],
+    readable: &mut bool,
+    hung_up: &mut bool,
+    ended: &mut bool,
+) -> Received {
+    let wanted = buffer.len();
+    match rustix::net::recv(socket, buffer, RecvFlags::empty()) {
+        Ok((0, _)) => {
+            *readable = false;
+            *ended = true;
+            Received::End
+        }
+        Ok((bytes, _)) => {
+            *readable = bytes == wanted || *hung_up;
+            Received::Bytes(bytes)
+        }
+        Err(Errno::AGAIN) => {
+            *readable = false;
+            *hung_up = false;
+            Received::Nothing
+        }
+        Err(Errno::INTR) => Received::Nothing,
+        Err(_) => {
+            *readable = false;
+            Received::Gone
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Errors: why the daemon does not start.
+//!
+//! Every message is one line and names the flag that helps, whatever place the value came from.
+
+use std::io;
+
+/// Why the daemon refuses to start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The command line is not understood.
+    #[error("{0}")]
+    Usage(String),
+    /// A setting has a value that cannot be used.
+    #[error("--{flag}{origin}: {reason}")]
+    Setting {
+        /// The flag, without dashes.
+        flag: &'static str,
+        /// Where the value came from, empty for the command line and defaults.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A variable that starts with CELLAR_ is no setting.
+    #[error("environment variable {name}: unknown setting; --help lists all flags")]
+    UnknownVariable {
+        /// The variable.
+        name: String,
+    },
+    /// The settings file cannot be read or understood.
+    #[error("--config {path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An address or socket path cannot be listened on.
+    #[error("--{flag} {address}: {reason}")]
+    Listen {
+        /// The flag, without dashes.
+        flag: &'static str,
+        /// The address or path.
+        address: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// The configured memory is not there.
+    #[error("--memory: {0}")]
+    Memory(String),
+    /// A system call that always works did not.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Wraps a failed system call.
+    pub fn system(what: &'static str) -> impl Fn(rustix::io::Errno) -> Error {
+        move |errno| Error::System {
+            what,
+            source: errno.into(),
+        }
+    }
+}

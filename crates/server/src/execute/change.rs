@@ -1,0 +1,94 @@
+//! Changes without a value: delete, incr, decr, touch, flush_all.
+
+use cellar_engine::{Counted, DeleteOptions, Deleted, Increment, Key};
+use cellar_protocol::memcached::reply;
+
+use super::answer;
+use super::context::Context;
+use crate::output::Output;
+
+/// delete
+pub(super) fn delete(key: Key<'_>, noreply: bool, context: Context<'_>, output: &mut Output) {
+    let line = match context.cache().delete(key, &DeleteOptions::default()) {
+        Deleted::Done => {
+            context.counters.delete_hits.add(1);
+            reply::line::DELETED
+        }
+        Deleted::NotFound | Deleted::Exists => {
+            context.counters.delete_misses.add(1);
+            reply::line::NOT_FOUND
+        }
+    };
+    answer(line, noreply, output);
+}
+
+/// Counts the outcome of incr, decr or ma.
+pub(super) fn count_outcome(counted: &Counted, subtract: bool, context: Context<'_>) {
+    let counters = context.counters;
+    match counted {
+        Counted::Number { created: false, .. } if subtract => counters.decr_hits.add(1),
+        Counted::Number { created: false, .. } => counters.incr_hits.add(1),
+        Counted::NotFound if subtract => counters.decr_misses.add(1),
+        Counted::NotFound => counters.incr_misses.add(1),
+        Counted::NotANumber => counters.protocol_errors.add(1),
+        Counted::Number { created: true, .. } | Counted::Exists => {}
+    }
+}
+
+/// incr and decr: the amount, and whether it is taken away.
+pub(super) fn count(
+    key: Key<'_>,
+    (delta, subtract): (u64, bool),
+    noreply: bool,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let increment = Increment { subtract, keep_width: true, ..Increment::by(delta) };
+    let counted = context.cache().increment(key, &increment);
+    if let Ok(counted) = &counted {
+        count_outcome(counted, subtract, context);
+    }
+    let line = match counted {
+        Ok(Counted::Number { number, .. }) => {
+            if !noreply {
+                reply::number(output.bytes(), number);
+                output.bytes().extend_from_slice(b"\r\n");
+            }
+            return;
+        }
+        Ok(Counted::NotANumber) => reply::line::NOT_A_NUMBER,
+        Ok(Counted::NotFound | Counted::Exists) => reply::line::NOT_FOUND,
+        Err(_) => reply::line::NO_MEMORY_FOR_NUMBER,
+    };
+    answer(line, noreply, output);
+}
+
+/// touch
+pub(super) fn touch(
+    key: Key<'_>,
+    exptime: i32,
+    noreply: bool,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let counters = context.counters;
+    counters.cmd_touch.add(1);
+    let line = if context.cache().touch(key, context.deadline(exptime)) {
+        counters.touch_hits.add(1);
+        reply::line::TOUCHED
+    } else {
+        counters.touch_misses.add(1);
+        reply::line::NOT_FOUND
+    };
+    answer(line, noreply, output);
+}
+
+/// flush_all: at once, or when `delay`, read like an exptime, is over.
+pub(super) fn flush_all(delay: i32, noreply: bool, context: Context<'_>, output: &mut Output) {
+    context.counters.cmd_flush.add(1);
+    match context.deadline(delay).instant() {
+        Some(at) if delay > 0 => context.cache().flush_at(at),
+        _ => context.cache().flush(),
+    }
+    answer(reply::line::OK, noreply, output);
+}

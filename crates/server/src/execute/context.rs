@@ -1,0 +1,118 @@
+//! Context: what every execution needs, and how a connection goes on after one.
+
+use cellar_engine::{Cache, Deadline, Instant, Key, ScanCursor};
+use cellar_protocol::memcached::{Listing, Meta};
+
+use crate::counters::Counters;
+use crate::state::State;
+
+/// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
+const RELATIVE_EXPTIME_S_MAX: i32 = 30 * 24 * 60 * 60;
+
+/// What a request is executed against.
+#[derive(Clone, Copy)]
+pub struct Context<'s> {
+    pub(super) state: &'s State,
+    pub(super) counters: &'s Counters,
+}
+
+/// How a connection goes on after a request.
+#[derive(Debug)]
+pub enum Flow {
+    /// With its next request.
+    Continue,
+    /// Not at all: what waits is written, then the connection is closed.
+    Close,
+    /// With [`resume`](super::resume) when the output has drained, and only then with its next
+    /// request.
+    Unfinished(Box<Unfinished>),
+}
+
+/// An answer of which more is to come.
+#[derive(Debug)]
+pub enum Unfinished {
+    /// A read with many keys.
+    Get {
+        /// The keys not answered yet.
+        keys: Box<[u8]>,
+        /// Whether versions are asked for.
+        with_version: bool,
+        /// The new deadline, for gat and gats.
+        touch: Option<Deadline>,
+    },
+    /// A listing of all keys.
+    List {
+        /// Its form.
+        form: Listing,
+        /// Where it goes on.
+        cursor: ScanCursor,
+    },
+}
+
+impl<'s> Context<'s> {
+    /// A context that counts into `counters`, which belong to the calling thread.
+    #[inline]
+    #[must_use]
+    pub fn new(state: &'s State, counters: &'s Counters) -> Context<'s> {
+        Context { state, counters }
+    }
+
+    /// The cache.
+    #[inline]
+    pub(super) fn cache(&self) -> &'s Cache {
+        &self.state.cache
+    }
+
+    /// The deadline that an exptime means.
+    ///
+    /// Zero is never; a negative one has passed; up to 30 days count from now; more is a Unix time.
+    #[inline]
+    pub(super) fn deadline(&self, exptime: i32) -> Deadline {
+        let Ok(seconds) = u64::try_from(exptime) else {
+            return Deadline::PASSED;
+        };
+        if exptime == 0 {
+            Deadline::NEVER
+        } else if exptime <= RELATIVE_EXPTIME_S_MAX {
+            self.cache().now().plus_ms(seconds * 1000)
+        } else {
+            Deadline::at(self.instant(seconds))
+        }
+    }
+
+    /// The engine's moment of a Unix time; zero if that lies before the start.
+    pub(super) fn instant(&self, unix_s: u64) -> Instant {
+        Instant((unix_s * 1000).saturating_sub(self.state.unix_ms_at_zero))
+    }
+
+    /// Whole seconds left, a begun one counted; `None` for ever.
+    pub(super) fn ttl_s(&self, deadline: Deadline) -> Option<u64> {
+        deadline.remaining_ms(self.cache().now()).map(|ms| ms.div_ceil(1000))
+    }
+
+    /// The Unix time of an engine's moment, in seconds.
+    pub(super) fn unix_s(&self, at: Instant) -> u64 {
+        self.state.unix_ms_at_zero.saturating_add(at.0) / 1000
+    }
+
+    /// The hashed key of decoded bytes.
+    #[inline]
+    pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        self.cache().key(bytes).expect("a decoded key has 1 to 250 bytes")
+    }
+
+    /// Runs `run` with the key of a meta command, which is hashed here if it is base64.
+    #[inline]
+    pub(super) fn with_key<R>(
+        &self,
+        meta: &Meta<'_>,
+        prepared: Option<Key<'_>>,
+        run: impl FnOnce(Key<'_>) -> R,
+    ) -> R {
+        if let Some(key) = prepared {
+            return run(key);
+        }
+        let mut buffer = [0; cellar_protocol::memcached::KEY_BYTES_MAX];
+        run(self.key(meta.key_bytes(&mut buffer)))
+    }
+}

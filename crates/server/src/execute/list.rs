@@ -1,0 +1,92 @@
+//! Listings of all keys: lru_crawler metadump and mgdump, in bounded pieces.
+
+use std::io::Write;
+
+use cellar_engine::{KeyFacts, ScanCursor};
+use cellar_protocol::memcached::{Listing, base64, reply};
+
+use super::context::{Context, Flow, Unfinished};
+use crate::output::Output;
+
+/// Bytes of a listing that are made in one call, give or take one call of the cache.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// Begins a listing; `all` is whether the class that holds all items is asked for.
+pub(super) fn start(form: Listing, all: bool, context: Context<'_>, output: &mut Output) -> Flow {
+    output.bytes().extend_from_slice(reply::line::OK);
+    if all {
+        go_on(form, ScanCursor::START, context, output)
+    } else {
+        end(form, output)
+    }
+}
+
+/// Makes the next piece.
+pub(super) fn go_on(
+    form: Listing,
+    cursor: ScanCursor,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    let out = output.bytes();
+    let full = out.len() + PIECE_BYTES;
+    let mut cursor = cursor;
+    while out.len() < full {
+        let next = context.cache().keys(cursor, |facts| match form {
+            Listing::Metadump => metadump(out, &facts, context),
+            Listing::Mgdump => mgdump(out, facts.key),
+        });
+        match next {
+            Some(next) => cursor = next,
+            None => return end(form, output),
+        }
+    }
+    Flow::Unfinished(Box::new(Unfinished::List { form, cursor }))
+}
+
+fn end(form: Listing, output: &mut Output) -> Flow {
+    output.bytes().extend_from_slice(match form {
+        Listing::Metadump => reply::line::END,
+        Listing::Mgdump => reply::line::META_END,
+    });
+    Flow::Continue
+}
+
+/// One item as names and values, times as Unix times.
+fn metadump(out: &mut Vec<u8>, facts: &KeyFacts<'_>, context: Context<'_>) {
+    out.extend_from_slice(b"key=");
+    reply::percent_escaped(out, facts.key);
+    match facts.deadline.instant() {
+        Some(at) => write!(out, " exp={}", context.unix_s(at)),
+        None => write!(out, " exp=-1"),
+    }
+    .and_then(|()| {
+        let accessed = context.unix_s(context.cache().now()).saturating_sub(facts.idle_s);
+        let fetch = if facts.fetched { "yes" } else { "no" };
+        let (version, bytes, flags) = (facts.version, facts.stored_bytes, facts.flags);
+        // The space before the line end belongs to the form.
+        write!(
+            out,
+            " la={accessed} cas={version} fetch={fetch} cls=1 size={bytes} flags={flags} \n"
+        )
+    })
+    .expect("writing into a vector does not fail");
+}
+
+/// One item as the command that reads it.
+fn mgdump(out: &mut Vec<u8>, key: &[u8]) {
+    out.extend_from_slice(b"mg ");
+    if is_printable(key) {
+        out.extend_from_slice(key);
+    } else {
+        base64::encode(out, key);
+        out.extend_from_slice(b" b");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Whether a key can stand in a command line as it is.
+pub(super) fn is_printable(key: &[u8]) -> bool {
+    key.len() <= cellar_protocol::memcached::KEY_BYTES_MAX
+        && key.iter().all(|byte| !matches!(byte, 0..=b' ' | 0x7f))
+}

@@ -1,0 +1,298 @@
+//! Meta commands other than ms: mg, md, ma, me.
+//!
+//! Answers repeat the request's flags in their order, and some flags mean what holds at their place
+//! in that order: `t` before `T` is the old time to live, after it the new one.
+
+use cellar_engine::{
+    Counted, Deadline, DeleteOptions, Deleted, Found, Handle, Increment, Key, Lookup,
+};
+use cellar_protocol::memcached::reply::{self, Code};
+use cellar_protocol::memcached::Meta;
+
+use super::change;
+use super::context::Context;
+use super::read;
+use crate::output::Output;
+
+/// mg
+pub(super) fn get(
+    meta: &Meta<'_>,
+    key: Option<Key<'_>>,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let counters = context.counters;
+    let mut encode = |found: Found<'_>| hit(meta, &found, context, output.bytes());
+    let found = context.with_key(meta, key, |key| look_up(meta, key, context, &mut encode));
+    let Some(pinned) = found else {
+        counters.cmd_get.add(1);
+        counters.get_misses.add(1);
+        if !meta.has(b'q') {
+            reply::meta_plain(output.bytes(), Code::Miss, meta);
+        }
+        return;
+    };
+    read::finish_value(pinned, output);
+    let (asked, hits) = if meta.has(b'T') {
+        (&counters.cmd_touch, &counters.touch_hits)
+    } else {
+        (&counters.cmd_get, &counters.get_hits)
+    };
+    asked.add(1);
+    hits.add(1);
+}
+
+/// The lookup of mg; an item that finds no memory to be created in is a miss.
+fn look_up<R>(
+    meta: &Meta<'_>,
+    key: Key<'_>,
+    context: Context<'_>,
+    encode: &mut impl FnMut(Found<'_>) -> R,
+) -> Option<R> {
+    let cache = context.cache();
+    let mut touch = meta.time(b'T').map(|exptime| context.deadline(exptime));
+    let mut before = None;
+    if meta.is_before(b'T', b'R')
+        && let Some(deadline) = touch
+    {
+        // R compares what holds at its place: the new deadline.
+        before = cache.facts(key, |facts| facts.deadline);
+        if cache.touch(key, deadline) {
+            touch = None;
+        }
+    }
+    let mut encode = |found: Found<'_>| {
+        let deadline_before = before.unwrap_or(found.deadline_before);
+        encode(Found { deadline_before, ..found })
+    };
+    let lookup = Lookup {
+        touch,
+        vivify: meta.time(b'N').map(|exptime| context.deadline(exptime)),
+        recache_ms: meta.time(b'R').and_then(|exptime| recache_ms(exptime, context)),
+        version: meta.has(b'c') || meta.has(b'C'),
+        new_version: meta.number(b'E'),
+        quiet: meta.has(b'u'),
+        idle: meta.has(b'l'),
+        no_lease: false,
+    };
+    if lookup.vivify.is_none() || lookup.touch.is_none() {
+        return cache.lookup(key, &lookup, encode).ok().flatten();
+    }
+    // Both name a deadline. A found item gets that of T; a created one the last of the two.
+    let found = cache.lookup(key, &Lookup { vivify: None, ..lookup }, &mut encode);
+    let vivify = if meta.is_before(b'N', b'T') { lookup.touch } else { lookup.vivify };
+    match found {
+        Ok(Some(found)) => Some(found),
+        _ => cache.lookup(key, &Lookup { vivify, touch: None, ..lookup }, encode).ok().flatten(),
+    }
+}
+
+/// The time left, in milliseconds, below which R wins the lease.
+///
+/// memcached counts whole seconds, so an item stored with the same number does not win at once.
+fn recache_ms(exptime: i32, context: Context<'_>) -> Option<u64> {
+    let left_ms = context.deadline(exptime).remaining_ms(context.cache().now())?;
+    Some((left_ms + 1).saturating_sub(1000)).filter(|_| left_ms > 0)
+}
+
+/// The deadline that flag T or N names.
+fn named_deadline(meta: &Meta<'_>, flag: u8, context: Context<'_>) -> Deadline {
+    context.deadline(meta.time(flag).unwrap_or(0))
+}
+
+/// Encodes a hit; returns a value that is too large to be copied.
+fn hit(
+    meta: &Meta<'_>,
+    found: &Found<'_>,
+    context: Context<'_>,
+    out: &mut Vec<u8>,
+) -> Option<Handle> {
+    let value = found.item.value;
+    let wants_value = meta.has(b'v') && meta.number(b'C') != Some(found.version);
+    if wants_value {
+        reply::meta_value(out, value.len());
+    } else {
+        out.extend_from_slice(Code::Done.text());
+    }
+    let mut deadline = if found.created { Deadline::NEVER } else { found.deadline_before };
+    for token in meta.flags() {
+        match token[0] {
+            b'T' => deadline = named_deadline(meta, b'T', context),
+            b'N' if found.created => deadline = named_deadline(meta, b'N', context),
+            b's' => reply::meta_number(out, b's', value.len() as u64),
+            b't' => reply::meta_ttl(out, context.ttl_s(deadline)),
+            b'c' => reply::meta_number(out, b'c', found.version),
+            b'f' => reply::meta_number(out, b'f', u64::from(found.item.flags)),
+            b'l' => reply::meta_number(out, b'l', found.idle_s),
+            b'h' => reply::meta_number(out, b'h', u64::from(found.fetched)),
+            _ => reply::meta_repeat(out, meta, token),
+        }
+    }
+    for (is_so, flag) in
+        [(found.lease.taken, b" Z"), (found.lease.stale, b" X"), (found.lease.won, b" W")]
+    {
+        if is_so {
+            out.extend_from_slice(flag);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    if wants_value { read::copy_or_pin(out, found.item) } else { None }
+}
+
+/// md
+pub(super) fn delete(
+    meta: &Meta<'_>,
+    key: Option<Key<'_>>,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let (mark_stale, drop_value) = (meta.has(b'I'), meta.has(b'x'));
+    let touch = meta.time(b'T').filter(|_| mark_stale || drop_value);
+    let options = DeleteOptions {
+        when_version: meta.number(b'C'),
+        mark_stale,
+        drop_value,
+        // An emptied item has no deadline unless one is given.
+        touch: match touch {
+            Some(exptime) => Some(context.deadline(exptime)),
+            None => drop_value.then_some(Deadline::NEVER),
+        },
+        new_version: meta.number(b'E'),
+    };
+    let deleted = context.with_key(meta, key, |key| context.cache().delete(key, &options));
+    let code = match deleted {
+        Deleted::Done => {
+            if !mark_stale {
+                context.counters.delete_hits.add(1);
+            }
+            Code::Done
+        }
+        Deleted::NotFound => {
+            context.counters.delete_misses.add(1);
+            Code::NotFound
+        }
+        Deleted::Exists => {
+            context.counters.delete_misses.add(1);
+            Code::Exists
+        }
+    };
+    if code != Code::Done || !meta.has(b'q') {
+        reply::meta_plain(output.bytes(), code, meta);
+    }
+}
+
+/// ma
+pub(super) fn arithmetic(
+    meta: &Meta<'_>,
+    subtract: bool,
+    key: Option<Key<'_>>,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let touch = meta.time(b'T').map(|exptime| context.deadline(exptime));
+    let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
+    let created_deadline = if meta.is_before(b'N', b'T') { touch } else { vivify };
+    let increment = Increment {
+        delta: meta.number(b'D').unwrap_or(1),
+        subtract,
+        keep_width: true,
+        initial: vivify.and(created_deadline).map(|d| (meta.number(b'J').unwrap_or(0), d)),
+        touch,
+        // Version zero is no condition here.
+        when_version: meta.number(b'C').filter(|version| *version != 0),
+        new_version: meta.number(b'E'),
+        version: meta.has(b'c'),
+    };
+    let (before, counted) = context.with_key(meta, key, |key| {
+        // Only `t` before `T` asks for what the call itself changes.
+        let before = if meta.is_before(b't', b'T') {
+            context.cache().facts(key, |facts| facts.deadline)
+        } else {
+            None
+        };
+        (before, context.cache().increment(key, &increment))
+    });
+    let Ok(counted) = counted else {
+        return output
+            .bytes()
+            .extend_from_slice(b"SERVER_ERROR Out of memory allocating new item\r\n");
+    };
+    change::count_outcome(&counted, subtract, context);
+    let out = output.bytes();
+    match counted {
+        Counted::Number { .. } if meta.has(b'q') => {}
+        Counted::Number { number, deadline, version, created } => {
+            let before = match before {
+                _ if created => Deadline::NEVER,
+                Some(before) => before,
+                None => deadline,
+            };
+            arithmetic_done(out, meta, (number, version, created), before, context);
+        }
+        Counted::NotANumber => out.extend_from_slice(reply::line::NOT_A_NUMBER),
+        Counted::NotFound => reply::meta_plain(out, Code::NotFound, meta),
+        Counted::Exists => reply::meta_plain(out, Code::Exists, meta),
+    }
+}
+
+/// Encodes the outcome of ma: number, version and whether it was created; the deadline before.
+fn arithmetic_done(
+    out: &mut Vec<u8>,
+    meta: &Meta<'_>,
+    (number, version, created): (u64, u64, bool),
+    before: Deadline,
+    context: Context<'_>,
+) {
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(number);
+    if meta.has(b'v') {
+        reply::meta_value(out, digits.len());
+    } else {
+        out.extend_from_slice(Code::Done.text());
+    }
+    let mut deadline = before;
+    for token in meta.flags() {
+        match token[0] {
+            b'T' => deadline = named_deadline(meta, b'T', context),
+            b'N' if created => deadline = named_deadline(meta, b'N', context),
+            b't' => reply::meta_ttl(out, context.ttl_s(deadline)),
+            b'c' => reply::meta_number(out, b'c', version),
+            _ => reply::meta_repeat(out, meta, token),
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    if meta.has(b'v') {
+        reply::text_line(out, digits);
+    }
+}
+
+/// me
+pub(super) fn debug(
+    meta: &Meta<'_>,
+    key: Option<Key<'_>>,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    use std::io::Write;
+    context.counters.cmd_meta.add(1);
+    let out = output.bytes();
+    let shown = context.with_key(meta, key, |key| {
+        context.cache().facts(key, |facts| {
+            out.extend_from_slice(b"ME ");
+            reply::meta_debug_key(out, meta);
+            match context.ttl_s(facts.deadline) {
+                Some(ttl_s) => write!(out, " exp={ttl_s}"),
+                None => write!(out, " exp=-1"),
+            }
+            .and_then(|()| {
+                let fetch = if facts.fetched { "yes" } else { "no" };
+                let (idle_s, version, bytes) = (facts.idle_s, facts.version, facts.stored_bytes);
+                write!(out, " la={idle_s} cas={version} fetch={fetch} cls=1 size={bytes}\r\n")
+            })
+            .expect("writing into a vector does not fail");
+        })
+    });
+    if shown.is_none() {
+        out.extend_from_slice(reply::line::META_END);
+    }
+}

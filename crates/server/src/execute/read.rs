@@ -1,0 +1,171 @@
+//! Classic reads: get, gets, gat, gats.
+
+use cellar_engine::{Deadline, Handle, Item, Key, Lookup};
+use cellar_protocol::memcached::token::Words;
+use cellar_protocol::memcached::{Get, reply};
+
+use super::context::{Context, Flow, Unfinished};
+use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+
+/// Keys that are hinted and read together.
+const KEYS_TOGETHER_MAX: usize = 16;
+/// Answer bytes, pinned values included, after which a read with many keys pauses.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// How items are read.
+#[derive(Clone, Copy)]
+struct How {
+    with_version: bool,
+    touch: Option<Deadline>,
+}
+
+/// get, gets, gat, gats; `first` is the first key.
+#[inline]
+pub(super) fn get(
+    get: &Get<'_>,
+    first: Key<'_>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    if !get.is_single() {
+        let touch = get.touch.map(|exptime| context.deadline(exptime));
+        return go_on(get.keys, get.with_version, touch, context, output);
+    }
+    if get.touch.is_none() && !get.with_version {
+        plain(first, context, output);
+    } else {
+        let touch = get.touch.map(|exptime| context.deadline(exptime));
+        special(first, How { with_version: get.with_version, touch }, context, output);
+    }
+    output.bytes().extend_from_slice(reply::line::END);
+    Flow::Continue
+}
+
+/// Reads the keys of `keys` until the answer is long enough for one call.
+pub(super) fn go_on(
+    keys: &[u8],
+    with_version: bool,
+    touch: Option<Deadline>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    let how = How { with_version, touch };
+    let mut words = Words::of(keys);
+    let mut answered = 0;
+    loop {
+        answered += read_some(&mut words, how, context, output);
+        let mut rest = words;
+        if rest.next().is_none() {
+            output.bytes().extend_from_slice(reply::line::END);
+            return Flow::Continue;
+        }
+        if answered >= ANSWER_BYTES_MAX {
+            let keys = words.rest().into();
+            return Flow::Unfinished(Box::new(Unfinished::Get { keys, with_version, touch }));
+        }
+    }
+}
+
+/// Reads the next few keys; returns the bytes of the answer.
+fn read_some(
+    words: &mut Words<'_>,
+    how: How,
+    context: Context<'_>,
+    output: &mut Output,
+) -> usize {
+    let cache = context.cache();
+    let mut keys: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
+    for (slot, word) in keys.iter_mut().zip(words) {
+        let key = context.key(word);
+        cache.hint_index(key);
+        *slot = Some(key);
+    }
+    keys.iter().flatten().for_each(|key| cache.hint_item(*key));
+    let mut answered = 0;
+    for key in keys.into_iter().flatten() {
+        answered += if how.touch.is_none() && !how.with_version {
+            plain(key, context, output)
+        } else {
+            special(key, how, context, output)
+        };
+    }
+    answered
+}
+
+/// One key of get; returns the bytes of the answer.
+#[inline]
+fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
+    let counters = context.counters;
+    counters.cmd_get.add(1);
+    let out = output.bytes();
+    let found = context.cache().get(key, |item| append(out, key, item, None));
+    let Some((bytes, pinned)) = found else {
+        counters.get_misses.add(1);
+        return 0;
+    };
+    counters.get_hits.add(1);
+    finish_value(pinned, output);
+    bytes
+}
+
+/// One key of gets, gat or gats; returns the bytes of the answer.
+fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) -> usize {
+    let counters = context.counters;
+    let lookup = Lookup {
+        touch: how.touch,
+        version: how.with_version,
+        no_lease: true,
+        ..Lookup::default()
+    };
+    let out = output.bytes();
+    let found = context.cache().lookup(key, &lookup, |found| {
+        append(out, key, found.item, how.with_version.then_some(found.version))
+    });
+    let (asked, hits, misses) = if how.touch.is_some() {
+        (&counters.cmd_touch, &counters.touch_hits, &counters.touch_misses)
+    } else {
+        (&counters.cmd_get, &counters.get_hits, &counters.get_misses)
+    };
+    asked.add(1);
+    let Ok(Some((bytes, pinned))) = found else {
+        misses.add(1);
+        return 0;
+    };
+    hits.add(1);
+    finish_value(pinned, output);
+    bytes
+}
+
+/// Appends the head of a value, and the value itself unless it is large enough to be pinned.
+#[inline]
+fn append(
+    out: &mut Vec<u8>,
+    key: Key<'_>,
+    item: Item<'_>,
+    version: Option<u64>,
+) -> (usize, Option<Handle>) {
+    let bytes = key.bytes().len() + item.value.len();
+    reply::value_head(out, key.bytes(), item.flags, item.value.len(), version);
+    (bytes, copy_or_pin(out, item))
+}
+
+/// Appends the value with its line end, or returns a handle to be handed to [`finish_value`].
+#[inline]
+pub(super) fn copy_or_pin(out: &mut Vec<u8>, item: Item<'_>) -> Option<Handle> {
+    if item.value.len() >= PINNED_VALUE_BYTES_MIN {
+        return Some(item.pin());
+    }
+    out.reserve(item.value.len() + 2);
+    out.extend_from_slice(item.value);
+    out.extend_from_slice(b"\r\n");
+    None
+}
+
+/// Adds a pinned value with its line end.
+#[inline]
+pub(super) fn finish_value(pinned: Option<Handle>, output: &mut Output) {
+    if let Some(value) = pinned {
+        output.push_value(value);
+        output.bytes().extend_from_slice(b"\r\n");
+    }
+}

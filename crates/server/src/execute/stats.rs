@@ -1,0 +1,175 @@
+//! Statistics, with the names that monitoring of memcached reads.
+//!
+//! There are no slabs here; `stats items` and `stats slabs` show all items as one class, 1, because
+//! tools expect to find at least one.
+
+mod general;
+
+use std::io::Write;
+
+use cellar_engine::ScanCursor;
+use cellar_protocol::memcached::{Stats, reply};
+
+use super::context::Context;
+use super::list;
+use crate::counters::{Counters, Totals};
+use crate::output::Output;
+use crate::state::StatsZero;
+
+/// The class that holds all items.
+const CLASS: u32 = 1;
+/// Most bytes that `stats cachedump` answers.
+const CACHEDUMP_BYTES_MAX: usize = 64 << 10;
+/// Most calls of the cache for one `stats cachedump`.
+const CACHEDUMP_STEPS_MAX: usize = 256;
+/// Width of the classes that `stats sizes` speaks of, and the size of a slab page, in bytes.
+const PAGE_BYTES: u64 = 1 << 20;
+
+/// What happened since the last reset, and what is now.
+struct Counts {
+    totals: Totals,
+    engine: cellar_engine::Stats,
+}
+
+impl Counts {
+    fn of(context: Context<'_>) -> Counts {
+        let state = context.state;
+        let zero = *state.stats_zero.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let totals = Counters::sum(state.counters.iter().map(|counters| &**counters));
+        let mut engine = state.cache.stats();
+        for (count, zero) in [
+            (&mut engine.items_total, zero.engine.items_total),
+            (&mut engine.evicted, zero.engine.evicted),
+            (&mut engine.evicted_unfetched, zero.engine.evicted_unfetched),
+            (&mut engine.expired, zero.engine.expired),
+            (&mut engine.expired_unfetched, zero.engine.expired_unfetched),
+            (&mut engine.misses_expired, zero.engine.misses_expired),
+        ] {
+            *count = count.saturating_sub(zero);
+        }
+        Counts { totals: totals.since(&zero.totals), engine }
+    }
+}
+
+/// stats
+pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
+    let out = output.bytes();
+    match group {
+        Stats::General => general::show(&Counts::of(context), context, out),
+        Stats::Settings => general::settings(context, out),
+        Stats::Items => items(&Counts::of(context), out),
+        Stats::Slabs => slabs(&Counts::of(context), out),
+        // Not counted unless a flag asks for it there, and never here.
+        Stats::Sizes => reply::stat(out, "sizes_status", "disabled"),
+        Stats::CacheDump { class, limit } => cachedump(class, limit, context, out),
+        Stats::Connections | Stats::Empty => {}
+        Stats::Reset => {
+            reset(context);
+            return out.extend_from_slice(reply::line::RESET);
+        }
+    }
+    out.extend_from_slice(reply::line::END);
+}
+
+fn reset(context: Context<'_>) {
+    let state = context.state;
+    let zero = StatsZero {
+        totals: Counters::sum(state.counters.iter().map(|counters| &**counters)),
+        engine: state.cache.stats(),
+    };
+    *state.stats_zero.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = zero;
+}
+
+/// stats items
+fn items(counts: &Counts, out: &mut Vec<u8>) {
+    let Counts { totals, engine } = counts;
+    let mut stat = |name: &str, value: u64| {
+        reply::stat(out, &format!("items:{CLASS}:{name}"), value);
+    };
+    stat("number", engine.items);
+    for name in ["number_hot", "number_warm"] {
+        stat(name, 0);
+    }
+    stat("number_cold", engine.items);
+    for name in ["age_hot", "age_warm", "age"] {
+        stat(name, 0);
+    }
+    stat("mem_requested", engine.live_bytes);
+    stat("evicted", engine.evicted);
+    stat("evicted_nonzero", 0);
+    stat("evicted_time", 0);
+    stat("outofmemory", totals.store_no_memory);
+    stat("tailrepairs", 0);
+    stat("reclaimed", engine.expired);
+    stat("expired_unfetched", engine.expired_unfetched);
+    stat("evicted_unfetched", engine.evicted_unfetched);
+    stat("evicted_active", 0);
+    for name in [
+        "crawler_reclaimed",
+        "crawler_items_checked",
+        "lrutail_reflocked",
+        "moves_to_cold",
+        "moves_to_warm",
+        "moves_within_lru",
+        "direct_reclaims",
+        "hits_to_hot",
+        "hits_to_warm",
+    ] {
+        stat(name, 0);
+    }
+    stat("hits_to_cold", totals.get_hits);
+    stat("hits_to_temp", 0);
+}
+
+/// stats slabs: the memory in pages of 1 MiB, with chunks of an item's mean size.
+fn slabs(counts: &Counts, out: &mut Vec<u8>) {
+    let Counts { totals, engine } = counts;
+    let chunk_bytes = engine.live_bytes.checked_div(engine.items).unwrap_or(0).max(1);
+    let held = engine.live_bytes + engine.dead_bytes + engine.free_bytes;
+    let free_chunks = (held - engine.live_bytes) / chunk_bytes;
+    let mut stat = |name: &str, value: u64| reply::stat(out, &format!("{CLASS}:{name}"), value);
+    stat("chunk_size", chunk_bytes);
+    stat("chunks_per_page", (PAGE_BYTES / chunk_bytes).max(1));
+    stat("total_pages", held.div_ceil(PAGE_BYTES).max(1));
+    stat("total_chunks", engine.items + free_chunks);
+    stat("used_chunks", engine.items);
+    stat("free_chunks", free_chunks);
+    stat("free_chunks_end", 0);
+    stat("get_hits", totals.get_hits);
+    stat("cmd_set", totals.cmd_set);
+    stat("delete_hits", totals.delete_hits);
+    stat("incr_hits", totals.incr_hits);
+    stat("decr_hits", totals.decr_hits);
+    stat("cas_hits", totals.cas_hits);
+    stat("cas_badval", totals.cas_badval);
+    stat("touch_hits", totals.touch_hits);
+    reply::stat(out, "active_slabs", 1);
+    reply::stat(out, "total_malloced", held + engine.index_bytes + engine.overhead_bytes);
+}
+
+/// stats cachedump: up to `limit` keys that can be shown in a line.
+fn cachedump(class: u32, limit: u32, context: Context<'_>, out: &mut Vec<u8>) {
+    if class != CLASS {
+        return;
+    }
+    let limit = if limit == 0 { usize::MAX } else { limit as usize };
+    let full = out.len() + CACHEDUMP_BYTES_MAX;
+    let (mut cursor, mut shown) = (ScanCursor::START, 0);
+    for _ in 0..CACHEDUMP_STEPS_MAX {
+        let next = context.cache().keys(cursor, |facts| {
+            if shown == limit || out.len() >= full || !list::is_printable(facts.key) {
+                return;
+            }
+            shown += 1;
+            let exptime_s = facts.deadline.instant().map_or(0, |at| context.unix_s(at));
+            out.extend_from_slice(b"ITEM ");
+            out.extend_from_slice(facts.key);
+            write!(out, " [{} b; {exptime_s} s]\r\n", facts.value_bytes)
+                .expect("writing into a vector does not fail");
+        });
+        match next {
+            Some(next) if shown < limit && out.len() < full => cursor = next,
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `stats` without a word behind it, and `stats settings`.
+
+use std::sync::atomic::Ordering;
+
+use cellar_protocol::memcached::reply::stat;
+
+use super::Counts;
+use crate::execute::VERSION;
+use crate::execute::context::Context;
+
+/// Clock ticks a second in Linux's process statistics.
+const TICKS_PER_S: u64 = 100;
+
+/// stats
+pub(super) fn show(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
+    process(context, out);
+    connections(counts, context, out);
+    commands(counts, out);
+    server(counts, context, out);
+    items(counts, out);
+}
+
+fn process(context: Context<'_>, out: &mut Vec<u8>) {
+    let state = context.state;
+    let now_unix_s = context.unix_s(state.cache.now());
+    stat(out, "pid", std::process::id());
+    // Tools divide by it.
+    stat(out, "uptime", now_unix_s.saturating_sub(state.start_unix_s).max(1));
+    stat(out, "time", now_unix_s);
+    stat(out, "version", VERSION);
+    stat(out, "pointer_size", usize::BITS);
+    let (user, system) = cpu_ticks().unwrap_or_default();
+    for (name, ticks) in [("rusage_user", user), ("rusage_system", system)] {
+        let us = ticks % TICKS_PER_S * (1_000_000 / TICKS_PER_S);
+        stat(out, name, format_args!("{}.{us:06}", ticks / TICKS_PER_S));
+    }
+}
+
+/// The process's CPU time, user and system; `None` where it cannot be read.
+fn cpu_ticks() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is the program's name in parentheses, which may hold spaces.
+    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+fn connections(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
+    let (totals, state) = (&counts.totals, context.state);
+    // Relaxed: a figure to look at.
+    let open = state.connections.load(Ordering::Relaxed);
+    stat(out, "max_connections", state.settings.max_connections);
+    stat(out, "curr_connections", open);
+    stat(out, "total_connections", totals.connections_total);
+    stat(out, "rejected_connections", totals.connections_rejected);
+    stat(out, "connection_structures", open);
+}
+
+fn commands(counts: &Counts, out: &mut Vec<u8>) {
+    let Counts { totals, engine } = counts;
+    for (name, value) in [
+        ("cmd_get", totals.cmd_get),
+        ("cmd_set", totals.cmd_set),
+        ("cmd_flush", totals.cmd_flush),
+        ("cmd_touch", totals.cmd_touch),
+        ("cmd_meta", totals.cmd_meta),
+        ("get_hits", totals.get_hits),
+        ("get_misses", totals.get_misses),
+        ("get_expired", engine.misses_expired),
+        ("get_flushed", 0),
+        ("delete_misses", totals.delete_misses),
+        ("delete_hits", totals.delete_hits),
+        ("incr_misses", totals.incr_misses),
+        ("incr_hits", totals.incr_hits),
+        ("decr_misses", totals.decr_misses),
+        ("decr_hits", totals.decr_hits),
+        ("cas_misses", totals.cas_misses),
+        ("cas_hits", totals.cas_hits),
+        ("cas_badval", totals.cas_badval),
+        ("touch_hits", totals.touch_hits),
+        ("touch_misses", totals.touch_misses),
+        ("store_too_large", totals.store_too_large),
+        ("store_no_memory", totals.store_no_memory),
+        ("auth_cmds", 0),
+        ("auth_errors", 0),
+        ("protocol_errors", totals.protocol_errors),
+    ] {
+        stat(out, name, value);
+    }
+}
+
+fn server(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
+    let (Counts { totals, engine }, settings) = (counts, &context.state.settings);
+    for (name, value) in [
+        ("idle_kicks", totals.connections_idle_closed),
+        ("slow_kicks", totals.connections_slow_closed),
+        ("bytes_read", totals.bytes_read),
+        ("bytes_written", totals.bytes_written),
+        ("limit_maxbytes", settings.memory_bytes as u64),
+        ("accepting_conns", 1),
+        ("listen_disabled_num", totals.accept_failures),
+        ("time_in_listen_disabled_us", 0),
+        ("threads", settings.threads as u64),
+        ("conn_yields", totals.conn_yields),
+        ("hash_power_level", u64::from((engine.index_bytes / 8).max(1).ilog2())),
+        ("hash_bytes", engine.index_bytes),
+        ("hash_is_expanding", 0),
+        ("lru_crawler_running", 0),
+        ("lru_crawler_starts", 0),
+        ("malloc_fails", 0),
+    ] {
+        stat(out, name, value);
+    }
+}
+
+fn items(counts: &Counts, out: &mut Vec<u8>) {
+    let engine = &counts.engine;
+    for (name, value) in [
+        ("bytes", engine.live_bytes),
+        ("curr_items", engine.items),
+        ("total_items", engine.items_total),
+        ("slab_global_page_pool", 0),
+        ("expired_unfetched", engine.expired_unfetched),
+        ("evicted_unfetched", engine.evicted_unfetched),
+        ("evicted_active", 0),
+        ("evictions", engine.evicted),
+        ("reclaimed", engine.expired),
+        ("crawler_reclaimed", 0),
+        ("crawler_items_checked", 0),
+        ("lrutail_reflocked", 0),
+        ("moves_to_cold", 0),
+        ("moves_to_warm", 0),
+        ("moves_within_lru", 0),
+        ("direct_reclaims", 0),
+        ("lru_bumps_dropped", 0),
+        ("dead_bytes", engine.dead_bytes),
+        ("free_bytes", engine.free_bytes),
+        ("overhead_bytes", engine.overhead_bytes),
+        ("evicted_bytes", engine.evicted_bytes),
+        ("items_copied", engine.copied),
+        ("segments", engine.segments),
+        ("segment_bytes", engine.segment_bytes),
+        ("shards", engine.shards),
+    ] {
+        stat(out, name, value);
+    }
+}
+
+/// stats settings
+pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
+    let settings = &context.state.settings;
+    stat(out, "maxbytes", settings.memory_bytes);
+    stat(out, "maxconns", settings.max_connections);
+    stat(out, "udpport", 0);
+    stat(out, "inter", "NULL");
+    stat(out, "verbosity", 0);
+    stat(out, "oldest", 0);
+    stat(out, "evictions", "on");
+    stat(out, "domain_socket", "NULL");
+    stat(out, "shutdown_command", "no");
+    stat(out, "num_threads", settings.threads);
+    stat(out, "num_threads_per_udp", 0);
+    stat(out, "stat_key_prefix", ":");
+    stat(out, "detail_enabled", "no");
+    stat(out, "cas_enabled", "yes");
+    stat(out, "binding_protocol", "ascii");
+    stat(out, "auth_enabled_sasl", "no");
+    stat(out, "auth_enabled_ascii", "no");
+    stat(out, "item_size_max", settings.max_value_bytes);
+    stat(out, "maxconns_fast", "yes");
+    stat(out, "slab_reassign", "no");
+    stat(out, "slab_automove", 0);
+    stat(out, "lru_crawler", "no");
+    stat(out, "flush_enabled", "yes");
+    stat(out, "dump_enabled", "yes");
+    stat(out, "hash_algorithm", "rapidhash");
+    stat(out, "lru_maintainer_thread", "no");
+    stat(out, "lru_segmented", "no");
+    stat(out, "idle_timeout", settings.idle_timeout_s);
+    stat(out, "track_sizes", "no");
+    stat(out, "inline_ascii_response", "no");
+    stat(out, "client_flags_size", size_of::<u32>());
+    stat(out, "lease_ms", settings.lease_ms);
+}

@@ -1,0 +1,247 @@
+//! Stores: set, add, replace, append, prepend, cas and ms, whatever way the value came.
+
+use cellar_engine::{Deadline, Draft, End, Error, Key, SetOptions, Stored, When};
+use cellar_protocol::memcached::reply::{self, Code};
+use cellar_protocol::memcached::{Meta, Store, Verb};
+
+use super::context::Context;
+use crate::output::Output;
+
+/// Attempts of an append that creates the item on a miss, against others who create or delete it.
+const VIVIFY_ATTEMPTS_MAX: usize = 3;
+
+/// What the engine is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    pub(super) verb: Verb,
+    options: SetOptions,
+    /// The deadline of an item that append or prepend may create.
+    vivify: Option<Deadline>,
+    /// Whether a store that finds no room removes the old value, so that nobody reads it on.
+    removes_old: bool,
+}
+
+/// Where the value is.
+pub(super) enum Source<'v> {
+    /// In the input.
+    Bytes(&'v [u8]),
+    /// In the engine's memory already.
+    Draft(Draft),
+}
+
+impl Order {
+    pub(super) fn classic(request: &Store<'_>, context: Context<'_>) -> Order {
+        let when = match request.verb {
+            Verb::Set | Verb::Append | Verb::Prepend => When::Always,
+            Verb::Add => When::Absent,
+            Verb::Replace => When::Present,
+            Verb::Cas => When::Version(request.version),
+        };
+        let options = SetOptions {
+            deadline: context.deadline(request.exptime),
+            flags: request.flags,
+            when,
+            ..SetOptions::default()
+        };
+        Order {
+            verb: request.verb,
+            options,
+            vivify: None,
+            removes_old: request.verb == Verb::Set,
+        }
+    }
+
+    pub(super) fn meta(meta: &Meta<'_>, verb: Verb, context: Context<'_>) -> Order {
+        let version = meta.number(b'C').filter(|_| meta.has(b'C'));
+        let when = match verb {
+            Verb::Set => When::Always,
+            Verb::Add => When::Absent,
+            Verb::Replace => When::Present,
+            Verb::Cas => When::Version(version.unwrap_or_default()),
+            // Version zero is no condition here.
+            Verb::Append | Verb::Prepend => match version {
+                Some(version) if version != 0 => When::Version(version),
+                _ => When::Always,
+            },
+        };
+        let options = SetOptions {
+            deadline: context.deadline(meta.time(b'T').unwrap_or(0)),
+            flags: u32::try_from(meta.number(b'F').unwrap_or(0)).unwrap_or(0),
+            when,
+            accept_older: meta.has(b'I'),
+            new_version: meta.number(b'E'),
+            version: meta.has(b'c'),
+        };
+        let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
+        Order { verb, options, vivify, removes_old: true }
+    }
+
+    /// Stores the value, and counts.
+    pub(super) fn run(
+        &self,
+        key: Key<'_>,
+        source: Source<'_>,
+        context: Context<'_>,
+    ) -> Result<Stored, Error> {
+        let result = match self.verb {
+            Verb::Append => self.extend(key, End::Back, source, context),
+            Verb::Prepend => self.extend(key, End::Front, source, context),
+            _ => match source {
+                Source::Bytes(value) => context.cache().set(key, value, &self.options),
+                Source::Draft(draft) => context.cache().commit(draft, &self.options),
+            },
+        };
+        match &result {
+            Ok(stored) => self.count(*stored, context),
+            Err(error) => self.fail(key, error, context),
+        }
+        result
+    }
+
+    /// Puts the value at one end of the present one; on a miss stores it if that is allowed.
+    fn extend(
+        &self,
+        key: Key<'_>,
+        end: End,
+        mut source: Source<'_>,
+        context: Context<'_>,
+    ) -> Result<Stored, Error> {
+        let cache = context.cache();
+        let value = match &mut source {
+            Source::Bytes(value) => value,
+            Source::Draft(draft) => &*draft.value_mut(),
+        };
+        let max = cache.config().value_bytes_max;
+        if value.len() > max {
+            return Err(Error::TooLarge { bytes: value.len(), max });
+        }
+        for _ in 0..VIVIFY_ATTEMPTS_MAX {
+            // Both parts together are too long: not stored, and the present value stays.
+            let stored = match cache.extend(key, end, value, &self.options) {
+                Err(Error::TooLarge { .. }) => return Ok(Stored::NotStored),
+                other => other?,
+            };
+            let (Some(deadline), Stored::NotStored | Stored::NotFound) = (self.vivify, stored)
+            else {
+                return Ok(match stored {
+                    Stored::NotFound => Stored::NotStored,
+                    other => other,
+                });
+            };
+            let options = SetOptions { deadline, when: When::Absent, ..self.options };
+            match cache.set(key, value, &options)? {
+                Stored::NotStored => {}
+                stored => return Ok(stored),
+            }
+        }
+        Ok(Stored::NotStored)
+    }
+
+    fn count(&self, stored: Stored, context: Context<'_>) {
+        let counters = context.counters;
+        counters.cmd_set.add(1);
+        if self.verb == Verb::Cas {
+            match stored {
+                Stored::Done { .. } => counters.cas_hits.add(1),
+                Stored::NotFound => counters.cas_misses.add(1),
+                Stored::Exists | Stored::NotStored => counters.cas_badval.add(1),
+            }
+        }
+    }
+
+    /// Counts a value that found no room, and removes the old one if the command asks for that.
+    pub(super) fn fail(&self, key: Key<'_>, error: &Error, context: Context<'_>) {
+        match error {
+            Error::TooLarge { .. } => context.counters.store_too_large.add(1),
+            _ => context.counters.store_no_memory.add(1),
+        }
+        context.counters.protocol_errors.add(1);
+        if self.removes_old {
+            let _ = context.cache().delete(key, &cellar_engine::DeleteOptions::default());
+        }
+    }
+}
+
+/// set, add, replace, append, prepend, cas.
+#[inline]
+pub(super) fn classic(
+    request: &Store<'_>,
+    key: Key<'_>,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let order = Order::classic(request, context);
+    let result = order.run(key, Source::Bytes(request.value), context);
+    answer_classic(&result, request.noreply, output);
+}
+
+/// ms: its meta part, mode and value.
+pub(super) fn meta(
+    (meta, verb, value): (&Meta<'_>, Verb, &[u8]),
+    key: Option<Key<'_>>,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let order = Order::meta(meta, verb, context);
+    context.with_key(meta, key, |key| {
+        let result = order.run(key, Source::Bytes(value), context);
+        answer_meta(&result, meta, (key, verb, value.len()), context, output);
+    });
+}
+
+/// The line for a store that failed.
+pub(super) fn failure(error: &Error) -> &'static [u8] {
+    match error {
+        Error::TooLarge { .. } => reply::line::TOO_LARGE,
+        _ => reply::line::NO_MEMORY,
+    }
+}
+
+/// Answers a classic store.
+#[inline]
+pub(super) fn answer_classic(result: &Result<Stored, Error>, noreply: bool, output: &mut Output) {
+    let line = match result {
+        Ok(Stored::Done { .. }) => reply::line::STORED,
+        Ok(Stored::NotStored) => reply::line::NOT_STORED,
+        Ok(Stored::Exists) => reply::line::EXISTS,
+        Ok(Stored::NotFound) => reply::line::NOT_FOUND,
+        Err(error) => failure(error),
+    };
+    super::answer(line, noreply, output);
+}
+
+/// Answers ms, whose value had `value_bytes`.
+pub(super) fn answer_meta(
+    result: &Result<Stored, Error>,
+    meta: &Meta<'_>,
+    (key, verb, value_bytes): (Key<'_>, Verb, usize),
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let (code, version) = match result {
+        Ok(Stored::Done { .. }) if meta.has(b'q') => return,
+        Ok(Stored::Done { version }) => (Code::Done, *version),
+        Ok(Stored::NotStored) => (Code::NotStored, 0),
+        Ok(Stored::Exists) => (Code::Exists, 0),
+        Ok(Stored::NotFound) => (Code::NotFound, 0),
+        Err(error) => return output.bytes().extend_from_slice(failure(error)),
+    };
+    let out = output.bytes();
+    out.extend_from_slice(code.text());
+    for token in meta.flags() {
+        match token[0] {
+            b'c' => reply::meta_number(out, b'c', version),
+            b's' => {
+                let extended = code == Code::Done && matches!(verb, Verb::Append | Verb::Prepend);
+                let bytes = if extended {
+                    context.cache().facts(key, |facts| facts.value_bytes)
+                } else {
+                    None
+                };
+                reply::meta_number(out, b's', bytes.unwrap_or(value_bytes) as u64);
+            }
+            _ => reply::meta_repeat(out, meta, token),
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,262 @@
+//! Listeners: the addresses and socket files where clients come in.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use crate::error::Error;
+
+/// Connections that wait in the system to be accepted; the system caps it at its own limit.
+const BACKLOG: i32 = 4_096;
+
+/// What carries a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP over IPv4 or IPv6.
+    Tcp,
+    /// A UNIX stream socket.
+    Unix,
+}
+
+/// A bound and listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    /// What carries its connections.
+    pub transport: Transport,
+    /// The address in effect, or the path.
+    pub address: String,
+    /// The socket file to remove at the end.
+    file: Option<SocketFile>,
+}
+
+/// A socket file, known by its inode: a file that took its place is somebody else's.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    device_and_inode: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if device_and_inode(&self.path) == Some(self.device_and_inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Listener {
+    /// Listens on all addresses that `host:port` stands for.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] if the name means nothing or an address cannot be taken.
+    pub fn tcp(flag: &'static str, address: &str) -> Result<Vec<Listener>, Error> {
+        let fail = |reason: String| Error::Listen {
+            flag,
+            address: address.to_owned(),
+            reason,
+        };
+        let resolved = address
+            .to_socket_addrs()
+            .map_err(|error| fail(error.to_string()))?;
+        let mut listeners: Vec<Listener> = Vec::new();
+        for one in resolved {
+            listeners.push(Listener::tcp_at(one).map_err(|errno| fail(reason(errno)))?);
+        }
+        if listeners.is_empty() {
+            return Err(fail("the name has no address".to_owned()));
+        }
+        Ok(listeners)
+    }
+
+    fn tcp_at(address: SocketAddr) -> Result<Listener, Errno> {
+        let family = if address.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
+        let socket = stream_socket(family)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        if address.is_ipv6() {
+            sockopt::set_ipv6_v6only(&socket, true)?;
+        }
+        // Accepted sockets inherit both. Keep-alive finds clients that went without a word.
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        sockopt::set_socket_keepalive(&socket, true)?;
+        rustix::net::bind(&socket, &address)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+        Ok(Listener {
+            socket,
+            transport: Transport::Tcp,
+            address: bound.to_string(),
+            file: None,
+        })
+    }
+
+    /// Listens on a UNIX socket file with permission bits `mode`.
+    ///
+    /// The file of a server that is gone is replaced.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] if a server answers there, the file is no socket, or cannot be made.
+    pub fn unix(flag: &'static str, path: &Path, mode: u32) -> Result<Listener, Error> {
+        let fail = |reason: String| {
+            let address = path.display().to_string();
+            Error::Listen {
+                flag,
+                address,
+                reason,
+            }
+        };
+        clear_the_way(path).map_err(fail)?;
+        let bind = || -> Result<Listener, Errno> {
+            let socket = stream_socket(AddressFamily::UNIX)?;
+            rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+            let device_and_inode = device_and_inode(path).ok_or(Errno::NOENT)?;
+            let file = Some(SocketFile {
+                path: path.to_owned(),
+                device_and_inode,
+            });
+            // Nobody can connect before the call to listen, so the mode holds from the start.
+            rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
+            rustix::net::listen(&socket, BACKLOG)?;
+            let address = path.display().to_string();
+            Ok(Listener {
+                socket,
+                transport: Transport::Unix,
+                address,
+                file,
+            })
+        };
+        bind().map_err(|errno| fail(reason(errno)))
+    }
+
+    /// Takes one waiting connection; it does not block.
+    ///
+    /// # Errors
+    /// `AGAIN` if none waits, `MFILE` and the like if the system has no room for it.
+    pub fn accept(&self) -> Result<OwnedFd, Errno> {
+        rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+    }
+
+    /// Whether only programs on this machine can reach it.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.file.is_some()
+            || self
+                .address
+                .parse::<SocketAddr>()
+                .is_ok_and(|address| address.ip().is_loopback())
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn stream_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+}
+
+/// Removes the socket file of a server that is gone.
+fn clear_the_way(path: &Path) -> Result<(), String> {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !metadata.file_type().is_socket() {
+        return Err("a file that is no socket is there".to_owned());
+    }
+    let call = || -> Result<(), Errno> {
+        let socket = stream_socket(AddressFamily::UNIX)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
+    };
+    match call() {
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(|error| error.to_string()),
+        // A full backlog is somebody's.
+        Ok(()) | Err(Errno::AGAIN) => Err("another server answers there".to_owned()),
+        Err(errno) => Err(reason(errno)),
+    }
+}
+
+fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// What an error of bind or listen means to an operator.
+fn reason(errno: Errno) -> String {
+    match errno {
+        Errno::ADDRINUSE => "the address is taken by another server".to_owned(),
+        Errno::ADDRNOTAVAIL => "this machine does not have the address".to_owned(),
+        Errno::ACCESS => "no permission".to_owned(),
+        Errno::NOENT => "the directory does not exist".to_owned(),
+        Errno::NAMETOOLONG => "the path is too long for a socket (107 bytes)".to_owned(),
+        other => std::io::Error::from(other).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("cellar-{}-{name}.sock", std::process::id()))
+    }
+
+    #[test]
+    fn port_zero_tells_the_port_it_took_and_a_taken_port_is_an_error() {
+        let listeners = Listener::tcp("memcached", "127.0.0.1:0").unwrap();
+        assert!(listeners[0].is_local());
+        let error = Listener::tcp("memcached", &listeners[0].address).unwrap_err();
+        assert!(
+            error.to_string().contains("is taken by another server"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_living_socket_is_an_error_and_a_dead_one_is_replaced() {
+        let path = path("life");
+        let living = Listener::unix("unix", &path, 0o600).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        let error = Listener::unix("unix", &path, 0o600).unwrap_err();
+        assert!(
+            error.to_string().contains("another server answers"),
+            "{error}"
+        );
+        drop(living);
+        assert!(!path.exists(), "removed at the end");
+
+        let dead = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        drop(dead);
+        assert!(path.exists(), "the standard library leaves the file");
+        drop(Listener::unix("unix", &path, 0o600).unwrap());
+        std::fs::write(&path, "precious").unwrap();
+        let error = Listener::unix("unix", &path, 0o600).unwrap_err();
+        assert!(error.to_string().contains("no socket"), "{error}");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_took_its_place_is_left_alone() {
+        let path = path("successor");
+        let old = Listener::unix("unix", &path, 0o600).unwrap();
+        let moved = path.with_extension("old");
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::write(&path, "another's").unwrap();
+        drop(old);
+        assert!(path.exists());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&moved).unwrap();
+    }
+}

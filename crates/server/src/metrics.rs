@@ -1,0 +1,145 @@
+//! Metrics: every figure the daemon keeps, by name; docs/metrics.md is written from here.
+
+use cellar_engine::Stats;
+
+use crate::counters::Counters;
+
+/// How a figure moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows, from zero at start.
+    Count,
+    /// Goes up and down.
+    Gauge,
+}
+
+/// One figure of the engine.
+pub struct EngineRow {
+    /// The name, as in the engine's [`Stats`].
+    pub name: &'static str,
+    /// Its name in memcached's `stats`; empty if it is not shown there.
+    pub stat: &'static str,
+    /// How it moves.
+    pub kind: Kind,
+    /// What it says.
+    pub help: &'static str,
+    /// Takes it out of the engine's figures.
+    pub read: fn(&Stats) -> u64,
+}
+
+macro_rules! engine_rows {
+    ($($name:ident $stat:literal $kind:ident: $help:literal;)*) => {
+        /// All figures of the engine.
+        pub const ENGINE: &[EngineRow] = &[$(EngineRow {
+            name: stringify!($name),
+            stat: $stat,
+            kind: Kind::$kind,
+            help: $help,
+            read: |stats| stats.$name,
+        },)*];
+    };
+}
+
+engine_rows! {
+    items "curr_items" Gauge: "Items now, expired ones that nobody met yet included.";
+    items_total "total_items" Count: "Items stored.";
+    live_bytes "bytes" Gauge: "Bytes of live items with header and key; an estimate while items expire.";
+    dead_bytes "dead_bytes" Gauge: "Bytes of dead items that are not yet reclaimed; an estimate.";
+    free_bytes "free_bytes" Gauge: "Bytes of resident memory that hold no item.";
+    index_bytes "hash_bytes" Gauge: "Bytes of the index.";
+    overhead_bytes "overhead_bytes" Gauge: "Bytes of all other bookkeeping: segment tables and ghosts.";
+    memory_bytes "limit_maxbytes" Gauge: "The configured memory.";
+    evicted "evictions" Count: "Live items that left because memory was needed.";
+    evicted_unfetched "evicted_unfetched" Count: "Of those, items that were never fetched.";
+    evicted_bytes "evicted_bytes" Count: "Bytes of live items that left because memory was needed.";
+    expired "reclaimed" Count: "Expired items whose memory was taken back.";
+    expired_unfetched "expired_unfetched" Count: "Of those, items that were never fetched.";
+    misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
+    copied "items_copied" Count: "Items copied to keep them: promotion, second chance and compaction.";
+    segments_freed "" Count: "Segments freed.";
+    segments "segments" Gauge: "Segments in use.";
+    segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";
+    shards "shards" Gauge: "Shards.";
+    dead_at_eviction_max_ppm "" Gauge: "Most millionths of memory that were dead at an eviction.";
+}
+
+const HEAD: &str = "\
+# Metrics
+
+Written from the tables in `crates/server/src/counters.rs` and `crates/server/src/metrics.rs`; do
+not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
+
+A count only grows, from zero at start; a gauge goes up and down. The second column is the name in
+memcached's `stats`, where `stats reset` sets counts back.
+";
+
+const COLUMNS: &str = "| name | in `stats` | kind | meaning |\n|---|---|---|---|\n";
+
+/// Figures of the daemon that are no counters.
+const GAUGES: &[[&str; 3]] = &[
+    ["connections", "curr_connections", "Open connections."],
+    [
+        "transfer_bytes",
+        "",
+        "Bytes of the cache held by values that are being received or sent.",
+    ],
+];
+
+/// The page's text.
+#[must_use]
+pub fn page() -> String {
+    let mut text = format!("{HEAD}\n## Server\n\n{COLUMNS}");
+    for row in Counters::TABLE {
+        text.push_str(&line(row.name, row.stat, Kind::Count, row.help));
+    }
+    for [name, stat, help] in GAUGES {
+        text.push_str(&line(name, stat, Kind::Gauge, help));
+    }
+    text.push_str(&format!("\n## Engine\n\n{COLUMNS}"));
+    for row in ENGINE {
+        text.push_str(&line(row.name, row.stat, row.kind, row.help));
+    }
+    text
+}
+
+fn line(name: &str, stat: &str, kind: Kind, help: &str) -> String {
+    let stat = if stat.is_empty() {
+        String::new()
+    } else {
+        format!("`{stat}`")
+    };
+    let kind = if kind == Kind::Count {
+        "count"
+    } else {
+        "gauge"
+    };
+    format!("| `{name}` | {stat} | {kind} | {help} |\n")
+}
+
+/// The names that memcached's `stats` shows.
+pub fn stat_names() -> impl Iterator<Item = &'static str> {
+    let counters = Counters::TABLE.iter().map(|row| row.stat);
+    let gauges = GAUGES.iter().map(|row| row[1]);
+    let engine = ENGINE.iter().map(|row| row.stat);
+    counters
+        .chain(gauges)
+        .chain(engine)
+        .filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_of_the_engine_has_its_row() {
+        let shown = format!("{:?}", Stats::default());
+        let fields: Vec<&str> = shown
+            .trim_start_matches("Stats { ")
+            .split(", ")
+            .filter_map(|field| field.split(':').next())
+            .collect();
+        let rows: Vec<&str> = ENGINE.iter().map(|row| row.name).collect();
+        assert_eq!(rows, fields);
+    }
+}

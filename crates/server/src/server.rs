@@ -1,0 +1,195 @@
+//! Server: from settings to serving loops, and to the end of the drain.
+
+use std::sync::Arc;
+use std::thread;
+
+use cellar_engine::{Cache, Config};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::clock::LoopClock;
+use crate::error::Error;
+use crate::listener::{Listener, Transport};
+use crate::mailbox::Mailbox;
+use crate::memory;
+use crate::settings::Settings;
+use crate::settings::load::{Loaded, Origin};
+use crate::signals::Signals;
+use crate::state::State;
+use crate::worker::{Common, Door, LISTENERS_MAX, Worker};
+
+/// Open files besides connections and event loops: standard streams, listeners, signals.
+const OTHER_FILES: usize = 128;
+/// Open files of one event loop: its epoll instance and its mailbox.
+const FILES_PER_THREAD: usize = 2;
+
+/// Serves until SIGTERM or SIGINT, and drains.
+///
+/// # Errors
+/// Why it does not start: one line that names the flag.
+///
+/// # Panics
+/// If an event loop has panicked and the process lives on, which its panic hook forbids.
+pub fn run(loaded: &Loaded) -> Result<(), Error> {
+    let mut settings = loaded.settings.clone();
+    memory::check(settings.memory_bytes)?;
+    fit_open_files(&mut settings, loaded.origin("max-connections"))?;
+    let listeners = listen(&settings)?;
+    let bound = describe(&listeners);
+    let clock = LoopClock::new();
+    let cache = make_cache(&settings, &clock)?;
+    let signals = Signals::take_over().map_err(|source| Error::System {
+        what: "taking over signals",
+        source,
+    })?;
+    let workers = make_workers(cache, settings, clock, Door::new(listeners, signals))?;
+    let threads = start(workers)?;
+    tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
+    for thread in threads {
+        let done = thread.join().expect("a panic ends the whole process");
+        done.map_err(Error::system("waiting for sockets"))?;
+    }
+    tracing::info!("cellar stopped");
+    Ok(())
+}
+
+/// Makes room for all connections in the limit of open files.
+///
+/// A default number of connections gives way; one that was asked for does not.
+fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
+    let others = OTHER_FILES + settings.threads * FILES_PER_THREAD;
+    let wanted = (settings.max_connections + others) as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    // Only a privileged process may raise the hard limit too.
+    let hard = Rlimit {
+        current: Some(wanted),
+        maximum: limit.maximum.map(|m| m.max(wanted)),
+    };
+    let soft = Rlimit {
+        current: Some(raised),
+        maximum: limit.maximum,
+    };
+    if setrlimit(Resource::Nofile, hard).is_err() {
+        setrlimit(Resource::Nofile, soft).map_err(Error::system("raising the file limit"))?;
+    }
+    let files = getrlimit(Resource::Nofile)
+        .current
+        .map_or(usize::MAX, |n| n as usize);
+    let room = files.saturating_sub(others);
+    if room >= settings.max_connections {
+        return Ok(());
+    }
+    if origin != Origin::Default || room == 0 {
+        return Err(Error::Setting {
+            flag: "max-connections",
+            origin: String::new(),
+            reason: format!(
+                "{} connections need {wanted} open files, the limit is {files}; see ulimit -n",
+                settings.max_connections,
+            ),
+        });
+    }
+    tracing::warn!(
+        max_connections = room,
+        "fewer connections: the limit of open files is {files}"
+    );
+    settings.max_connections = room;
+    Ok(())
+}
+
+/// Binds everything that clients may connect to.
+fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
+    let mut listeners = Vec::new();
+    for address in &settings.memcached {
+        listeners.extend(Listener::tcp("memcached", address)?);
+    }
+    if let Some(path) = &settings.unix {
+        listeners.push(Listener::unix("unix", path, settings.unix_mode)?);
+    }
+    let reason = match listeners.len() {
+        0 => "nothing to listen on; give an address, or a socket with --unix".to_owned(),
+        n if n > LISTENERS_MAX => format!("{n} addresses, at most {LISTENERS_MAX} are listened on"),
+        _ => return Ok(listeners),
+    };
+    Err(Error::Setting {
+        flag: "memcached",
+        origin: String::new(),
+        reason,
+    })
+}
+
+/// The addresses in effect, for the log.
+fn describe(listeners: &[Listener]) -> String {
+    for listener in listeners.iter().filter(|listener| !listener.is_local()) {
+        tracing::warn!(
+            address = listener.address,
+            "anyone who reaches this address can read and change the cache: there is no \
+             authentication"
+        );
+    }
+    let (unix, tcp): (Vec<_>, Vec<_>) = listeners
+        .iter()
+        .partition(|listener| listener.transport == Transport::Unix);
+    let of = |name: &str, these: &[&Listener]| {
+        let addresses: Vec<&str> = these.iter().map(|one| one.address.as_str()).collect();
+        (!these.is_empty()).then(|| format!("{name}={}", addresses.join(",")))
+    };
+    [of("memcached", &tcp), of("unix", &unix)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {
+    let config = Config {
+        threads: settings.threads,
+        value_bytes_max: settings.max_value_bytes,
+        lease_ms: settings.lease_ms,
+        clock: clock.engine(),
+        ..Config::with_memory(settings.memory_bytes)
+    };
+    Cache::new(config).map_err(|error| Error::Memory(error.to_string()))
+}
+
+fn make_workers(
+    cache: Cache,
+    settings: Settings,
+    clock: LoopClock,
+    door: Door,
+) -> Result<Vec<Worker>, Error> {
+    let threads = settings.threads;
+    let state = Arc::new(State::new(cache, settings, clock.unix_ms_at_zero()));
+    let mailboxes: Result<Vec<Mailbox>, _> = (0..threads).map(|_| Mailbox::new()).collect();
+    let mailboxes = Arc::new(mailboxes.map_err(Error::system("making event loops"))?);
+    let common = Common {
+        state,
+        mailboxes,
+        clock,
+    };
+    let mut door = Some(door);
+    let worker = |index| Worker::new(index, common.clone(), door.take());
+    (0..threads)
+        .map(worker)
+        .collect::<Result<_, _>>()
+        .map_err(Error::system("making event loops"))
+}
+
+type Running = thread::JoinHandle<Result<(), rustix::io::Errno>>;
+
+fn start(workers: Vec<Worker>) -> Result<Vec<Running>, Error> {
+    let mut threads = Vec::with_capacity(workers.len());
+    for (index, worker) in workers.into_iter().enumerate() {
+        let thread = thread::Builder::new().name(format!("cellar-{index}"));
+        let started = thread.spawn(move || worker.run());
+        threads.push(started.map_err(|source| Error::Setting {
+            flag: "threads",
+            origin: String::new(),
+            reason: source.to_string(),
+        })?);
+    }
+    Ok(threads)
+}

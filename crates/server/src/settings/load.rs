@@ -1,0 +1,344 @@
+//! Load: command line, environment and settings file become one [`Settings`].
+//!
+//! Each source is checked whole, so a mistake in a value that another source overrides is still
+//! told.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command};
+
+use super::{Row, Settings, TABLE};
+use crate::error::Error;
+
+/// Longest settings file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Variables that start with CELLAR_ and are no settings: switches of the tests, and what
+/// Kubernetes sets in every pod for a service named `cellar`.
+const FOREIGN_PREFIXES: [&str; 5] = [
+    "CELLAR_BLESS",
+    "CELLAR_FUZZ",
+    "CELLAR_TEST",
+    "CELLAR_SERVICE_",
+    "CELLAR_PORT",
+];
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody chose it.
+    Default,
+    /// The settings file.
+    File,
+    /// A CELLAR_* variable.
+    Variable,
+    /// A flag.
+    Flag,
+}
+
+/// Settings, and where each came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    origins: BTreeMap<&'static str, Origin>,
+}
+
+impl Loaded {
+    /// Where the setting with this flag name came from.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> Origin {
+        self.origins.get(name).copied().unwrap_or(Origin::Default)
+    }
+
+    /// All settings as a TOML file, each with its origin.
+    #[must_use]
+    pub fn print(&self) -> String {
+        let mut text = String::new();
+        for row in TABLE {
+            let origin = match self.origin(row.name) {
+                Origin::Default => "default".to_owned(),
+                Origin::File => "file".to_owned(),
+                Origin::Variable => row.variable(),
+                Origin::Flag => format!("--{}", row.name),
+            };
+            let shown = (row.show)(&self.settings);
+            let value = shown
+                .parse()
+                .map_or(toml::Value::String(shown), toml::Value::Integer);
+            text.push_str(&format!("{} = {value} # {origin}\n", row.key()));
+        }
+        text
+    }
+
+    fn apply(&mut self, row: &Row, text: &str, origin: Origin, place: &str) -> Result<(), Error> {
+        (row.set)(&mut self.settings, text).map_err(|reason| Error::Setting {
+            flag: row.name,
+            origin: if place.is_empty() {
+                String::new()
+            } else {
+                format!(" (from {place})")
+            },
+            reason,
+        })?;
+        self.origins.insert(row.name, origin);
+        Ok(())
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Action {
+    /// Serve with these settings.
+    Run(Box<Loaded>),
+    /// Print this text and exit: help, version, the settings.
+    Print(String),
+}
+
+/// Reads the settings of this process.
+///
+/// `arguments` begins with the program's name. `variables` are all environment variables.
+///
+/// # Errors
+/// The first mistake found, as one line.
+pub fn load(
+    arguments: impl IntoIterator<Item = OsString>,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Action, Error> {
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error),
+    };
+    let variables = own_variables(variables)?;
+    let mut loaded = Loaded {
+        settings: Settings::default(),
+        origins: BTreeMap::new(),
+    };
+    let file = matches
+        .get_one::<String>("config")
+        .or_else(|| variables.get("CELLAR_CONFIG"));
+    if let Some(path) = file.filter(|path| !path.is_empty()) {
+        read_file(&mut loaded, path)?;
+    }
+    for row in TABLE {
+        if let Some(text) = variables.get(&row.variable()) {
+            loaded.apply(row, text, Origin::Variable, &row.variable())?;
+        }
+    }
+    for row in TABLE {
+        if let Some(text) = matches.get_one::<String>(row.name) {
+            loaded.apply(row, text, Origin::Flag, "")?;
+        }
+    }
+    if matches.get_flag("print-config") {
+        return Ok(Action::Print(loaded.print()));
+    }
+    Ok(Action::Run(Box::new(loaded)))
+}
+
+/// The command line, from the table.
+fn command() -> Command {
+    let config = Arg::new("config").long("config").value_name("FILE").help(
+        "Settings file in TOML; its keys are the flags with _ for -. A flag goes before a \
+         CELLAR_* variable, a variable before the file.",
+    );
+    let print = Arg::new("print-config")
+        .long("print-config")
+        .action(ArgAction::SetTrue)
+        .help("Prints all settings with their origins as a settings file, and exits.");
+    let rows = TABLE.iter().map(|row| {
+        let help = format!("{} [default: {}]", row.help, row.default);
+        Arg::new(row.name)
+            .long(row.name)
+            .value_name(row.value)
+            .help(help)
+    });
+    Command::new("cellar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Cache server for very many small, expiring items")
+        .arg(config)
+        .args(rows)
+        .arg(print)
+}
+
+/// Help and version are text; every other complaint becomes one line.
+fn usage(error: &clap::Error) -> Result<Action, Error> {
+    let text = error.render().to_string();
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return Ok(Action::Print(format!("{}\n", text.trim_end())));
+    }
+    let line = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    Err(Error::Usage(format!("{line}; --help lists all flags")))
+}
+
+/// The variables that are settings.
+fn own_variables(
+    all: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut own = BTreeMap::new();
+    for (name, value) in all {
+        let name = name.to_string_lossy().into_owned();
+        let foreign = FOREIGN_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
+        if !name.starts_with("CELLAR_") || foreign {
+            continue;
+        }
+        if name != "CELLAR_CONFIG" && !TABLE.iter().any(|row| row.variable() == name) {
+            return Err(Error::UnknownVariable { name });
+        }
+        own.insert(name, value.to_string_lossy().into_owned());
+    }
+    Ok(own)
+}
+
+fn read_file(loaded: &mut Loaded, path: &str) -> Result<(), Error> {
+    let fail = |reason: String| Error::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let size = std::fs::metadata(Path::new(path))
+        .map_err(|e| fail(e.to_string()))?
+        .len();
+    if size > FILE_BYTES_MAX {
+        return Err(fail(format!(
+            "the file has {size} bytes, at most {FILE_BYTES_MAX} are read"
+        )));
+    }
+    let text = std::fs::read_to_string(Path::new(path)).map_err(|e| fail(e.to_string()))?;
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+        let line = e
+            .span()
+            .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        fail(format!("line {line}: {}", e.message().replace('\n', " ")))
+    })?;
+    for (key, value) in &table {
+        let Some(row) = TABLE.iter().find(|row| row.key() == *key) else {
+            return Err(fail(format!("unknown key {key:?}")));
+        };
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(number) => number.to_string(),
+            _ => {
+                return Err(fail(format!(
+                    "key {key:?} takes a string or a whole number"
+                )));
+            }
+        };
+        loaded.apply(row, &text, Origin::File, path)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Loaded, String> {
+        let arguments = std::iter::once("cellar").chain(arguments.iter().copied());
+        let variables = variables
+            .iter()
+            .map(|(k, v)| (OsString::from(k), OsString::from(v)));
+        match load(arguments.map(OsString::from), variables) {
+            Ok(Action::Run(loaded)) => Ok(*loaded),
+            Ok(Action::Print(text)) => Err(text),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn file(name: &str, text: &str) -> String {
+        let path = std::env::temp_dir().join(format!("cellar-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_flag_goes_before_a_variable_and_that_before_the_file() {
+        let path = file(
+            "order.toml",
+            "memory = \"1MiB\"\nthreads = 3\nmax_value = 2048\n",
+        );
+        let variables = [("CELLAR_MEMORY", "2MiB"), ("CELLAR_THREADS", "4")];
+        let loaded = run(&["--config", &path, "--memory", "3MiB"], &variables).unwrap();
+        assert_eq!(loaded.settings.memory_bytes, 3 << 20);
+        assert_eq!(loaded.settings.threads, 4);
+        assert_eq!(loaded.settings.max_value_bytes, 2048);
+        assert_eq!(loaded.origin("memory"), Origin::Flag);
+        assert_eq!(loaded.origin("threads"), Origin::Variable);
+        assert_eq!(loaded.origin("max-value"), Origin::File);
+        assert_eq!(loaded.origin("http"), Origin::Default);
+    }
+
+    #[test]
+    fn every_mistake_is_one_line_that_names_its_place() {
+        let unknown = file("unknown.toml", "memroy = \"1MiB\"\n");
+        let broken = file("broken.toml", "threads = 1\nmemory = \n");
+        let wrong = file("wrong.toml", "threads = true\n");
+        for (arguments, variables, expected) in [
+            (
+                vec!["--memory", "12QB"],
+                vec![],
+                "--memory: \"12QB\" is not a size",
+            ),
+            (vec!["--memory"], vec![], "--memory <SIZE>"),
+            (vec!["--memroy", "1"], vec![], "--memroy"),
+            (vec!["stray"], vec![], "stray"),
+            (
+                vec![],
+                vec![("CELLAR_MEMORY", "x")],
+                "--memory (from CELLAR_MEMORY)",
+            ),
+            (vec![], vec![("CELLAR_MEMROY", "1")], "CELLAR_MEMROY"),
+            (
+                vec!["--config", "/nonexistent"],
+                vec![],
+                "--config /nonexistent",
+            ),
+            (vec!["--config", &unknown], vec![], "unknown key \"memroy\""),
+            (vec!["--config", &broken], vec![], "line 2"),
+            (vec!["--config", &wrong], vec![], "\"threads\""),
+            (
+                vec!["--resp", "127.0.0.1:6379"],
+                vec![],
+                "this version serves memcached only",
+            ),
+        ] {
+            let message = run(&arguments, &variables).unwrap_err();
+            assert!(message.contains(expected), "{arguments:?}: {message}");
+            assert!(!message.trim_end().contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn variables_of_tests_and_of_kubernetes_are_no_settings() {
+        let foreign = [
+            ("CELLAR_BLESS", "1"),
+            ("CELLAR_PORT_11211_TCP_ADDR", "10.0.0.1"),
+            ("CELLAR_SERVICE_HOST", "10.0.0.1"),
+        ];
+        assert!(run(&[], &foreign).is_ok());
+    }
+
+    #[test]
+    fn printed_settings_are_a_settings_file() {
+        let text = run(&["--memory", "3MiB", "--print-config"], &[]).unwrap_err();
+        assert!(text.contains("memory = \"3MiB\" # --memory"), "{text}");
+        let path = file("printed.toml", &text);
+        assert_eq!(
+            run(&["--config", &path], &[])
+                .unwrap()
+                .settings
+                .memory_bytes,
+            3 << 20
+        );
+    }
+}

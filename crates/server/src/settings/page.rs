@@ -1,0 +1,55 @@
+//! Page: docs/config.md, written from the table of settings.
+
+use super::TABLE;
+
+const HEAD: &str = "\
+# Settings
+
+Written from the table in `crates/server/src/settings.rs`; do not edit by hand
+(`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
+
+A setting can be given in three places. A flag goes before a variable, a variable before the
+settings file, the file before the default. An unknown flag, variable or key and a value that
+cannot be used stop the server at start with one line and exit status 2.
+
+    cellar --memory 1GiB --max-connections 2000
+    CELLAR_MEMORY=1GiB CELLAR_MAX_CONNECTIONS=2000 cellar
+    cellar --config cellar.toml          # or CELLAR_CONFIG=cellar.toml
+
+    # cellar.toml
+    memory = \"1GiB\"
+    max_connections = 2000
+
+`cellar --print-config` prints the settings in effect as such a file, each with its origin.
+
+Sizes: `64MiB`, `1GiB`, `500MB` or a number of bytes. Durations: `500ms`, `30s`, `10m`, `2h`, `1d`
+or `0`. Variables that Kubernetes sets for a service named `cellar` (`CELLAR_SERVICE_*`,
+`CELLAR_PORT*`) are ignored.
+
+Memory outside of `--memory`: a few MiB for the program; up to 2 MiB for each event loop's arena and
+4 MiB for its spare reply buffers, as far as they were ever used, and up to 32 MiB for reads with
+very many keys in one line. A connection holds no buffer while it is idle; at most some 35 KiB of
+requests that are incomplete or have to wait, and replies that the client has not taken: 32 KiB and
+what one more request answers. Large values are received in, and sent from, the cache's own memory.
+
+| flag | variable | key in the file | default | meaning |
+|---|---|---|---|---|
+";
+
+/// The page's text.
+#[must_use]
+pub fn page() -> String {
+    let mut text = HEAD.to_owned();
+    for row in TABLE {
+        text.push_str(&format!(
+            "| `--{} {}` | `{}` | `{}` | {} | {} |\n",
+            row.name,
+            row.value.replace('|', "\\|"),
+            row.variable(),
+            row.key(),
+            row.default,
+            row.help,
+        ));
+    }
+    text
+}

@@ -1,0 +1,46 @@
+//! Signals: SIGTERM and SIGINT ask the server to finish and exit.
+//!
+//! The first arrives as a byte on a socket that an event loop polls, so none is lost between a
+//! check and a sleep. The second ends the process at once, in the signal handler, whatever the
+//! loops are doing.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+/// Exit status when a second signal cuts the drain short.
+const IMPATIENT_STATUS: i32 = 1;
+
+/// The receiving end of both signals.
+#[derive(Debug)]
+pub struct Signals(UnixStream);
+
+impl Signals {
+    /// Takes over SIGTERM and SIGINT.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub fn take_over() -> io::Result<Signals> {
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        let once = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT] {
+            // The order matters: the first signal finds the flag unset and sets it.
+            flag::register_conditional_shutdown(signal, IMPATIENT_STATUS, Arc::clone(&once))?;
+            flag::register(signal, Arc::clone(&once))?;
+            low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        Ok(Signals(receiver))
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

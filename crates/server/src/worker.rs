@@ -1,0 +1,315 @@
+//! Worker: one event loop, on its own thread, with its own connections and the shared cache.
+//!
+//! A turn: wait for edges; take new connections; then in phases over all ready connections read,
+//! decode, execute, write ([`serve`]); then what the clock asks for ([`timers`]). A connection
+//! that has more than its share stays in the ready list for the next turn.
+//!
+//! Limits: requests of one turn live in the arena; replies that the client does not take stop its
+//! requests ([`Output::is_full`](crate::output::Output::is_full)); a turn reads once from a socket.
+
+mod table;
+mod door;
+mod batch;
+mod serve;
+mod timers;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+
+pub(crate) use self::door::Door;
+
+use self::batch::Batch;
+use self::table::Table;
+use crate::clock::LoopClock;
+use crate::connection::{Connection, Ending};
+use crate::counters::Counters;
+use crate::mailbox::Mailbox;
+use crate::output::Written;
+use crate::poller::{Interest, Poller, Ready};
+use crate::state::State;
+
+/// Token of the mailbox's waker; a connection's slot is far below.
+const WAKE_TOKEN: u64 = u64::MAX;
+/// Token of the signals.
+const SIGNAL_TOKEN: u64 = u64::MAX - 1;
+/// Token of the first listener; the others count down from it.
+const LISTENER_TOKEN: u64 = u64::MAX - 2;
+/// Most listeners, for the range of their tokens.
+pub(crate) const LISTENERS_MAX: usize = 64;
+/// Reply buffers kept for the next turn.
+const SPARE_BUFFERS_MAX: usize = 64;
+
+/// What all workers share.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) state: Arc<State>,
+    pub(crate) mailboxes: Arc<Vec<Mailbox>>,
+    pub(crate) clock: LoopClock,
+}
+
+/// One event loop.
+pub(crate) struct Worker {
+    index: usize,
+    common: Common,
+    counters: Arc<Counters>,
+    poller: Poller,
+    /// Where connections come in: the first loop only.
+    door: Option<Door>,
+    table: Table,
+    /// Slots whose turn it is.
+    ready: Vec<u32>,
+    /// An empty list, for the next turn.
+    resting: Vec<u32>,
+    batch: Batch,
+    /// Empty reply buffers.
+    spares: Vec<Vec<u8>>,
+    /// Bytes of long lines that wait in all its connections.
+    long_bytes: usize,
+    now_ms: u64,
+    timers: timers::Timers,
+}
+
+impl Worker {
+    /// The loop with this index; the one with the door accepts for all.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub(crate) fn new(index: usize, common: Common, door: Option<Door>) -> Result<Worker, Errno> {
+        let poller = Poller::new()?;
+        poller.add(&common.mailboxes[index].waker, WAKE_TOKEN, Interest::Reads)?;
+        if let Some(door) = &door {
+            door.register(&poller, LISTENER_TOKEN, SIGNAL_TOKEN)?;
+        }
+        let counters = Arc::clone(&common.state.counters[index]);
+        let now_ms = common.clock.refresh().0;
+        Ok(Worker {
+            index,
+            counters,
+            poller,
+            door,
+            table: Table::default(),
+            ready: Vec::new(),
+            resting: Vec::new(),
+            batch: Batch::new(),
+            spares: Vec::new(),
+            long_bytes: 0,
+            now_ms,
+            timers: timers::Timers::starting_at(now_ms),
+            common,
+        })
+    }
+
+    /// Serves until the drain is over.
+    ///
+    /// # Errors
+    /// The system's, when waiting for sockets fails, which it does not.
+    pub(crate) fn run(mut self) -> Result<(), Errno> {
+        while !self.is_done() {
+            let timeout_ms = if self.ready.is_empty() {
+                self.timers.wait_ms(self.now_ms)
+            } else {
+                0
+            };
+            let count = self.poller.wait(timeout_ms)?;
+            self.now_ms = self.common.clock.refresh().0;
+            for index in 0..count {
+                self.dispatch(self.poller.ready(index));
+            }
+            self.serve();
+            self.run_timers();
+        }
+        self.close_all();
+        Ok(())
+    }
+
+    fn mailbox(&self) -> &Mailbox {
+        &self.common.mailboxes[self.index]
+    }
+
+    fn dispatch(&mut self, ready: Ready) {
+        if let Some(slot) = self.table.slot(ready.token) {
+            return self.note_edge(slot, ready);
+        }
+        match ready.token {
+            WAKE_TOKEN => self.open_mailbox(),
+            SIGNAL_TOKEN => Mailbox::drain(&self.common.mailboxes),
+            token => {
+                let index = LISTENER_TOKEN.wrapping_sub(token);
+                let Some(door) = &mut self.door else { return };
+                if index < LISTENERS_MAX as u64 {
+                    let Common {
+                        state, mailboxes, ..
+                    } = &self.common;
+                    let sinks = (&**state, &*self.counters, mailboxes.as_slice());
+                    door.accept(index as usize, sinks, &self.poller, self.now_ms);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn note_edge(&mut self, slot: u32, ready: Ready) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if ready.readable {
+            connection.readable = true;
+            connection.hung_up |= ready.hung_up;
+        }
+        if ready.writable && connection.blocked {
+            self.flush(slot);
+        }
+        self.enqueue(slot);
+    }
+
+    /// Puts a connection with something to do in the ready list.
+    #[inline]
+    fn enqueue(&mut self, slot: u32) {
+        if let Some(connection) = self.table.get_mut(slot)
+            && !connection.queued
+            && connection.has_work()
+        {
+            connection.queued = true;
+            self.ready.push(slot);
+        }
+    }
+
+    /// Takes over new connections, and notices the drain.
+    fn open_mailbox(&mut self) {
+        while let Some((socket, transport)) = self.mailbox().take() {
+            let connection = Connection::new(socket, transport, self.now_ms);
+            let interest = if connection.watches_room {
+                Interest::ReadsAndWrites
+            } else {
+                Interest::Reads
+            };
+            let (slot, token) = self.table.next();
+            if let Err(errno) = self.poller.add(&connection.socket, token, interest) {
+                tracing::warn!(error = %errno, "no room for a connection");
+                self.counters.accept_failures.add(1);
+                self.forget();
+                continue;
+            }
+            self.table.fill(connection);
+            if self.is_draining() {
+                self.begin_ending(slot);
+            }
+        }
+        if self.mailbox().is_draining() && !self.is_draining() {
+            self.begin_drain();
+        }
+    }
+
+    /// Writes what waits for a connection, and goes on with its end if that was the last.
+    fn flush(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let written = connection.output.write_to(&connection.socket);
+        match written {
+            Written::All(bytes) => {
+                self.counters.bytes_written.add(bytes as u64);
+                connection.blocked = false;
+                connection
+                    .output
+                    .return_buffer(&mut self.spares, SPARE_BUFFERS_MAX);
+            }
+            Written::Some(bytes) => {
+                self.counters.bytes_written.add(bytes as u64);
+                self.block(slot, bytes);
+            }
+            Written::Gone => return self.close(slot),
+        }
+        self.note_transfer(slot);
+        self.try_to_end(slot);
+    }
+
+    /// Waits for the client to take its replies.
+    fn block(&mut self, slot: u32, written: usize) {
+        let token = self.table.token(slot);
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.blocked {
+            connection.note_moved(written, self.now_ms);
+            return;
+        }
+        connection.blocked = true;
+        connection.start_transfer(self.now_ms);
+        self.counters.output_pauses.add(1);
+        if !connection.watches_room {
+            connection.watches_room = true;
+            let interest = Interest::ReadsAndWrites;
+            if self
+                .poller
+                .modify(&connection.socket, token, interest)
+                .is_err()
+            {
+                self.close(slot);
+            }
+        }
+    }
+
+    /// Keeps the daemon's sum of transfers right.
+    #[inline]
+    fn note_transfer(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let (before, after) = (connection.transfer_bytes, connection.held_bytes());
+        if before != after {
+            connection.transfer_bytes = after;
+            self.common.state.note_transfer(before, after);
+        }
+    }
+
+    /// Ends a connection whose last reply is written.
+    #[inline]
+    fn try_to_end(&mut self, slot: u32) {
+        let now_ms = self.now_ms;
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.ending != Ending::AfterOutput || !connection.output.is_empty() {
+            return;
+        }
+        if connection.ended || self.timers.is_idle(connection, now_ms) {
+            return self.close(slot);
+        }
+        let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write);
+        connection.ending = Ending::Linger {
+            until_ms: now_ms + timers::LINGER_MS,
+        };
+        connection.readable = true;
+        self.enqueue(slot);
+    }
+
+    /// Closes a connection and lets go of all it held.
+    fn close(&mut self, slot: u32) {
+        if let Some(connection) = self.table.remove(slot) {
+            self.common
+                .state
+                .note_transfer(connection.transfer_bytes, 0);
+            self.long_bytes -= connection.long_bytes;
+            self.forget();
+        }
+    }
+
+    /// Notes that there is one connection less.
+    fn forget(&self) {
+        self.mailbox().note_closed();
+        // Relaxed: a count that orders nothing.
+        self.common
+            .state
+            .connections
+            .fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn close_all(&mut self) {
+        for slot in self.table.slots() {
+            self.close(slot);
+        }
+    }
+}

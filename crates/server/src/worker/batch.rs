@@ -1,0 +1,145 @@
+//! Batch: the requests that one turn of an event loop works on together.
+//!
+//! Received bytes of all ready connections stand side by side in one arena, a [`Span`] each;
+//! decoded requests borrow from it. So a connection needs no read buffer of its own, and memory of
+//! the cache is fetched ahead across requests of different clients.
+
+use cellar_protocol::memcached::{Limits, Refused};
+
+use crate::execute::Prepared;
+
+/// Bytes taken from one socket in one turn.
+pub(super) const READ_BYTES_MAX: usize = 16 << 10;
+/// Requests decoded before they are executed.
+pub(super) const STEPS_MAX: usize = 512;
+/// Longest value that is received through the arena; a longer one goes straight to the cache.
+const SMALL_VALUE_BYTES_MAX: usize = 16 << 10;
+/// Longest line of a read with many keys.
+const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
+
+/// What the decoder waits for.
+pub(super) const LIMITS: Limits = Limits {
+    value_bytes_max: SMALL_VALUE_BYTES_MAX,
+    keys_line_bytes_max: KEYS_LINE_BYTES_MAX,
+};
+
+/// The arena: the longest incomplete request and what is read behind it, and room for some forty
+/// full reads. The system gives memory to the part that is used.
+const ARENA_BYTES: usize = KEYS_LINE_BYTES_MAX + (1 << 20);
+
+/// What one connection has received and not yet used.
+#[derive(Debug)]
+pub(super) struct Span {
+    /// The connection.
+    pub(super) slot: u32,
+    /// First byte that no executed request has used.
+    pub(super) from: usize,
+    /// First byte that is not decoded.
+    pub(super) decoded: usize,
+    /// End of the received bytes.
+    pub(super) end: usize,
+    /// Whether no further request of it may be executed in this turn.
+    pub(super) stopped: bool,
+}
+
+/// What one decoded piece of input asks for.
+#[derive(Debug)]
+pub(super) enum Task<'a> {
+    /// A request.
+    Run(Prepared<'a>),
+    /// Making room for a large value of so many bytes.
+    Upload(Prepared<'a>, usize),
+    /// An answer to what is no request.
+    Refuse {
+        /// The answer.
+        refused: Refused,
+        /// Bytes to drop that are not received yet.
+        beyond: usize,
+    },
+}
+
+/// A task and where it came from.
+#[derive(Debug)]
+pub(super) struct Step<'a> {
+    /// Index of the span.
+    pub(super) span: usize,
+    /// Where its bytes end in the arena.
+    pub(super) end: usize,
+    /// What is to be done.
+    pub(super) task: Task<'a>,
+}
+
+/// The arena and its spans.
+pub(super) struct Batch {
+    pub(super) arena: Vec<u8>,
+    pub(super) used: usize,
+    pub(super) spans: Vec<Span>,
+    /// Memory for the list of steps; empty between batches.
+    pub(super) steps: Vec<Step<'static>>,
+}
+
+impl Batch {
+    pub(super) fn new() -> Batch {
+        Batch {
+            arena: vec![0; ARENA_BYTES],
+            used: 0,
+            spans: Vec::new(),
+            steps: Vec::with_capacity(STEPS_MAX),
+        }
+    }
+
+    /// Whether a connection with so many bytes left over can be read.
+    #[inline]
+    pub(super) fn has_room(&self, leftover_bytes: usize) -> bool {
+        self.used + leftover_bytes + READ_BYTES_MAX <= self.arena.len()
+    }
+
+    /// Adds a span of the bytes from `from` to `end`.
+    #[inline]
+    pub(super) fn add_span(&mut self, slot: u32, from: usize, end: usize) {
+        self.used = end;
+        self.spans.push(Span {
+            slot,
+            from,
+            decoded: from,
+            end,
+            stopped: false,
+        });
+    }
+
+    /// Forgets everything.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.used = 0;
+        self.spans.clear();
+    }
+}
+
+/// The same list, empty, for steps of another lifetime: collecting in place keeps the memory.
+#[inline]
+pub(super) fn recycle<'a>(mut steps: Vec<Step<'_>>) -> Vec<Step<'a>> {
+    steps.clear();
+    steps
+        .into_iter()
+        .map(|_| unreachable!("the list is empty"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_steps_is_allocated_once() {
+        let steps = Batch::new().steps;
+        let memory = steps.as_ptr();
+        let steps = recycle(recycle(steps));
+        assert_eq!(steps.as_ptr(), memory);
+        assert!(steps.capacity() >= STEPS_MAX);
+    }
+
+    #[test]
+    fn the_arena_holds_the_longest_incomplete_request() {
+        assert!(LIMITS.input_bytes_max() + 2 * READ_BYTES_MAX <= ARENA_BYTES);
+    }
+}

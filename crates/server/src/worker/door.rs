@@ -1,0 +1,128 @@
+//! Door: where the first event loop accepts connections for all loops.
+
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use crate::counters::Counters;
+use crate::listener::Listener;
+use crate::mailbox::Mailbox;
+use crate::poller::{Interest, Poller};
+use crate::signals::Signals;
+use crate::state::State;
+
+/// Connections accepted from one address before the loop turns to its requests again.
+const ACCEPTS_PER_TURN_MAX: usize = 64;
+/// How long the door stays shut when the system has no room for a connection.
+const SHUT_MS: u64 = 100;
+/// What a client beyond the limit is told.
+///
+/// Source: memcached 1.6.45, `maxconns_fast`.
+const REFUSAL: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// Listeners and signals.
+pub(crate) struct Door {
+    listeners: Vec<Listener>,
+    signals: Signals,
+    shut_until_ms: Option<u64>,
+    /// Whether the last attempt failed, so that one line in the log tells of a whole series.
+    failing: bool,
+}
+
+impl Door {
+    pub(crate) fn new(listeners: Vec<Listener>, signals: Signals) -> Door {
+        Door {
+            listeners,
+            signals,
+            shut_until_ms: None,
+            failing: false,
+        }
+    }
+
+    /// Registers all listeners, counting tokens down from `first_token`, and the signals.
+    pub(super) fn register(
+        &self,
+        poller: &Poller,
+        first_token: u64,
+        signal_token: u64,
+    ) -> Result<(), Errno> {
+        poller.add(&self.signals, signal_token, Interest::Reads)?;
+        self.open(poller, first_token)
+    }
+
+    fn open(&self, poller: &Poller, first_token: u64) -> Result<(), Errno> {
+        for (token, listener) in self.listeners.iter().enumerate() {
+            poller.add(listener, first_token - token as u64, Interest::Level)?;
+        }
+        Ok(())
+    }
+
+    /// Accepts what waits at one listener.
+    pub(super) fn accept(
+        &mut self,
+        index: usize,
+        (state, counters, mailboxes): (&State, &Counters, &[Mailbox]),
+        poller: &Poller,
+        now_ms: u64,
+    ) {
+        if self.shut_until_ms.is_some() {
+            return;
+        }
+        let Some(listener) = self.listeners.get(index) else {
+            return;
+        };
+        for _ in 0..ACCEPTS_PER_TURN_MAX {
+            match listener.accept() {
+                Ok(socket) => {
+                    self.failing = false;
+                    let most = state.settings.max_connections as u64;
+                    // Relaxed: only this loop adds, so the limit is exact.
+                    if state.connections.load(Ordering::Relaxed) >= most {
+                        counters.connections_rejected.add(1);
+                        refuse(&socket);
+                        continue;
+                    }
+                    counters.connections_total.add(1);
+                    state.connections.fetch_add(1, Ordering::Relaxed);
+                    Mailbox::post(mailboxes, socket, listener.transport);
+                }
+                Err(Errno::AGAIN) => return,
+                // The client gave up while it waited.
+                Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
+                Err(errno) => {
+                    counters.accept_failures.add(1);
+                    if !std::mem::replace(&mut self.failing, true) {
+                        tracing::warn!(error = %errno, "no room for connections; trying on");
+                    }
+                    self.shut(poller, now_ms);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Looks away from the listeners, which would be reported again and again.
+    fn shut(&mut self, poller: &Poller, now_ms: u64) {
+        for listener in &self.listeners {
+            let _ = poller.remove(listener);
+        }
+        self.shut_until_ms = Some(now_ms + SHUT_MS);
+    }
+
+    /// Looks at the listeners again when it is time.
+    pub(super) fn reopen(&mut self, poller: &Poller, first_token: u64, now_ms: u64) {
+        if self.shut_until_ms.is_some_and(|until| until <= now_ms) {
+            let opened = self.open(poller, first_token);
+            self.shut_until_ms = opened.is_err().then_some(now_ms + SHUT_MS);
+        }
+    }
+}
+
+/// Tells a client that there is no room for it.
+fn refuse(socket: &impl std::os::fd::AsFd) {
+    let _ = rustix::net::send(socket, REFUSAL, SendFlags::NOSIGNAL);
+    let _ = rustix::net::shutdown(socket, Shutdown::Write);
+    // Unread bytes would turn the close into a reset, which can overtake the message.
+    let _ = rustix::net::recv(socket, &mut [0; 4096], RecvFlags::empty());
+}

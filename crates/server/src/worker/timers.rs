@@ -1,0 +1,186 @@
+//! Timers: what the clock asks of an event loop.
+//!
+//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The
+//! first loop also gives the cache its upkeep ten times a second. A drain begins here and ends
+//! here.
+
+use super::{LISTENER_TOKEN, Worker};
+use crate::connection::{Connection, Ending};
+
+/// How often the cache gets its upkeep.
+const TICK_MS: u64 = 100;
+/// How often connections are looked at.
+const SWEEP_MS: u64 = 1_000;
+/// How often they are looked at while the server drains.
+const DRAIN_SWEEP_MS: u64 = 50;
+/// Longest time that a finished connection waits for the peer to hang up.
+pub(super) const LINGER_MS: u64 = 1_000;
+/// Longest time that a draining server reads requests that were sent before.
+const DRAIN_READ_MS: u64 = 1_000;
+/// Time-out of transfers while they hold too much of the cache.
+const SHORT_WRITE_TIMEOUT_MS: u64 = 1_000;
+
+/// When what is due.
+#[derive(Debug)]
+pub(super) struct Timers {
+    tick_ms: u64,
+    sweep_ms: u64,
+    drain: Option<Drain>,
+}
+
+/// A drain under way.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    read_until_ms: u64,
+    until_ms: u64,
+}
+
+impl Timers {
+    pub(super) fn starting_at(now_ms: u64) -> Timers {
+        Timers {
+            tick_ms: now_ms + TICK_MS,
+            sweep_ms: now_ms + SWEEP_MS,
+            drain: None,
+        }
+    }
+
+    /// How long the loop may sleep.
+    pub(super) fn wait_ms(&self, now_ms: u64) -> u32 {
+        u32::try_from(self.tick_ms.min(self.sweep_ms).saturating_sub(now_ms)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a connection had nothing to do for so long that a close takes it by no surprise.
+    pub(super) fn is_idle(&self, connection: &Connection, now_ms: u64) -> bool {
+        self.drain.is_some()
+            && connection.leftover.is_empty()
+            && connection.active_ms + LINGER_MS < now_ms
+    }
+}
+
+impl Worker {
+    pub(super) fn is_draining(&self) -> bool {
+        self.timers.drain.is_some()
+    }
+
+    /// Whether the drain is over.
+    pub(super) fn is_done(&self) -> bool {
+        self.timers
+            .drain
+            .is_some_and(|drain| self.table.len() == 0 || drain.until_ms <= self.now_ms)
+    }
+
+    /// Does what is due.
+    #[inline]
+    pub(super) fn run_timers(&mut self) {
+        if self.timers.tick_ms <= self.now_ms {
+            self.tick();
+        }
+        if self.timers.sweep_ms <= self.now_ms {
+            self.sweep();
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.index > 0 {
+            self.timers.tick_ms = self.now_ms + SWEEP_MS;
+            return;
+        }
+        self.common.state.cache.tick();
+        if let Some(door) = &mut self.door {
+            door.reopen(&self.poller, LISTENER_TOKEN, self.now_ms);
+        }
+        self.timers.tick_ms = self.now_ms + TICK_MS;
+    }
+
+    fn sweep(&mut self) {
+        let is_short = self.common.state.is_short_of_memory();
+        for slot in self.table.slots() {
+            self.check_time(slot, is_short);
+        }
+        let next_ms = if self.is_draining() {
+            DRAIN_SWEEP_MS
+        } else {
+            SWEEP_MS
+        };
+        self.timers.sweep_ms = self.now_ms + next_ms;
+    }
+
+    /// Closes a connection whose time is over.
+    fn check_time(&mut self, slot: u32, is_short: bool) {
+        let now_ms = self.now_ms;
+        let settings = &self.common.state.settings;
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        match connection.ending {
+            Ending::Linger { until_ms } if until_ms <= now_ms => return self.close(slot),
+            Ending::AfterRequests
+                if self
+                    .timers
+                    .drain
+                    .is_some_and(|drain| drain.read_until_ms <= now_ms) =>
+            {
+                connection.end_after_output();
+                return self.try_to_end(slot);
+            }
+            _ => {}
+        }
+        let patience_ms = if is_short && connection.transfer_bytes > 0 {
+            settings.write_timeout_ms.min(SHORT_WRITE_TIMEOUT_MS)
+        } else {
+            settings.write_timeout_ms
+        };
+        if connection.is_in_transfer() && connection.progress_ms + patience_ms <= now_ms {
+            self.counters.connections_slow_closed.add(1);
+            return self.close(slot);
+        }
+        let idle_ms = settings.idle_timeout_s * 1_000;
+        if idle_ms > 0
+            && connection.ending == Ending::No
+            && connection.output.is_empty()
+            && connection.active_ms + idle_ms <= now_ms
+        {
+            self.counters.connections_idle_closed.add(1);
+            self.close(slot);
+        }
+    }
+
+    /// Stops accepting; every connection ends after the requests it has sent so far.
+    pub(super) fn begin_drain(&mut self) {
+        let drain_ms = self.common.state.settings.drain_timeout_ms;
+        self.timers.drain = Some(Drain {
+            read_until_ms: self.now_ms + DRAIN_READ_MS.min(drain_ms / 2),
+            until_ms: self.now_ms + drain_ms,
+        });
+        self.timers.sweep_ms = self.now_ms;
+        self.door = None;
+        for slot in self.table.slots() {
+            self.begin_ending(slot);
+        }
+    }
+
+    /// Lets a connection end after the requests that are there.
+    pub(super) fn begin_ending(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.ending == Ending::No {
+            connection.ending = Ending::AfterRequests;
+            connection.readable = true;
+        }
+        self.enqueue(slot);
+    }
+
+    /// Ends a draining connection once nothing more of it is there.
+    #[inline]
+    pub(super) fn end_if_drained(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let is_through = !connection.readable && connection.is_through();
+        if connection.ending == Ending::AfterRequests && is_through {
+            connection.end_after_output();
+        }
+        self.try_to_end(slot);
+    }
+}

@@ -1,0 +1,40 @@
+//! Generated pages: the stored ones are what the tables say.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+
+use std::path::Path;
+
+fn check(name: &str, expected: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    if std::env::var_os("CELLAR_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, expected).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == expected,
+        "docs/{name} is stale; CELLAR_BLESS=1 writes it anew"
+    );
+}
+
+#[test]
+fn the_settings_page_is_what_the_table_says() {
+    check("config.md", &cellar::settings::page::page());
+}
+
+#[test]
+fn the_metrics_page_is_what_the_tables_say() {
+    check("metrics.md", &cellar::metrics::page());
+}
+
+#[test]
+fn stats_shows_every_figure_under_the_name_on_the_page() {
+    let daemon = daemon::Daemon::start(&[]);
+    for name in cellar::metrics::stat_names() {
+        daemon.stat(name);
+    }
+}

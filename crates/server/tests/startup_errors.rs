@@ -1,0 +1,193 @@
+//! Start-up errors: one clear line on standard error that names the flag, and exit status 2.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+
+use std::process::{Command, Stdio};
+
+use daemon::{Daemon, scratch};
+
+/// Runs the binary, which is expected to refuse, and gives its one line.
+fn refusal(flags: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_cellar"))
+        .args(flags)
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
+    assert!(output.stdout.is_empty(), "{flags:?}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1, "{flags:?}: {text}");
+    assert!(lines[0].starts_with("cellar: "), "{text}");
+    lines[0].to_owned()
+}
+
+fn check(flags: &[&str], variables: &[(&str, &str)], expected: &str) {
+    let line = refusal(flags, variables);
+    assert_eq!(
+        line,
+        format!("cellar: {expected}"),
+        "{flags:?} {variables:?}"
+    );
+}
+
+#[test]
+fn a_taken_port_is_told_with_its_address() {
+    let daemon = Daemon::start(&[]);
+    let expected = format!(
+        "--memcached {}: the address is taken by another server",
+        daemon.address
+    );
+    check(&["--memcached", &daemon.address], &[], &expected);
+}
+
+#[test]
+fn an_address_that_is_not_ours_or_means_nothing_is_told() {
+    check(
+        &["--memcached", "192.0.2.1:11211"],
+        &[],
+        "--memcached 192.0.2.1:11211: this machine does not have the address",
+    );
+    let line = refusal(&["--memcached", "no-such-host.invalid:11211"], &[]);
+    assert!(
+        line.starts_with("cellar: --memcached no-such-host.invalid:11211: "),
+        "{line}"
+    );
+    check(
+        &["--memcached", "11211"],
+        &[],
+        "--memcached: \"11211\" is not an address; write host:port or off",
+    );
+    check(
+        &["--memcached", "off"],
+        &[],
+        "--memcached: nothing to listen on; give an address, or a socket with --unix",
+    );
+}
+
+#[test]
+fn a_bad_size_is_told_wherever_it_came_from() {
+    let reason = "\"12QB\" is not a size; write 64MiB, 1GiB, 500MB or a number of bytes";
+    check(&["--memory", "12QB"], &[], &format!("--memory: {reason}"));
+    let variables = [("CELLAR_MEMORY", "12QB")];
+    check(
+        &[],
+        &variables,
+        &format!("--memory (from CELLAR_MEMORY): {reason}"),
+    );
+    let path = scratch("size.toml");
+    std::fs::write(&path, "memory = \"12QB\"\n").unwrap();
+    let path = path.to_str().unwrap();
+    check(
+        &["--config", path],
+        &[],
+        &format!("--memory (from {path}): {reason}"),
+    );
+    check(
+        &["--max-value", "1GiB"],
+        &[],
+        "--max-value: 1GiB is more than 512MiB",
+    );
+}
+
+#[test]
+fn memory_that_is_not_there_is_told_with_what_is_there() {
+    let line = refusal(&["--memory", "512TiB", "--memcached", "127.0.0.1:0"], &[]);
+    assert!(
+        line.starts_with("cellar: --memory: 512.0TiB are asked for, but this "),
+        "{line}"
+    );
+    assert!(line.contains(" has "), "{line}");
+}
+
+#[test]
+fn unknown_names_are_told() {
+    let line = refusal(&["--memroy", "1GiB"], &[]);
+    assert!(line.contains("--memroy"), "{line}");
+    let line = refusal(&["--memory"], &[]);
+    assert!(line.contains("--memory"), "{line}");
+    check(
+        &[],
+        &[("CELLAR_MEMROY", "1GiB")],
+        "environment variable CELLAR_MEMROY: unknown setting; --help lists all flags",
+    );
+    let path = scratch("key.toml");
+    std::fs::write(&path, "memroy = \"1GiB\"\n").unwrap();
+    let path = path.to_str().unwrap();
+    check(
+        &["--config", path],
+        &[],
+        &format!("--config {path}: unknown key \"memroy\""),
+    );
+    check(
+        &["--config", "/nonexistent/cellar.toml"],
+        &[],
+        "--config /nonexistent/cellar.toml: No such file or directory (os error 2)",
+    );
+}
+
+#[test]
+fn protocols_of_later_versions_are_told() {
+    for flag in ["resp", "http"] {
+        let dashed = format!("--{flag}");
+        let expected = format!("--{flag}: this version serves memcached only");
+        check(&[&dashed, "127.0.0.1:0"], &[], &expected);
+    }
+}
+
+#[test]
+fn a_unix_socket_that_cannot_be_made_is_told() {
+    let unix = |path: &str| refusal(&["--memcached", "off", "--unix", path], &[]);
+    assert_eq!(
+        unix("/nonexistent/cellar.sock"),
+        "cellar: --unix /nonexistent/cellar.sock: the directory does not exist"
+    );
+    let file = scratch("precious");
+    std::fs::write(&file, "precious").unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(
+        unix(file),
+        format!("cellar: --unix {file}: a file that is no socket is there")
+    );
+    let long = format!("/tmp/{}", "x".repeat(120));
+    assert_eq!(
+        unix(&long),
+        format!("cellar: --unix {long}: the path is too long for a socket (107 bytes)")
+    );
+}
+
+#[test]
+fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
+    let path = scratch("living.sock");
+    let path = path.to_str().unwrap();
+    let _daemon = Daemon::start(&["--memcached", "off", "--unix", path]);
+    check(
+        &["--memcached", "off", "--unix", path],
+        &[],
+        &format!("--unix {path}: another server answers there"),
+    );
+    assert!(std::os::unix::net::UnixStream::connect(path).is_ok());
+}
+
+#[test]
+fn more_connections_than_open_files_are_told() {
+    // Root may raise every limit unless that capability is taken away.
+    let script = format!(
+        "ulimit -Sn 200; ulimit -Hn 200
+         if [ $(id -u) = 0 ]; then without='setpriv --bounding-set=-sys_resource'; fi
+         exec $without {} --memcached 127.0.0.1:0 --memory 64MiB --threads 1 \
+             --max-connections 1000",
+        env!("CARGO_BIN_EXE_cellar"),
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(
+        text.trim_end(),
+        "cellar: --max-connections: 1000 connections need 1130 open files, the limit is 200; see \
+         ulimit -n"
+    );
+}

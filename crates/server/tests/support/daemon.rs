@@ -1,0 +1,234 @@
+//! Daemon: the real binary on a free port, for tests.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longest time that anything here waits; only a hanging server reaches it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running server; killed when dropped.
+pub(crate) struct Daemon {
+    child: Child,
+    /// Where it listens for the memcached protocol; empty if nowhere.
+    pub(crate) address: String,
+    /// Its log lines from the ready line on.
+    pub(crate) log: Receiver<String>,
+}
+
+impl Daemon {
+    /// Starts it with a small memory, two loops, a free port and these flags, and waits until it
+    /// is ready.
+    pub(crate) fn start(flags: &[&str]) -> Daemon {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cellar"));
+        let mut arguments: Vec<&str> = Vec::new();
+        for pair in [
+            ["--memory", "64MiB"],
+            ["--threads", "2"],
+            ["--memcached", "127.0.0.1:0"],
+        ] {
+            if !flags.contains(&pair[0]) {
+                arguments.extend(pair);
+            }
+        }
+        command
+            .args(arguments)
+            .args(flags)
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null());
+        let mut child = command.spawn().expect("the binary starts");
+        let log = lines_of(child.stderr.take().expect("it is piped"));
+        let mut earlier = String::new();
+        let ready = loop {
+            match log.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains("cellar ready") => break line,
+                Ok(line) => earlier.push_str(&line),
+                Err(_) => panic!("the server is not ready: {earlier}"),
+            }
+        };
+        let address = ready
+            .split("memcached=")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        Daemon {
+            child,
+            address: address.unwrap_or_default().to_owned(),
+            log,
+        }
+    }
+
+    /// The process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A new connection; its reads fail rather than hang.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("the server listens");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+    }
+
+    /// Sends a signal to the process.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is our child");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        for _ in 0..PATIENCE.as_millis() / 10 {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the server does not end");
+    }
+
+    /// The number behind a name in `stats`.
+    pub(crate) fn stat(&self, name: &str) -> u64 {
+        self.try_stat(name)
+            .unwrap_or_else(|line| panic!("{name} is not in stats: {line}"))
+    }
+
+    /// The same; the line that is no statistic if the name is missing or the server is full.
+    fn try_stat(&self, name: &str) -> Result<u64, String> {
+        let mut stream = self.connect();
+        // A server without room may have closed it already.
+        let _ = stream.write_all(b"stats\r\n");
+        let mut reader = BufReader::new(stream);
+        loop {
+            let mut line = String::new();
+            reader
+                .read_line(&mut line)
+                .map_err(|error| error.to_string())?;
+            if !line.starts_with("STAT ") {
+                return Err(line);
+            }
+            if let Some(number) = line.strip_prefix(&format!("STAT {name} ")) {
+                return Ok(number.trim().parse().unwrap());
+            }
+        }
+    }
+
+    /// Asks again and again until the number behind a name in `stats` is as wanted.
+    pub(crate) fn wait_for_stat(&self, name: &str, wanted: impl Fn(u64) -> bool) {
+        for _ in 0..PATIENCE.as_millis() / 50 {
+            if self.try_stat(name).is_ok_and(&wanted) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{name} stays at {:?}", self.try_stat(name));
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends `request` and checks that exactly `expected` comes back.
+pub(crate) fn check(stream: &mut (impl Read + Write), request: &[u8], expected: &[u8]) {
+    stream.write_all(request).unwrap();
+    expect(stream, expected);
+}
+
+/// Checks that exactly `expected` comes next.
+pub(crate) fn expect(stream: &mut impl Read, expected: &[u8]) {
+    let mut received = vec![0; expected.len()];
+    let mut filled = 0;
+    while filled < expected.len() {
+        match stream.read(&mut received[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) => {
+                panic!(
+                    "{error} after {:?}",
+                    String::from_utf8_lossy(tail(&received[..filled]))
+                )
+            }
+        }
+    }
+    let received = &received[..filled];
+    assert!(
+        received == expected,
+        "expected ...{:?}, received ...{:?}",
+        String::from_utf8_lossy(tail(expected)),
+        String::from_utf8_lossy(tail(received)),
+    );
+}
+
+/// Checks that the server closes the connection without another word.
+pub(crate) fn expect_end(stream: &mut impl Read) {
+    let mut rest = Vec::new();
+    match stream.read_to_end(&mut rest) {
+        Ok(_) => assert!(
+            rest.is_empty(),
+            "{:?}",
+            String::from_utf8_lossy(tail(&rest))
+        ),
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
+    }
+}
+
+/// A storage command.
+pub(crate) fn set(key: &str, value: &[u8]) -> Vec<u8> {
+    let mut request = format!("set {key} 0 0 {}\r\n", value.len()).into_bytes();
+    request.extend_from_slice(value);
+    request.extend_from_slice(b"\r\n");
+    request
+}
+
+/// The answer to a get of one key.
+pub(crate) fn hit(key: &str, value: &[u8]) -> Vec<u8> {
+    let mut reply = format!("VALUE {key} 0 {}\r\n", value.len()).into_bytes();
+    reply.extend_from_slice(value);
+    reply.extend_from_slice(b"\r\nEND\r\n");
+    reply
+}
+
+/// Bytes that differ at every place and from seed to seed.
+pub(crate) fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    })
+    .flatten()
+    .take(bytes)
+    .collect()
+}
+
+/// A path of this test process alone.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("cellar-{}-{name}", std::process::id()))
+}
+
+fn tail(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.len().saturating_sub(200)..]
+}
+
+fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

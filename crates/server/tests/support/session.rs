@@ -1,0 +1,129 @@
+//! A connection without a socket: bytes in, answer bytes out.
+//!
+//! It does for one connection what a worker does for many, without hints, and is shared by the
+//! tests that replay transcripts, feed garbage, and fuzz.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cellar::execute::{
+    self, Context, Flow, Received, Unfinished, Upload, execute, finish, prepare, receive, refuse,
+};
+use cellar::output::Output;
+use cellar::settings::Settings;
+use cellar::state::State;
+use cellar_engine::{Cache, Clock, Config};
+use cellar_protocol::memcached::{Decoded, Limits, decode};
+
+/// Unix time at engine time zero in tests, in milliseconds.
+pub const UNIX_MS_AT_ZERO: u64 = 1_700_000_000_000;
+
+/// A state with one thread, its cache on `clock`, and values up to 1 MiB.
+pub fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero: u64) -> State {
+    let settings = Settings { memory_bytes, threads: 1, ..Settings::default() };
+    let config = Config {
+        clock,
+        lease_ms: settings.lease_ms,
+        value_bytes_max: settings.max_value_bytes,
+        ..Config::with_memory(memory_bytes)
+    };
+    let cache = Cache::new(config).expect("the memory of a test is there");
+    let state = State::new(cache, settings, unix_ms_at_zero);
+    state.connections.store(1, Ordering::Relaxed);
+    state
+}
+
+/// One connection.
+#[derive(Default)]
+pub struct Session {
+    input: Vec<u8>,
+    output: Output,
+    upload: Option<Box<Upload>>,
+    unfinished: Option<Box<Unfinished>>,
+    swallow: usize,
+    closed: bool,
+}
+
+impl Session {
+    /// Whether the server has closed the connection.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Receives `bytes` and returns all that is answered by now.
+    pub fn feed(&mut self, bytes: &[u8], state: &State) -> Vec<u8> {
+        if self.closed {
+            return Vec::new();
+        }
+        self.input.extend_from_slice(bytes);
+        let mut input = std::mem::take(&mut self.input);
+        let mut used = 0;
+        let mut answers = Vec::new();
+        while !self.closed {
+            let step = self.step(&input[used..], state);
+            answers.extend_from_slice(&self.output.take());
+            match step {
+                Some(more) => used += more,
+                None => break,
+            }
+        }
+        input.drain(..used);
+        self.input = input;
+        answers
+    }
+
+    /// Does one thing; returns the bytes used, or `None` if more must come first.
+    fn step(&mut self, input: &[u8], state: &State) -> Option<usize> {
+        let context = Context::new(state, &state.counters[0]);
+        if let Some(unfinished) = self.unfinished.take() {
+            let flow = execute::resume(unfinished, context, &mut self.output);
+            self.follow(flow);
+            return Some(0);
+        }
+        if self.swallow > 0 {
+            let bytes = self.swallow.min(input.len());
+            self.swallow -= bytes;
+            return (bytes > 0).then_some(bytes);
+        }
+        if let Some(mut upload) = self.upload.take() {
+            let bytes = upload.fill_from(input);
+            if upload.is_whole() {
+                finish(*upload, context, &mut self.output);
+                return Some(bytes);
+            }
+            self.upload = Some(upload);
+            return (bytes > 0).then_some(bytes);
+        }
+        match decode(input, &Limits::default()) {
+            Decoded::Incomplete => None,
+            Decoded::Request { request, used } => {
+                let prepared = prepare(request, &state.cache);
+                let flow = execute(&prepared, context, &mut self.output);
+                self.follow(flow);
+                Some(used)
+            }
+            Decoded::Upload { request, used, value_bytes } => {
+                let prepared = prepare(request, &state.cache);
+                match receive(&prepared, value_bytes, context, &mut self.output) {
+                    Received::Upload(upload) => self.upload = Some(upload),
+                    Received::Swallow(bytes) => self.swallow = bytes,
+                }
+                Some(used)
+            }
+            Decoded::Refused(refused) => {
+                self.swallow = refused.swallow;
+                let flow = refuse(&refused, context, &mut self.output);
+                self.follow(flow);
+                Some(refused.used)
+            }
+        }
+    }
+
+    fn follow(&mut self, flow: Flow) {
+        match flow {
+            Flow::Continue => {}
+            Flow::Close => self.closed = true,
+            Flow::Unfinished(unfinished) => self.unfinished = Some(unfinished),
+        }
+    }
+}
