@@ -1,0 +1,3 @@
+//! memcached's protocol.
+
+pub mod client;
