@@ -44,6 +44,8 @@ pub struct Report {
     pub received_bytes: u64,
     #[serde(flatten)]
     pub latency: LatencySummary,
+    /// What the load generator itself spends on a request.
+    pub load_cpu_us_per_request: f64,
     pub get: GetReport,
     pub set: SetReport,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -119,6 +121,7 @@ impl Report {
             sent_bytes: tally.sent_bytes,
             received_bytes: tally.received_bytes,
             latency: all.summary(),
+            load_cpu_us_per_request: ratio(tally.own_cpu_ns as f64 / 1000.0, requests as f64),
             get: GetReport {
                 requests: tally.gets(),
                 hits: tally.hits,
@@ -206,6 +209,11 @@ impl fmt::Display for Report {
         if self.set.requests > 0 {
             writeln!(f, "  set       {}", figures(&self.set.latency))?;
         }
+        writeln!(
+            f,
+            "load CPU    {:.3} us/request",
+            self.load_cpu_us_per_request
+        )?;
         if let Some(cpu) = &self.server_cpu {
             writeln!(
                 f,

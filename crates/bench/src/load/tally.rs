@@ -20,6 +20,8 @@ pub(super) struct Tally {
     pub(super) set_latencies: Latencies,
     pub(super) started_ns: u64,
     pub(super) ended_ns: u64,
+    /// Processor time of the load generator itself.
+    pub(super) own_cpu_ns: u64,
     /// Requests of an open loop that were due but never sent.
     pub(super) unsent: u64,
 }
@@ -81,6 +83,7 @@ impl Tally {
         self.sent_bytes += other.sent_bytes;
         self.received_bytes += other.received_bytes;
         self.unsent += other.unsent;
+        self.own_cpu_ns += other.own_cpu_ns;
         if self.first_refusal.is_none() {
             self.first_refusal.clone_from(&other.first_refusal);
         }

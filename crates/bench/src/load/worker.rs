@@ -12,7 +12,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use crate::clock::{NS_PER_S, now_ns};
+use crate::clock::{NS_PER_S, now_ns, thread_cpu_ns};
 use crate::error::Error;
 use crate::load::connection::Connection;
 use crate::load::plan::Plan;
@@ -134,6 +134,7 @@ impl<'p> Worker<'p> {
 
     /// Runs to the end of the load.
     pub(super) fn run(mut self) -> Result<Tally, Error> {
+        let cpu_before_ns = thread_cpu_ns();
         self.start()?;
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
         let mut last_reply_ns = None;
@@ -167,6 +168,7 @@ impl<'p> Worker<'p> {
             }
         }
         self.tally.ended_ns = now_ns();
+        self.tally.own_cpu_ns = thread_cpu_ns() - cpu_before_ns;
         self.tally.unsent = self.source.unsent();
         Ok(self.tally)
     }
