@@ -78,12 +78,14 @@ impl Records {
     /// Appends the key of record `number`.
     #[inline]
     pub fn push_key(&self, out: &mut Vec<u8>, number: u64) {
-        let digits = hexadecimal(number);
         if self.key_bytes >= DIGITS_MAX {
-            out.resize(out.len() + self.key_bytes - DIGITS_MAX, b'k');
-            out.extend_from_slice(&digits);
+            for _ in DIGITS_MAX..self.key_bytes {
+                out.push(b'k');
+            }
+            out.extend_from_slice(&hexadecimal_half(number >> 32));
+            out.extend_from_slice(&hexadecimal_half(number & 0xFFFF_FFFF));
         } else {
-            out.extend_from_slice(&digits[DIGITS_MAX - self.key_bytes..]);
+            out.extend_from_slice(&hexadecimal(number)[DIGITS_MAX - self.key_bytes..]);
         }
     }
 

@@ -58,7 +58,7 @@ impl fmt::Display for Spread {
 pub fn short(number: f64) -> String {
     match number {
         n if n >= 9.995e6 => format!("{:.1} M", n / 1e6),
-        n if n >= 999_500.0 => format!("{:.2} M", n / 1e6),
+        n if n >= 999_500.0 => format!("{:.2} M", n / 1e6).replace(".00", ""),
         n if n >= 1_000.0 => format!("{:.0} k", n / 1e3),
         n => format!("{n:.0}"),
     }

@@ -183,12 +183,16 @@ impl ReplyScanner {
                         return Ok(None);
                     }
                     *input = rest;
-                    self.state = State::Value { left: left - data.len() };
+                    self.state = State::Value {
+                        left: left - data.len(),
+                    };
                     return Ok(Some(Reply::Data(data)));
                 }
                 State::ValueEnd { seen: 2 } => self.state = State::Line,
                 State::ValueEnd { seen } => {
-                    let Some((&byte, rest)) = input.split_first() else { return Ok(None) };
+                    let Some((&byte, rest)) = input.split_first() else {
+                        return Ok(None);
+                    };
                     if byte != b"\r\n"[seen] {
                         return Err(self.broken(ReplyError::UnterminatedValue));
                     }
@@ -198,13 +202,6 @@ impl ReplyScanner {
                 State::Broken(error) => return Err(error),
             }
         }
-    }
-
-    /// Whether the bytes so far end exactly behind a reply line or a value.
-    #[must_use]
-    pub fn is_between_lines(&self) -> bool {
-        let line_is_empty = self.line_used || self.line_bytes == 0;
-        line_is_empty && matches!(self.state, State::Line | State::ValueEnd { seen: 2 })
     }
 
     fn broken(&mut self, error: ReplyError) -> ReplyError {
@@ -290,7 +287,12 @@ fn parse_value_line(line: &[u8]) -> Option<Reply<'_>> {
         None => (rest, None),
     };
     let bytes = usize::try_from(parse_number(bytes)?).ok()?;
-    Some(Reply::Value { key, flags, bytes, version })
+    Some(Reply::Value {
+        key,
+        flags,
+        bytes,
+        version,
+    })
 }
 
 fn parse_number(digits: &[u8]) -> Option<u64> {
@@ -321,7 +323,12 @@ mod tests {
                         None => log.push(format!("data {text}")),
                     }
                 }
-                Reply::Value { key, flags, bytes, version } => {
+                Reply::Value {
+                    key,
+                    flags,
+                    bytes,
+                    version,
+                } => {
                     let key = String::from_utf8_lossy(key);
                     log.push(format!("value {key} {flags} {bytes} {version:?}"));
                 }
@@ -353,7 +360,6 @@ mod tests {
             pieces(&mut scanner, &REPLIES[..cut], &mut log);
             pieces(&mut scanner, &REPLIES[cut..], &mut log);
             assert_eq!(log, whole, "cut at {cut}");
-            assert!(scanner.is_between_lines());
         }
         let (mut scanner, mut log) = (ReplyScanner::new(), Vec::new());
         for byte in REPLIES {
@@ -370,7 +376,10 @@ mod tests {
             (b"END\n", ReplyError::UnknownLine),
             (b"VALUE k 0\r\n", ReplyError::UnknownLine),
             (b"VALUE k 0 -1\r\n", ReplyError::UnknownLine),
-            (b"VALUE k 0 99999999999999999999\r\n", ReplyError::UnknownLine),
+            (
+                b"VALUE k 0 99999999999999999999\r\n",
+                ReplyError::UnknownLine,
+            ),
             (b"VALUE k 0 2\r\nabc\r\n", ReplyError::UnterminatedValue),
             (&[b'A'; LINE_BYTES_MAX + 1], ReplyError::LineTooLong),
         ];
@@ -397,7 +406,10 @@ mod tests {
         let mut scanner = ReplyScanner::new();
         assert_eq!(scanner.next(&mut &line[..1000]), Ok(None));
         let mut rest = &line[1000..];
-        assert_eq!(scanner.next(&mut rest), Ok(Some(Reply::Error(&line[..LINE_BYTES_MAX - 2]))));
+        assert_eq!(
+            scanner.next(&mut rest),
+            Ok(Some(Reply::Error(&line[..LINE_BYTES_MAX - 2])))
+        );
         assert_eq!(scanner.next(&mut &b"END\r\n"[..]), Ok(Some(Reply::End)));
     }
 
