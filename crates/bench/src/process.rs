@@ -5,8 +5,7 @@
 //! comparison leaves nothing running.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -51,7 +50,8 @@ pub struct Server {
     name: String,
     child: Child,
     address: Address,
-    output: PathBuf,
+    /// What it writes to stderr; the file has no name any more.
+    output: File,
 }
 
 impl Recipe {
@@ -125,10 +125,8 @@ impl Recipe {
                     .replace("{threads}", &with.threads.to_string())
             })
             .collect();
-        let file = format!("cellar-bench-{}-{}.log", std::process::id(), address.port());
-        let output = std::env::temp_dir().join(file);
-        let log = File::create(&output)
-            .map_err(|error| Error::system(format!("writing {}", output.display()), error))?;
+        let (output, log) = nameless_file(address.port())
+            .map_err(|error| Error::system("making a file for the server's output", error))?;
         let child = command(&words, with.cpu, log)
             .spawn()
             .map_err(|error| Error::system(format!("starting {}", words.join(" ")), error))?;
@@ -141,6 +139,20 @@ impl Recipe {
         server.wait_until_ready()?;
         Ok(server)
     }
+}
+
+/// Two handles on a file that goes away by itself with the last of them, so that a measurement that
+/// is killed leaves nothing behind.
+fn nameless_file(port: u16) -> io::Result<(File, File)> {
+    let path = std::env::temp_dir().join(format!("cellar-bench-{}-{port}", std::process::id()));
+    let file = File::options()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    let other = file.try_clone()?;
+    Ok((file, other))
 }
 
 /// The command, bound to its processor and to this thread's life.
@@ -218,8 +230,14 @@ impl Server {
         }
     }
 
-    fn failure(&self, what: &str) -> Error {
-        let text = fs::read_to_string(&self.output).unwrap_or_default();
+    fn failure(&mut self, what: &str) -> Error {
+        let mut bytes = Vec::new();
+        // Without its last words the failure is still told.
+        let _ = self
+            .output
+            .rewind()
+            .and_then(|()| self.output.read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..];
         Error::Server {
@@ -247,7 +265,6 @@ impl Server {
             }
         }
         let _ = self.child.wait();
-        let _ = fs::remove_file(&self.output);
     }
 }
 

@@ -59,8 +59,8 @@ pub struct LoadArgs {
     #[arg(long)]
     pub seconds: Option<f64>,
     /// Open loop: so many requests per second, whatever the server does
-    #[arg(long, value_name = "PER_S")]
-    pub rate: Option<f64>,
+    #[arg(long, value_name = "PER_S", value_parser = parse_count)]
+    pub rate: Option<u64>,
     /// Stores every key once before the load
     #[arg(long)]
     pub fill: bool,
@@ -93,6 +93,7 @@ impl LoadArgs {
     ///
     /// # Errors
     /// [`Error::Usage`] if they contradict each other.
+    #[expect(clippy::cast_precision_loss, reason = "rates are checked to be small")]
     pub fn plan(&self) -> Result<Plan, Error> {
         let key_bytes = usize::try_from(self.key_bytes).unwrap_or(usize::MAX);
         let limit = match (self.requests, self.seconds) {
@@ -111,7 +112,7 @@ impl LoadArgs {
             get_share: self.get_share()?,
             ttl: self.ttl.clone(),
             limit,
-            rate_per_s: self.rate,
+            rate_per_s: self.rate.map(|rate| rate as f64),
             verify: self.verify,
             seed: self.seed,
             cpus: self.cpus.clone(),
