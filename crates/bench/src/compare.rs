@@ -2,8 +2,9 @@
 //!
 //! All servers run at once on one processor, the load on another; in each round every row visits
 //! every server, so that a disturbance of the machine falls on all alike. The figure that counts is
-//! the server's processor time per request as a ratio to the floor of the same round: absolute times
-//! move from machine to machine. A set is compared with the floor of a get of the same depth.
+//! the server's processor time per request as a ratio to the floor of the same round:
+//! absolute times move from machine to machine. A set is compared with the floor
+//! of a get of the same depth.
 //!
 //! Before anything is timed, each cache is filled and read back with verification.
 

@@ -1,9 +1,9 @@
 //! A load: many connections that ask one server for keys, and what came of it.
 //!
-//! Closed loop: each connection sends a window of `depth` requests in one write, waits for all their
-//! replies, and goes on; latency counts from the write. Open loop: requests are due at fixed times
-//! whatever the server does; latency counts from the moment a request was due, so a pause of the
-//! server shows in every request it delays.
+//! Closed loop: each connection sends a window of `depth` requests in one write, waits for all
+//! their replies, and goes on; latency counts from the write. Open loop: requests are due at fixed
+//! times whatever the server does; latency counts from the moment a request was due, so a pause of
+//! the server shows in every request it delays.
 //!
 //! Each thread runs its own epoll loop over its share of the connections. Memory is bounded by
 //! connections x depth x value length, which is checked before the start.
@@ -66,7 +66,7 @@ pub fn run(plan: &Plan) -> Result<Report, Error> {
                 start.wait();
                 let result = worker.and_then(Worker::run);
                 let failed = result.is_err();
-                // The receiver lives as long as this scope. The cause is sent before the others end.
+                // The receiver lives as long as this scope. The cause is sent first.
                 let _ = done.send(result);
                 // Release: whoever sees the flag sends its own result after this one.
                 shared.failed.fetch_or(failed, Ordering::Release);

@@ -1,8 +1,8 @@
 //! Popularity: which key a request is for.
 //!
 //! Uniform, or exactly Zipf: rank r is drawn with probability proportional to r^-s, by rejection
-//! from the inverted integral of that curve (Hörmann and Derflinger 1996), so no table is needed and
-//! a draw costs two or three transcendental functions whatever the number of keys. Ranks are
+//! from the inverted integral of that curve (Hoermann and Derflinger 1996), so no table is needed
+//! and a draw costs two or three transcendental functions whatever the number of keys. Ranks are
 //! scattered over the key numbers by a bijection, so that popular keys are not neighbours.
 
 use std::str::FromStr;

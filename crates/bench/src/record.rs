@@ -1,9 +1,9 @@
 //! Records: the key and the value that belong to a number.
 //!
-//! A key is exactly as long as asked: hexadecimal digits of the number behind a filler. A value is a
-//! function of the number and of a version which the value itself carries in its first bytes, so a
-//! reader can tell that all bytes of what it got were once stored together under that key, without
-//! remembering anything ([`ValueCheck`]).
+//! A key is exactly as long as asked: hexadecimal digits of the number behind a filler. A value is
+//! a function of the number and of a version which the value itself carries in its first bytes, so
+//! a reader can tell that all bytes of what it got were once stored together under that key,
+//! without remembering anything ([`ValueCheck`]).
 //!
 //! Values shorter than [`VERSION_BYTES`] carry no version and are always those of version zero.
 

@@ -5,8 +5,8 @@
 //! one thread and with more. Each combination gets a fresh server, and rounds alternate over all.
 //!
 //! Server threads and load share the machine's processors, unbound. Throughput per wall second
-//! therefore says what the machine gives; throughput per second of server processor time is what can
-//! be compared between thread counts when there are too few processors for all.
+//! therefore says what the machine gives; throughput per second of server processor time is what
+//! can be compared between thread counts when there are too few processors for all.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ const QUICK_ROUNDS: usize = 1;
 const QUICK_RECORDS: u64 = 200_000;
 
 /// What the source found on a 4-core PC with 48 client threads.
-const SOURCE: &str = "The source (4-core PC, 48 client threads): original memcached 109 k inserts/s \
-    on 1 thread, 65 k on 8;\nits own version 94 k on 8; reads 119 k/s per client.";
+const SOURCE: &str = "The source (4-core PC, 48 client threads): original memcached 109 k inserts\
+    /s on 1 thread, 65 k on 8;\nits own version 94 k on 8; reads 119 k/s per client.";
 
 /// Options of `cellar-bench ycsb`.
 #[derive(Args, Clone, Debug)]
@@ -250,9 +250,9 @@ fn render(outcome: &Outcome) -> String {
 fn render_table(outcome: &Outcome, text: &mut String) -> std::fmt::Result {
     writeln!(
         text,
-        "{} new records of {} + {} B, then {} zipf:{ZIPF_EXPONENT} reads, {} connections, depth {}; \
-         medians of {} rounds.\nServer threads and load share {} processors: compare thread counts \
-         per server CPU second.\n",
+        "{} new records of {} + {} B, then {} zipf:{ZIPF_EXPONENT} reads, {} connections, depth \
+         {}; medians of {} rounds.\nServer threads and load share {} processors: compare thread \
+         counts per server CPU second.\n",
         outcome.records,
         outcome.key_bytes,
         outcome.value_bytes,

@@ -217,7 +217,8 @@ impl fmt::Display for Report {
         if let Some(cpu) = &self.server_cpu {
             writeln!(
                 f,
-                "server CPU  {:.3} us/request, {:.2} s ({:.0} % of the time), {:.0} requests per CPU s",
+                "server CPU  {:.3} us/request, {:.2} s ({:.0} % of the time), \
+                 {:.0} requests per CPU s",
                 cpu.server_cpu_us_per_request,
                 cpu.server_cpu_s,
                 100.0 * ratio(cpu.server_cpu_s, self.elapsed_s),

@@ -1,8 +1,8 @@
 //! The client's side of memcached's classic text protocol.
 //!
 //! Requests are appended to a buffer of the caller. Replies are scanned as they arrive: a
-//! [`ReplyScanner`] takes received bytes cut at any place, keeps only the head of an unfinished line
-//! ([`LINE_BYTES_MAX`]) and hands values on in pieces, so neither side of a connection needs a
+//! [`ReplyScanner`] takes received bytes cut at any place, keeps only the head of an unfinished
+//! line ([`LINE_BYTES_MAX`]) and hands values on in pieces, so neither side of a connection needs a
 //! buffer as long as a value and nothing is allocated.
 //!
 //! Invariant: the scanner never looks at a byte twice, and after an error it stays broken, because
@@ -343,7 +343,8 @@ mod tests {
     }
 
     const REPLIES: &[u8] = b"VALUE key 7 12\r\nab\r\nEND\r\ncde\r\nEND\r\nSTORED\r\nEND\r\n\
-        VALUE k 0 0 99\r\n\r\nVALUE l 0 1\r\nx\r\nEND\r\nNOT_STORED\r\nSERVER_ERROR out of memory\r\n\
+        VALUE k 0 0 99\r\n\r\nVALUE l 0 1\r\nx\r\nEND\r\nNOT_STORED\r\n\
+        SERVER_ERROR out of memory\r\n\
         18446744073709551615\r\n5  \r\nVERSION 1.6.45\r\nOK\r\nERROR\r\nEXISTS\r\nNOT_FOUND\r\n\
         DELETED\r\nTOUCHED\r\nERROR Too many open connections\r\nCLIENT_ERROR bad\r\n";
 
