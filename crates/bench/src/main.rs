@@ -1,2 +1,57 @@
-//! Load generator and measurements.
-fn main() {}
+//! The `cellar-bench` program: one subcommand per measurement.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use cellar_bench::compare::{self, CompareArgs};
+use cellar_bench::echo::{self, EchoArgs};
+use cellar_bench::engine::{self, EngineArgs};
+use cellar_bench::error::Error;
+use cellar_bench::load::options::{self, LoadArgs};
+use cellar_bench::ycsb::{self, YcsbArgs};
+use clap::{Parser, Subcommand};
+
+/// Load generator and measurements for cache servers
+#[derive(Parser)]
+#[command(version)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Puts a server under load and reports throughput, latency and server CPU per request
+    Load(Box<LoadArgs>),
+    /// A server that does no work: the floor under every other server's CPU per request
+    Echo(EchoArgs),
+    /// Cellar, memcached and the echo floor under the same load, alternating: make compare
+    Compare(Box<CompareArgs>),
+    /// Inserts and reads with one server thread and with more: do inserts fall?
+    Ycsb(Box<YcsbArgs>),
+    /// The engine in process: gets, batches and sets per second, bytes per item
+    Engine(EngineArgs),
+}
+
+/// Exit code for options that make no sense, the same as for those that cannot be read.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let result = match CommandLine::parse().command {
+        Command::Load(args) => options::command(&args),
+        Command::Echo(args) => echo::serve(&args),
+        Command::Compare(args) => compare::command(&args),
+        Command::Ycsb(args) => ycsb::command(&args),
+        Command::Engine(args) => engine::command(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cellar-bench: {error}");
+            match error {
+                Error::Usage(_) => ExitCode::from(EXIT_USAGE),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}

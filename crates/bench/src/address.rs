@@ -1,0 +1,193 @@
+//! Addresses: where a server listens, `HOST:PORT` or `unix:PATH`.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A TCP port.
+    Tcp(SocketAddr),
+    /// A UNIX socket.
+    Unix(PathBuf),
+}
+
+/// A blocking connection.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a UNIX socket.
+    Unix(UnixStream),
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Address {
+    /// Connects; small packets leave at once.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn connect(&self) -> io::Result<Stream> {
+        match self {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+        }
+    }
+
+    /// Listens; the socket does not block.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn listen(&self) -> io::Result<OwnedFd> {
+        match self {
+            Address::Tcp(address) => {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                Ok(listener.into())
+            }
+            Address::Unix(path) => {
+                let listener = UnixListener::bind(path)?;
+                listener.set_nonblocking(true)?;
+                Ok(listener.into())
+            }
+        }
+    }
+
+    /// A port of this machine that is free at this moment.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn free_port() -> io::Result<Address> {
+        Ok(Address::Tcp(
+            TcpListener::bind("127.0.0.1:0")?.local_addr()?,
+        ))
+    }
+
+    /// The TCP port; zero for a UNIX socket.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        match self {
+            Address::Tcp(address) => address.port(),
+            Address::Unix(_) => 0,
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            if path.is_empty() {
+                return Err("unix: needs a path".to_owned());
+            }
+            return Ok(Address::Unix(PathBuf::from(path)));
+        }
+        let mut addresses = text
+            .to_socket_addrs()
+            .map_err(|error| format!("{text:?} is no HOST:PORT or unix:PATH ({error})"))?;
+        addresses
+            .next()
+            .map(Address::Tcp)
+            .ok_or_else(|| format!("{text:?} has no address"))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => write!(f, "{address}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl Stream {
+    /// Limits how long a read or a write may block.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
+            }
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
+            }
+        }
+    }
+
+    /// The socket, from now on without blocking.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn into_nonblocking(self) -> io::Result<OwnedFd> {
+        match self {
+            Stream::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                Ok(stream.into())
+            }
+            Stream::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                Ok(stream.into())
+            }
+        }
+    }
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl io::Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_port_or_a_path() {
+        assert_eq!(
+            "127.0.0.1:11211".parse::<Address>().unwrap().to_string(),
+            "127.0.0.1:11211"
+        );
+        assert_eq!(
+            "unix:/run/c.sock".parse(),
+            Ok(Address::Unix(PathBuf::from("/run/c.sock")))
+        );
+        assert_eq!("127.0.0.1:80".parse::<Address>().unwrap().port(), 80);
+        for bad in ["", "unix:", "127.0.0.1", "127.0.0.1:x", ":"] {
+            assert!(bad.parse::<Address>().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! `cellar-bench compare`: Cellar, memcached, other peers and the echo floor under the same load.
+//!
+//! All servers run at once on one processor, the load on another; in each round every row visits
+//! every server, so that a disturbance of the machine falls on all alike. The figure that counts is
+//! the server's processor time per request as a ratio to the floor of the same round:
+//! absolute times move from machine to machine. A set is compared with the floor
+//! of a get of the same depth.
+//!
+//! Before anything is timed, each cache is filled and read back with verification.
+
+mod table;
+mod memory;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::address::Address;
+use crate::error::Error;
+use crate::load::options::nanoseconds;
+use crate::load::{self, Keys, Limit, Plan, Report};
+use crate::machine::Setting;
+use crate::popularity::Popularity;
+use crate::process::{Ingredients, Recipe, Server, parse_peer};
+use crate::quantity::{ByteRange, TtlMix, parse_count};
+use crate::record::Records;
+use crate::spread::Spread;
+use crate::wire::Wire;
+
+/// Key length of all rows but the memory one.
+const KEY_BYTES: usize = 16;
+const ZIPF_EXPONENT: f64 = 0.99;
+/// Each cell runs so long before it is measured.
+const WARM_UP_NS: u64 = 200_000_000;
+/// Values read back before anything is timed.
+const VERIFY_REQUESTS: u64 = 100_000;
+const QUICK_ROUNDS: usize = 2;
+const QUICK_SECONDS: f64 = 0.5;
+const QUICK_MEMORY_ITEMS: u64 = 1_000_000;
+
+/// Options of `cellar-bench compare`.
+#[derive(Args, Clone, Debug)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    peers: PeerArgs,
+    /// Rounds; the median counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Two rounds of half a second and a smaller memory row: shows that it works, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// Different keys
+    #[arg(long, default_value = "1M", value_parser = parse_count)]
+    keys: u64,
+    /// Length of the values
+    #[arg(long, default_value_t = 100)]
+    value_bytes: usize,
+    /// Connections
+    #[arg(long, default_value_t = 50)]
+    connections: usize,
+    /// Items of the memory row; 0 leaves it out
+    #[arg(long, default_value = "4M", value_parser = parse_count)]
+    memory_items: u64,
+    /// Processor of the servers
+    #[arg(long, default_value_t = 0)]
+    server_cpu: usize,
+    /// Processor of the load
+    #[arg(long, default_value_t = 1)]
+    load_cpu: usize,
+    /// Writes all figures to this file, such as bench/results/compare-DATE.json
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Which servers a measurement starts.
+#[derive(Args, Clone, Debug)]
+pub struct PeerArgs {
+    /// Cellar's program, or off
+    #[arg(long, value_name = "PATH", default_value = "target/release/cellar")]
+    cellar: String,
+    /// Further arguments for Cellar, separated by spaces
+    #[arg(
+        long,
+        value_name = "ARGS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    cellar_args: String,
+    /// memcached's program, or off
+    #[arg(long, value_name = "PATH", default_value = "memcached")]
+    memcached: String,
+    /// Another server that speaks memcached's protocol, with {port}, {memory_mib} and {threads}
+    #[arg(long = "peer", value_name = "NAME=COMMAND", value_parser = parse_peer)]
+    others: Vec<Recipe>,
+    /// Memory of each server in MiB
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) memory_mib: u64,
+}
+
+impl PeerArgs {
+    /// The caches to measure, Cellar first.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if none is left, or Cellar is not built.
+    pub(crate) fn recipes(&self) -> Result<Vec<Recipe>, Error> {
+        let mut recipes = Vec::new();
+        if self.cellar != "off" {
+            if !std::path::Path::new(&self.cellar).is_file() {
+                return Err(Error::Usage(format!(
+                    "--cellar {}: there is no such program; cargo build --release makes it",
+                    self.cellar
+                )));
+            }
+            let extra: Vec<String> = self
+                .cellar_args
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
+            recipes.push(Recipe::cellar(&self.cellar, &extra));
+        }
+        if self.memcached != "off" {
+            recipes.push(Recipe::memcached(&self.memcached));
+        }
+        recipes.extend(self.others.iter().cloned());
+        if recipes.is_empty() {
+            return Err(Error::Usage("no server is left to measure".to_owned()));
+        }
+        Ok(recipes)
+    }
+}
+
+/// One kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    name: &'static str,
+    is_get: bool,
+    depth: usize,
+}
+
+const ROWS: [Row; 4] = [
+    Row {
+        name: "get, depth 1",
+        is_get: true,
+        depth: 1,
+    },
+    Row {
+        name: "set, depth 1",
+        is_get: false,
+        depth: 1,
+    },
+    Row {
+        name: "get, depth 32",
+        is_get: true,
+        depth: 32,
+    },
+    Row {
+        name: "set, depth 32",
+        is_get: false,
+        depth: 32,
+    },
+];
+
+/// Everything that was found; the form of `--json`.
+#[derive(Debug, Serialize)]
+struct Comparison {
+    setting: Setting,
+    rounds: usize,
+    seconds_per_measurement: f64,
+    keys: u64,
+    key_bytes: usize,
+    value_bytes: usize,
+    distribution: String,
+    connections: usize,
+    memory_mib: u64,
+    rows: Vec<RowResult>,
+    memory: Vec<memory::Footprint>,
+}
+
+/// One row of the table for one server.
+#[derive(Debug, Serialize)]
+struct RowResult {
+    request: &'static str,
+    depth: usize,
+    server: String,
+    version: String,
+    throughput_per_s: Spread,
+    latency_us_p50: Spread,
+    latency_us_p99: Spread,
+    latency_us_p99_9: Spread,
+    server_cpu_us_per_request: Spread,
+    /// The same, divided by the echo floor's of the same round and depth.
+    server_cpu_ratio_to_floor: Spread,
+    misses: u64,
+    errors: u64,
+}
+
+/// A server that takes part.
+struct Contestant {
+    name: String,
+    version: String,
+    is_floor: bool,
+    server: Server,
+}
+
+/// Runs the comparison and prints its tables.
+///
+/// # Errors
+/// [`Error`] if a server does not start, or a load cannot be run to its end.
+pub fn command(args: &CompareArgs) -> Result<(), Error> {
+    let args = args.settled();
+    let recipes = args.peers.recipes()?;
+    let contestants = args.start(&recipes)?;
+    for contestant in contestants.iter().filter(|contestant| !contestant.is_floor) {
+        args.fill(contestant)?;
+    }
+    let reports = args.measure(&contestants)?;
+    let rows = summarize(&contestants, &reports);
+    // Ended before the memory row starts its own, which need the memory.
+    contestants
+        .into_iter()
+        .for_each(|contestant| contestant.server.stop());
+    let memory = memory::measure(&args, &recipes)?;
+    let comparison = Comparison {
+        setting: Setting::here(),
+        rounds: args.rounds,
+        seconds_per_measurement: args.seconds,
+        keys: args.keys,
+        key_bytes: KEY_BYTES,
+        value_bytes: args.value_bytes,
+        distribution: Popularity::Zipf(ZIPF_EXPONENT).to_string(),
+        connections: args.connections,
+        memory_mib: args.peers.memory_mib,
+        rows,
+        memory,
+    };
+    print!("{}", table::render(&comparison));
+    write_json(args.json.as_deref(), &comparison)
+}
+
+/// Writes the figures to a file, if one is given.
+///
+/// # Errors
+/// If the file cannot be written.
+pub(crate) fn write_json(
+    file: Option<&std::path::Path>,
+    figures: &impl Serialize,
+) -> Result<(), Error> {
+    let Some(file) = file else { return Ok(()) };
+    let failed = |error| Error::system(format!("writing {}", file.display()), error);
+    let text = serde_json::to_string_pretty(figures).map_err(|error| failed(error.into()))?;
+    std::fs::write(file, text + "\n").map_err(failed)
+}
+
+impl CompareArgs {
+    /// The options with `--quick` applied and the processors checked.
+    fn settled(&self) -> CompareArgs {
+        let mut args = self.clone();
+        if args.quick {
+            args.rounds = QUICK_ROUNDS;
+            args.seconds = QUICK_SECONDS;
+            args.memory_items = args.memory_items.min(QUICK_MEMORY_ITEMS);
+        }
+        args.rounds = args.rounds.max(1);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if args.server_cpu >= cpus || args.load_cpu >= cpus {
+            eprintln!("only {cpus} processors: servers and load share the first one");
+            (args.server_cpu, args.load_cpu) = (0, 0);
+        }
+        args
+    }
+
+    fn start(&self, recipes: &[Recipe]) -> Result<Vec<Contestant>, Error> {
+        let with = Ingredients {
+            memory_mib: self.peers.memory_mib,
+            threads: 1,
+            cpu: Some(self.server_cpu),
+        };
+        let floor = Recipe::echo(KEY_BYTES, self.value_bytes)?;
+        let mut contestants = vec![Contestant {
+            name: floor.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            is_floor: true,
+            server: floor.start(with)?,
+        }];
+        for recipe in recipes {
+            let server = recipe.start(with)?;
+            let (name, version) = (recipe.name.clone(), server.version()?);
+            eprintln!("{name} {version} listens on {}", server.address());
+            contestants.push(Contestant {
+                name,
+                version,
+                is_floor: false,
+                server,
+            });
+        }
+        Ok(contestants)
+    }
+
+    /// Stores all keys and reads some back, checked.
+    fn fill(&self, contestant: &Contestant) -> Result<(), Error> {
+        let mut plan = self.plan(contestant.server.address(), ROWS[2])?;
+        let wrong = |what: String| Err(Error::Wrong(format!("{}: {what}", contestant.name)));
+        let fill = load::run(&plan.fill())?;
+        if fill.set.stored != self.keys {
+            let first = fill.first_error.unwrap_or_default();
+            return wrong(format!(
+                "{} of {} stored; {first}",
+                fill.set.stored, self.keys
+            ));
+        }
+        plan.limit = Limit::Requests(VERIFY_REQUESTS);
+        plan.keys = Keys::Drawn(Popularity::Uniform);
+        plan.verify = true;
+        let check = load::run(&plan)?;
+        if check.mismatches + check.get.misses + check.errors > 0 {
+            return wrong(format!(
+                "of {VERIFY_REQUESTS} values read back {} are wrong and {} are missing",
+                check.mismatches, check.get.misses
+            ));
+        }
+        Ok(())
+    }
+
+    fn plan(&self, target: &Address, row: Row) -> Result<Plan, Error> {
+        let value_bytes = ByteRange::fixed(self.value_bytes);
+        Ok(Plan {
+            wire: Wire::Memcached,
+            target: target.clone(),
+            connections: self.connections,
+            threads: 1,
+            depth: row.depth,
+            records: Records::new(self.keys, KEY_BYTES, value_bytes).map_err(Error::Usage)?,
+            keys: Keys::Drawn(Popularity::Zipf(ZIPF_EXPONENT)),
+            get_share: if row.is_get { 1.0 } else { 0.0 },
+            ttl: TtlMix::unlimited(),
+            limit: Limit::Nanoseconds(nanoseconds(self.seconds)?),
+            rate_per_s: None,
+            verify: false,
+            seed: 1,
+            cpus: vec![self.load_cpu],
+            server_pid: None,
+            progress: false,
+        })
+    }
+
+    /// All reports, by row, server and round; none for a set of the floor.
+    fn measure(&self, contestants: &[Contestant]) -> Result<Vec<Vec<Vec<Report>>>, Error> {
+        let mut reports = vec![vec![Vec::new(); contestants.len()]; ROWS.len()];
+        for round in 0..self.rounds {
+            for (row, row_reports) in ROWS.iter().zip(&mut reports) {
+                for (contestant, cell) in contestants.iter().zip(row_reports) {
+                    if contestant.is_floor && !row.is_get {
+                        continue;
+                    }
+                    let mut plan = self.plan(contestant.server.address(), *row)?;
+                    plan.seed = round as u64 + 1;
+                    load::run(&Plan {
+                        limit: Limit::Nanoseconds(WARM_UP_NS),
+                        ..plan.clone()
+                    })?;
+                    plan.server_pid = Some(contestant.server.pid());
+                    let report = load::run(&plan)?;
+                    eprintln!(
+                        "round {} of {}: {:14} {:12} {:8.3} us/request",
+                        round + 1,
+                        self.rounds,
+                        row.name,
+                        contestant.name,
+                        report.cpu_us(),
+                    );
+                    cell.push(report);
+                }
+            }
+        }
+        Ok(reports)
+    }
+}
+
+/// The figures of every row and server over the rounds.
+fn summarize(contestants: &[Contestant], reports: &[Vec<Vec<Report>>]) -> Vec<RowResult> {
+    let mut results = Vec::new();
+    for (row, row_reports) in ROWS.iter().zip(reports) {
+        let floor_row = ROWS
+            .iter()
+            .position(|other| other.is_get && other.depth == row.depth);
+        let floor_at = contestants
+            .iter()
+            .position(|contestant| contestant.is_floor);
+        let floor: &[Report] = match (floor_row, floor_at) {
+            (Some(row), Some(at)) => &reports[row][at],
+            _ => &[],
+        };
+        for (contestant, cell) in contestants.iter().zip(row_reports) {
+            if !cell.is_empty() {
+                results.push(summarize_cell(*row, contestant, cell, floor));
+            }
+        }
+    }
+    results
+}
+
+fn summarize_cell(
+    row: Row,
+    contestant: &Contestant,
+    cell: &[Report],
+    floor: &[Report],
+) -> RowResult {
+    let spread = |figure: fn(&Report) -> f64| Spread::of(cell.iter().map(figure).collect());
+    let ratios = cell
+        .iter()
+        .zip(floor)
+        .map(|(own, floor)| own.cpu_us() / floor.cpu_us());
+    RowResult {
+        request: row.name,
+        depth: row.depth,
+        server: contestant.name.clone(),
+        version: contestant.version.clone(),
+        throughput_per_s: spread(|report| report.throughput_per_s),
+        latency_us_p50: spread(|report| report.latency.latency_us_p50),
+        latency_us_p99: spread(|report| report.latency.latency_us_p99),
+        latency_us_p99_9: spread(|report| report.latency.latency_us_p99_9),
+        server_cpu_us_per_request: spread(Report::cpu_us),
+        server_cpu_ratio_to_floor: Spread::of(ratios.collect()),
+        misses: cell.iter().map(|report| report.get.misses).sum(),
+        errors: cell.iter().map(|report| report.errors).sum(),
+    }
+}

@@ -1,0 +1,107 @@
+//! The memory row: how many bytes of the server's memory an item takes over its key and value.
+//!
+//! Counted as growth of resident memory from the freshly started server to all items stored with a
+//! time to live, connections included; the absolute sizes are reported beside it, because a server
+//! that touches its memory ahead shows little growth. All items must still be there afterwards.
+
+use serde::Serialize;
+
+use super::CompareArgs;
+use crate::error::Error;
+use crate::load::{self, Keys, Limit, Plan};
+use crate::popularity::Popularity;
+use crate::process::{Ingredients, Recipe};
+use crate::quantity::{ByteRange, TtlMix};
+use crate::record::Records;
+use crate::usage::rss_bytes;
+
+const KEY_BYTES: usize = 16;
+const VALUE_BYTES: usize = 32;
+/// Times to live differ, as real ones do, and outlast the measurement.
+const TTL: &str = "30m..2h";
+const PROBES: u64 = 200_000;
+
+/// What the items of one server take.
+#[derive(Debug, Serialize)]
+pub(super) struct Footprint {
+    pub(super) server: String,
+    pub(super) version: String,
+    pub(super) items: u64,
+    pub(super) key_bytes: usize,
+    pub(super) value_bytes: usize,
+    pub(super) ttl_s: &'static str,
+    pub(super) server_rss_start_bytes: u64,
+    pub(super) server_rss_filled_bytes: u64,
+    /// Growth divided by items, less key and value.
+    pub(super) overhead_per_item_bytes: f64,
+    /// Filled size divided by items, less key and value.
+    pub(super) overhead_per_item_with_base_bytes: f64,
+    /// Share of the items that a read still finds.
+    pub(super) hit_ratio: f64,
+}
+
+/// Fills every server in turn and measures it.
+pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Footprint>, Error> {
+    if args.memory_items == 0 {
+        return Ok(Vec::new());
+    }
+    recipes
+        .iter()
+        .map(|recipe| measure_one(args, recipe))
+        .collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> {
+    let items = args.memory_items;
+    let with = Ingredients {
+        memory_mib: args.peers.memory_mib,
+        threads: 1,
+        cpu: Some(args.server_cpu),
+    };
+    let server = recipe.start(with)?;
+    let rss = || {
+        rss_bytes(server.pid())
+            .map_err(|error| Error::system(format!("reading {}'s memory", recipe.name), error))
+    };
+    let version = server.version()?;
+    let start_bytes = rss()?;
+    let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
+    let plan = Plan {
+        records: records.map_err(Error::Usage)?,
+        ttl: TTL.parse::<TtlMix>().map_err(Error::Usage)?,
+        keys: Keys::Drawn(Popularity::Uniform),
+        limit: Limit::Requests(PROBES),
+        verify: true,
+        ..args.plan(server.address(), super::ROWS[2])?
+    };
+    load::run(&plan.fill())?;
+    let filled_bytes = rss()?;
+    let probe = load::run(&plan)?;
+    if probe.mismatches > 0 {
+        return Err(Error::Wrong(format!(
+            "{}: {} wrong values",
+            recipe.name, probe.mismatches
+        )));
+    }
+    let per_item = |bytes: u64| bytes as f64 / items as f64 - (KEY_BYTES + VALUE_BYTES) as f64;
+    let footprint = Footprint {
+        server: recipe.name.clone(),
+        version,
+        items,
+        key_bytes: KEY_BYTES,
+        value_bytes: VALUE_BYTES,
+        ttl_s: TTL,
+        server_rss_start_bytes: start_bytes,
+        server_rss_filled_bytes: filled_bytes,
+        overhead_per_item_bytes: per_item(filled_bytes.saturating_sub(start_bytes)),
+        overhead_per_item_with_base_bytes: per_item(filled_bytes),
+        hit_ratio: probe.get.hit_ratio,
+    };
+    eprintln!(
+        "memory: {:12} {:6.1} B per item over key and value",
+        footprint.server, footprint.overhead_per_item_bytes
+    );
+    server.stop();
+    Ok(footprint)
+}

@@ -1,0 +1,238 @@
+//! The echo floor: what a request costs before a server does any work for it.
+//!
+//! The loop of a real server, epoll edge-triggered on one thread: read a connection until a short
+//! read, then write once. But instead of executing requests it counts line ends and answers each
+//! with the same canned hit, as long as the real one. It fits loads of gets, which have one line
+//! each; its processor time per request is the denominator of every comparison.
+//!
+//! A connection that does not take its replies is not read until it does, so memory stays bounded.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use clap::Args;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, sockopt};
+
+use crate::address::Address;
+use crate::error::Error;
+use crate::wire::Wire;
+
+/// Events taken from the kernel at a time.
+const EVENTS_MAX: usize = 256;
+/// Bytes read at a time, and the least length of the block of canned replies.
+const READ_BYTES: usize = 64 << 10;
+/// Longest canned value.
+const VALUE_BYTES_MAX: usize = 1 << 20;
+/// The listening socket's mark; connections are marked by their descriptors.
+const LISTENER: u64 = u64::MAX;
+
+/// `cellar-bench echo`: a server that does no work.
+#[derive(Args, Clone, Debug)]
+pub struct EchoArgs {
+    /// Where to listen: HOST:PORT or unix:PATH
+    #[arg(long, default_value = "127.0.0.1:11299")]
+    pub listen: Address,
+    /// Length of the key in the canned reply
+    #[arg(long, default_value_t = 16)]
+    pub key_bytes: usize,
+    /// Length of the value in the canned reply
+    #[arg(long, default_value_t = 100)]
+    pub value_bytes: usize,
+}
+
+/// One client.
+struct Connection {
+    socket: OwnedFd,
+    /// Reply bytes that the socket did not take yet.
+    owed_bytes: usize,
+}
+
+/// Replies one behind the other, so that a batch of them is one write.
+struct Canned {
+    block: Vec<u8>,
+    reply_bytes: usize,
+}
+
+impl Canned {
+    fn new(args: &EchoArgs) -> Canned {
+        let mut reply = Vec::new();
+        let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
+        Wire::Memcached.push_hit(&mut reply, &key, &value);
+        let replies = (READ_BYTES * 4 / reply.len()).max(2);
+        Canned {
+            block: reply.repeat(replies),
+            reply_bytes: reply.len(),
+        }
+    }
+
+    /// The next bytes to send when so many are owed, in one piece as far as the block reaches.
+    fn owed(&self, owed_bytes: usize) -> &[u8] {
+        // The last owed reply ends where a reply of the block ends.
+        let into_reply = (self.reply_bytes - owed_bytes % self.reply_bytes) % self.reply_bytes;
+        let bytes = owed_bytes.min(self.block.len() - into_reply);
+        &self.block[into_reply..into_reply + bytes]
+    }
+}
+
+/// Serves until the process is ended.
+///
+/// # Errors
+/// If the address cannot be listened on, or epoll fails.
+pub fn serve(args: &EchoArgs) -> Result<(), Error> {
+    if args.value_bytes > VALUE_BYTES_MAX {
+        return Err(Error::Usage(format!(
+            "--value-bytes is at most {VALUE_BYTES_MAX}"
+        )));
+    }
+    let listener = args
+        .listen
+        .listen()
+        .map_err(|error| Error::system(format!("listening on {}", args.listen), error))?;
+    run(&listener, &Canned::new(args)).map_err(|error| Error::system("serving", error))
+}
+
+fn run(listener: &OwnedFd, canned: &Canned) -> Result<(), Errno> {
+    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    epoll::add(
+        &epoll,
+        listener,
+        EventData::new_u64(LISTENER),
+        EventFlags::IN,
+    )?;
+    // Indexed by descriptor: the kernel gives out the lowest free ones.
+    let mut connections: Vec<Option<Connection>> = Vec::new();
+    let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        events.clear();
+        match epoll::wait(&epoll, spare_capacity(&mut events), None) {
+            Err(Errno::INTR) => continue,
+            result => result?,
+        };
+        for event in &events {
+            let mark = event.data.u64();
+            if mark == LISTENER {
+                accept(&epoll, listener, &mut connections)?;
+                continue;
+            }
+            let Some(slot) = usize::try_from(mark)
+                .ok()
+                .and_then(|at| connections.get_mut(at))
+            else {
+                continue;
+            };
+            if slot
+                .as_mut()
+                .is_some_and(|open| !answer(open, canned, &mut buffer))
+            {
+                *slot = None;
+            }
+        }
+    }
+}
+
+fn accept(
+    epoll: &OwnedFd,
+    listener: &OwnedFd,
+    connections: &mut Vec<Option<Connection>>,
+) -> Result<(), Errno> {
+    loop {
+        let socket = match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(socket) => socket,
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(Errno::CONNABORTED | Errno::INTR) => continue,
+            Err(error) => return Err(error),
+        };
+        // A UNIX socket has no such option and needs none.
+        let _ = sockopt::set_tcp_nodelay(&socket, true);
+        let descriptor = socket.as_raw_fd().unsigned_abs();
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(
+            epoll,
+            &socket,
+            EventData::new_u64(u64::from(descriptor)),
+            interest,
+        )?;
+        let at = descriptor as usize;
+        if connections.len() <= at {
+            connections.resize_with(at + 1, || None);
+        }
+        connections[at] = Some(Connection {
+            socket,
+            owed_bytes: 0,
+        });
+    }
+}
+
+/// Answers what a connection has asked; whether it is still open.
+fn answer(connection: &mut Connection, canned: &Canned, buffer: &mut [u8]) -> bool {
+    let mut drained = false;
+    loop {
+        match send_owed(connection, canned) {
+            Ok(()) if drained => return true,
+            Ok(()) => {}
+            Err(Errno::AGAIN) => return true,
+            Err(_) => return false,
+        }
+        match recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => return false,
+            Ok((read, _)) => {
+                let requests = memchr::memchr_iter(b'\n', &buffer[..read]).count();
+                connection.owed_bytes = requests * canned.reply_bytes;
+                // After a short read the socket is empty; its next bytes are another event.
+                drained = read < buffer.len();
+            }
+            Err(Errno::AGAIN) => return true,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Sends all owed replies.
+fn send_owed(connection: &mut Connection, canned: &Canned) -> Result<(), Errno> {
+    while connection.owed_bytes > 0 {
+        match send(
+            &connection.socket,
+            canned.owed(connection.owed_bytes),
+            SendFlags::NOSIGNAL,
+        ) {
+            Ok(sent) => connection.owed_bytes -= sent,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_owed_continues_in_the_middle_of_a_reply() {
+        let args = EchoArgs {
+            listen: Address::Unix("x".into()),
+            key_bytes: 16,
+            value_bytes: 100,
+        };
+        let canned = Canned::new(&args);
+        let reply = canned.block[..canned.reply_bytes].to_vec();
+        assert_eq!(reply.len(), "VALUE  0 100\r\n\r\nEND\r\n".len() + 16 + 100);
+        let whole = reply.repeat(3000);
+        // Sent in odd pieces, the bytes are those of 3000 whole replies.
+        let (mut sent, mut owed_bytes) = (Vec::new(), whole.len());
+        for piece in (1..).map(|n| n * 37 % 5000 + 1) {
+            let bytes = canned.owed(owed_bytes);
+            let bytes = &bytes[..bytes.len().min(piece)];
+            sent.extend_from_slice(bytes);
+            owed_bytes -= bytes.len();
+            if owed_bytes == 0 {
+                break;
+            }
+        }
+        assert!(sent == whole);
+    }
+}

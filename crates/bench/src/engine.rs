@@ -1,0 +1,579 @@
+//! `cellar-bench engine`: the engine in process, without sockets and protocol.
+//!
+//! Single gets, batched gets and sets on one thread and on two, keys drawn beforehand so that the
+//! draw costs nothing. Counted in: making the key's bytes, hashing, the shard's lock, copying the
+//! value out. Sets overwrite with values of the same length. Like a server, the threads read the
+//! time once per many operations, not in each.
+//!
+//! Before it, in a fresh process, the memory an item takes over key and value.
+
+use std::fmt::Write;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::sync::{Arc, Barrier};
+
+use cellar_engine::{Cache, Clock, Config, Instant, Item, Key, ManualClock, SetOptions};
+use clap::Args;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::Serialize;
+
+use crate::clock::{now_ns, seconds, thread_cpu_ns};
+use crate::compare::write_json;
+use crate::error::Error;
+use crate::machine::Setting;
+use crate::popularity::{Picker, Popularity, Scatter};
+use crate::quantity::{ByteRange, TtlMix, parse_count};
+use crate::random::Random;
+use crate::record::Records;
+use crate::spread::{Spread, short};
+use crate::usage::rss_bytes;
+
+const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
+const MEMORY_KEY_BYTES: usize = 16;
+const MEMORY_VALUE_BYTES: usize = 32;
+const MEMORY_TTL: &str = "30m..2h";
+/// Items of the speed rows live this long.
+const TTL_MS: u64 = 3_600_000;
+/// The time is read, and the cache's upkeep done, once in so many operations.
+const OPERATIONS_PER_TICK: usize = 4096;
+const QUICK_ITEMS: u64 = 200_000;
+const QUICK_OPERATIONS: usize = 500_000;
+/// Batched gets per second on one thread that the engine must reach, and the gain of the second.
+const GOAL_GETS_PER_S: f64 = 8e6;
+const GOAL_TWO_THREADS: f64 = 1.8;
+const GOAL_OVERHEAD_BYTES: f64 = 16.0;
+
+/// Options of `cellar-bench engine`.
+#[derive(Args, Clone, Debug)]
+pub struct EngineArgs {
+    /// Items in the cache
+    #[arg(long, default_value = "2M", value_parser = parse_count)]
+    items: u64,
+    /// Length of the keys
+    #[arg(long, default_value_t = 20)]
+    key_bytes: usize,
+    /// Length of the values
+    #[arg(long, default_value_t = 100)]
+    value_bytes: usize,
+    /// Operations of each measurement and thread
+    #[arg(long, default_value_t = 4_000_000)]
+    operations: usize,
+    /// Numbers of threads
+    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<usize>,
+    /// Rounds; the median counts
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Items of the memory row; 0 leaves it out
+    #[arg(long, default_value = "4M", value_parser = parse_count)]
+    memory_items: u64,
+    /// Memory of the cache in MiB
+    #[arg(long, default_value_t = 1024)]
+    memory_mib: usize,
+    /// One round over 200 k items: shows that it works, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// Writes all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What is done to the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Get,
+    GetMany16,
+    GetMany32,
+    Set,
+}
+
+const OPERATIONS: [Operation; 4] = [
+    Operation::Get,
+    Operation::GetMany16,
+    Operation::GetMany32,
+    Operation::Set,
+];
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Operation::Get => "get",
+            Operation::GetMany16 => "get_many 16",
+            Operation::GetMany32 => "get_many 32",
+            Operation::Set => "set",
+        }
+    }
+}
+
+/// Everything that was found; the form of `--json`.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    setting: Setting,
+    items: u64,
+    key_bytes: usize,
+    value_bytes: usize,
+    operations_per_thread: usize,
+    rounds: usize,
+    rows: Vec<Row>,
+    memory: Option<Footprint>,
+}
+
+/// One operation, distribution and number of threads.
+#[derive(Debug, Serialize)]
+struct Row {
+    operation: &'static str,
+    distribution: String,
+    threads: usize,
+    operations_per_thread_cpu_s: Spread,
+    operations_per_wall_s: Spread,
+}
+
+/// What an item takes.
+#[derive(Debug, Serialize)]
+struct Footprint {
+    items: u64,
+    key_bytes: usize,
+    value_bytes: usize,
+    ttl_s: &'static str,
+    rss_growth_bytes: u64,
+    overhead_per_item_bytes: f64,
+    inserts_per_s: f64,
+}
+
+/// A cache, its clock and what it is filled with.
+struct Bench {
+    cache: Cache,
+    clock: Arc<ManualClock>,
+    records: Records,
+    started_ns: u64,
+}
+
+/// Runs the measurement and prints its tables.
+///
+/// # Errors
+/// [`Error`] if the cache cannot be made or does not hold the items.
+pub fn command(args: &EngineArgs) -> Result<(), Error> {
+    let mut args = args.clone();
+    if args.quick {
+        args.rounds = 1;
+        args.items = args.items.min(QUICK_ITEMS);
+        args.memory_items = args.memory_items.min(QUICK_ITEMS);
+        args.operations = args.operations.min(QUICK_OPERATIONS);
+    }
+    args.rounds = args.rounds.max(1);
+    let memory = (args.memory_items > 0)
+        .then(|| footprint(&args))
+        .transpose()?;
+    let bench = Bench::new(&args, args.items, args.key_bytes, args.value_bytes)?;
+    bench.fill(&TtlMix::unlimited())?;
+    let outcome = Outcome {
+        setting: Setting::here(),
+        items: args.items,
+        key_bytes: args.key_bytes,
+        value_bytes: args.value_bytes,
+        operations_per_thread: args.operations,
+        rounds: args.rounds,
+        rows: bench.rows(&args)?,
+        memory,
+    };
+    print!("{}", render(&outcome));
+    write_json(args.json.as_deref(), &outcome)
+}
+
+/// Measures memory; nothing large may have been freed in this process before.
+#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+fn footprint(args: &EngineArgs) -> Result<Footprint, Error> {
+    let rss = || {
+        rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
+    };
+    let items = args.memory_items;
+    let before_bytes = rss()?;
+    let bench = Bench::new(args, items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
+    let fill_ns = bench.fill(&MEMORY_TTL.parse::<TtlMix>().map_err(Error::Usage)?)?;
+    let growth_bytes = rss()?.saturating_sub(before_bytes);
+    let raw_bytes = (MEMORY_KEY_BYTES + MEMORY_VALUE_BYTES) as f64;
+    Ok(Footprint {
+        items,
+        key_bytes: MEMORY_KEY_BYTES,
+        value_bytes: MEMORY_VALUE_BYTES,
+        ttl_s: MEMORY_TTL,
+        rss_growth_bytes: growth_bytes,
+        overhead_per_item_bytes: growth_bytes as f64 / items as f64 - raw_bytes,
+        inserts_per_s: items as f64 / seconds(fill_ns),
+    })
+}
+
+impl Bench {
+    fn new(args: &EngineArgs, items: u64, key: usize, value: usize) -> Result<Bench, Error> {
+        let clock = Arc::new(ManualClock::default());
+        let threads = args.threads.iter().copied().max().unwrap_or(1).max(1);
+        let config = Config {
+            threads,
+            value_bytes_max: Config::with_memory(0).value_bytes_max.max(value),
+            clock: clock.clone(),
+            ..Config::with_memory(args.memory_mib << 20)
+        };
+        let wrong = |error: cellar_engine::Error| Error::Wrong(format!("the engine: {error}"));
+        let records = Records::new(items, key, ByteRange::fixed(value)).map_err(Error::Usage)?;
+        if items > u64::from(u32::MAX) {
+            return Err(Error::Usage("--items is at most 2^32 - 1".to_owned()));
+        }
+        Ok(Bench {
+            cache: Cache::new(config).map_err(wrong)?,
+            clock,
+            records,
+            started_ns: now_ns(),
+        })
+    }
+
+    /// Stores all items, which must then be there; returns the time it took.
+    fn fill(&self, ttl: &TtlMix) -> Result<u64, Error> {
+        let mut random = Random::seeded(1);
+        let scatter = Scatter::new(self.records.keys());
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let started_ns = now_ns();
+        for n in 0..self.records.keys() {
+            let number = scatter.place(n);
+            key.clear();
+            value.clear();
+            self.records.push_key(&mut key, number);
+            self.records.push_value(&mut value, number, 0);
+            let ttl_ms = match ttl.draw_s(&mut random) {
+                0 => TTL_MS,
+                ttl_s => u64::from(ttl_s) * 1000,
+            };
+            let options = SetOptions {
+                deadline: self.clock.now().plus_ms(ttl_ms),
+                ..SetOptions::default()
+            };
+            self.cache
+                .key(&key)
+                .and_then(|key| self.cache.set(key, &value, &options))
+                .map_err(|error| Error::Wrong(format!("the engine refused a set: {error}")))?;
+            if n % OPERATIONS_PER_TICK as u64 == 0 {
+                self.tick();
+            }
+        }
+        let elapsed_ns = now_ns() - started_ns;
+        let stats = self.cache.stats();
+        if stats.items != self.records.keys() {
+            return Err(Error::Wrong(format!(
+                "the engine holds {} of {} items; --memory-mib is too small for this measurement",
+                stats.items,
+                self.records.keys()
+            )));
+        }
+        Ok(elapsed_ns)
+    }
+
+    /// Lets the cache's time follow the machine's and does its upkeep.
+    fn tick(&self) {
+        self.clock
+            .set(Instant((now_ns() - self.started_ns) / 1_000_000));
+        self.cache.tick();
+    }
+
+    fn rows(&self, args: &EngineArgs) -> Result<Vec<Row>, Error> {
+        let mut cells = Vec::new();
+        for &threads in &args.threads {
+            for popularity in POPULARITIES {
+                let draws: Vec<Vec<u32>> = (0..threads)
+                    .map(|thread| self.draw(popularity, thread, args))
+                    .collect();
+                for operation in OPERATIONS {
+                    let (mut per_cpu_s, mut per_wall_s) = (Vec::new(), Vec::new());
+                    for _ in 0..args.rounds {
+                        let speed = self.measure(operation, &draws)?;
+                        per_cpu_s.push(speed.0);
+                        per_wall_s.push(speed.1);
+                    }
+                    cells.push(Row {
+                        operation: operation.name(),
+                        distribution: popularity.to_string(),
+                        threads,
+                        operations_per_thread_cpu_s: Spread::of(per_cpu_s),
+                        operations_per_wall_s: Spread::of(per_wall_s),
+                    });
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    /// The numbers of the records that a thread asks for.
+    fn draw(&self, popularity: Popularity, thread: usize, args: &EngineArgs) -> Vec<u32> {
+        let picker = Picker::new(popularity, self.records.keys());
+        let mut random = Random::seeded(thread as u64 + 100);
+        // Whole batches only; below the number of items, which fits.
+        (0..args.operations / 32 * 32)
+            .map(|_| picker.pick(&mut random) as u32)
+            .collect()
+    }
+
+    /// Operations per second of thread time and of wall time, one thread for each of `draws`.
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
+    fn measure(&self, operation: Operation, draws: &[Vec<u32>]) -> Result<(f64, f64), Error> {
+        let start = Barrier::new(draws.len());
+        let results: Vec<Run> = std::thread::scope(|scope| {
+            let threads: Vec<_> = draws
+                .iter()
+                .enumerate()
+                .map(|(thread, draws)| {
+                    let start = &start;
+                    scope.spawn(move || {
+                        bind(thread);
+                        start.wait();
+                        self.run(operation, draws, thread == 0)
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .filter_map(|thread| thread.join().ok())
+                .collect()
+        });
+        if results.len() < draws.len() {
+            return Err(Error::Wrong(
+                "a thread of the measurement has panicked".to_owned(),
+            ));
+        }
+        let found: u64 = results.iter().map(|run| run.found).sum();
+        let operations: usize = draws.iter().map(Vec::len).sum();
+        if found != operations as u64 {
+            return Err(Error::Wrong(format!(
+                "{} of {operations} operations of {} were misses or refused",
+                operations as u64 - found,
+                operation.name()
+            )));
+        }
+        let cpu_ns: u64 = results.iter().map(|run| run.cpu_ns).sum();
+        let first_ns = results.iter().map(|run| run.started_ns).min().unwrap_or(0);
+        let last_ns = results.iter().map(|run| run.ended_ns).max().unwrap_or(0);
+        let operations = operations as f64;
+        Ok((
+            operations / seconds(cpu_ns),
+            operations / seconds(last_ns - first_ns),
+        ))
+    }
+
+    /// One thread's operations.
+    fn run(&self, operation: Operation, draws: &[u32], ticks: bool) -> Run {
+        let (started_ns, cpu_before_ns) = (now_ns(), thread_cpu_ns());
+        let mut found = 0;
+        for stretch in draws.chunks(OPERATIONS_PER_TICK) {
+            if ticks {
+                self.tick();
+            }
+            found += match operation {
+                Operation::Get => self.gets(stretch),
+                Operation::GetMany16 => self.get_batches::<16>(stretch),
+                Operation::GetMany32 => self.get_batches::<32>(stretch),
+                Operation::Set => self.sets(stretch),
+            };
+        }
+        Run {
+            started_ns,
+            ended_ns: now_ns(),
+            cpu_ns: thread_cpu_ns() - cpu_before_ns,
+            found,
+        }
+    }
+
+    fn gets(&self, draws: &[u32]) -> u64 {
+        let mut key = Vec::with_capacity(self.records.key_bytes());
+        let mut sink = vec![0; self.records.value_bytes().high];
+        let mut found = 0;
+        for &number in draws {
+            key.clear();
+            self.records.push_key(&mut key, u64::from(number));
+            let Ok(key) = self.cache.key(&key) else {
+                continue;
+            };
+            found += u64::from(
+                self.cache
+                    .get(key, |item| copy_out(&item, &mut sink))
+                    .is_some(),
+            );
+        }
+        found
+    }
+
+    fn get_batches<const BATCH: usize>(&self, draws: &[u32]) -> u64 {
+        let key_bytes = self.records.key_bytes();
+        let mut bytes = Vec::with_capacity(BATCH * key_bytes);
+        let mut sink = vec![0; self.records.value_bytes().high];
+        let mut found = 0;
+        for batch in draws.chunks_exact(BATCH) {
+            bytes.clear();
+            batch
+                .iter()
+                .for_each(|&it| self.records.push_key(&mut bytes, u64::from(it)));
+            let keys: [Key<'_>; BATCH] = std::array::from_fn(|at| {
+                let key = &bytes[at * key_bytes..][..key_bytes];
+                self.cache
+                    .key(key)
+                    .expect("the length was checked by Records")
+            });
+            self.cache.get_many(&keys, |_, item| {
+                if let Some(item) = item {
+                    copy_out(&item, &mut sink);
+                    found += 1;
+                }
+            });
+        }
+        found
+    }
+
+    fn sets(&self, draws: &[u32]) -> u64 {
+        let mut key = Vec::with_capacity(self.records.key_bytes());
+        let mut value = Vec::new();
+        self.records.push_value(&mut value, 0, 1);
+        let deadline = self.clock.now().plus_ms(TTL_MS);
+        let options = SetOptions {
+            deadline,
+            ..SetOptions::default()
+        };
+        let mut found = 0;
+        for &number in draws {
+            key.clear();
+            self.records.push_key(&mut key, u64::from(number));
+            let Ok(key) = self.cache.key(&key) else {
+                continue;
+            };
+            found += u64::from(self.cache.set(key, &value, &options).is_ok());
+        }
+        found
+    }
+}
+
+/// One thread's result.
+struct Run {
+    started_ns: u64,
+    ended_ns: u64,
+    cpu_ns: u64,
+    found: u64,
+}
+
+/// Copies the value, as a server must that sends it after the lock.
+#[inline]
+fn copy_out(item: &Item<'_>, sink: &mut [u8]) {
+    let bytes = item.value.len().min(sink.len());
+    sink[..bytes].copy_from_slice(&item.value[..bytes]);
+    black_box(sink);
+}
+
+/// Keeps a thread on one processor, where there are enough; a wish, not a condition.
+fn bind(thread: usize) {
+    if thread < std::thread::available_parallelism().map_or(1, usize::from) {
+        let mut cpus = CpuSet::new();
+        cpus.set(thread);
+        let _ = sched_setaffinity(None, &cpus);
+    }
+}
+
+fn render(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = render_rows(outcome, &mut text);
+    let _ = render_goals(outcome, &mut text);
+    text
+}
+
+fn render_rows(outcome: &Outcome, text: &mut String) -> std::fmt::Result {
+    writeln!(
+        text,
+        "In process, {} items of {} + {} B, {} operations per thread; medians of {} rounds.\n\n\
+         | operation | keys | threads | per thread-CPU second | per wall second |\n\
+         |---|---|---|---|---|",
+        outcome.items,
+        outcome.key_bytes,
+        outcome.value_bytes,
+        outcome.operations_per_thread,
+        outcome.rounds,
+    )?;
+    for row in &outcome.rows {
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            row.operation,
+            row.distribution,
+            row.threads,
+            span(&row.operations_per_thread_cpu_s),
+            span(&row.operations_per_wall_s),
+        )?;
+    }
+    if let Some(memory) = &outcome.memory {
+        writeln!(
+            text,
+            "\n{} items of {} + {} B with a TTL of {}: {:.1} B per item over key and value \
+             (resident growth {} B), {} inserts/s.",
+            memory.items,
+            memory.key_bytes,
+            memory.value_bytes,
+            memory.ttl_s,
+            memory.overhead_per_item_bytes,
+            memory.rss_growth_bytes,
+            short(memory.inserts_per_s),
+        )?;
+    }
+    Ok(())
+}
+
+fn span(spread: &Spread) -> String {
+    if spread.rounds.len() < 2 {
+        return short(spread.median);
+    }
+    format!(
+        "{} [{}..{}]",
+        short(spread.median),
+        short(spread.min),
+        short(spread.max)
+    )
+}
+
+fn render_goals(outcome: &Outcome, text: &mut String) -> std::fmt::Result {
+    let zipf = Popularity::Zipf(0.99).to_string();
+    let gets = |threads: usize| {
+        let rows = outcome.rows.iter();
+        rows.filter(|row| row.threads == threads && row.distribution == zipf)
+            .filter(|row| row.operation == Operation::GetMany32.name())
+            .map(|row| {
+                (
+                    row.operations_per_thread_cpu_s.median,
+                    row.operations_per_wall_s.median,
+                )
+            })
+            .next()
+    };
+    let verdict = |good: bool| if good { "reached" } else { "MISSED" };
+    writeln!(
+        text,
+        "\n| the engine must reach | limit | found | |\n|---|---|---|---|"
+    )?;
+    if let Some((one, _)) = gets(1) {
+        writeln!(
+            text,
+            "| gets/s on one thread, in batches of 32, zipf | {} | {} | {} |",
+            short(GOAL_GETS_PER_S),
+            short(one),
+            verdict(one >= GOAL_GETS_PER_S)
+        )?;
+    }
+    if let (Some((_, one)), Some((_, two))) = (gets(1), gets(2)) {
+        writeln!(
+            text,
+            "| the same on two threads, x one | {GOAL_TWO_THREADS} | {:.2} | {} |",
+            two / one,
+            verdict(two >= one * GOAL_TWO_THREADS)
+        )?;
+    }
+    if let Some(memory) = &outcome.memory {
+        writeln!(
+            text,
+            "| bytes per item over key + value | {GOAL_OVERHEAD_BYTES} | {:.1} | {} |",
+            memory.overhead_per_item_bytes,
+            verdict(memory.overhead_per_item_bytes <= GOAL_OVERHEAD_BYTES)
+        )?;
+    }
+    writeln!(text, "\nFrom {}.", outcome.setting)
+}

@@ -1,0 +1,132 @@
+//! Latency: every request's time in a histogram, and the percentiles of interest.
+//!
+//! Three digits from 1 ns to [`LATENCY_NS_MAX`], in about 200 KB whatever the number of requests.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Longest time that is told apart; longer ones count as this.
+pub const LATENCY_NS_MAX: u64 = 100_000_000_000;
+
+/// Times of requests.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+}
+
+impl Latencies {
+    /// None yet.
+    ///
+    /// # Panics
+    /// Never: the bounds are constants that the histogram accepts.
+    #[must_use]
+    pub fn new() -> Latencies {
+        let histogram =
+            Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are valid");
+        Latencies { histogram }
+    }
+
+    /// Adds one request.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns.max(1));
+    }
+
+    /// Adds all requests of `other`.
+    ///
+    /// # Panics
+    /// Never: all histograms have the same bounds.
+    pub fn merge(&mut self, other: &Latencies) {
+        self.histogram
+            .add(&other.histogram)
+            .expect("the bounds are the same");
+    }
+
+    /// The percentiles; all zero if there were no requests.
+    #[must_use]
+    pub fn summary(&self) -> LatencySummary {
+        let at = |quantile| microseconds(self.histogram.value_at_quantile(quantile));
+        LatencySummary {
+            latency_us_mean: round(self.histogram.mean() / 1000.0),
+            latency_us_p50: at(0.5),
+            latency_us_p90: at(0.9),
+            latency_us_p99: at(0.99),
+            latency_us_p99_9: at(0.999),
+            latency_us_p99_99: at(0.9999),
+            latency_us_p99_999: at(0.99999),
+            latency_us_max: microseconds(self.histogram.max()),
+        }
+    }
+}
+
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies::new()
+    }
+}
+
+/// Percentiles of the time between sending a request (open loop: the moment it was due) and its
+/// whole reply, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say all")]
+pub struct LatencySummary {
+    pub latency_us_mean: f64,
+    pub latency_us_p50: f64,
+    pub latency_us_p90: f64,
+    pub latency_us_p99: f64,
+    pub latency_us_p99_9: f64,
+    pub latency_us_p99_99: f64,
+    pub latency_us_p99_999: f64,
+    pub latency_us_max: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 100 s")]
+fn microseconds(ns: u64) -> f64 {
+    round(ns as f64 / 1000.0)
+}
+
+/// Three digits behind the point.
+fn round(us: f64) -> f64 {
+    (us * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merging_equals_recording_everything_in_one() {
+        let (mut a, mut b, mut all) = (Latencies::new(), Latencies::new(), Latencies::new());
+        for n in 1..=100_000u64 {
+            let part = if n % 3 == 0 { &mut a } else { &mut b };
+            part.record(n * 1000);
+            all.record(n * 1000);
+        }
+        a.merge(&b);
+        assert_eq!(a.summary(), all.summary());
+        let summary = a.summary();
+        for (found, expected) in [
+            (summary.latency_us_p50, 50_000.0),
+            (summary.latency_us_p99, 99_000.0),
+            (summary.latency_us_p99_999, 99_999.0),
+            (summary.latency_us_max, 100_000.0),
+            (summary.latency_us_mean, 50_000.5),
+        ] {
+            assert!(
+                (found / expected - 1.0).abs() < 0.002,
+                "{found} instead of {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn extremes_are_clamped_not_lost() {
+        let mut latencies = Latencies::new();
+        latencies.record(0);
+        latencies.record(u64::MAX);
+        let summary = latencies.summary();
+        assert!(summary.latency_us_p50 < 0.01);
+        assert!(summary.latency_us_max >= 99e6);
+        assert_eq!(Latencies::new().summary(), LatencySummary::default());
+    }
+}

@@ -1,0 +1,23 @@
+//! Measurements of cache servers: a load generator, an echo floor, and comparisons made with them.
+//!
+//! The modules stand in layer order: a module imports only modules declared above it.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod clock;
+pub mod random;
+pub mod quantity;
+pub mod popularity;
+pub mod record;
+pub mod latency;
+pub mod usage;
+pub mod address;
+pub mod wire;
+pub mod echo;
+pub mod load;
+pub mod spread;
+pub mod machine;
+pub mod process;
+pub mod compare;
+pub mod ycsb;
+pub mod engine;

@@ -1,0 +1,323 @@
+//! Server processes of a measurement: started on a processor of choice, asked for their version,
+//! stopped at the end whatever happens.
+//!
+//! A server dies with the thread that started it (`setpriv --pdeathsig`), so that an interrupted
+//! comparison leaves nothing running.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::address::Address;
+use crate::clock::{NS_PER_S, now_ns};
+use crate::error::Error;
+
+/// How long a server may take to listen.
+const START_S_MAX: u64 = 20;
+/// How long a server may take to end before it is killed.
+const STOP_S_MAX: u64 = 10;
+const POLL: Duration = Duration::from_millis(10);
+const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Last lines of a failed server's output that are shown.
+const OUTPUT_LINES_MAX: usize = 10;
+
+/// How to start a server; `{port}`, `{memory_mib}` and `{threads}` in the words are replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    /// Its name in tables.
+    pub name: String,
+    /// Program and arguments.
+    pub words: Vec<String>,
+}
+
+/// What a recipe is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Ingredients {
+    /// Memory for items.
+    pub memory_mib: u64,
+    /// Threads.
+    pub threads: usize,
+    /// The processor to bind to.
+    pub cpu: Option<usize>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    name: String,
+    child: Child,
+    address: Address,
+    /// What it writes to stderr; the file has no name any more.
+    output: File,
+}
+
+impl Recipe {
+    /// Cellar, from the path of its program.
+    #[must_use]
+    pub fn cellar(program: &str, extra: &[String]) -> Recipe {
+        let words = [
+            program,
+            "--memory",
+            "{memory_mib}MiB",
+            "--threads",
+            "{threads}",
+        ];
+        let words = words.into_iter().chain(["--memcached", "127.0.0.1:{port}"]);
+        Recipe {
+            name: "cellar".to_owned(),
+            words: words
+                .map(str::to_owned)
+                .chain(extra.iter().cloned())
+                .collect(),
+        }
+    }
+
+    /// memcached; as root it must be told to stay so.
+    #[must_use]
+    pub fn memcached(program: &str) -> Recipe {
+        let command = "-l 127.0.0.1 -p {port} -U 0 -m {memory_mib} -t {threads} -u root";
+        Recipe {
+            name: "memcached".to_owned(),
+            words: [program]
+                .into_iter()
+                .chain(command.split(' '))
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
+    /// The echo floor of this program itself.
+    ///
+    /// # Errors
+    /// If the program's own path is unknown.
+    pub fn echo(key_bytes: usize, value_bytes: usize) -> Result<Recipe, Error> {
+        let own = std::env::current_exe()
+            .map_err(|error| Error::system("finding this program", error))?;
+        let command = format!(
+            "echo --listen 127.0.0.1:{{port}} --key-bytes {key_bytes} --value-bytes {value_bytes}"
+        );
+        let words = command.split(' ').map(str::to_owned);
+        Ok(Recipe {
+            name: "echo floor".to_owned(),
+            words: [own.display().to_string()]
+                .into_iter()
+                .chain(words)
+                .collect(),
+        })
+    }
+
+    /// Starts the server and waits until it listens.
+    ///
+    /// # Errors
+    /// [`Error::Server`] with the server's last words, if it does not come up.
+    pub fn start(&self, with: Ingredients) -> Result<Server, Error> {
+        let address = Address::free_port()
+            .map_err(|error| Error::system("looking for a free port", error))?;
+        let words: Vec<String> = self
+            .words
+            .iter()
+            .map(|word| {
+                word.replace("{port}", &address.port().to_string())
+                    .replace("{memory_mib}", &with.memory_mib.to_string())
+                    .replace("{threads}", &with.threads.to_string())
+            })
+            .collect();
+        let (output, log) = nameless_file(address.port())
+            .map_err(|error| Error::system("making a file for the server's output", error))?;
+        let child = command(&words, with.cpu, log)
+            .spawn()
+            .map_err(|error| Error::system(format!("starting {}", words.join(" ")), error))?;
+        let mut server = Server {
+            name: self.name.clone(),
+            child,
+            address,
+            output,
+        };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+}
+
+/// Two handles on a file that goes away by itself with the last of them, so that a measurement that
+/// is killed leaves nothing behind.
+fn nameless_file(port: u16) -> io::Result<(File, File)> {
+    let path = std::env::temp_dir().join(format!("cellar-bench-{}-{port}", std::process::id()));
+    let file = File::options()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    let other = file.try_clone()?;
+    Ok((file, other))
+}
+
+/// The command, bound to its processor and to this thread's life.
+fn command(words: &[String], cpu: Option<usize>, log: File) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if let Some(cpu) = cpu {
+        command.args(["taskset", "-c", &cpu.to_string()]);
+    }
+    // Settings from the environment would change what is measured.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CELLAR_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    command
+}
+
+impl Server {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The version it tells over memcached's protocol.
+    ///
+    /// # Errors
+    /// If it does not answer in a line.
+    pub fn version(&self) -> Result<String, Error> {
+        let failed = |error| Error::system(format!("asking {} for its version", self.name), error);
+        let mut stream = self.address.connect().map_err(failed)?;
+        stream.set_timeout(Some(ASK_TIMEOUT)).map_err(failed)?;
+        stream.write_all(b"version\r\n").map_err(failed)?;
+        let mut line = String::new();
+        BufReader::new(stream)
+            .read_line(&mut line)
+            .map_err(failed)?;
+        Ok(line.trim().trim_start_matches("VERSION ").to_owned())
+    }
+
+    /// Ends the server and waits for its end.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let started_ns = now_ns();
+        loop {
+            if self.address.connect().is_ok() {
+                return Ok(());
+            }
+            let ended = self
+                .child
+                .try_wait()
+                .map_err(|error| Error::system(format!("waiting for {}", self.name), error))?;
+            if let Some(status) = ended {
+                return Err(self.failure(&format!("ended at once ({status})")));
+            }
+            if now_ns() - started_ns > START_S_MAX * NS_PER_S {
+                return Err(self.failure(&format!("does not listen after {START_S_MAX} s")));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn failure(&mut self, what: &str) -> Error {
+        let mut bytes = Vec::new();
+        // Without its last words the failure is still told.
+        let _ = self
+            .output
+            .rewind()
+            .and_then(|()| self.output.read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..];
+        Error::Server {
+            name: self.name.clone(),
+            what: format!("{what}\n{}", last.join("\n")),
+        }
+    }
+
+    fn end(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // Errors mean that it has ended already.
+        if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
+            let _ = kill_process(pid, Signal::TERM);
+            let started_ns = now_ns();
+            while matches!(self.child.try_wait(), Ok(None)) {
+                if now_ns() - started_ns > STOP_S_MAX * NS_PER_S {
+                    eprintln!(
+                        "{} did not end after {STOP_S_MAX} s and is killed",
+                        self.name
+                    );
+                    let _ = self.child.kill();
+                    break;
+                }
+                std::thread::sleep(POLL);
+            }
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The recipe of `name=command with {port}`.
+///
+/// # Errors
+/// A sentence, if the text has another form.
+pub fn parse_peer(text: &str) -> Result<Recipe, String> {
+    let (name, command) = text
+        .split_once('=')
+        .filter(|(name, command)| !name.is_empty() && command.contains("{port}"))
+        .ok_or_else(|| format!("{text:?} is not NAME=COMMAND with {{port}} in it"))?;
+    Ok(Recipe {
+        name: name.to_owned(),
+        words: command.split_whitespace().map(str::to_owned).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Ingredients = Ingredients {
+        memory_mib: 64,
+        threads: 1,
+        cpu: None,
+    };
+
+    #[test]
+    fn a_peer_is_a_name_and_a_command_with_a_port() {
+        let peer = parse_peer("other=/bin/x -p {port} -m {memory_mib}").unwrap();
+        assert_eq!(peer.name, "other");
+        assert_eq!(peer.words, ["/bin/x", "-p", "{port}", "-m", "{memory_mib}"]);
+        for bad in ["x", "=a {port}", "name=command"] {
+            assert!(parse_peer(bad).is_err());
+        }
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_an_error_with_its_last_words() {
+        let words = ["sh", "-c", "echo memory is not there >&2; exit 3 # {port}"];
+        let recipe = Recipe {
+            name: "bad".to_owned(),
+            words: words.map(str::to_owned).to_vec(),
+        };
+        let error = recipe.start(PLAIN).unwrap_err().to_string();
+        assert!(error.contains("bad: ended at once"), "{error}");
+        assert!(error.contains("memory is not there"), "{error}");
+    }
+}

@@ -1,0 +1,336 @@
+//! Records: the key and the value that belong to a number.
+//!
+//! A key is exactly as long as asked: hexadecimal digits of the number behind a filler. A value is
+//! a function of the number and of a version which the value itself carries in its first bytes, so
+//! a reader can tell that all bytes of what it got were once stored together under that key,
+//! without remembering anything ([`ValueCheck`]).
+//!
+//! Values shorter than [`VERSION_BYTES`] carry no version and are always those of version zero.
+
+use crate::popularity::Scatter;
+use crate::quantity::ByteRange;
+use crate::random::mix;
+
+/// Longest key of memcached's protocol.
+pub const KEY_BYTES_MAX: usize = 250;
+/// Longest value a record may have.
+pub const VALUE_BYTES_MAX: usize = 512 << 20;
+/// Hexadecimal digits of the version at the start of a value.
+pub const VERSION_BYTES: usize = 8;
+
+const DIGITS_MAX: usize = 16;
+
+/// All records of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Records {
+    keys: u64,
+    key_bytes: usize,
+    value_bytes: ByteRange,
+}
+
+impl Records {
+    /// `keys` records with keys of exactly `key_bytes` and values of the given lengths.
+    ///
+    /// # Errors
+    /// A sentence, if there are no or too many keys, or they do not fit in `key_bytes`.
+    pub fn new(keys: u64, key_bytes: usize, value_bytes: ByteRange) -> Result<Records, String> {
+        if keys == 0 || keys > Scatter::COUNT_MAX {
+            return Err(format!("the keys must be 1 to 2^32, not {keys}"));
+        }
+        if key_bytes == 0 || key_bytes > KEY_BYTES_MAX {
+            return Err(format!(
+                "a key has 1 to {KEY_BYTES_MAX} bytes, not {key_bytes}"
+            ));
+        }
+        if key_bytes < DIGITS_MAX && keys > 1 << (4 * key_bytes) {
+            return Err(format!(
+                "{keys} different keys do not fit in {key_bytes} bytes"
+            ));
+        }
+        if value_bytes.high > VALUE_BYTES_MAX {
+            return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+        }
+        Ok(Records {
+            keys,
+            key_bytes,
+            value_bytes,
+        })
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Length of every key.
+    #[must_use]
+    pub fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+
+    /// Lengths of the values.
+    #[must_use]
+    pub fn value_bytes(&self) -> ByteRange {
+        self.value_bytes
+    }
+
+    /// Appends the key of record `number`.
+    #[inline]
+    pub fn push_key(&self, out: &mut Vec<u8>, number: u64) {
+        if self.key_bytes >= DIGITS_MAX {
+            for _ in DIGITS_MAX..self.key_bytes {
+                out.push(b'k');
+            }
+            out.extend_from_slice(&hexadecimal_half(number >> 32));
+            out.extend_from_slice(&hexadecimal_half(number & 0xFFFF_FFFF));
+        } else {
+            out.extend_from_slice(&hexadecimal(number)[DIGITS_MAX - self.key_bytes..]);
+        }
+    }
+
+    /// Appends the value of record `number` in `version`.
+    pub fn push_value(&self, out: &mut Vec<u8>, number: u64, version: u32) {
+        let bytes = self.length(number, version);
+        let start = out.len();
+        out.resize(start + bytes, 0);
+        let value = &mut out[start..];
+        let (body, pattern) = if bytes >= VERSION_BYTES {
+            let (head, body) = value.split_at_mut(VERSION_BYTES);
+            head.copy_from_slice(&hexadecimal(u64::from(version))[DIGITS_MAX - VERSION_BYTES..]);
+            (body, Pattern::new(number, version))
+        } else {
+            (value, Pattern::new(number, 0))
+        };
+        let mut word = 0;
+        let mut chunks = body.chunks_exact_mut(8);
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&pattern.word(word));
+            word += 1;
+        }
+        let rest = chunks.into_remainder();
+        let bytes = rest.len();
+        rest.copy_from_slice(&pattern.word(word)[..bytes]);
+    }
+
+    /// Length of the value of record `number` in `version`.
+    fn length(&self, number: u64, version: u32) -> usize {
+        let ByteRange { low, high } = self.value_bytes;
+        if low == high {
+            return low;
+        }
+        let spread = (high - low) as u64 + 1;
+        let drawn = mix(number ^ u64::from(version) << 32 ^ 0x4C45_4E47) % spread;
+        // Below the spread, which came from a usize.
+        low + drawn as usize
+    }
+}
+
+/// The bytes behind the version.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pattern {
+    seed: u64,
+}
+
+impl Pattern {
+    fn new(number: u64, version: u32) -> Pattern {
+        Pattern {
+            seed: mix(mix(number) ^ u64::from(version)),
+        }
+    }
+
+    #[inline]
+    fn word(self, word: u64) -> [u8; 8] {
+        (self
+            .seed
+            .wrapping_add(word)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        .to_le_bytes()
+    }
+}
+
+/// Checks a value while it arrives, cut anywhere.
+#[derive(Clone, Debug, Default)]
+pub struct ValueCheck {
+    number: u64,
+    bytes: usize,
+    seen: usize,
+    version: u32,
+    pattern: Pattern,
+    good: bool,
+}
+
+impl ValueCheck {
+    /// Starts with a value of `bytes` bytes under the key of record `number`.
+    pub fn begin(&mut self, number: u64, bytes: usize) {
+        let pattern = Pattern::new(number, 0);
+        *self = ValueCheck {
+            number,
+            bytes,
+            seen: 0,
+            version: 0,
+            pattern,
+            good: true,
+        };
+    }
+
+    /// Takes the next bytes of the value.
+    pub fn feed(&mut self, mut data: &[u8]) {
+        if self.bytes >= VERSION_BYTES {
+            while self.seen < VERSION_BYTES {
+                let Some((&digit, rest)) = data.split_first() else {
+                    return;
+                };
+                data = rest;
+                self.seen += 1;
+                match char::from(digit).to_digit(16) {
+                    Some(value) => self.version = self.version << 4 | value,
+                    None => self.good = false,
+                }
+                if self.seen == VERSION_BYTES {
+                    self.pattern = Pattern::new(self.number, self.version);
+                }
+            }
+        }
+        self.feed_body(data);
+    }
+
+    fn feed_body(&mut self, mut data: &[u8]) {
+        let head_bytes = if self.bytes >= VERSION_BYTES {
+            VERSION_BYTES
+        } else {
+            0
+        };
+        while !data.is_empty() {
+            let at = self.seen - head_bytes;
+            let expected = &self.pattern.word((at / 8) as u64)[at % 8..];
+            let take = expected.len().min(data.len());
+            self.good &= data[..take] == expected[..take];
+            self.seen += take;
+            data = &data[take..];
+        }
+    }
+
+    /// Whether the value was complete and every byte as stored.
+    #[must_use]
+    pub fn is_good(&self, records: &Records) -> bool {
+        let ByteRange { low, high } = records.value_bytes;
+        let length_is_good = if self.bytes >= VERSION_BYTES {
+            self.bytes == records.length(self.number, self.version)
+        } else {
+            (low..=high).contains(&self.bytes)
+        };
+        self.good && self.seen == self.bytes && length_is_good
+    }
+}
+
+/// The 16 digits of `number`.
+#[inline]
+fn hexadecimal(number: u64) -> [u8; DIGITS_MAX] {
+    let mut digits = [0; DIGITS_MAX];
+    digits[..8].copy_from_slice(&hexadecimal_half(number >> 32));
+    digits[8..].copy_from_slice(&hexadecimal_half(number & 0xFFFF_FFFF));
+    digits
+}
+
+/// The 8 digits of a number of 32 bits, all at once in one register: spread its half-bytes over the
+/// bytes, add '0' to each, and 39 more to those above nine, which leads to 'a'.
+#[inline]
+fn hexadecimal_half(number: u64) -> [u8; 8] {
+    let n = (number | number << 16) & 0x0000_FFFF_0000_FFFF;
+    let n = (n | n << 8) & 0x00FF_00FF_00FF_00FF;
+    let n = (n | n << 4) & 0x0F0F_0F0F_0F0F_0F0F;
+    let above_nine = (n + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (n + 0x3030_3030_3030_3030 + above_nine * 39).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(key_bytes: usize, low: usize, high: usize) -> Records {
+        Records::new(1_000, key_bytes, ByteRange { low, high }).unwrap()
+    }
+
+    #[test]
+    fn digits_are_those_of_the_standard_library() {
+        for number in [
+            0,
+            1,
+            9,
+            10,
+            15,
+            16,
+            0xDEAD_BEEF,
+            0x0123_4567_89AB_CDEF,
+            u64::MAX,
+        ] {
+            assert_eq!(
+                hexadecimal(number).as_slice(),
+                format!("{number:016x}").as_bytes()
+            );
+        }
+    }
+
+    #[test]
+    fn keys_have_exactly_the_length_asked_for_and_differ() {
+        for key_bytes in [3, 8, 16, 20, 250] {
+            let records = records(key_bytes, 10, 10);
+            let mut seen = std::collections::HashSet::new();
+            for number in 0..1_000 {
+                let mut key = Vec::new();
+                records.push_key(&mut key, number);
+                assert_eq!(key.len(), key_bytes);
+                assert!(key.iter().all(u8::is_ascii_alphanumeric));
+                assert!(seen.insert(key));
+            }
+        }
+        assert!(Records::new(1_000, 2, ByteRange::fixed(1)).is_err());
+        assert!(Records::new(0, 16, ByteRange::fixed(1)).is_err());
+        assert!(Records::new(1, 251, ByteRange::fixed(1)).is_err());
+    }
+
+    #[test]
+    fn a_value_is_good_however_it_is_cut() {
+        for (low, high) in [(0, 0), (5, 5), (8, 8), (9, 9), (100, 100), (0, 60)] {
+            let records = records(16, low, high);
+            for number in 0..20 {
+                let mut value = Vec::new();
+                records.push_value(&mut value, number, 0xABCD);
+                assert!((low..=high).contains(&value.len()));
+                for cut in 0..=value.len() {
+                    let mut check = ValueCheck::default();
+                    check.begin(number, value.len());
+                    check.feed(&value[..cut]);
+                    assert_eq!(check.is_good(&records), cut == value.len());
+                    check.feed(&value[cut..]);
+                    assert!(
+                        check.is_good(&records),
+                        "{number} of {low}..{high} cut at {cut}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_found() {
+        let records = records(16, 45, 45);
+        let mut value = Vec::new();
+        records.push_value(&mut value, 7, 3);
+        let is_good = |number, value: &[u8]| {
+            let mut check = ValueCheck::default();
+            check.begin(number, value.len());
+            check.feed(value);
+            check.is_good(&records)
+        };
+        assert!(is_good(7, &value));
+        assert!(!is_good(8, &value), "another key's value");
+        assert!(!is_good(7, &value[..44]), "a short value");
+        for at in 0..value.len() {
+            let mut changed = value.clone();
+            changed[at] ^= 1;
+            assert!(!is_good(7, &changed), "byte {at}");
+        }
+    }
+}
