@@ -1,6 +1,6 @@
 //! The repository as text: which files the rules look at, and what a rule reports.
 //!
-//! Hidden folders (but `.ci`), build outputs and binary files are left out.
+//! Hidden folders (but `.ci`), build outputs, git's own files and binary files are left out.
 
 use std::fmt;
 use std::fs;
@@ -78,6 +78,7 @@ impl Tree {
                 if kind.is_dir() && !is_left_out(&name) {
                     folders.push(entry.path());
                 } else if kind.is_file()
+                    && name != ".git"
                     && let Ok(text) = String::from_utf8(fs::read(entry.path())?)
                 {
                     files.push(File {
