@@ -6,12 +6,17 @@
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+RELEASE := $(CARGO_TARGET_DIR)/release
+BENCH := $(RELEASE)/cellar-bench
+RESULT = bench/results/$(shell date +%F)-$(shell git rev-parse --short HEAD)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,7 +25,7 @@ build: ## compile the server and the load generator into target/release
 	$(CARGO) build --release --locked
 
 run: build ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
-	$(CARGO_TARGET_DIR)/release/cellar $(ARGS)
+	$(RELEASE)/cellar $(ARGS)
 
 tools: ## install what the tests need: Debian and Python packages, if missing
 	.ci/install
@@ -51,14 +56,18 @@ conformance: ## replay the transcripts in conformance/
 fuzz: ## random bytes into the codecs for FUZZ_SECONDS (60)
 	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test fuzz -- --nocapture
 
-bench: build ## all measurements, results into bench/results
-	$(CARGO_TARGET_DIR)/release/cellar-bench all
-
 compare: tools build ## the server, memcached and an echo floor under the same load
-	$(CARGO_TARGET_DIR)/release/cellar-bench compare
+	$(BENCH) compare --cellar $(RELEASE)/cellar $(ARGS)
+
+# Each result is named after its date and commit, so that a later run does not replace it.
+bench: tools build ## all measurements, results into bench/results
+	mkdir -p bench/results
+	$(BENCH) compare --cellar $(RELEASE)/cellar --json $(RESULT)-compare.json | tee $(RESULT)-compare.txt
+	$(BENCH) ycsb --cellar $(RELEASE)/cellar --json $(RESULT)-ycsb.json | tee $(RESULT)-ycsb.txt
+	$(BENCH) engine --json $(RESULT)-engine.json | tee $(RESULT)-engine.txt
 
 docs: ## write the generated pages in docs/ anew, then the API pages
-	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs
+	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
 	$(CARGO) doc --locked --workspace --no-deps
 
 miri: ## the engine's unit tests under Miri (nightly)
