@@ -234,23 +234,25 @@ mod tests {
         }
     }
 
-    fn repository() -> Tree {
-        Tree::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
-    }
-
     #[test]
     fn a_dead_link_is_found_and_a_live_one_is_not() {
         let text = "[a](LICENSE) [b](nowhere.md)\n```\n[c](nowhere.md)\n```\n[d](https://x.org/y)";
-        let found = links(&repository(), &file("A.md", text));
+        let found = links(&Tree::of_this_repository(), &file("A.md", text));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].to_string(), "A.md:1: dead link to nowhere.md");
-        assert!(links(&repository(), &file("docs/a.md", "[a](../LICENSE#b)")).is_empty());
+        assert!(
+            links(
+                &Tree::of_this_repository(),
+                &file("docs/a.md", "[a](../LICENSE#b)")
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn an_unknown_make_target_is_found() {
         let found = make_commands(
-            &repository(),
+            &Tree::of_this_repository(),
             &file("A.md", "`make test` and `make coffee`"),
         );
         assert_eq!(found.len(), 1);
@@ -262,7 +264,7 @@ mod tests {
             "//! Why: docs/deci",
             "sions/9999-nothing.md.\n// docs/decisions/NNNN-title.md\n"
         );
-        let found = decision_references(&repository(), &file("a.rs", text));
+        let found = decision_references(&Tree::of_this_repository(), &file("a.rs", text));
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].what,

@@ -62,6 +62,16 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Reads the repository that this crate is part of.
+    ///
+    /// # Panics
+    /// If it cannot be read, or cargo did not start the process.
+    #[must_use]
+    pub fn of_this_repository() -> Tree {
+        let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it for tests");
+        Tree::open(Path::new(&own).join("../..")).expect("the repository is readable")
+    }
+
     /// Reads the repository at `root`.
     ///
     /// # Errors

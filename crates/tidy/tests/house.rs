@@ -2,10 +2,6 @@
 
 use cellar_tidy::{Finding, Tree, documents, layers, page};
 
-fn repository() -> Tree {
-    Tree::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the repository is readable")
-}
-
 fn assert_none(findings: &[Finding]) {
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert!(
@@ -18,17 +14,17 @@ fn assert_none(findings: &[Finding]) {
 
 #[test]
 fn every_rust_file_keeps_the_page_rules() {
-    let tree = repository();
+    let tree = Tree::of_this_repository();
     assert!(tree.rust().count() > 10, "the walk finds the sources");
     assert_none(&tree.rust().flat_map(page::check).collect::<Vec<_>>());
 }
 
 #[test]
 fn modules_and_crates_depend_only_downwards() {
-    assert_none(&layers::check(&repository()));
+    assert_none(&layers::check(&Tree::of_this_repository()));
 }
 
 #[test]
 fn documents_lead_somewhere_and_mention_nothing_forbidden() {
-    assert_none(&documents::check(&repository()));
+    assert_none(&documents::check(&Tree::of_this_repository()));
 }
