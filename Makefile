@@ -15,8 +15,6 @@ export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 RELEASE := $(CARGO_TARGET_DIR)/release
-BENCH := $(RELEASE)/cellar-bench
-RESULT = bench/results/$(shell date +%F)-$(shell git rev-parse --short HEAD)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -57,14 +55,10 @@ fuzz: ## random bytes into the codecs for FUZZ_SECONDS (60)
 	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test fuzz -- --nocapture
 
 compare: tools build ## the server, memcached and an echo floor under the same load
-	$(BENCH) compare --cellar $(RELEASE)/cellar $(ARGS)
+	bench/compare.sh $(ARGS)
 
-# Each result is named after its date and commit, so that a later run does not replace it.
 bench: tools build ## all measurements, results into bench/results
-	mkdir -p bench/results
-	$(BENCH) compare --cellar $(RELEASE)/cellar --json $(RESULT)-compare.json | tee $(RESULT)-compare.txt
-	$(BENCH) ycsb --cellar $(RELEASE)/cellar --json $(RESULT)-ycsb.json | tee $(RESULT)-ycsb.txt
-	$(BENCH) engine --json $(RESULT)-engine.json | tee $(RESULT)-engine.txt
+	bench/all.sh $(ARGS)
 
 docs: ## write the generated pages in docs/ anew, then the API pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page

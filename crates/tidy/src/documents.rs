@@ -1,4 +1,4 @@
-//! Rules for words: links, commands, decisions, the change log, and what no file may mention.
+//! Rules for words: links and other pointers, decisions, the change log, forbidden words.
 
 use crate::tree::{File, Finding, Tree};
 
@@ -54,6 +54,9 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(forbidden_words(file));
         findings.extend(decision_references(tree, file));
     }
+    for file in tree.rust() {
+        findings.extend(test_references(tree, file));
+    }
     for file in tree.markdown() {
         findings.extend(links(tree, file));
         findings.extend(make_commands(tree, file));
@@ -78,7 +81,28 @@ fn forbidden_words(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Comments and pages name decisions by path; the path must lead somewhere.
+/// A header that says `Tests: tests/topic.rs` names a file of its crate or of the repository.
+fn test_references(tree: &Tree, file: &File) -> Vec<Finding> {
+    let own = file.path.find("/src/").map_or("", |end| &file.path[..end]);
+    let header = file
+        .text
+        .lines()
+        .enumerate()
+        .take_while(|(_, line)| line.starts_with("//!"));
+    let mut findings = Vec::new();
+    for (index, line) in header {
+        for word in line.split([' ', ',', ';', '(', ')', '`']) {
+            let path = word.trim_end_matches('.');
+            let is_test = path.starts_with("tests/") && path.ends_with(".rs");
+            if is_test && !tree.has(path) && !tree.has(&format!("{own}/{path}")) {
+                findings.push(Finding::new(file, index + 1, format!("there is no {path}")));
+            }
+        }
+    }
+    findings
+}
+
+/// Comments and pages name decisions by path or number; there must be such a decision.
 fn decision_references(tree: &Tree, file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
@@ -90,7 +114,7 @@ fn decision_references(tree: &Tree, file: &File) -> Vec<Finding> {
                 .unwrap_or_default()
                 .trim_end_matches('.');
             let named = path[DECISIONS.len()..].starts_with(|c: char| c.is_ascii_digit());
-            if named && !tree.has(path) {
+            if named && !tree.files().any(|file| file.path.starts_with(path)) {
                 findings.push(Finding::new(file, index + 1, format!("there is no {path}")));
             }
         }
@@ -270,6 +294,15 @@ mod tests {
             found[0].what,
             concat!("there is no docs/deci", "sions/9999-nothing.md")
         );
+    }
+
+    #[test]
+    fn a_header_that_names_a_missing_test_is_found() {
+        let tree = Tree::of_this_repository();
+        let text = "//! A. Tests: tests/house.rs, tests/nothing.rs.\nfn a() {} // tests/no.rs\n";
+        let found = test_references(&tree, &file("crates/tidy/src/a.rs", text));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].what, "there is no tests/nothing.rs");
     }
 
     #[test]
