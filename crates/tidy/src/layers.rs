@@ -21,6 +21,11 @@ const ARROWS: [(&str, &[&str]); 5] = [
 /// The only files of the server that may name both the protocol's and the engine's types.
 const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/server/src/execute/"];
 
+/// Where received bytes are decoded and the cache is hinted, and the names of the protocol that this
+/// takes: what a request means is not among them.
+const DECODING_PLACE: &str = "crates/server/src/worker/serve.rs";
+const DECODING_NAMES: [&str; 5] = ["self", "decode", "Decoded", "Limits", "Refused"];
+
 /// What a crate's root files say about `unsafe`; the engine may use it.
 const UNSAFE_ATTRIBUTES: [(&str, &str); 4] = [
     ("protocol", "#![forbid(unsafe_code)]"),
@@ -72,25 +77,36 @@ fn crate_of_manifest(path: &str) -> Option<&str> {
 }
 
 fn meeting_places(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for file in tree
-        .rust()
-        .filter(|file| file.path.starts_with("crates/server/src/"))
+    let in_server = |file: &&File| file.path.starts_with("crates/server/src/");
+    tree.rust().filter(in_server).flat_map(meeting).collect()
+}
+
+/// Checks one file of the server.
+fn meeting(file: &File) -> Option<Finding> {
+    if MEETING_PLACES
+        .iter()
+        .any(|place| file.path.starts_with(place))
     {
-        let code = Source::cut(&file.text).code;
-        let place = |name| words(&code).find(|(_, word)| *word == name);
-        let both = (place("cellar_protocol"), place("cellar_engine"));
-        let allowed = MEETING_PLACES
-            .iter()
-            .any(|place| file.path.starts_with(place));
-        if let (Some((offset, _)), Some(_)) = both
-            && !allowed
-        {
-            let what = "protocol and engine meet only in server/src/execute.rs and its children";
-            findings.push(Finding::new(file, line_at(&code, offset), what));
+        return None;
+    }
+    let code = Source::cut(&file.text).code;
+    let place = |name| words(&code).find(|(_, word)| *word == name);
+    let (offset, _) = place("cellar_protocol")?;
+    place("cellar_engine")?;
+    if file.path != DECODING_PLACE {
+        let what = "protocol and engine meet only in server/src/execute.rs and its children";
+        return Some(Finding::new(file, line_at(&code, offset), what));
+    }
+    for (offset, _) in words(&code).filter(|(_, word)| *word == "memcached") {
+        for path in tree_paths(&code[offset..]) {
+            let Some(name) = path.get(1) else { continue };
+            if !DECODING_NAMES.contains(&name.as_str()) {
+                let what = format!("what `{name}` means is known only to server/src/execute.rs");
+                return Some(Finding::new(file, line_at(&code, offset), what));
+            }
         }
     }
-    findings
+    None
 }
 
 fn unsafe_attributes(tree: &Tree) -> Vec<Finding> {
@@ -296,6 +312,26 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    #[test]
+    fn protocol_and_engine_meet_in_execute_and_decoding_sees_no_requests() {
+        let met = |path: &str, text: &str| {
+            let file = File {
+                path: format!("crates/server/src/{path}"),
+                text: text.into(),
+            };
+            meeting(&file).is_some()
+        };
+        let both = "use cellar_engine::Cache;\nuse cellar_protocol::memcached::Request;\n";
+        let decoding = "use cellar_engine::Cache;\n\
+            use cellar_protocol::memcached::{self, Decoded};\nfn a() { memcached::decode() }\n";
+        assert!(!met("execute/read.rs", both));
+        assert!(met("output.rs", both));
+        assert!(met("worker/serve.rs", both));
+        assert!(!met("worker/serve.rs", decoding));
+        assert!(met("output.rs", decoding));
+        assert!(!met("output.rs", "use cellar_engine::Cache;\n"));
     }
 
     #[test]
