@@ -21,8 +21,8 @@ const ARROWS: [(&str, &[&str]); 5] = [
 /// The only files of the server that may name both the protocol's and the engine's types.
 const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/server/src/execute/"];
 
-/// Where received bytes are decoded and the cache is hinted, and the names of the protocol that this
-/// takes: what a request means is not among them.
+/// Where received bytes are decoded and the cache is hinted, and the names of the protocol that
+/// this takes: what a request means is not among them.
 const DECODING_PLACE: &str = "crates/server/src/worker/serve.rs";
 const DECODING_NAMES: [&str; 5] = ["self", "decode", "Decoded", "Limits", "Refused"];
 
