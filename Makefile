@@ -1,0 +1,80 @@
+# Every task of the project; `make` alone lists them.
+#
+# One target directory serves all of them, so nothing is compiled twice for the same purpose:
+# `check` and `test` share the test profile's artifacts, the client tests and `run` share the
+# release binary.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+CARGO ?= cargo
+FUZZ_SECONDS ?= 60
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+RELEASE := $(CARGO_TARGET_DIR)/release
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+build: ## compile the server and the load generator into target/release
+	$(CARGO) build --release --locked
+
+run: build ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
+	$(RELEASE)/cellar $(ARGS)
+
+tools: ## install what the tests need: Debian and Python packages, if missing
+	.ci/install
+
+check: ## formatting, lints, layers and house rules
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --locked --quiet --package cellar-tidy
+
+# The build of the release binaries leaves one core idle while it links; the fuzz run uses it.
+test: ## every test, Rust, Python and Java; installs what they need
+	$(MAKE) tools
+	$(MAKE) check
+	$(CARGO) test --locked --workspace --no-run
+	$(MAKE) --jobs=2 --output-sync=target build fuzz
+	$(CARGO) test --locked --workspace
+	clients/run
+
+java: tools build ## the Java clients' tests against the server
+	clients/run --only java
+
+clients: tools build ## all real clients' tests against the server
+	clients/run
+
+conformance: ## replay the transcripts in conformance/
+	$(CARGO) test --locked --workspace --test conformance
+
+fuzz: ## random bytes into the codecs for FUZZ_SECONDS (60)
+	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test fuzz -- --nocapture
+
+compare: tools build ## the server, memcached and an echo floor under the same load
+	bench/compare.sh $(ARGS)
+
+bench: tools build ## all measurements, results into bench/results
+	bench/all.sh $(ARGS)
+
+docs: ## write the generated pages in docs/ anew, then the API pages
+	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
+	$(CARGO) doc --locked --workspace --no-deps
+
+miri: ## the engine's unit tests under Miri (nightly)
+	rustup component add --toolchain nightly miri rust-src
+	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 \
+		$(CARGO) +nightly miri test --package cellar-engine --lib
+
+tsan: ## the engine's stress test under ThreadSanitizer (nightly)
+	rustup component add --toolchain nightly rust-src
+	RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
+		--target x86_64-unknown-linux-gnu --package cellar-engine --test stress
+
+ci: ## what continuous integration runs
+	.ci/run
+
+.PHONY: help build run tools check test java clients conformance fuzz bench compare docs miri tsan ci

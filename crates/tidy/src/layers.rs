@@ -1,0 +1,364 @@
+//! Rules between files: who may import whom, and which crates meet where.
+//!
+//! Inside a crate the `mod` lines of its root file stand in layer order, and so do those of a
+//! module with children: code refers only to modules declared above its own. A parent may use its
+//! children. Between crates [`ARROWS`] lists every allowed dependency.
+
+use std::collections::BTreeMap;
+
+use crate::source::{Source, line_at, words};
+use crate::tree::{File, Finding, Tree};
+
+/// Every crate and the crates of the project it may depend on.
+const ARROWS: [(&str, &[&str]); 5] = [
+    ("engine", &[]),
+    ("protocol", &[]),
+    ("server", &["cellar-engine", "cellar-protocol"]),
+    ("bench", &["cellar-engine", "cellar-protocol"]),
+    ("tidy", &[]),
+];
+
+/// The only files of the server that may name both the protocol's and the engine's types.
+const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/server/src/execute/"];
+
+/// Where received bytes are decoded and the cache is hinted, and the names of the protocol that
+/// this takes: what a request means is not among them.
+const DECODING_PLACE: &str = "crates/server/src/worker/serve.rs";
+const DECODING_NAMES: [&str; 5] = ["self", "decode", "Decoded", "Limits", "Refused"];
+
+/// What a crate's root files say about `unsafe`; the engine may use it.
+const UNSAFE_ATTRIBUTES: [(&str, &str); 4] = [
+    ("protocol", "#![forbid(unsafe_code)]"),
+    ("server", "#![deny(unsafe_code)]"),
+    ("bench", "#![forbid(unsafe_code)]"),
+    ("tidy", "#![forbid(unsafe_code)]"),
+];
+
+/// All rules between files.
+#[must_use]
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = arrows(tree);
+    findings.extend(meeting_places(tree));
+    findings.extend(unsafe_attributes(tree));
+    for (name, _) in ARROWS {
+        let folder = format!("crates/{name}/src/");
+        let files = tree.rust().filter(|file| file.path.starts_with(&folder));
+        findings.extend(module_order(&folder, files));
+    }
+    findings
+}
+
+fn arrows(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.files() {
+        let Some(name) = crate_of_manifest(&file.path) else {
+            continue;
+        };
+        let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
+            let what = "a new crate needs a row in the arrow table of crates/tidy";
+            findings.push(Finding::new(file, 0, what));
+            continue;
+        };
+        for (index, line) in file.text.lines().enumerate() {
+            let dependency = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            let ours = dependency == "cellar" || dependency.starts_with("cellar-");
+            if ours && !allowed.contains(&dependency) {
+                let what = format!("crate {name} may not depend on {dependency}");
+                findings.push(Finding::new(file, index + 1, what));
+            }
+        }
+    }
+    findings
+}
+
+/// The folder name of the crate whose manifest is at `path`.
+fn crate_of_manifest(path: &str) -> Option<&str> {
+    path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")
+}
+
+fn meeting_places(tree: &Tree) -> Vec<Finding> {
+    let in_server = |file: &&File| file.path.starts_with("crates/server/src/");
+    tree.rust().filter(in_server).flat_map(meeting).collect()
+}
+
+/// Checks one file of the server.
+fn meeting(file: &File) -> Option<Finding> {
+    if MEETING_PLACES
+        .iter()
+        .any(|place| file.path.starts_with(place))
+    {
+        return None;
+    }
+    let code = Source::cut(&file.text).code;
+    let place = |name| words(&code).find(|(_, word)| *word == name);
+    let (offset, _) = place("cellar_protocol")?;
+    place("cellar_engine")?;
+    if file.path != DECODING_PLACE {
+        let what = "protocol and engine meet only in server/src/execute.rs and its children";
+        return Some(Finding::new(file, line_at(&code, offset), what));
+    }
+    for (offset, _) in words(&code).filter(|(_, word)| *word == "memcached") {
+        for path in tree_paths(&code[offset..]) {
+            let Some(name) = path.get(1) else { continue };
+            if !DECODING_NAMES.contains(&name.as_str()) {
+                let what = format!("what `{name}` means is known only to server/src/execute.rs");
+                return Some(Finding::new(file, line_at(&code, offset), what));
+            }
+        }
+    }
+    None
+}
+
+fn unsafe_attributes(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, attribute) in UNSAFE_ATTRIBUTES {
+        for root in ["lib.rs", "main.rs"] {
+            let Some(file) = tree.file(&format!("crates/{name}/src/{root}")) else {
+                continue;
+            };
+            let stricter = attribute.replace("deny", "forbid");
+            if !file.text.contains(attribute) && !file.text.contains(&stricter) {
+                findings.push(Finding::new(file, 1, format!("`{attribute}` is missing")));
+            }
+        }
+    }
+    findings
+}
+
+/// A module's place in its crate: `["execute", "storage"]`.
+type ModulePath = Vec<String>;
+
+/// Checks the references between the modules of one crate, whose sources are in `folder`.
+fn module_order<'a>(folder: &str, files: impl Iterator<Item = &'a File>) -> Vec<Finding> {
+    let mut codes = Vec::new();
+    let mut children: BTreeMap<ModulePath, Vec<String>> = BTreeMap::new();
+    for file in files {
+        let code = Source::cut(&file.text).code;
+        let own = module_path(folder, &file.path);
+        children
+            .entry(own.clone())
+            .or_default()
+            .extend(declared_modules(&code));
+        codes.push((file, own, code));
+    }
+    let mut findings = Vec::new();
+    for (file, own, code) in &codes {
+        for (offset, target) in references(code, own) {
+            if let Some(what) = wrong_way(&children, own, &target) {
+                findings.push(Finding::new(file, line_at(code, offset), what));
+            }
+        }
+    }
+    // A group import names a module once for each of its items.
+    findings.dedup();
+    findings
+}
+
+fn module_path(folder: &str, path: &str) -> ModulePath {
+    let inner = path
+        .strip_prefix(folder)
+        .expect("the file is in the folder");
+    let name = inner.strip_suffix(".rs").expect("a Rust file");
+    match name {
+        "lib" | "main" => Vec::new(),
+        _ => name.split('/').map(str::to_owned).collect(),
+    }
+}
+
+/// The names of the `mod x;` lines, in order.
+fn declared_modules(code: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut last = "";
+    for (offset, word) in words(code) {
+        if last == "mod" && code[offset + word.len()..].trim_start().starts_with(';') {
+            names.push(word.to_owned());
+        }
+        last = word;
+    }
+    names
+}
+
+/// Why a reference from module `own` to `target` breaks the order, if it does.
+fn wrong_way(
+    children: &BTreeMap<ModulePath, Vec<String>>,
+    own: &ModulePath,
+    target: &ModulePath,
+) -> Option<String> {
+    let shared = own.iter().zip(target).take_while(|(a, b)| a == b).count();
+    let siblings = children.get(&own[..shared])?;
+    let place = |path: &ModulePath| {
+        let name = path.get(shared)?;
+        siblings.iter().position(|sibling| sibling == name)
+    };
+    let (own_place, target_place) = (place(own)?, place(target)?);
+    (target_place > own_place).then(|| {
+        let (own, target) = (&siblings[own_place], &siblings[target_place]);
+        format!("`{own}` uses `{target}`, which is declared below it")
+    })
+}
+
+/// All paths below `crate::` and `super::` in the code of module `own`, with their offsets.
+fn references(code: &str, own: &ModulePath) -> Vec<(usize, ModulePath)> {
+    let mut found = Vec::new();
+    let mut after_super = 0;
+    for (offset, word) in words(code) {
+        let is_super = word == "super";
+        if word != "crate" && (!is_super || offset < after_super) {
+            continue;
+        }
+        let mut base = if is_super { own.clone() } else { Vec::new() };
+        let mut rest = &code[offset..];
+        while let Some(tail) = rest.strip_prefix("super") {
+            base.pop();
+            let Some(tail) = tail.strip_prefix("::") else {
+                break;
+            };
+            rest = tail;
+        }
+        after_super = code.len() - rest.len();
+        let rest = rest.strip_prefix("crate::").unwrap_or(rest);
+        if rest.starts_with("crate") {
+            continue;
+        }
+        found.extend(tree_paths(rest).into_iter().map(|path| {
+            let whole = base.iter().cloned().chain(path).collect();
+            (offset, whole)
+        }));
+    }
+    found
+}
+
+/// The paths of a use tree such as `a::{b, c::D}`; a plain path is a tree with one path.
+fn tree_paths(text: &str) -> Vec<ModulePath> {
+    let Some(inner) = text.strip_prefix('{') else {
+        let length = text
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(text.len());
+        let head = text[..length].to_owned();
+        let Some(tail) = text[length..].strip_prefix("::") else {
+            return vec![vec![head]];
+        };
+        let tails = tree_paths(tail);
+        return tails
+            .into_iter()
+            .map(|tail| [vec![head.clone()], tail].concat())
+            .collect();
+    };
+    split_group(inner)
+        .into_iter()
+        .flat_map(|branch| tree_paths(branch.trim()))
+        .collect()
+}
+
+/// The branches of a group whose opening brace has been taken off.
+fn split_group(inner: &str) -> Vec<&str> {
+    let mut branches = Vec::new();
+    let (mut depth, mut start) = (0, 0);
+    for (offset, c) in inner.char_indices() {
+        match c {
+            '{' => depth += 1,
+            ',' if depth == 0 => {
+                branches.push(&inner[start..offset]);
+                start = offset + 1;
+            }
+            '}' if depth == 0 => {
+                branches.push(&inner[start..offset]);
+                return branches;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    branches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<File> = files
+            .iter()
+            .map(|(path, text)| File {
+                path: format!("src/{path}"),
+                text: (*text).into(),
+            })
+            .collect();
+        module_order("src/", files.iter())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn a_module_may_use_what_is_declared_above_it() {
+        let lib = ("lib.rs", "pub mod key;\nmod item;\npub use item::Item;\n");
+        assert!(findings(&[lib, ("key.rs", ""), ("item.rs", "use crate::key::Key;")]).is_empty());
+    }
+
+    #[test]
+    fn a_use_of_a_lower_module_is_found_in_every_form() {
+        let lib = ("lib.rs", "mod key;\nmod item;\nmod log;\n");
+        for line in [
+            "use crate::item::Item;",
+            "use crate::{key::Key, log::{Log, Segment}};",
+            "use super::log;",
+            "fn a(b: crate::log::Log) {}",
+        ] {
+            let found = findings(&[lib, ("key.rs", &format!("fn b() {{}}\n{line}\n"))]);
+            assert_eq!(found.len(), 1, "{line}");
+            assert!(
+                found[0].starts_with("src/key.rs:2: `key` uses `"),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn protocol_and_engine_meet_in_execute_and_decoding_sees_no_requests() {
+        let met = |path: &str, text: &str| {
+            let file = File {
+                path: format!("crates/server/src/{path}"),
+                text: text.into(),
+            };
+            meeting(&file).is_some()
+        };
+        let both = "use cellar_engine::Cache;\nuse cellar_protocol::memcached::Request;\n";
+        let decoding = "use cellar_engine::Cache;\n\
+            use cellar_protocol::memcached::{self, Decoded};\nfn a() { memcached::decode() }\n";
+        assert!(!met("execute/read.rs", both));
+        assert!(met("output.rs", both));
+        assert!(met("worker/serve.rs", both));
+        assert!(!met("worker/serve.rs", decoding));
+        assert!(met("output.rs", decoding));
+        assert!(!met("output.rs", "use cellar_engine::Cache;\n"));
+    }
+
+    #[test]
+    fn tests_and_comments_may_name_lower_modules() {
+        let lib = ("lib.rs", "mod key;\nmod item;\n");
+        let key = "//! See crate::item.\n#[cfg(test)]\nmod tests { use crate::item::Item; }\n";
+        assert!(findings(&[lib, ("key.rs", key)]).is_empty());
+    }
+
+    #[test]
+    fn children_stand_in_layer_order_too_and_parents_use_children() {
+        let files = [
+            ("lib.rs", "mod execute;\n"),
+            (
+                "execute.rs",
+                "mod read;\nmod store;\nuse self::store::Store;\n",
+            ),
+            ("execute/read.rs", "use super::store::Store;\n"),
+            (
+                "execute/store.rs",
+                "use crate::execute::read::Read;\nuse super::Context;\n",
+            ),
+        ];
+        let found = findings(&files);
+        assert_eq!(
+            found,
+            ["src/execute/read.rs:1: `read` uses `store`, which is declared below it"]
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! The house rules, applied to the whole repository.
+
+use cellar_tidy::{Finding, Tree, documents, layers, page};
+
+fn assert_none(findings: &[Finding]) {
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    assert!(
+        lines.is_empty(),
+        "{} findings:\n{}",
+        lines.len(),
+        lines.join("\n")
+    );
+}
+
+#[test]
+fn every_rust_file_keeps_the_page_rules() {
+    let tree = Tree::of_this_repository();
+    assert!(tree.rust().count() > 10, "the walk finds the sources");
+    assert_none(&tree.rust().flat_map(page::check).collect::<Vec<_>>());
+}
+
+#[test]
+fn modules_and_crates_depend_only_downwards() {
+    assert_none(&layers::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn documents_lead_somewhere_and_mention_nothing_forbidden() {
+    assert_none(&documents::check(&Tree::of_this_repository()));
+}
