@@ -9,6 +9,7 @@
 //!
 //! The modules stand in layer order: a module imports only modules declared above it.
 
+pub mod client;
 pub mod number;
 pub mod token;
 pub mod base64;

@@ -10,14 +10,15 @@ use crate::output::Output;
 /// delete
 pub(super) fn delete(key: Key<'_>, noreply: bool, context: Context<'_>, output: &mut Output) {
     let line = match context.cache().delete(key, &DeleteOptions::default()) {
-        Deleted::Done => {
+        Ok(Deleted::Done) => {
             context.counters.delete_hits.add(1);
             reply::line::DELETED
         }
-        Deleted::NotFound | Deleted::Exists => {
+        Ok(Deleted::NotFound | Deleted::Exists) => {
             context.counters.delete_misses.add(1);
             reply::line::NOT_FOUND
         }
+        Err(_) => reply::line::NO_MEMORY,
     };
     answer(line, noreply, output);
 }
@@ -73,12 +74,16 @@ pub(super) fn touch(
 ) {
     let counters = context.counters;
     counters.cmd_touch.add(1);
-    let line = if context.cache().touch(key, context.deadline(exptime)) {
-        counters.touch_hits.add(1);
-        reply::line::TOUCHED
-    } else {
-        counters.touch_misses.add(1);
-        reply::line::NOT_FOUND
+    let line = match context.cache().touch(key, context.deadline(exptime)) {
+        Ok(true) => {
+            counters.touch_hits.add(1);
+            reply::line::TOUCHED
+        }
+        Ok(false) => {
+            counters.touch_misses.add(1);
+            reply::line::NOT_FOUND
+        }
+        Err(_) => reply::line::NO_MEMORY,
     };
     answer(line, noreply, output);
 }

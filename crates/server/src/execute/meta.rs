@@ -57,7 +57,7 @@ fn look_up<R>(
     {
         // R compares what holds at its place: the new deadline.
         before = cache.facts(key, |facts| facts.deadline);
-        if cache.touch(key, deadline) {
+        if cache.touch(key, deadline) == Ok(true) {
             touch = None;
         }
     }
@@ -161,20 +161,21 @@ pub(super) fn delete(
     };
     let deleted = context.with_key(meta, key, |key| context.cache().delete(key, &options));
     let code = match deleted {
-        Deleted::Done => {
+        Ok(Deleted::Done) => {
             if !mark_stale {
                 context.counters.delete_hits.add(1);
             }
             Code::Done
         }
-        Deleted::NotFound => {
+        Ok(Deleted::NotFound) => {
             context.counters.delete_misses.add(1);
             Code::NotFound
         }
-        Deleted::Exists => {
+        Ok(Deleted::Exists) => {
             context.counters.delete_misses.add(1);
             Code::Exists
         }
+        Err(_) => return output.bytes().extend_from_slice(reply::line::NO_MEMORY),
     };
     if code != Code::Done || !meta.has(b'q') {
         reply::meta_plain(output.bytes(), code, meta);
