@@ -20,7 +20,7 @@ use crate::options::{
     Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lookup,
     ScanCursor, SetOptions, Stats, Stored,
 };
-use crate::segment::Log;
+use crate::segment::{Log, memory_for_item};
 use crate::shard::Shard;
 use crate::store::Store;
 
@@ -37,7 +37,7 @@ const SEGMENT_SHIFT_MIN: u32 = 14;
 const SEGMENT_SHIFT_MAX: u32 = 20;
 /// Address range of a shard's log, as a multiple of its share of memory, so that extents find
 /// neighbouring free segments.
-const RANGE_PER_SHARE: usize = 8;
+const RANGE_PER_SHARE: usize = if cfg!(miri) { 2 } else { 8 };
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
 const ITEM_BYTES_MIN: usize = 14;
 /// How many shards beyond its own share an index may grow, for uneven hashing.
@@ -86,8 +86,8 @@ impl Cache {
                 min: MEMORY_BYTES_MIN,
             });
         }
-        let shards = shard_count(&config);
-        let share = memory / shards;
+        let count = shard_count(&config);
+        let share = memory / count;
         let segment_shift = (share / SEGMENTS_PER_SHARD)
             .max(1)
             .next_power_of_two()
@@ -96,7 +96,7 @@ impl Cache {
         let reach = (PLACES as usize).min(share.max(memory.min(1 << 30)) * RANGE_PER_SHARE);
         let seed = config.seed.unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
-        let fixed_bytes = shards * (size_of::<Slot>() + (reach >> segment_shift) * 4);
+        let fixed_bytes = count * (size_of::<Slot>() + (reach >> segment_shift) * 4);
         let budget = Arc::new(Budget::new(memory.saturating_sub(fixed_bytes)));
         let make = |_| {
             let arena = Arena::reserve(reach >> segment_shift, segment_shift)?;
@@ -104,7 +104,7 @@ impl Cache {
             // The smallest table is there from the start.
             let _ = budget.take(index.bytes());
             let table = Arc::clone(index.table());
-            let log = Log::new(arena, Arc::clone(&budget));
+            let log = Log::new(arena, Arc::clone(&budget), count);
             let arena = Arc::clone(log.arena());
             let store = Store::new(index, log, hasher.clone());
             let version = hasher.hash(b"first version") >> 16;
@@ -114,7 +114,7 @@ impl Cache {
                 arena,
             })
         };
-        let shards = (0..shards)
+        let shards = (0..count)
             .map(make)
             .collect::<Result<Box<[Slot]>, Error>>()?;
         let shard_shift = 64 - shards.len().ilog2();
@@ -214,7 +214,7 @@ impl Cache {
         let item_bytes = key.bytes().len() + bytes;
         self.collect_memory(
             self.slot(key),
-            Log::extent_cost(item_bytes + 2 * self.segment_bytes),
+            memory_for_item(item_bytes, self.segment_bytes),
         );
         self.write(key, |shard, now| {
             shard.set_newest(Newest::MayLeave);

@@ -53,25 +53,26 @@ pub(crate) enum Use {
     Continued,
 }
 
-/// Facts about one segment.
+/// Facts about one segment. What every read of an item needs lies in the first cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Segment {
+    pub(crate) scale: Timescale,
+    /// Everything in it was flushed.
+    pub(crate) flushed: bool,
     pub(crate) used: Use,
     pub(crate) queue: Queue,
-    pub(crate) scale: Timescale,
-    /// Segments this one spans; more than one only for extents.
-    pub(crate) span: u32,
-    /// Bytes that may be written: the segment's size, or an extent's whole pages.
-    pub(crate) room_bytes: usize,
-    pub(crate) written_bytes: usize,
-    /// Bytes of holes and drafts.
-    pub(crate) hole_bytes: usize,
     /// Live items, expired ones that nobody met included.
     pub(crate) items: u32,
     /// No item lives longer.
     pub(crate) last_deadline: Deadline,
-    /// Everything in it was flushed.
-    pub(crate) flushed: bool,
+    /// Bytes of holes and drafts.
+    pub(crate) hole_bytes: usize,
+    pub(crate) written_bytes: usize,
+    /// Bytes that may be written: the segment's size, or an extent's whole pages.
+    pub(crate) room_bytes: usize,
+    /// Segments this one spans; more than one only for extents.
+    pub(crate) span: u32,
     pub(crate) deaths: Deaths,
     stamps: Stamps,
 }
@@ -187,6 +188,13 @@ impl Widths {
     }
 }
 
+/// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
+/// segment table, and two segments for those that make room.
+pub(crate) fn memory_for_item(bytes: usize, segment_bytes: usize) -> usize {
+    let span = bytes.div_ceil(segment_bytes) + 1;
+    whole_pages(bytes) + span * size_of::<Segment>() + 2 * segment_bytes
+}
+
 /// Room for an item, not yet written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
@@ -199,6 +207,8 @@ pub(crate) struct Room {
 pub(crate) struct Log {
     arena: Arc<Arena>,
     budget: Arc<Budget>,
+    /// Logs that draw on the budget.
+    sharers: usize,
     segments: Vec<Segment>,
     free: Vec<u32>,
     draining: Vec<u32>,
@@ -216,13 +226,12 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Budget that a segment costs beside its bytes.
-    const SEGMENT_OVERHEAD_BYTES: usize = size_of::<Segment>() + 32;
-
-    pub(crate) fn new(arena: Arena, budget: Arc<Budget>) -> Log {
+    /// A log over `arena`, one of `sharers` that draw on the budget.
+    pub(crate) fn new(arena: Arena, budget: Arc<Budget>, sharers: usize) -> Log {
         Log {
             arena: Arc::new(arena),
             budget,
+            sharers,
             segments: Vec::new(),
             free: Vec::new(),
             draining: Vec::new(),
@@ -286,11 +295,7 @@ impl Log {
 
     /// Bytes of bookkeeping for the segments.
     pub(crate) fn overhead_bytes(&self) -> usize {
-        self.segments
-            .iter()
-            .filter(|s| !matches!(s.used, Use::Unused | Use::Continued))
-            .count()
-            * Log::SEGMENT_OVERHEAD_BYTES
+        self.segments.len() * size_of::<Segment>()
     }
 
     fn start_of(&self, segment: u32) -> usize {
@@ -445,14 +450,15 @@ impl Log {
         std::mem::take(&mut self.rolled)
     }
 
-    /// Segments that could be opened without reclaiming, counted up to `enough`.
+    /// Segments that could be opened without reclaiming, counted up to `enough`: the free ones, and
+    /// this log's share of what is left in the budget.
     #[inline]
     pub(crate) fn available(&self, enough: usize) -> usize {
         if self.free.len() >= enough {
             return enough;
         }
-        let cost = self.segment_bytes() + Log::SEGMENT_OVERHEAD_BYTES;
-        (self.free.len() + self.budget.left() / cost).min(enough)
+        let share = self.budget.left() / self.sharers;
+        (self.free.len() + (share >> self.arena.segment_shift())).min(enough)
     }
 
     /// An empty segment, and whether its memory is still untouched.
@@ -461,12 +467,11 @@ impl Log {
         if let Some(number) = self.free.pop() {
             return Some((number, false));
         }
-        let cost = self.segment_bytes() + Log::SEGMENT_OVERHEAD_BYTES;
-        if !self.budget.take(cost) {
+        if !self.budget.take(self.segment_bytes()) {
             return None;
         }
         let Some(number) = self.find_unused(1) else {
-            self.budget.give(cost);
+            self.budget.give(self.segment_bytes());
             return None;
         };
         self.resident_bytes += self.segment_bytes();
@@ -486,8 +491,10 @@ impl Log {
                 return Some((number + 1 - span) as u32);
             }
         }
+        // The table grows; what it takes is paid for once and for all.
         let first = self.segments.len() - run;
-        if first + span > self.arena.segments() {
+        let more = span - run;
+        if first + span > self.arena.segments() || !self.budget.take(more * size_of::<Segment>()) {
             return None;
         }
         self.segments.resize(first + span, Segment::unused());
@@ -501,11 +508,6 @@ impl Log {
         bytes > segment || (bytes * 8 > segment && (whole_pages(bytes) - bytes) * 8 < bytes)
     }
 
-    /// Budget that an extent for `bytes` costs.
-    pub(crate) fn extent_cost(bytes: usize) -> usize {
-        whole_pages(bytes) + Log::SEGMENT_OVERHEAD_BYTES
-    }
-
     /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.
     pub(crate) fn take_extent(
         &mut self,
@@ -514,16 +516,15 @@ impl Log {
         scale: Timescale,
         now: Instant,
     ) -> Option<Room> {
-        let cost = Log::extent_cost(bytes);
-        if !self.budget.take(cost) {
+        let room_bytes = whole_pages(bytes);
+        if !self.budget.take(room_bytes) {
             return None;
         }
         let span = bytes.div_ceil(self.segment_bytes());
         let Some(number) = self.find_unused(span) else {
-            self.budget.give(cost);
+            self.budget.give(room_bytes);
             return None;
         };
-        let room_bytes = whole_pages(bytes);
         let offset = self.start_of(number);
         let mut segment = Segment {
             used: Use::Sealed,
@@ -631,6 +632,6 @@ impl Log {
             self.segments[number as usize] = Segment::unused();
         }
         self.resident_bytes -= room_bytes;
-        self.budget.give(room_bytes + Log::SEGMENT_OVERHEAD_BYTES);
+        self.budget.give(room_bytes);
     }
 }

@@ -159,7 +159,8 @@ fn a_large_item_gets_memory_from_all_shards() {
     }
     let large = vec![9; 24 << 20];
     for number in 0..4 {
-        let stored = timed.set(&format!("large {number}"), &large, None).unwrap();
+        let stored = timed.set(&format!("large {number}"), &large, None);
+        let stored = stored.unwrap_or_else(|_| panic!("{number}: {:?}", timed.cache.stats()));
         assert!(matches!(stored, Stored::Done { .. }));
         assert_eq!(timed.get(&format!("large {number}")).as_ref(), Some(&large));
         assert!(
