@@ -61,6 +61,8 @@ pub(crate) struct Table {
     shape: AtomicU64,
     /// Address bits of the smallest table.
     level_min: u32,
+    /// The address bits of the largest one.
+    address_mask: u64,
 }
 
 /// How many buckets there are: `2^level + split`.
@@ -139,8 +141,7 @@ impl Table {
     #[inline]
     fn pattern(&self, tag: u64) -> u64 {
         let choice = (tag >> GROWTH_BITS) + 1;
-        let mixed = choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-        (mixed & ((1 << (self.level_min + GROWTH_BITS)) - 1)) | 1
+        ((choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & self.address_mask) | 1
     }
 
     /// Asks the processor to load both buckets of a hash; needs no lock.
@@ -258,6 +259,7 @@ impl Index {
             region,
             shape,
             level_min,
+            address_mask: (1 << (level_min + GROWTH_BITS)) - 1,
         });
         Ok(Index {
             table,
@@ -292,10 +294,11 @@ impl Index {
         let shape = self.table.shape();
         let (home, partner) = self.table.addresses(hash);
         let wanted = self.table.tag(hash) << 1;
-        for (address, wanted) in [(home, wanted), (partner, wanted | 1)] {
-            let number = shape.bucket(address);
+        let mut number = shape.bucket(home);
+        let mut partner_bit = 0;
+        loop {
             let bucket = self.table.bucket(number);
-            let mut matches = matches(bucket, wanted);
+            let mut matches = matches(bucket, wanted | partner_bit);
             while matches != 0 {
                 let place = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
                 let slot = bucket[place].load(Ordering::Relaxed);
@@ -306,8 +309,12 @@ impl Index {
                 }
                 matches &= matches - 1;
             }
+            if partner_bit == 1 {
+                return None;
+            }
+            partner_bit = 1;
+            number = shape.bucket(partner);
         }
-        None
     }
 
     /// Finds the entry of `hash` whose item lies at `offset`; reads no item.
