@@ -106,7 +106,8 @@ impl Cache {
             let Some(e) = Self::live(s, key.bytes(), now) else { return Ok(None) };
             let before = (e.deadline, e.fetched, (now - e.access) / 1000);
             let taken = e.token_until > now;
-            let wants = created || e.stale || l.recache_ms.is_some_and(|r| e.deadline != u64::MAX && e.deadline - now < r);
+            let lapsed = e.token_until != 0 && e.token_until <= now;
+            let wants = created || e.stale || (lapsed && l.vivify.is_some()) || l.recache_ms.is_some_and(|r| e.deadline != u64::MAX && e.deadline - now < r);
             let won = wants && !taken && !l.no_lease;
             if won { e.token_until = now + lease_ms; }
             let lease = Lease { won, stale: e.stale, taken };

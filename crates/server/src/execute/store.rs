@@ -52,7 +52,7 @@ impl Order {
     }
 
     pub(super) fn meta(meta: &Meta<'_>, verb: Verb, context: Context<'_>) -> Order {
-        let version = meta.number(b'C').filter(|_| meta.has(b'C'));
+        let version = meta.number(b'C');
         let when = match verb {
             Verb::Set => When::Always,
             Verb::Add => When::Absent,
@@ -69,7 +69,8 @@ impl Order {
             flags: u32::try_from(meta.number(b'F').unwrap_or(0)).unwrap_or(0),
             when,
             accept_older: meta.has(b'I'),
-            new_version: meta.number(b'E'),
+            // Version zero is as good as none here.
+            new_version: meta.number(b'E').filter(|version| *version != 0),
             version: meta.has(b'c'),
         };
         let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
