@@ -1,6 +1,7 @@
 //! Replays the transcripts of conformance/ in process, however their messages are cut.
 //!
 //! The format is described in conformance/README.md; conformance/replay.py does the same over TCP.
+#![expect(clippy::unwrap_used, reason = "a transcript that cannot be read fails the test")]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,10 @@ fn parts(text: &str, end: &str) -> Vec<Part> {
                 rest = &tail[used..];
             }
             b'{' => {
-                let end = tail.iter().position(|byte| *byte == b'}').expect("a brace is closed");
+                let end = tail
+                    .iter()
+                    .position(|byte| *byte == b'}')
+                    .expect("a brace is closed");
                 let name = std::str::from_utf8(&tail[..end]).unwrap();
                 rest = &tail[end + 1..];
                 let times = name.rsplit_once('*').filter(|(text, _)| !text.is_empty());
@@ -95,7 +99,11 @@ fn parts(text: &str, end: &str) -> Vec<Part> {
                     None => {
                         parts.push(Part::Bytes(std::mem::take(&mut bytes)));
                         let name = name.to_owned();
-                        parts.push(if name == "*" { Part::Any } else { Part::Name(name) });
+                        parts.push(if name == "*" {
+                            Part::Any
+                        } else {
+                            Part::Name(name)
+                        });
                     }
                 }
             }
@@ -114,7 +122,10 @@ fn steps(text: &str) -> Vec<Step> {
         match mark {
             ">" | ">|" => {
                 if !sending {
-                    steps.push(Step { line: number + 1, ..Step::default() });
+                    steps.push(Step {
+                        line: number + 1,
+                        ..Step::default()
+                    });
                 }
                 sending = true;
                 let end = if mark == ">" { "\\r\\n" } else { "" };
@@ -123,12 +134,23 @@ fn steps(text: &str) -> Vec<Step> {
             }
             "<" | "<cellar" | "<|" | "<has" => {
                 let end = if mark == "<|" { "" } else { "\\r\\n" };
-                let expected = Expected { parts: parts(text, end), somewhere: mark == "<has" };
-                steps.last_mut().expect("an answer follows a message").expected.push(expected);
+                let expected = Expected {
+                    parts: parts(text, end),
+                    somewhere: mark == "<has",
+                };
+                steps
+                    .last_mut()
+                    .expect("an answer follows a message")
+                    .expected
+                    .push(expected);
             }
             "~" => {
                 let seconds = text.trim_end_matches('s').parse().unwrap();
-                steps.push(Step { line: number + 1, seconds, ..Step::default() });
+                steps.push(Step {
+                    line: number + 1,
+                    seconds,
+                    ..Step::default()
+                });
             }
             "!" => steps.last_mut().expect("a close follows a message").closed = true,
             "<memcached" => {}
@@ -144,7 +166,8 @@ fn steps(text: &str) -> Vec<Step> {
 /// Matches `parts` at the beginning of `text`; returns the length, and binds names.
 fn matches(parts: &[Part], text: &[u8], names: &mut HashMap<String, Vec<u8>>) -> Option<usize> {
     let mut at = 0;
-    let run = |text: &[u8], ends: &[u8]| text.iter().take_while(|byte| !ends.contains(byte)).count();
+    let run =
+        |text: &[u8], ends: &[u8]| text.iter().take_while(|byte| !ends.contains(byte)).count();
     for part in parts {
         let rest = &text[at..];
         at += match part {
@@ -174,7 +197,11 @@ fn check_answer(step: &Step, answer: &[u8], names: &mut HashMap<String, Vec<u8>>
     let mut at = 0;
     for expected in &step.expected {
         let used = matches(&expected.parts, &answer[at..], names);
-        assert!(used.is_some(), "{place}: expected {:?} in {shown}", expected.parts);
+        assert!(
+            used.is_some(),
+            "{place}: expected {:?} in {shown}",
+            expected.parts
+        );
         at += used.unwrap();
     }
     assert_eq!(at, answer.len(), "{place}: more than expected: {shown}");
@@ -182,9 +209,10 @@ fn check_answer(step: &Step, answer: &[u8], names: &mut HashMap<String, Vec<u8>>
 
 fn feed(session: &mut Session, message: &[u8], cut: Cut, state: &State) -> Vec<u8> {
     match cut {
-        Cut::EveryByte if message.len() <= BYTEWISE_MAX => {
-            message.iter().flat_map(|byte| session.feed(&[*byte], state)).collect()
-        }
+        Cut::EveryByte if message.len() <= BYTEWISE_MAX => message
+            .iter()
+            .flat_map(|byte| session.feed(&[*byte], state))
+            .collect(),
         Cut::At(at) if at < message.len() => {
             let (head, tail) = message.split_at(at);
             let mut answer = session.feed(head, state);
@@ -230,8 +258,10 @@ fn replay(path: &Path, cut: Cut) -> usize {
 
 fn transcripts() -> Vec<PathBuf> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/memcached");
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(home)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     paths.sort();
     assert!(!paths.is_empty());
     paths
@@ -263,7 +293,10 @@ fn transcripts_are_answered_the_same_wherever_a_message_is_cut() {
             replay(&path, Cut::At(at));
             replay(&path, Cut::BeforeEnd(at));
         }
-        for at in (1..longest).step_by(CUT_STRIDE_BYTES).take(CUTS_BETWEEN_MAX) {
+        for at in (1..longest)
+            .step_by(CUT_STRIDE_BYTES)
+            .take(CUTS_BETWEEN_MAX)
+        {
             replay(&path, Cut::At(at));
         }
     }

@@ -74,7 +74,12 @@ impl Order {
             version: meta.has(b'c'),
         };
         let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
-        Order { verb, options, vivify, removes_old: true }
+        Order {
+            verb,
+            options,
+            vivify,
+            removes_old: true,
+        }
     }
 
     /// Stores the value, and counts.
@@ -114,7 +119,10 @@ impl Order {
         };
         let max = cache.config().value_bytes_max;
         if value.len() > max {
-            return Err(Error::TooLarge { bytes: value.len(), max });
+            return Err(Error::TooLarge {
+                bytes: value.len(),
+                max,
+            });
         }
         for _ in 0..VIVIFY_ATTEMPTS_MAX {
             // Both parts together are too long: not stored, and the present value stays.
@@ -129,7 +137,11 @@ impl Order {
                     other => other,
                 });
             };
-            let options = SetOptions { deadline, when: When::Absent, ..self.options };
+            let options = SetOptions {
+                deadline,
+                when: When::Absent,
+                ..self.options
+            };
             match cache.set(key, value, &options)? {
                 Stored::NotStored => {}
                 stored => return Ok(stored),
@@ -158,7 +170,9 @@ impl Order {
         }
         context.counters.protocol_errors.add(1);
         if self.removes_old {
-            let _ = context.cache().delete(key, &cellar_engine::DeleteOptions::default());
+            let _ = context
+                .cache()
+                .delete(key, &cellar_engine::DeleteOptions::default());
         }
     }
 }
