@@ -85,7 +85,8 @@ pub struct Lease {
 pub struct Lookup {
     /// T: gives a found item this deadline.
     pub touch: Option<Deadline>,
-    /// N: on a miss stores an empty item with this deadline and wins its lease.
+    /// N: on a miss stores an empty item with this deadline and wins its lease; on a hit wins a
+    /// lease that its holder let lapse.
     pub vivify: Option<Deadline>,
     /// R: wins the lease when fewer than this many milliseconds are left.
     pub recache_ms: Option<u64>,

@@ -10,5 +10,8 @@ fn the_page_of_commands_is_not_stale() {
         std::fs::write(&path, &page).unwrap();
     }
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(stored, page, "docs/commands.md is stale: run this test with CELLAR_BLESS=1");
+    assert_eq!(
+        stored, page,
+        "docs/commands.md is stale: run this test with CELLAR_BLESS=1"
+    );
 }

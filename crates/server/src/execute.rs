@@ -70,10 +70,23 @@ pub fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Outpu
         (Request::Delete { noreply, .. }, Some(key)) => {
             change::delete(key, *noreply, context, output);
         }
-        (Request::Count { delta, subtract, noreply, .. }, Some(key)) => {
+        (
+            Request::Count {
+                delta,
+                subtract,
+                noreply,
+                ..
+            },
+            Some(key),
+        ) => {
             change::count(key, (*delta, *subtract), *noreply, context, output);
         }
-        (Request::Touch { exptime, noreply, .. }, Some(key)) => {
+        (
+            Request::Touch {
+                exptime, noreply, ..
+            },
+            Some(key),
+        ) => {
             change::touch(key, *exptime, *noreply, context, output);
         }
         (request, key) => return execute_other(request, key, context, output),
@@ -119,15 +132,21 @@ pub fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> F
         context.counters.protocol_errors.add(1);
         reply::text_line(output.bytes(), refused.line);
     }
-    if refused.close { Flow::Close } else { Flow::Continue }
+    if refused.close {
+        Flow::Close
+    } else {
+        Flow::Continue
+    }
 }
 
 /// Goes on with an answer that was too long for one call, once its output has drained.
-pub fn resume(unfinished: Box<Unfinished>, context: Context<'_>, output: &mut Output) -> Flow {
-    match *unfinished {
-        Unfinished::Get { ref keys, with_version, touch } => {
-            read::go_on(keys, with_version, touch, context, output)
-        }
+pub fn resume(unfinished: Unfinished, context: Context<'_>, output: &mut Output) -> Flow {
+    match unfinished {
+        Unfinished::Get {
+            keys,
+            with_version,
+            touch,
+        } => read::go_on(&keys, with_version, touch, context, output),
         Unfinished::List { form, cursor } => list::go_on(form, cursor, context, output),
     }
 }

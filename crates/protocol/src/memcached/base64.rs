@@ -29,12 +29,18 @@ pub type KeyBuffer = [u8; KEY_BYTES_MAX];
 /// Decodes a key of at most [`KEY_BYTES_MAX`] encoded bytes; `None` if it is not base64.
 #[must_use]
 pub fn decode<'b>(text: &[u8], buffer: &'b mut KeyBuffer) -> Option<&'b [u8]> {
-    let sextets = text.iter().filter(|&&byte| VALUES[usize::from(byte)] != FOREIGN).count();
+    let sextets = text
+        .iter()
+        .filter(|&&byte| VALUES[usize::from(byte)] != FOREIGN)
+        .count();
     if sextets == 0 || sextets % 4 != 0 || sextets / 4 * 3 > buffer.len() {
         return None;
     }
     let mut used = 0;
-    let mut known = text.iter().copied().filter(|&byte| VALUES[usize::from(byte)] != FOREIGN);
+    let mut known = text
+        .iter()
+        .copied()
+        .filter(|&byte| VALUES[usize::from(byte)] != FOREIGN);
     for _ in 0..sextets / 4 {
         let mut group = 0u32;
         let mut padding = 0;
@@ -93,7 +99,15 @@ mod tests {
 
     #[test]
     fn wrong_counts_and_wrong_padding_are_refused() {
-        for text in [b"".as_slice(), b"YQ", b"YQ=", b"====", b"A===", b"!!!!", b"YWFhY"] {
+        for text in [
+            b"".as_slice(),
+            b"YQ",
+            b"YQ=",
+            b"====",
+            b"A===",
+            b"!!!!",
+            b"YWFhY",
+        ] {
             assert_eq!(decoded(text), None, "{text:?}");
         }
     }

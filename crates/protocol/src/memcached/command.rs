@@ -124,13 +124,27 @@ pub fn page() -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     for command in COMMANDS {
         let syntax = cell(command.syntax);
-        let syntax = if syntax.is_empty() { syntax } else { format!("`{syntax}`") };
-        let Command { name, summary, since, .. } = command;
+        let syntax = if syntax.is_empty() {
+            syntax
+        } else {
+            format!("`{syntax}`")
+        };
+        let Command {
+            name,
+            summary,
+            since,
+            ..
+        } = command;
         writeln!(page, "| `{name}` | {syntax} | {summary} | {since} |")
             .expect("writing into a string does not fail");
     }
     page.push_str("\n### Flags of the meta commands\n\n| flag | of | meaning |\n|---|---|---|\n");
-    for Flag { flag, commands, summary } in FLAGS {
+    for Flag {
+        flag,
+        commands,
+        summary,
+    } in FLAGS
+    {
         writeln!(page, "| `{flag}` | {commands} | {summary} |")
             .expect("writing into a string does not fail");
     }

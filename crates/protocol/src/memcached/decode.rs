@@ -13,9 +13,7 @@ use memchr::memchr;
 use super::KEY_BYTES_MAX;
 use super::meta::Meta;
 use super::number;
-use super::refusal::{
-    BAD_DATA, BAD_EXPTIME, BAD_FORMAT, LINE_TOO_LONG, Refused, UNKNOWN,
-};
+use super::refusal::{BAD_DATA, BAD_EXPTIME, BAD_FORMAT, LINE_TOO_LONG, Refused, UNKNOWN};
 use super::request::{Get, Request, Store, Verb};
 use super::token::{Tokens, Words};
 
@@ -40,7 +38,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { value_bytes_max: 16 << 10, keys_line_bytes_max: 1 << 20 }
+        Limits {
+            value_bytes_max: 16 << 10,
+            keys_line_bytes_max: 1 << 20,
+        }
     }
 }
 
@@ -48,7 +49,9 @@ impl Limits {
     /// Bytes of input after which [`decode`] is sure to have an answer.
     #[must_use]
     pub fn input_bytes_max(&self) -> usize {
-        self.keys_line_bytes_max.max(LINE_BYTES_MAX + 1 + self.value_bytes_max + 2) + 1
+        self.keys_line_bytes_max
+            .max(LINE_BYTES_MAX + 1 + self.value_bytes_max + 2)
+            + 1
     }
 }
 
@@ -104,8 +107,11 @@ pub fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
         [line @ .., b'\r'] => line,
         line => line,
     };
-    let parsed =
-        if used < LINE_BYTES_MIN { Err(Refused::line(BAD_FORMAT)) } else { parse(line) };
+    let parsed = if used < LINE_BYTES_MIN {
+        Err(Refused::line(BAD_FORMAT))
+    } else {
+        parse(line)
+    };
     match parsed {
         Ok(Line::Whole(request)) => Decoded::Request { request, used },
         Ok(Line::Valued(request, value_bytes)) => {
@@ -121,7 +127,11 @@ pub fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
 #[cold]
 fn refuse<'a>(input: &[u8], used: usize, refused: Refused) -> Decoded<'a> {
     Decoded::Refused(if input.first() == Some(&BINARY_MARK) {
-        Refused { close: true, used, ..Refused::line(UNKNOWN) }
+        Refused {
+            close: true,
+            used,
+            ..Refused::line(UNKNOWN)
+        }
     } else {
         Refused { used, ..refused }
     })
@@ -149,7 +159,10 @@ fn allow_long_line(line: &[u8], limits: &Limits) -> Result<(), Refused> {
         return Err(Refused::hang_up());
     }
     if line.len() > limits.keys_line_bytes_max {
-        return Err(Refused { close: true, ..Refused::line(LINE_TOO_LONG) });
+        return Err(Refused {
+            close: true,
+            ..Refused::line(LINE_TOO_LONG)
+        });
     }
     Ok(())
 }
@@ -164,7 +177,11 @@ fn with_value<'a>(
     limits: &Limits,
 ) -> Decoded<'a> {
     if value_bytes > limits.value_bytes_max {
-        return Decoded::Upload { request, used, value_bytes };
+        return Decoded::Upload {
+            request,
+            used,
+            value_bytes,
+        };
     }
     let Some(block) = input.get(used..used + value_bytes + 2) else {
         return Decoded::Incomplete;
@@ -172,7 +189,10 @@ fn with_value<'a>(
     let used = used + block.len();
     let [value @ .., b'\r', b'\n'] = block else {
         let noreply = matches!(request, Request::Store(Store { noreply: true, .. }));
-        return Decoded::Refused(Refused { used, ..Refused::line(BAD_DATA).unless(noreply) });
+        return Decoded::Refused(Refused {
+            used,
+            ..Refused::line(BAD_DATA).unless(noreply)
+        });
     };
     let request = match request {
         Request::Store(store) => Request::Store(Store { value, ..store }),
@@ -185,21 +205,30 @@ fn with_value<'a>(
 /// Reads a command line without its line end.
 #[inline]
 fn parse(line: &[u8]) -> Parsed<'_> {
-    // The two most frequent commands first.
-    if let [b'g', b'e', b't', b' ', keys @ ..] = line {
-        return get(keys, false, None);
+    // The most frequent commands first.
+    match line {
+        [b'g', b'e', b't', b' ', keys @ ..] => return get(keys, false, None),
+        [b's', b'e', b't', b' ', rest @ ..] => {
+            return storage::classic(Tokens::of(rest).after(1), Verb::Set);
+        }
+        [b'm', letter, b' ', rest @ ..] => {
+            let tokens = Tokens::of(rest).after(1);
+            match letter {
+                b'g' => return meta(tokens).map(|meta| Line::Whole(Request::MetaGet(meta))),
+                b's' => return storage::meta_set(tokens),
+                b'd' => return meta(tokens).map(|meta| Line::Whole(Request::MetaDelete(meta))),
+                b'a' => return meta_arithmetic(tokens),
+                b'e' => return meta_debug(tokens),
+                _ => {}
+            }
+        }
+        _ => {}
     }
     let command = memchr(b' ', line).map_or(line, |end| &line[..end]);
     let tokens = Tokens::of(&line[command.len()..]).after(1);
     match command {
-        b"set" => storage::classic(tokens, Verb::Set),
-        b"mg" => meta(tokens).map(|meta| Line::Whole(Request::MetaGet(meta))),
-        b"ms" => storage::meta_set(tokens),
-        b"md" => meta(tokens).map(|meta| Line::Whole(Request::MetaDelete(meta))),
-        b"ma" => meta_arithmetic(tokens),
         b"mn" => Ok(Line::Whole(Request::MetaNoop)),
-        b"me" => meta_debug(tokens),
-        b"get" => get(b"", false, None),
+        b"mg" | b"ms" | b"md" | b"ma" | b"me" | b"get" | b"set" => Err(Refused::line(BAD_FORMAT)),
         b"gets" => get(tokens.rest(), true, None),
         b"gat" => get_and_touch(tokens, false),
         b"gats" => get_and_touch(tokens, true),
@@ -238,7 +267,12 @@ fn get(keys: &[u8], with_version: bool, touch: Option<i32>) -> Parsed<'_> {
     if !all_fit {
         return Err(Refused::line(BAD_FORMAT));
     }
-    Ok(Line::Whole(Request::Get(Get { first, keys, with_version, touch })))
+    Ok(Line::Whole(Request::Get(Get {
+        first,
+        keys,
+        with_version,
+        touch,
+    })))
 }
 
 fn get_and_touch(mut tokens: Tokens<'_>, with_version: bool) -> Parsed<'_> {
@@ -257,9 +291,8 @@ fn delete(mut tokens: Tokens<'_>) -> Parsed<'_> {
     let noreply = wants_silence(tokens);
     let rest = { tokens }.count();
     let hold_is_zero = tokens.next() == Some(b"0");
-    let valid = rest == 0
-        || rest == 1 && (hold_is_zero || noreply)
-        || rest == 2 && hold_is_zero && noreply;
+    let valid =
+        rest == 0 || rest == 1 && (hold_is_zero || noreply) || rest == 2 && hold_is_zero && noreply;
     let line = if valid {
         BAD_FORMAT
     } else {
@@ -281,7 +314,12 @@ fn count(mut tokens: Tokens<'_>, subtract: bool) -> Parsed<'_> {
     }
     let delta = number::strict_u64(delta)
         .ok_or(Refused::line("CLIENT_ERROR invalid numeric delta argument").unless(noreply))?;
-    Ok(Line::Whole(Request::Count { key, delta, subtract, noreply }))
+    Ok(Line::Whole(Request::Count {
+        key,
+        delta,
+        subtract,
+        noreply,
+    }))
 }
 
 fn touch(mut tokens: Tokens<'_>) -> Parsed<'_> {
@@ -292,9 +330,12 @@ fn touch(mut tokens: Tokens<'_>) -> Parsed<'_> {
     if key.len() > KEY_BYTES_MAX {
         return Err(Refused::line(BAD_FORMAT).unless(noreply));
     }
-    let exptime =
-        number::strict_i32(exptime).ok_or(Refused::line(BAD_EXPTIME).unless(noreply))?;
-    Ok(Line::Whole(Request::Touch { key, exptime, noreply }))
+    let exptime = number::strict_i32(exptime).ok_or(Refused::line(BAD_EXPTIME).unless(noreply))?;
+    Ok(Line::Whole(Request::Touch {
+        key,
+        exptime,
+        noreply,
+    }))
 }
 
 /// Key and flags of mg and md.

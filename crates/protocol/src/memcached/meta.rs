@@ -44,7 +44,11 @@ impl OwnedMeta {
     /// The borrowed form.
     #[must_use]
     pub fn borrow(&self) -> Meta<'_> {
-        Meta { key: &self.key, flags: &self.flags, seen: self.seen }
+        Meta {
+            key: &self.key,
+            flags: &self.flags,
+            seen: self.seen,
+        }
     }
 }
 
@@ -57,7 +61,9 @@ const fn bit(flag: u8) -> u64 {
 /// Whether a token may stand where flags stand at all.
 #[inline]
 fn starts_like_a_flag(token: &[u8]) -> bool {
-    token.first().is_some_and(|&byte| (b'A'..=b'z').contains(&byte) || byte.is_ascii_digit())
+    token
+        .first()
+        .is_some_and(|&byte| (b'A'..=b'z').contains(&byte) || byte.is_ascii_digit())
 }
 
 impl<'a> Meta<'a> {
@@ -72,20 +78,31 @@ impl<'a> Meta<'a> {
         tokens: Tokens<'a>,
         taken: usize,
     ) -> Result<Result<Meta<'a>, Refused>, Refused> {
-        if !{ tokens }.all(starts_like_a_flag) {
-            return Err(Refused::line(BAD_FORMAT));
+        let mut meta = Meta {
+            key,
+            flags: tokens.rest(),
+            seen: 0,
+        };
+        let mut count = taken;
+        let mut checked = Ok(());
+        let mut told = None;
+        for token in tokens {
+            if !starts_like_a_flag(token) {
+                return Err(Refused::line(BAD_FORMAT));
+            }
+            count += 1;
+            if checked.is_ok() {
+                checked = meta.check_flag(token, &mut told);
+            }
         }
         if key.len() > KEY_BYTES_MAX {
             return Ok(Err(Refused::line(BAD_FORMAT)));
         }
-        let mut meta = Meta { key, flags: tokens.rest(), seen: 0 };
-        if meta.flags.is_empty() {
-            return Ok(Ok(meta));
-        }
-        if taken + tokens.count() > META_TOKENS_MAX {
+        if count > META_TOKENS_MAX {
             return Ok(Err(Refused::line(TOO_MANY_FLAGS)));
         }
-        Ok(meta.check_flags().map(|()| meta))
+        let wrong_argument = told.map_or(Ok(()), |line| Err(Refused::line(line)));
+        Ok(checked.and(wrong_argument).map(|()| meta))
     }
 
     /// Reads the key of `me`, which looks at no flag but b.
@@ -95,48 +112,61 @@ impl<'a> Meta<'a> {
     pub(crate) fn parse_debug(key: &'a [u8], mut tokens: Tokens<'a>) -> Result<Meta<'a>, Refused> {
         let flags = tokens.rest();
         let known = tokens.clone().all(starts_like_a_flag) && key.len() <= KEY_BYTES_MAX;
-        let seen = if tokens.any(|token| token == b"b") { bit(b'b') } else { 0 };
+        let seen = if tokens.any(|token| token == b"b") {
+            bit(b'b')
+        } else {
+            0
+        };
         let meta = Meta { key, flags, seen };
-        let readable =
-            !meta.is_base64() || base64::decode(key, &mut [0; KEY_BYTES_MAX]).is_some();
-        if known && readable { Ok(meta) } else { Err(Refused::line(BAD_FORMAT)) }
+        let readable = !meta.is_base64() || base64::decode(key, &mut [0; KEY_BYTES_MAX]).is_some();
+        if known && readable {
+            Ok(meta)
+        } else {
+            Err(Refused::line(BAD_FORMAT))
+        }
     }
 
-    /// Notes which flags there are; the last wrong argument is the one that is told.
-    fn check_flags(&mut self) -> Result<(), Refused> {
-        let mut failed = false;
-        let mut line = BAD_FORMAT;
-        for token in self.flags() {
-            let (flag, argument) = (token[0], &token[1..]);
-            if self.has(flag) {
-                return Err(Refused::line(DUPLICATE_FLAG));
-            }
-            let wrong = match flag {
-                b'b' => {
-                    base64::decode(self.key, &mut [0; KEY_BYTES_MAX]).is_none().then_some(BAD_KEY)
-                }
-                b'N' | b'T' | b'R' => wrong(number::strict_i32, argument, BAD_TOKEN),
-                b'C' | b'E' => wrong(number::strict_u64, argument, BAD_TOKEN),
-                b'F' => wrong(number::strict_u32, argument, line),
-                b'J' => wrong(number::strict_u64, argument, BAD_INITIAL),
-                b'D' => wrong(number::strict_u64, argument, BAD_DELTA),
-                b'I' | b'L' | b'M' | b'O' | b'P' | b'c' | b'f' | b'h' | b'k' | b'l' | b'q'
-                | b's' | b't' | b'u' | b'v' | b'x' => None,
-                _ => return Err(Refused::line(INVALID_FLAG)),
-            };
-            if let Some(told) = wrong {
-                failed = true;
-                line = told;
-            }
-            self.seen |= bit(flag);
+    /// Notes one flag; `told` is the line for the last wrong argument.
+    #[inline]
+    fn check_flag(&mut self, token: &[u8], told: &mut Option<&'static str>) -> Result<(), Refused> {
+        let (flag, argument) = (token[0], &token[1..]);
+        if self.has(flag) {
+            return Err(Refused::line(DUPLICATE_FLAG));
         }
-        if failed { Err(Refused::line(line)) } else { Ok(()) }
+        let wrong = match flag {
+            b'I' | b'L' | b'M' | b'O' | b'P' | b'c' | b'f' | b'h' | b'k' | b'l' | b'q' | b's'
+            | b't' | b'u' | b'v' | b'x' => None,
+            b'N' | b'T' | b'R' => wrong(number::strict_i32, argument, BAD_TOKEN),
+            b'C' | b'E' => wrong(number::strict_u64, argument, BAD_TOKEN),
+            // No line of its own: the line told before stands.
+            b'F' => wrong(number::strict_u32, argument, told.unwrap_or(BAD_FORMAT)),
+            b'J' => wrong(number::strict_u64, argument, BAD_INITIAL),
+            b'D' => wrong(number::strict_u64, argument, BAD_DELTA),
+            b'b' => self.check_base64(),
+            _ => return Err(Refused::line(INVALID_FLAG)),
+        };
+        if wrong.is_some() {
+            *told = wrong;
+        }
+        self.seen |= bit(flag);
+        Ok(())
+    }
+
+    #[cold]
+    fn check_base64(&self) -> Option<&'static str> {
+        base64::decode(self.key, &mut [0; KEY_BYTES_MAX])
+            .is_none()
+            .then_some(BAD_KEY)
     }
 
     /// Checks what is checked after the flags themselves: the opaque token's length.
     #[inline]
     pub(crate) fn check_opaque(&self) -> Result<(), Refused> {
-        if self.has(b'O') && self.argument(b'O').is_some_and(|o| o.len() >= OPAQUE_BYTES_MAX) {
+        if self.has(b'O')
+            && self
+                .argument(b'O')
+                .is_some_and(|o| o.len() >= OPAQUE_BYTES_MAX)
+        {
             return Err(Refused::line(LONG_OPAQUE));
         }
         Ok(())
@@ -157,6 +187,9 @@ impl<'a> Meta<'a> {
     }
 
     /// The key's bytes; `buffer` is used if base64 must be undone.
+    ///
+    /// # Panics
+    /// Never for a decoded request: its key was checked.
     #[inline]
     #[must_use]
     pub fn key_bytes<'b>(&self, buffer: &'b mut KeyBuffer) -> &'b [u8]
@@ -190,7 +223,9 @@ impl<'a> Meta<'a> {
         if !self.has(flag) {
             return None;
         }
-        self.flags().find(|token| token[0] == flag).map(|token| &token[1..])
+        self.flags()
+            .find(|token| token[0] == flag)
+            .map(|token| &token[1..])
     }
 
     /// The number of a flag that takes one: C, D, E, F, J.
@@ -211,7 +246,8 @@ impl<'a> Meta<'a> {
     #[inline]
     #[must_use]
     pub(crate) fn mode(&self) -> Option<u8> {
-        self.argument(b'M').map(|argument| argument.first().copied().unwrap_or(b' '))
+        self.argument(b'M')
+            .map(|argument| argument.first().copied().unwrap_or(b' '))
     }
 
     /// Whether flag `a` stands before flag `b`; false if either is missing.
@@ -219,13 +255,21 @@ impl<'a> Meta<'a> {
     pub fn is_before(&self, a: u8, b: u8) -> bool {
         self.has(a)
             && self.has(b)
-            && self.flags().map(|token| token[0]).find(|flag| [a, b].contains(flag)) == Some(a)
+            && self
+                .flags()
+                .map(|token| token[0])
+                .find(|flag| [a, b].contains(flag))
+                == Some(a)
     }
 
     /// A copy that outlives the line.
     #[must_use]
     pub fn to_owned(&self) -> OwnedMeta {
-        OwnedMeta { key: self.key.into(), flags: self.flags.into(), seen: self.seen }
+        OwnedMeta {
+            key: self.key.into(),
+            flags: self.flags.into(),
+            seen: self.seen,
+        }
     }
 }
 
@@ -282,6 +326,9 @@ mod tests {
         let fits = [b"O".as_slice(), &[b'x'; 31]].concat();
         assert!(parse(&fits).unwrap().check_opaque().is_ok());
         let long = [b"O".as_slice(), &[b'x'; 32]].concat();
-        assert_eq!(parse(&long).unwrap().check_opaque().unwrap_err().line, LONG_OPAQUE);
+        assert_eq!(
+            parse(&long).unwrap().check_opaque().unwrap_err().line,
+            LONG_OPAQUE
+        );
     }
 }

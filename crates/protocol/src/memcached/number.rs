@@ -59,11 +59,18 @@ pub fn lenient_u32(token: &[u8]) -> Option<u32> {
         return Some(number);
     }
     let (negative, magnitude) = sign_and_magnitude(token)?;
-    let number = if negative { magnitude.wrapping_neg() } else { magnitude };
+    let number = if negative {
+        magnitude.wrapping_neg()
+    } else {
+        magnitude
+    };
     if negative && number.cast_signed() < 0 {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "memcached keeps the low half")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "memcached keeps the low half"
+    )]
     Some(number as u32)
 }
 
@@ -79,8 +86,15 @@ pub fn lenient_i32(token: &[u8]) -> Option<i32> {
     if magnitude > limit {
         return None;
     }
-    let number = if negative { magnitude.wrapping_neg() } else { magnitude };
-    #[expect(clippy::cast_possible_truncation, reason = "memcached keeps the low half")]
+    let number = if negative {
+        magnitude.wrapping_neg()
+    } else {
+        magnitude
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "memcached keeps the low half"
+    )]
     Some(number as i32)
 }
 
@@ -104,8 +118,15 @@ fn sign_and_magnitude(token: &[u8]) -> Option<(bool, u64)> {
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
     };
-    let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if count == 0 || digits.get(count).is_some_and(|&byte| !is_space(byte) && byte != 0) {
+    let count = digits
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    if count == 0
+        || digits
+            .get(count)
+            .is_some_and(|&byte| !is_space(byte) && byte != 0)
+    {
         return None;
     }
     let magnitude = digits[..count].iter().try_fold(0u64, |sum, &byte| {

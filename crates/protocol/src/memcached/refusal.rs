@@ -28,24 +28,41 @@ impl Refused {
     /// An answer after which the next request follows at once.
     #[must_use]
     pub const fn line(line: &'static str) -> Refused {
-        Refused { line, used: 0, swallow: 0, close: false }
+        Refused {
+            line,
+            used: 0,
+            swallow: 0,
+            close: false,
+        }
     }
 
     /// The end of the connection, without a word.
     #[must_use]
     pub const fn hang_up() -> Refused {
-        Refused { line: "", used: 0, swallow: 0, close: true }
+        Refused {
+            line: "",
+            used: 0,
+            swallow: 0,
+            close: true,
+        }
     }
 
     /// The same without its answer if the client wants none.
     #[must_use]
     pub const fn unless(self, noreply: bool) -> Refused {
-        if noreply { Refused { line: "", ..self } } else { self }
+        if noreply {
+            Refused { line: "", ..self }
+        } else {
+            self
+        }
     }
 
     /// The same, with the value of `value_bytes` and its line end to be dropped.
     #[must_use]
     pub const fn swallowing_value(self, value_bytes: usize) -> Refused {
-        Refused { swallow: value_bytes + 2, ..self }
+        Refused {
+            swallow: value_bytes + 2,
+            ..self
+        }
     }
 }

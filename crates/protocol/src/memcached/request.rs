@@ -194,7 +194,10 @@ pub enum Request<'a> {
     Quit,
 }
 
-const _: () = assert!(size_of::<Request<'_>>() <= 96, "many requests are held at once");
+const _: () = assert!(
+    size_of::<Request<'_>>() <= 96,
+    "many requests are held at once"
+);
 
 impl<'a> Request<'a> {
     /// The key that is needed first, as it stands in the line; `None` if there is none or it is

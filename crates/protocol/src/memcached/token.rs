@@ -7,6 +7,25 @@ use memchr::memchr;
 /// Source: MCMC_PARSER_MAX_TOKENS of memcached 1.6.45, less its end mark.
 pub const TOKENS_MAX: usize = 23;
 
+/// Up to this length the end of a token is found faster byte by byte.
+const SHORT_TOKEN_BYTES_MAX: usize = 16;
+
+/// The position of the first space, or the length if there is none.
+#[inline]
+fn first_space(text: &[u8]) -> usize {
+    let near = &text[..text.len().min(SHORT_TOKEN_BYTES_MAX)];
+    if let Some(at) = near.iter().position(|byte| *byte == b' ') {
+        return at;
+    }
+    let far = &text[near.len()..];
+    near.len()
+        + if far.is_empty() {
+            0
+        } else {
+            memchr(b' ', far).unwrap_or(far.len())
+        }
+}
+
 /// The tokens of a line, from the left.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens<'a> {
@@ -19,14 +38,20 @@ impl<'a> Tokens<'a> {
     #[inline]
     #[must_use]
     pub fn of(line: &'a [u8]) -> Tokens<'a> {
-        Tokens { rest: line, left: TOKENS_MAX }
+        Tokens {
+            rest: line,
+            left: TOKENS_MAX,
+        }
     }
 
     /// The same with `taken` tokens less to come: they stood before `rest`.
     #[inline]
     #[must_use]
     pub fn after(self, taken: usize) -> Tokens<'a> {
-        Tokens { left: self.left.saturating_sub(taken), ..self }
+        Tokens {
+            left: self.left.saturating_sub(taken),
+            ..self
+        }
     }
 
     /// What is not read yet.
@@ -52,7 +77,7 @@ impl<'a> Iterator for Tokens<'a> {
             return None;
         }
         self.left -= 1;
-        let end = memchr(b' ', self.rest).unwrap_or(self.rest.len());
+        let end = first_space(self.rest);
         let (token, rest) = self.rest.split_at(end);
         self.rest = rest;
         Some(token)

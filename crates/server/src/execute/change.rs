@@ -44,7 +44,11 @@ pub(super) fn count(
     context: Context<'_>,
     output: &mut Output,
 ) {
-    let increment = Increment { subtract, keep_width: true, ..Increment::by(delta) };
+    let increment = Increment {
+        subtract,
+        keep_width: true,
+        ..Increment::by(delta)
+    };
     let counted = context.cache().increment(key, &increment);
     if let Ok(counted) = &counted {
         count_outcome(counted, subtract, context);

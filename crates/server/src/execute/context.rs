@@ -87,7 +87,9 @@ impl<'s> Context<'s> {
 
     /// Whole seconds left, a begun one counted; `None` for ever.
     pub(super) fn ttl_s(&self, deadline: Deadline) -> Option<u64> {
-        deadline.remaining_ms(self.cache().now()).map(|ms| ms.div_ceil(1000))
+        deadline
+            .remaining_ms(self.cache().now())
+            .map(|ms| ms.div_ceil(1000))
     }
 
     /// The Unix time of an engine's moment, in seconds.
@@ -98,7 +100,9 @@ impl<'s> Context<'s> {
     /// The hashed key of decoded bytes.
     #[inline]
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        self.cache().key(bytes).expect("a decoded key has 1 to 250 bytes")
+        self.cache()
+            .key(bytes)
+            .expect("a decoded key has 1 to 250 bytes")
     }
 
     /// Runs `run` with the key of a meta command, which is hashed here if it is base64.

@@ -61,16 +61,19 @@ fn metadump(out: &mut Vec<u8>, facts: &KeyFacts<'_>, context: Context<'_>) {
         None => write!(out, " exp=-1"),
     }
     .and_then(|()| {
-        let accessed = context.unix_s(context.cache().now()).saturating_sub(facts.idle_s);
+        let accessed = context
+            .unix_s(context.cache().now())
+            .saturating_sub(facts.idle_s);
         let fetch = if facts.fetched { "yes" } else { "no" };
         let (version, bytes, flags) = (facts.version, facts.stored_bytes, facts.flags);
-        // The space before the line end belongs to the form.
         write!(
             out,
-            " la={accessed} cas={version} fetch={fetch} cls=1 size={bytes} flags={flags} \n"
+            " la={accessed} cas={version} fetch={fetch} cls=1 size={bytes} flags={flags}"
         )
     })
     .expect("writing into a vector does not fail");
+    // The space, and the line end without a carriage return, belong to the form.
+    out.extend_from_slice(b" \n");
 }
 
 /// One item as the command that reads it.

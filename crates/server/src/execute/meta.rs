@@ -6,8 +6,8 @@
 use cellar_engine::{
     Counted, Deadline, DeleteOptions, Deleted, Found, Handle, Increment, Key, Lookup,
 };
-use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::Meta;
+use cellar_protocol::memcached::reply::{self, Code};
 
 use super::change;
 use super::context::Context;
@@ -63,12 +63,17 @@ fn look_up<R>(
     }
     let mut encode = |found: Found<'_>| {
         let deadline_before = before.unwrap_or(found.deadline_before);
-        encode(Found { deadline_before, ..found })
+        encode(Found {
+            deadline_before,
+            ..found
+        })
     };
     let lookup = Lookup {
         touch,
         vivify: meta.time(b'N').map(|exptime| context.deadline(exptime)),
-        recache_ms: meta.time(b'R').and_then(|exptime| recache_ms(exptime, context)),
+        recache_ms: meta
+            .time(b'R')
+            .and_then(|exptime| recache_ms(exptime, context)),
         version: meta.has(b'c') || meta.has(b'C'),
         new_version: meta.number(b'E'),
         quiet: meta.has(b'u'),
@@ -79,11 +84,33 @@ fn look_up<R>(
         return cache.lookup(key, &lookup, encode).ok().flatten();
     }
     // Both name a deadline. A found item gets that of T; a created one the last of the two.
-    let found = cache.lookup(key, &Lookup { vivify: None, ..lookup }, &mut encode);
-    let vivify = if meta.is_before(b'N', b'T') { lookup.touch } else { lookup.vivify };
+    let found = cache.lookup(
+        key,
+        &Lookup {
+            vivify: None,
+            ..lookup
+        },
+        &mut encode,
+    );
+    let vivify = if meta.is_before(b'N', b'T') {
+        lookup.touch
+    } else {
+        lookup.vivify
+    };
     match found {
         Ok(Some(found)) => Some(found),
-        _ => cache.lookup(key, &Lookup { vivify, touch: None, ..lookup }, encode).ok().flatten(),
+        _ => cache
+            .lookup(
+                key,
+                &Lookup {
+                    vivify,
+                    touch: None,
+                    ..lookup
+                },
+                encode,
+            )
+            .ok()
+            .flatten(),
     }
 }
 
@@ -91,7 +118,9 @@ fn look_up<R>(
 ///
 /// memcached counts whole seconds, so an item stored with the same number does not win at once.
 fn recache_ms(exptime: i32, context: Context<'_>) -> Option<u64> {
-    let left_ms = context.deadline(exptime).remaining_ms(context.cache().now())?;
+    let left_ms = context
+        .deadline(exptime)
+        .remaining_ms(context.cache().now())?;
     Some((left_ms + 1).saturating_sub(1000)).filter(|_| left_ms > 0)
 }
 
@@ -114,7 +143,11 @@ fn hit(
     } else {
         out.extend_from_slice(Code::Done.text());
     }
-    let mut deadline = if found.created { Deadline::NEVER } else { found.deadline_before };
+    let mut deadline = if found.created {
+        Deadline::NEVER
+    } else {
+        found.deadline_before
+    };
     for token in meta.flags() {
         match token[0] {
             b'T' => deadline = named_deadline(meta, b'T', context),
@@ -128,15 +161,21 @@ fn hit(
             _ => reply::meta_repeat(out, meta, token),
         }
     }
-    for (is_so, flag) in
-        [(found.lease.taken, b" Z"), (found.lease.stale, b" X"), (found.lease.won, b" W")]
-    {
+    for (is_so, flag) in [
+        (found.lease.taken, b" Z"),
+        (found.lease.stale, b" X"),
+        (found.lease.won, b" W"),
+    ] {
         if is_so {
             out.extend_from_slice(flag);
         }
     }
     out.extend_from_slice(b"\r\n");
-    if wants_value { read::copy_or_pin(out, found.item) } else { None }
+    if wants_value {
+        read::copy_or_pin(out, found.item)
+    } else {
+        None
+    }
 }
 
 /// md
@@ -192,12 +231,18 @@ pub(super) fn arithmetic(
 ) {
     let touch = meta.time(b'T').map(|exptime| context.deadline(exptime));
     let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
-    let created_deadline = if meta.is_before(b'N', b'T') { touch } else { vivify };
+    let created_deadline = if meta.is_before(b'N', b'T') {
+        touch
+    } else {
+        vivify
+    };
     let increment = Increment {
         delta: meta.number(b'D').unwrap_or(1),
         subtract,
         keep_width: true,
-        initial: vivify.and(created_deadline).map(|d| (meta.number(b'J').unwrap_or(0), d)),
+        initial: vivify
+            .and(created_deadline)
+            .map(|d| (meta.number(b'J').unwrap_or(0), d)),
         touch,
         // Version zero is no condition here.
         when_version: meta.number(b'C').filter(|version| *version != 0),
@@ -222,7 +267,12 @@ pub(super) fn arithmetic(
     let out = output.bytes();
     match counted {
         Counted::Number { .. } if meta.has(b'q') => {}
-        Counted::Number { number, deadline, version, created } => {
+        Counted::Number {
+            number,
+            deadline,
+            version,
+            created,
+        } => {
             let before = match before {
                 _ if created => Deadline::NEVER,
                 Some(before) => before,
@@ -288,7 +338,10 @@ pub(super) fn debug(
             .and_then(|()| {
                 let fetch = if facts.fetched { "yes" } else { "no" };
                 let (idle_s, version, bytes) = (facts.idle_s, facts.version, facts.stored_bytes);
-                write!(out, " la={idle_s} cas={version} fetch={fetch} cls=1 size={bytes}\r\n")
+                write!(
+                    out,
+                    " la={idle_s} cas={version} fetch={fetch} cls=1 size={bytes}\r\n"
+                )
             })
             .expect("writing into a vector does not fail");
         })

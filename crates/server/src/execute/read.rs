@@ -35,7 +35,15 @@ pub(super) fn get(
         plain(first, context, output);
     } else {
         let touch = get.touch.map(|exptime| context.deadline(exptime));
-        special(first, How { with_version: get.with_version, touch }, context, output);
+        special(
+            first,
+            How {
+                with_version: get.with_version,
+                touch,
+            },
+            context,
+            output,
+        );
     }
     output.bytes().extend_from_slice(reply::line::END);
     Flow::Continue
@@ -49,7 +57,10 @@ pub(super) fn go_on(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    let how = How { with_version, touch };
+    let how = How {
+        with_version,
+        touch,
+    };
     let mut words = Words::of(keys);
     let mut answered = 0;
     loop {
@@ -61,18 +72,17 @@ pub(super) fn go_on(
         }
         if answered >= ANSWER_BYTES_MAX {
             let keys = words.rest().into();
-            return Flow::Unfinished(Box::new(Unfinished::Get { keys, with_version, touch }));
+            return Flow::Unfinished(Box::new(Unfinished::Get {
+                keys,
+                with_version,
+                touch,
+            }));
         }
     }
 }
 
 /// Reads the next few keys; returns the bytes of the answer.
-fn read_some(
-    words: &mut Words<'_>,
-    how: How,
-    context: Context<'_>,
-    output: &mut Output,
-) -> usize {
+fn read_some(words: &mut Words<'_>, how: How, context: Context<'_>, output: &mut Output) -> usize {
     let cache = context.cache();
     let mut keys: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
     for (slot, word) in keys.iter_mut().zip(words) {
@@ -98,7 +108,9 @@ fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
     let counters = context.counters;
     counters.cmd_get.add(1);
     let out = output.bytes();
-    let found = context.cache().get(key, |item| append(out, key, item, None));
+    let found = context
+        .cache()
+        .get(key, |item| append(out, key, item, None));
     let Some((bytes, pinned)) = found else {
         counters.get_misses.add(1);
         return 0;
@@ -119,10 +131,19 @@ fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) ->
     };
     let out = output.bytes();
     let found = context.cache().lookup(key, &lookup, |found| {
-        append(out, key, found.item, how.with_version.then_some(found.version))
+        append(
+            out,
+            key,
+            found.item,
+            how.with_version.then_some(found.version),
+        )
     });
     let (asked, hits, misses) = if how.touch.is_some() {
-        (&counters.cmd_touch, &counters.touch_hits, &counters.touch_misses)
+        (
+            &counters.cmd_touch,
+            &counters.touch_hits,
+            &counters.touch_misses,
+        )
     } else {
         (&counters.cmd_get, &counters.get_hits, &counters.get_misses)
     };

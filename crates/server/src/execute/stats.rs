@@ -34,7 +34,10 @@ struct Counts {
 impl Counts {
     fn of(context: Context<'_>) -> Counts {
         let state = context.state;
-        let zero = *state.stats_zero.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let zero = *state
+            .stats_zero
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let totals = Counters::sum(state.counters.iter().map(|counters| &**counters));
         let mut engine = state.cache.stats();
         for (count, zero) in [
@@ -47,7 +50,10 @@ impl Counts {
         ] {
             *count = count.saturating_sub(zero);
         }
-        Counts { totals: totals.since(&zero.totals), engine }
+        Counts {
+            totals: totals.since(&zero.totals),
+            engine,
+        }
     }
 }
 
@@ -77,7 +83,10 @@ fn reset(context: Context<'_>) {
         totals: Counters::sum(state.counters.iter().map(|counters| &**counters)),
         engine: state.cache.stats(),
     };
-    *state.stats_zero.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = zero;
+    *state
+        .stats_zero
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner) = zero;
 }
 
 /// stats items
@@ -124,7 +133,11 @@ fn items(counts: &Counts, out: &mut Vec<u8>) {
 /// stats slabs: the memory in pages of 1 MiB, with chunks of an item's mean size.
 fn slabs(counts: &Counts, out: &mut Vec<u8>) {
     let Counts { totals, engine } = counts;
-    let chunk_bytes = engine.live_bytes.checked_div(engine.items).unwrap_or(0).max(1);
+    let chunk_bytes = engine
+        .live_bytes
+        .checked_div(engine.items)
+        .unwrap_or(0)
+        .max(1);
     let held = engine.live_bytes + engine.dead_bytes + engine.free_bytes;
     let free_chunks = (held - engine.live_bytes) / chunk_bytes;
     let mut stat = |name: &str, value: u64| reply::stat(out, &format!("{CLASS}:{name}"), value);
@@ -144,7 +157,11 @@ fn slabs(counts: &Counts, out: &mut Vec<u8>) {
     stat("cas_badval", totals.cas_badval);
     stat("touch_hits", totals.touch_hits);
     reply::stat(out, "active_slabs", 1);
-    reply::stat(out, "total_malloced", held + engine.index_bytes + engine.overhead_bytes);
+    reply::stat(
+        out,
+        "total_malloced",
+        held + engine.index_bytes + engine.overhead_bytes,
+    );
 }
 
 /// stats cachedump: up to `limit` keys that can be shown in a line.
@@ -152,7 +169,11 @@ fn cachedump(class: u32, limit: u32, context: Context<'_>, out: &mut Vec<u8>) {
     if class != CLASS {
         return;
     }
-    let limit = if limit == 0 { usize::MAX } else { limit as usize };
+    let limit = if limit == 0 {
+        usize::MAX
+    } else {
+        limit as usize
+    };
     let full = out.len() + CACHEDUMP_BYTES_MAX;
     let (mut cursor, mut shown) = (ScanCursor::START, 0);
     for _ in 0..CACHEDUMP_STEPS_MAX {

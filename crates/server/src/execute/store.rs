@@ -52,7 +52,7 @@ impl Order {
     }
 
     pub(super) fn meta(meta: &Meta<'_>, verb: Verb, context: Context<'_>) -> Order {
-        let version = meta.number(b'C').filter(|_| meta.has(b'C'));
+        let version = meta.number(b'C');
         let when = match verb {
             Verb::Set => When::Always,
             Verb::Add => When::Absent,
@@ -69,11 +69,17 @@ impl Order {
             flags: u32::try_from(meta.number(b'F').unwrap_or(0)).unwrap_or(0),
             when,
             accept_older: meta.has(b'I'),
-            new_version: meta.number(b'E'),
+            // Version zero is as good as none here.
+            new_version: meta.number(b'E').filter(|version| *version != 0),
             version: meta.has(b'c'),
         };
         let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
-        Order { verb, options, vivify, removes_old: true }
+        Order {
+            verb,
+            options,
+            vivify,
+            removes_old: true,
+        }
     }
 
     /// Stores the value, and counts.
@@ -113,7 +119,10 @@ impl Order {
         };
         let max = cache.config().value_bytes_max;
         if value.len() > max {
-            return Err(Error::TooLarge { bytes: value.len(), max });
+            return Err(Error::TooLarge {
+                bytes: value.len(),
+                max,
+            });
         }
         for _ in 0..VIVIFY_ATTEMPTS_MAX {
             // Both parts together are too long: not stored, and the present value stays.
@@ -128,7 +137,11 @@ impl Order {
                     other => other,
                 });
             };
-            let options = SetOptions { deadline, when: When::Absent, ..self.options };
+            let options = SetOptions {
+                deadline,
+                when: When::Absent,
+                ..self.options
+            };
             match cache.set(key, value, &options)? {
                 Stored::NotStored => {}
                 stored => return Ok(stored),
@@ -157,7 +170,9 @@ impl Order {
         }
         context.counters.protocol_errors.add(1);
         if self.removes_old {
-            let _ = context.cache().delete(key, &cellar_engine::DeleteOptions::default());
+            let _ = context
+                .cache()
+                .delete(key, &cellar_engine::DeleteOptions::default());
         }
     }
 }

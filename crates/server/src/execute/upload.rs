@@ -7,9 +7,9 @@ use cellar_engine::{Draft, Error, Key};
 use cellar_protocol::memcached::refusal::BAD_DATA;
 use cellar_protocol::memcached::{OwnedMeta, Request, reply};
 
+use super::Prepared;
 use super::context::Context;
 use super::store::{self, Order, Source};
-use super::Prepared;
 use crate::output::Output;
 
 /// The line end behind a value.
@@ -57,7 +57,10 @@ impl Upload {
     /// # Panics
     /// If that is more than the buffer holds.
     pub fn advance(&mut self, bytes: usize) {
-        assert!(bytes <= self.buffer().len(), "only bytes that fit can have been received");
+        assert!(
+            bytes <= self.buffer().len(),
+            "only bytes that fit can have been received"
+        );
         self.received += bytes;
     }
 
@@ -101,12 +104,20 @@ pub fn receive(
         Request::Store(request) => {
             let key = prepared.key().expect("a storage command has a key");
             let order = Order::classic(request, context);
-            let form = Form::Classic { noreply: request.noreply };
+            let form = Form::Classic {
+                noreply: request.noreply,
+            };
             start(key, value_bytes, (order, form), context, output)
         }
         Request::MetaSet { meta, verb, .. } => context.with_key(meta, prepared.key(), |key| {
             let order = Order::meta(meta, *verb, context);
-            start(key, value_bytes, (order, Form::Meta(meta.to_owned())), context, output)
+            start(
+                key,
+                value_bytes,
+                (order, Form::Meta(meta.to_owned())),
+                context,
+                output,
+            )
         }),
         other => panic!("only storage commands have a value: {other:?}"),
     }
@@ -122,8 +133,15 @@ fn start(
     match context.cache().draft(key, value_bytes) {
         Ok(draft) => {
             let (line_end, key) = ([0; LINE_END.len()], key.bytes().into());
-            let upload =
-                Upload { draft, value_bytes, received: 0, line_end, key, order, form };
+            let upload = Upload {
+                draft,
+                value_bytes,
+                received: 0,
+                line_end,
+                key,
+                order,
+                form,
+            };
             Received::Upload(Box::new(upload))
         }
         Err(error) => {
@@ -144,8 +162,19 @@ fn answer_failure(error: &Error, form: &Form, output: &mut Output) {
 /// # Panics
 /// If bytes are missing.
 pub fn finish(upload: Upload, context: Context<'_>, output: &mut Output) {
-    assert!(upload.is_whole(), "an upload is finished when all its bytes are there");
-    let Upload { draft, value_bytes, line_end, key, order, form, .. } = upload;
+    assert!(
+        upload.is_whole(),
+        "an upload is finished when all its bytes are there"
+    );
+    let Upload {
+        draft,
+        value_bytes,
+        line_end,
+        key,
+        order,
+        form,
+        ..
+    } = upload;
     if line_end != LINE_END {
         context.counters.protocol_errors.add(1);
         if !matches!(form, Form::Classic { noreply: true }) {
@@ -159,7 +188,13 @@ pub fn finish(upload: Upload, context: Context<'_>, output: &mut Output) {
         Form::Classic { noreply } => store::answer_classic(&result, *noreply, output),
         Form::Meta(meta) => {
             let meta = meta.borrow();
-            store::answer_meta(&result, &meta, (key, order.verb, value_bytes), context, output);
+            store::answer_meta(
+                &result,
+                &meta,
+                (key, order.verb, value_bytes),
+                context,
+                output,
+            );
         }
     }
 }

@@ -16,13 +16,18 @@ use cellar_engine::{Cache, Clock, Config};
 use cellar_protocol::memcached::{Decoded, Limits, decode};
 
 /// Unix time at engine time zero in tests, in milliseconds.
-pub const UNIX_MS_AT_ZERO: u64 = 1_700_000_000_000;
+pub(crate) const UNIX_MS_AT_ZERO: u64 = 1_700_000_000_000;
 
 /// A state with one thread, its cache on `clock`, and values up to 1 MiB.
-pub fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero: u64) -> State {
-    let settings = Settings { memory_bytes, threads: 1, ..Settings::default() };
+pub(crate) fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero: u64) -> State {
+    let settings = Settings {
+        memory_bytes,
+        threads: 1,
+        ..Settings::default()
+    };
     let config = Config {
         clock,
+        seed: Some(7),
         lease_ms: settings.lease_ms,
         value_bytes_max: settings.max_value_bytes,
         ..Config::with_memory(memory_bytes)
@@ -35,23 +40,31 @@ pub fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero: u64) -
 
 /// One connection.
 #[derive(Default)]
-pub struct Session {
+pub(crate) struct Session {
     input: Vec<u8>,
     output: Output,
     upload: Option<Box<Upload>>,
     unfinished: Option<Box<Unfinished>>,
     swallow: usize,
     closed: bool,
+    longest_answer: usize,
 }
 
 impl Session {
     /// Whether the server has closed the connection.
-    pub fn is_closed(&self) -> bool {
+    #[allow(dead_code, reason = "not every test that shares this file asks")]
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
+    /// Most bytes that one call of the execution appended.
+    #[allow(dead_code, reason = "not every test that shares this file asks")]
+    pub(crate) fn longest_answer(&self) -> usize {
+        self.longest_answer
+    }
+
     /// Receives `bytes` and returns all that is answered by now.
-    pub fn feed(&mut self, bytes: &[u8], state: &State) -> Vec<u8> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], state: &State) -> Vec<u8> {
         if self.closed {
             return Vec::new();
         }
@@ -61,7 +74,9 @@ impl Session {
         let mut answers = Vec::new();
         while !self.closed {
             let step = self.step(&input[used..], state);
-            answers.extend_from_slice(&self.output.take());
+            let answer = self.output.take();
+            self.longest_answer = self.longest_answer.max(answer.len());
+            answers.extend_from_slice(&answer);
             match step {
                 Some(more) => used += more,
                 None => break,
@@ -76,7 +91,7 @@ impl Session {
     fn step(&mut self, input: &[u8], state: &State) -> Option<usize> {
         let context = Context::new(state, &state.counters[0]);
         if let Some(unfinished) = self.unfinished.take() {
-            let flow = execute::resume(unfinished, context, &mut self.output);
+            let flow = execute::resume(*unfinished, context, &mut self.output);
             self.follow(flow);
             return Some(0);
         }
@@ -102,7 +117,11 @@ impl Session {
                 self.follow(flow);
                 Some(used)
             }
-            Decoded::Upload { request, used, value_bytes } => {
+            Decoded::Upload {
+                request,
+                used,
+                value_bytes,
+            } => {
                 let prepared = prepare(request, &state.cache);
                 match receive(&prepared, value_bytes, context, &mut self.output) {
                     Received::Upload(upload) => self.upload = Some(upload),

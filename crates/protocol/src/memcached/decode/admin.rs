@@ -72,7 +72,11 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn of(line: &'a [u8]) -> Words<'a> {
-        let mut words = Words { all: [b""; TOKENS_MAX], count: 0, noreply: false };
+        let mut words = Words {
+            all: [b""; TOKENS_MAX],
+            count: 0,
+            noreply: false,
+        };
         for (word, token) in words.all.iter_mut().zip(Tokens::of(line)) {
             *word = token;
             words.count += 1;
@@ -86,7 +90,9 @@ impl<'a> Words<'a> {
     }
 
     fn okay(&self) -> Request<'a> {
-        Request::Okay { noreply: self.noreply }
+        Request::Okay {
+            noreply: self.noreply,
+        }
     }
 
     fn refused(&self, line: &'static str) -> Refused {
@@ -95,7 +101,11 @@ impl<'a> Words<'a> {
 
     /// The second word as a number.
     fn number(&self, at: usize) -> Option<u32> {
-        if at < self.count { number::strict_u32(self.all[at]) } else { None }
+        if at < self.count {
+            number::strict_u32(self.all[at])
+        } else {
+            None
+        }
     }
 }
 
@@ -126,7 +136,10 @@ fn flush_all<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
     } else {
         number::strict_i32(words.all[1]).ok_or(words.refused(BAD_EXPTIME))?
     };
-    Ok(Request::FlushAll { delay, noreply: words.noreply })
+    Ok(Request::FlushAll {
+        delay,
+        noreply: words.noreply,
+    })
 }
 
 fn lru_crawler<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
@@ -151,7 +164,10 @@ fn list<'a>(words: &Words<'a>, which: &[u8], form: Listing) -> Result<Request<'a
         return Ok(Request::List { form, all: true });
     }
     let mut all = false;
-    for class in which.split(|byte| *byte == b',').filter(|class| !class.is_empty()) {
+    for class in which
+        .split(|byte| *byte == b',')
+        .filter(|class| !class.is_empty())
+    {
         match number::lenient_u32(class) {
             Some(class) if (1..CLASSES).contains(&class) => all |= class == CLASS,
             _ => return Err(words.refused("BADCLASS invalid class id")),
@@ -183,7 +199,9 @@ fn slabs<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
     if words.count < 3 || !begins("automove", verb) {
         return Err(words.refused(UNKNOWN));
     }
-    let known = ["ratio", "freeratio", "window"].iter().any(|name| begins(name, argument));
+    let known = ["ratio", "freeratio", "window"]
+        .iter()
+        .any(|name| begins(name, argument));
     match words.number(2) {
         _ if known => Err(words.refused(UNKNOWN)),
         Some(0) => Ok(words.okay()),

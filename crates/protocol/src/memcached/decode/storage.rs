@@ -33,7 +33,9 @@ pub(super) fn classic(mut tokens: Tokens<'_>, verb: Verb) -> Parsed<'_> {
     };
     let bytes = value_bytes(bytes)?;
     let noreply = wants_silence(tokens);
-    let refused = Refused::line(BAD_FORMAT).swallowing_value(bytes).unless(noreply);
+    let refused = Refused::line(BAD_FORMAT)
+        .swallowing_value(bytes)
+        .unless(noreply);
     if key.len() > KEY_BYTES_MAX {
         return Err(refused);
     }
@@ -43,7 +45,15 @@ pub(super) fn classic(mut tokens: Tokens<'_>, verb: Verb) -> Parsed<'_> {
         Verb::Cas => tokens.next().and_then(number::strict_u64).ok_or(refused)?,
         _ => 0,
     };
-    let store = Store { verb, key, flags, exptime, version, noreply, value: b"" };
+    let store = Store {
+        verb,
+        key,
+        flags,
+        exptime,
+        version,
+        noreply,
+        value: b"",
+    };
     Ok(Line::Valued(Request::Store(store), bytes))
 }
 
@@ -58,7 +68,11 @@ pub(super) fn meta_set(mut tokens: Tokens<'_>) -> Parsed<'_> {
     let checked = flags.and_then(|meta| {
         let verb = verb(&meta)?;
         meta.check_opaque()?;
-        Ok(Request::MetaSet { meta, verb, value: b"" })
+        Ok(Request::MetaSet {
+            meta,
+            verb,
+            value: b"",
+        })
     });
     match checked {
         Ok(request) => Ok(Line::Valued(request, bytes)),
@@ -77,5 +91,11 @@ fn verb(meta: &Meta<'_>) -> Result<Verb, Refused> {
         Some(b'R') => Verb::Replace,
         Some(_) => return Err(Refused::line("CLIENT_ERROR invalid mode for ms M token")),
     };
-    Ok(if meta.has(b'C') && matches!(verb, Verb::Set | Verb::Replace) { Verb::Cas } else { verb })
+    Ok(
+        if meta.has(b'C') && matches!(verb, Verb::Set | Verb::Replace) {
+            Verb::Cas
+        } else {
+            verb
+        },
+    )
 }

@@ -25,7 +25,11 @@ fn process(context: Context<'_>, out: &mut Vec<u8>) {
     let now_unix_s = context.unix_s(state.cache.now());
     stat(out, "pid", std::process::id());
     // Tools divide by it.
-    stat(out, "uptime", now_unix_s.saturating_sub(state.start_unix_s).max(1));
+    stat(
+        out,
+        "uptime",
+        now_unix_s.saturating_sub(state.start_unix_s).max(1),
+    );
     stat(out, "time", now_unix_s);
     stat(out, "version", VERSION);
     stat(out, "pointer_size", usize::BITS);
@@ -101,7 +105,10 @@ fn server(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
         ("time_in_listen_disabled_us", 0),
         ("threads", settings.threads as u64),
         ("conn_yields", totals.conn_yields),
-        ("hash_power_level", u64::from((engine.index_bytes / 8).max(1).ilog2())),
+        (
+            "hash_power_level",
+            u64::from((engine.index_bytes / 8).max(1).ilog2()),
+        ),
         ("hash_bytes", engine.index_bytes),
         ("hash_is_expanding", 0),
         ("lru_crawler_running", 0),

@@ -1,0 +1,198 @@
+//! Hostile bytes: nothing that a peer sends panics, and cutting it changes no answer.
+//!
+//! The properties are those of fuzz/; here they run from seeds for `CELLAR_FUZZ_SECONDS`, 2 if not
+//! set, on inputs made from the transcripts of conformance/.
+#![expect(clippy::unwrap_used, reason = "a transcript that cannot be read fails the test")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cellar_engine::{Clock, ManualClock, SystemClock};
+
+#[path = "../../../fuzz/properties/decode.rs"]
+mod decode;
+#[path = "../../../fuzz/properties/execute.rs"]
+mod execute;
+#[path = "support/session.rs"]
+mod session;
+
+use session::{Session, UNIX_MS_AT_ZERO, state};
+
+/// Longest input that is made.
+const INPUT_BYTES_MAX: usize = 4_000;
+/// Most changes made to one input.
+const CHANGES_MAX: u64 = 8;
+
+/// Pieces of requests that random bytes would not find.
+const WORDS: &[&[u8]] = &[
+    b"\r\n",
+    b"\n",
+    b" ",
+    b"get ",
+    b"gets ",
+    b"gat 0 ",
+    b"set k 0 0 5\r\nhello\r\n",
+    b"set k 0 0 ",
+    b"ms k 5 ",
+    b"mg k ",
+    b"md k ",
+    b"ma k ",
+    b"me k",
+    b"mn\r\n",
+    b" noreply",
+    b" b",
+    b" N30",
+    b" T0",
+    b" R60",
+    b" v",
+    b" k",
+    b" q",
+    b" I",
+    b" x",
+    b" C1",
+    b" E5",
+    b" Oo",
+    b"-1",
+    b"2147483645",
+    b"18446744073709551615",
+    b"4294967296",
+    b"\x80",
+    b"\x00",
+    b"flush_all",
+    b"stats ",
+    b"a",
+    b"k",
+    b"lru_crawler metadump all\r\n",
+    b"incr k 1\r\n",
+    b"cas k 0 0 1 1\r\nx\r\n",
+    b"append k 0 0 1\r\n",
+];
+
+/// A small generator of random numbers (xorshift), so that a seed tells the whole run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+/// What clients send in the transcripts, as bytes.
+fn seeds() -> Vec<Vec<u8>> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/memcached");
+    let mut seeds = vec![Vec::new()];
+    for entry in std::fs::read_dir(home).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let mut sent = Vec::new();
+        for line in text
+            .lines()
+            .filter(|line| line.starts_with("> ") && !line.contains("*"))
+        {
+            sent.extend_from_slice(&line.as_bytes()[2..]);
+            sent.extend_from_slice(b"\r\n");
+        }
+        sent.truncate(INPUT_BYTES_MAX);
+        seeds.push(sent);
+    }
+    seeds
+}
+
+fn change(input: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(input.len() + 1);
+    let end = (at + random.below(40)).min(input.len());
+    match random.next() % 6 {
+        0 if at < input.len() => input[at] = random.next() as u8,
+        1 => drop(input.drain(at..end)),
+        2 => {
+            let piece = input[at..end].to_vec();
+            let to = random.below(input.len() + 1);
+            input.splice(to..to, piece);
+        }
+        3 => input.truncate(at),
+        _ => {
+            let word = WORDS[random.below(WORDS.len())];
+            input.splice(at..at, word.iter().copied());
+        }
+    }
+    input.truncate(INPUT_BYTES_MAX);
+}
+
+/// Runs `check` on changed seeds until the time is over.
+fn run(seed: u64, check: impl Fn(&[u8])) {
+    let seconds: u64 = std::env::var("CELLAR_FUZZ_SECONDS").map_or(2, |text| {
+        text.parse().expect("CELLAR_FUZZ_SECONDS is a number")
+    });
+    let clock = SystemClock::new();
+    let seeds = seeds();
+    seeds.iter().for_each(|seed| check(seed));
+    let mut random = Random(seed);
+    while clock.now().0 < seconds * 1000 {
+        let source = &seeds[random.below(seeds.len())];
+        let from = random.below(source.len() + 1);
+        let until = from + random.below((source.len() - from).min(600) + 1);
+        let mut input = source[from..until].to_vec();
+        for _ in 0..=random.next() % CHANGES_MAX {
+            change(&mut input, &mut random);
+        }
+        let place = input.clone();
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&input)));
+        if let Err(panic) = checked {
+            eprintln!("input: {}", place.escape_ascii());
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+#[test]
+fn the_decoder_finds_the_same_requests_however_bytes_arrive() {
+    run(0x9e37_79b9_7f4a_7c15, decode::check);
+}
+
+#[test]
+fn a_connection_gives_the_same_answers_however_bytes_arrive() {
+    run(0xbf58_476d_1ce4_e5b9, execute::check);
+}
+
+#[test]
+fn a_read_of_one_large_value_many_times_is_answered_piece_by_piece() {
+    let state = state(Arc::new(ManualClock::default()), 64 << 20, UNIX_MS_AT_ZERO);
+    let mut session = Session::default();
+    let value = vec![b'v'; 15_000];
+    let mut set = format!("set k 0 0 {}\r\n", value.len()).into_bytes();
+    set.extend_from_slice(&value);
+    set.extend_from_slice(b"\r\n");
+    assert_eq!(session.feed(&set, &state), b"STORED\r\n");
+    let keys = 1_000;
+    let answer = session.feed(
+        &[b"get".as_slice(), &b" k".repeat(keys), b"\r\n"].concat(),
+        &state,
+    );
+    assert_eq!(
+        answer.len(),
+        keys * (b"VALUE k 0 15000\r\n".len() + value.len() + 2) + 5
+    );
+    assert!(
+        session.longest_answer() < 512 << 10,
+        "{} bytes at once",
+        session.longest_answer()
+    );
+}
+
+#[test]
+fn a_line_of_keys_without_end_closes_the_connection() {
+    let state = state(Arc::new(ManualClock::default()), 64 << 20, UNIX_MS_AT_ZERO);
+    let mut session = Session::default();
+    let mut answer = session.feed(b"get ", &state);
+    for _ in 0..300 {
+        answer.extend(session.feed(&b"k ".repeat(2_000), &state));
+    }
+    assert_eq!(answer, b"SERVER_ERROR out of memory reading request\r\n");
+    assert!(session.is_closed());
+}
