@@ -51,8 +51,8 @@ clients: tools build ## all real clients' tests against the server
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
 
-fuzz: ## random bytes into the codecs for FUZZ_SECONDS (60)
-	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test fuzz -- --nocapture
+fuzz: ## random and cut bytes into decoder and execution for FUZZ_SECONDS (60)
+	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test hostile
 
 compare: tools build ## the server, memcached and an echo floor under the same load
 	bench/compare.sh $(ARGS)

@@ -43,8 +43,8 @@ const FORBIDDEN: [(&str, &str); 11] = [
     ),
 ];
 
-/// Files that tools write and nobody words.
-const GENERATED: [&str; 1] = ["Cargo.lock"];
+/// Name of the files that cargo writes and nobody words.
+const LOCK_FILE: &str = "Cargo.lock";
 
 /// All rules for words.
 #[must_use]
@@ -67,7 +67,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn forbidden_words(file: &File) -> Vec<Finding> {
-    if GENERATED.contains(&file.path.as_str()) {
+    if file.path.ends_with(LOCK_FILE) {
         return Vec::new();
     }
     let mut findings = Vec::new();
@@ -309,7 +309,7 @@ mod tests {
     fn paths_of_one_machine_and_announced_work_are_found() {
         let text = format!("a\n// {}: b\n// see {}b\n", FORBIDDEN[0].0, FORBIDDEN[2].0);
         assert_eq!(forbidden_words(&file("a.rs", &text)).len(), 2);
-        assert!(forbidden_words(&file("Cargo.lock", &text)).is_empty());
+        assert!(forbidden_words(&file("fuzz/Cargo.lock", &text)).is_empty());
     }
 
     #[test]
