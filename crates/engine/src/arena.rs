@@ -115,8 +115,8 @@ impl Arena {
     /// The bytes `[offset, offset + len)`.
     ///
     /// # Safety
-    /// The caller holds the shard's lock or a pin on the segment for as long as the slice lives, and
-    /// the range holds no draft.
+    /// The caller holds the shard's lock or a pin on the segment for as long as the slice lives,
+    /// and the range holds no draft.
     #[inline]
     pub(crate) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
         assert!(
@@ -241,7 +241,8 @@ impl std::ops::Deref for Handle {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the pin keeps the segment from being freed or written, the `Arc` keeps the memory.
+        // SAFETY: the pin keeps the segment from being freed or written, the `Arc` keeps the
+        // memory.
         unsafe { &*self.value }
     }
 }

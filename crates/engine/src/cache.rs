@@ -13,16 +13,17 @@ use crate::arena::{Arena, Draft, Handle};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::evict::Newest;
-use crate::index::{Index, PLACES, Table};
+use crate::index::Index;
 use crate::key::{Hasher, Key, random_seed};
+use crate::log::{Log, memory_for_item};
 use crate::memory::Budget;
 use crate::options::{
     Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lookup,
     ScanCursor, SetOptions, Stats, Stored,
 };
-use crate::segment::{Log, memory_for_item};
 use crate::shard::Shard;
 use crate::store::Store;
+use crate::table::{PLACES, Table};
 
 /// Least memory of a cache.
 const MEMORY_BYTES_MIN: usize = 1 << 20;
@@ -199,8 +200,8 @@ impl Cache {
         result
     }
 
-    /// As [`Cache::write`], but runs `operate` again after other shards gave up memory, if the key's
-    /// shard has nothing left that may leave for an item of `bytes`.
+    /// As [`Cache::write`], but runs `operate` again after other shards gave up memory, if the
+    /// key's shard has nothing left that may leave for an item of `bytes`.
     fn write_with_room<R>(
         &self,
         key: Key<'_>,
@@ -255,8 +256,8 @@ impl Cache {
 
     /// Reads an item: `read` gets it borrowed from the cache's memory, under the shard's lock.
     ///
-    /// `None` is a miss. `read` must be short and must not call the cache. Cost: one index probe, no
-    /// copy, no allocation.
+    /// `None` is a miss. `read` must be short and must not call the cache. Cost: one index probe,
+    /// no copy, no allocation.
     #[inline]
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let now = self.now();
@@ -269,7 +270,8 @@ impl Cache {
         self.get(key, |item| item.pin())
     }
 
-    /// Reads many items, their memory prefetched ahead; `each` gets the key's position and the item.
+    /// Reads many items, their memory prefetched ahead; `each` gets the key's position and the
+    /// item.
     ///
     /// Two to four times faster than single reads once the cache outgrows the processor's.
     pub fn get_many(&self, keys: &[Key<'_>], mut each: impl FnMut(usize, Option<Item<'_>>)) {

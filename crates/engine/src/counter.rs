@@ -1,6 +1,7 @@
 //! Counters: items whose value is a decimal number.
 //!
-//! The number is stored as text, as clients see it. Adding wraps at 2^64, subtracting stops at zero.
+//! The number is stored as text, as clients see it. Adding wraps at 2^64, subtracting stops at
+//! zero.
 //! Source: memcached doc/protocol.txt, "Increment/Decrement". Tests: tests/counter.rs.
 
 use crate::clock::Instant;

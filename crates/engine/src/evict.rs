@@ -1,10 +1,10 @@
 //! Eviction: what leaves when memory is full, and how dead bytes are reclaimed before live items.
 //!
 //! S3-FIFO on segments. New items enter the small queue; when its oldest segment is taken, items
-//! that were read move to the main queue and the others leave, remembered as ghosts. From the oldest
-//! segment of the main queue, items that were read since get another round with their frequency
-//! lowered. Before any live item leaves, a segment is reclaimed that is dead altogether, or the
-//! deadest one if enough of it or of the whole memory is dead; its live items are copied.
+//! that were read move to the main queue and the others leave, remembered as ghosts. From the
+//! oldest segment of the main queue, items that were read since get another round with their
+//! frequency lowered. Before any live item leaves, a segment is reclaimed that is dead altogether,
+//! or the deadest one if enough of it or of the whole memory is dead; its live items are copied.
 //!
 //! Work is spread: while fewer than [`RESERVE`] segments are free, each insertion processes a few
 //! entries of the current victim. Only when an insertion finds no room at all does it finish a
@@ -16,7 +16,8 @@
 use crate::clock::Instant;
 use crate::ghost::Ghosts;
 use crate::item::{Entry, Spec};
-use crate::segment::{Queue, Room, Use};
+use crate::log::Room;
+use crate::segment::{Queue, Use};
 use crate::store::{Located, Store};
 
 /// Segments that are kept free for insertions to come.

@@ -1,9 +1,9 @@
 //! Expiration: how an item's bytes become dead because its time is over.
 //!
-//! Exact for the reader: a read compares the item's own deadline with the clock, to the millisecond.
-//! Bulk for the reclaimer: a segment keeps a small histogram of when its bytes die ([`Deaths`]), so
-//! it knows about how much of it is dead without looking at an item, and the last deadline, after
-//! which all of it is.
+//! Exact for the reader: a read compares the item's own deadline with the clock, to the
+//! millisecond. Bulk for the reclaimer: a segment keeps a small histogram of when its bytes die
+//! ([`Deaths`]), so it knows about how much of it is dead without looking at an item, and the last
+//! deadline, after which all of it is.
 //!
 //! Bins are half octaves of an item's age at death, counted in a unit that depends on how far the
 //! segment's deadlines may reach; inside a bin deaths count as evenly spread.

@@ -1,8 +1,8 @@
 //! Ghosts: which keys left the small queue not long ago.
 //!
-//! A key that comes back soon was evicted too early and goes straight to the main queue. Only 16-bit
-//! fingerprints are kept, 31 in a cache line that works as a small ring, so a ghost costs about two
-//! bytes and one memory access. A false match, 1 in 2,000, only misplaces a new item.
+//! A key that comes back soon was evicted too early and goes straight to the main queue. Only
+//! 16-bit fingerprints are kept, 31 in a cache line that works as a small ring, so a ghost costs
+//! about two bytes and one memory access. A false match, 1 in 2,000, only misplaces a new item.
 
 const LINE: usize = 32;
 const RING: usize = LINE - 1;

@@ -3,41 +3,22 @@
 //! A table of 64-byte buckets with eight slots, grown one bucket at a time by linear hashing on a
 //! reserved range, so growth never pauses and never needs a second table.
 //!
-//! ```text
-//! slot, 64 bits   tag 24 | partner 1 | frequency 2 | fetched 1 | place 36        zero = empty
-//! tag, 24 bits    upper 13: choice | lower 11: address bits of levels to come
-//! ```
-//!
-//! A key may lie in its home bucket or in one partner. The home address is the low bits of the hash;
-//! the partner address is the home address xor a pattern that depends on the choice bits alone. The
-//! tag is the window of the hash just above the initial address bits, so slot and bucket number
-//! together give both addresses: splits and moves never read an item.
+//! A key may lie in its home bucket or in one partner, whose address is the home address xor a
+//! pattern that depends on the tag's choice bits alone. Slot and bucket number together give both
+//! addresses, so splits and moves never read an item.
 //!
 //! Invariant: a slot's place is the arena offset of a readable item, plus one.
 //! Why: docs/decisions/0003. Tests: at the end of this file.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::error::Error;
-use crate::memory::{PAGE_BYTES, Region};
-
-const BUCKET_BYTES: usize = 64;
-const BUCKET_SLOTS: usize = 8;
-const TAG_BITS: u32 = 24;
-/// Tag bits that become address bits as the table grows.
-const GROWTH_BITS: u32 = 11;
-const PLACE_BITS: u32 = 36;
-/// One more than the largest arena offset a slot can hold.
-pub(crate) const PLACES: u64 = (1 << PLACE_BITS) - 1;
-
-const FETCHED: u64 = 1 << PLACE_BITS;
-const FREQUENCY_SHIFT: u32 = PLACE_BITS + 1;
-const FREQUENCY_MAX: u64 = 3;
-const PARTNER: u64 = 1 << (FREQUENCY_SHIFT + 2);
-const TAG_SHIFT: u32 = 64 - TAG_BITS;
-/// The part of a slot that a lookup compares: tag and partner bit.
-const MATCH_SHIFT: u32 = TAG_SHIFT - 1;
+use crate::memory::PAGE_BYTES;
+use crate::table::{
+    BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, PARTNER,
+    PLACES, Shape, TAG_SHIFT, Table, matches, offset_of,
+};
 
 /// Items per 20 slots above which the table grows: load 0.85.
 const LOAD_PER_20: usize = 17;
@@ -45,184 +26,6 @@ const LOAD_PER_20: usize = 17;
 const LOAD_LOW_PER_20: usize = 10;
 /// How many moves an insertion may chain to make room.
 const MOVES_MAX: u32 = 3;
-
-const _: () = assert!(
-    BUCKET_SLOTS * size_of::<AtomicU64>() == BUCKET_BYTES,
-    "one cache line"
-);
-
-/// The memory of the table, readable without the shard's lock for prefetching.
-///
-/// Slots are atomics only for that: under the lock they are plain words.
-#[derive(Debug)]
-pub(crate) struct Table {
-    region: Region,
-    /// Level in the upper 8 bits, split pointer below.
-    shape: AtomicU64,
-    /// Address bits of the smallest table.
-    level_min: u32,
-    /// The address bits of the largest one.
-    address_mask: u64,
-}
-
-/// How many buckets there are: `2^level + split`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
-    level: u32,
-    split: usize,
-}
-
-impl Shape {
-    /// The bucket that an address falls into.
-    #[inline]
-    fn bucket(self, address: u64) -> usize {
-        let low = address as usize & ((1 << self.level) - 1);
-        if low < self.split {
-            address as usize & ((2 << self.level) - 1)
-        } else {
-            low
-        }
-    }
-
-    fn buckets(self) -> usize {
-        (1 << self.level) + self.split
-    }
-
-    fn pack(self) -> u64 {
-        u64::from(self.level) << 56 | self.split as u64
-    }
-
-    fn unpack(word: u64) -> Shape {
-        Shape {
-            level: (word >> 56) as u32,
-            split: (word & ((1 << 56) - 1)) as usize,
-        }
-    }
-}
-
-impl Table {
-    #[inline]
-    fn shape(&self) -> Shape {
-        // Relaxed: under the lock the shape is stable; without it a stale shape costs a useless
-        // prefetch.
-        Shape::unpack(self.shape.load(Ordering::Relaxed))
-    }
-
-    #[inline]
-    fn slots(&self) -> &[AtomicU64] {
-        // SAFETY: the region is page-aligned, zeroed, lives as long as `self`, and is only ever used
-        // through this view of atomics.
-        unsafe {
-            let slots = self.region.bytes() / size_of::<AtomicU64>();
-            std::slice::from_raw_parts(self.region.base().cast_const().cast::<AtomicU64>(), slots)
-        }
-    }
-
-    #[inline]
-    fn bucket(&self, bucket: usize) -> &[AtomicU64; BUCKET_SLOTS] {
-        let start = bucket * BUCKET_SLOTS;
-        self.slots()[start..start + BUCKET_SLOTS]
-            .try_into()
-            .expect("a bucket has eight slots")
-    }
-
-    /// The low bits of both addresses of a hash.
-    #[inline]
-    fn addresses(&self, hash: u64) -> (u64, u64) {
-        (hash, hash ^ self.pattern(self.tag(hash)))
-    }
-
-    #[inline]
-    fn tag(&self, hash: u64) -> u64 {
-        (hash >> self.level_min) & ((1 << TAG_BITS) - 1)
-    }
-
-    /// What home and partner address differ by; odd, so they are never the same bucket.
-    #[inline]
-    fn pattern(&self, tag: u64) -> u64 {
-        let choice = (tag >> GROWTH_BITS) + 1;
-        ((choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & self.address_mask) | 1
-    }
-
-    /// Asks the processor to load both buckets of a hash; needs no lock.
-    #[inline]
-    pub(crate) fn prefetch(&self, hash: u64) {
-        let shape = self.shape();
-        let (home, partner) = self.addresses(hash);
-        self.prefetch_bucket(shape.bucket(home));
-        self.prefetch_bucket(shape.bucket(partner));
-    }
-
-    #[inline]
-    fn prefetch_bucket(&self, bucket: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let line = self.region.base().wrapping_add(bucket * BUCKET_BYTES);
-            // SAFETY: a prefetch has no effect on memory and never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast_const().cast()) };
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = bucket;
-    }
-
-    /// The arena offset at which the item of a hash probably lies; needs no lock, so it is a hint.
-    #[inline]
-    pub(crate) fn probable_offset(&self, hash: u64) -> Option<usize> {
-        let shape = self.shape();
-        let (home, partner) = self.addresses(hash);
-        let wanted = self.tag(hash) << 1;
-        let probe = |bucket: usize, wanted: u64| {
-            let bucket = self.bucket(bucket);
-            let matches = matches(bucket, wanted);
-            let place = matches.trailing_zeros() as usize;
-            offset_of(bucket.get(place)?.load(Ordering::Relaxed))
-        };
-        probe(shape.bucket(home), wanted).or_else(|| probe(shape.bucket(partner), wanted | 1))
-    }
-}
-
-fn offset_of(slot: u64) -> Option<usize> {
-    ((slot & PLACES) as usize).checked_sub(1)
-}
-
-/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline]
-fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
-    use std::arch::x86_64::{
-        _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_movemask_ps,
-        _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_ps,
-    };
-    const UPPER_HALVES: i32 = 0b11_01_11_01;
-    // Tag and partner bit lie in the upper half of a slot, so four slots are compared at a time.
-    const LOW_BITS: u32 = MATCH_SHIFT - 32;
-    let slot = |place: usize| bucket[place].load(Ordering::Relaxed) as i64;
-    // SAFETY: these instructions are part of every x86-64 processor and touch no memory.
-    unsafe {
-        let mask = _mm_set1_epi32(-1 << LOW_BITS);
-        let wanted = _mm_set1_epi32((wanted << LOW_BITS) as u32 as i32);
-        let four = |first: usize| {
-            let low = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 1), slot(first)));
-            let high = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 3), slot(first + 2)));
-            let upper = _mm_castps_si128(_mm_shuffle_ps::<UPPER_HALVES>(low, high));
-            let equal = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
-            _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32
-        };
-        four(0) | four(4) << 4
-    }
-}
-
-/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
-    let equal = |slot: &AtomicU64| slot.load(Ordering::Relaxed) >> MATCH_SHIFT == wanted;
-    bucket
-        .iter()
-        .enumerate()
-        .map(|(place, slot)| u32::from(equal(slot)) << place)
-        .sum()
-}
 
 /// The place of an entry in the table; good until the table next changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,21 +49,7 @@ impl Index {
             .max(64)
             .next_power_of_two();
         let level_max = buckets.trailing_zeros();
-        let level_min = level_max.saturating_sub(GROWTH_BITS).max(4);
-        let shape = AtomicU64::new(
-            Shape {
-                level: level_min,
-                split: 0,
-            }
-            .pack(),
-        );
-        let region = Region::reserve(buckets * BUCKET_BYTES)?;
-        let table = Arc::new(Table {
-            region,
-            shape,
-            level_min,
-            address_mask: (1 << (level_min + GROWTH_BITS)) - 1,
-        });
+        let table = Arc::new(Table::reserve(level_max)?);
         Ok(Index {
             table,
             items: 0,
@@ -455,8 +244,8 @@ impl Index {
         from
     }
 
-    /// The address that put this entry into `bucket`, as far as it is known: all bits a table of the
-    /// largest size would use.
+    /// The address that put this entry into `bucket`, as far as it is known: all bits a table of
+    /// the largest size would use.
     fn address_here(&self, bucket: usize, word: u64) -> u64 {
         let level = self.table.level_min;
         let tag = word >> TAG_SHIFT;
@@ -519,7 +308,7 @@ impl Index {
                 split: split + 1,
             }
         };
-        self.table.shape.store(grown.pack(), Ordering::Relaxed);
+        self.table.set_shape(grown);
     }
 
     /// Whether the table is so empty that it should shrink by a bucket.
@@ -579,7 +368,7 @@ impl Index {
                 self.save(slot, 0);
             }
         }
-        self.table.shape.store(shrunk.pack(), Ordering::Relaxed);
+        self.table.set_shape(shrunk);
         true
     }
 
@@ -589,7 +378,7 @@ impl Index {
         if bytes >= bytes_before {
             return 0;
         }
-        self.table.region.release(bytes, bytes_before - bytes);
+        self.table.release(bytes, bytes_before - bytes);
         bytes_before - bytes
     }
 

@@ -7,10 +7,9 @@
 //! draft     [253][draft bytes 1-5]...         a value still being received
 //! ```
 //!
-//! The value's length is a little-endian base-128 number. A deadline is milliseconds from the base
-//! of the segment the item lies in; the segment says how wide it is, all ones means never. What few
-//! items have (flags, version, lease, last access, a deadline that does not fit) costs only those
-//! items. Whatever is dead becomes a hole, so a walk over a segment never looks anything up for it.
+//! Lengths are little-endian base-128 numbers. A deadline is milliseconds from the base of the item's
+//! segment, which says how wide it is; all ones means never. What few items have (flags, version,
+//! lease, last access, a deadline that does not fit) costs only those. Whatever is dead is a hole.
 //!
 //! Invariant: a segment is a gapless row of items and holes up to its written bytes.
 //! Tests: at the end of this file.

@@ -1,8 +1,8 @@
 //! Lookup: reads with side effects, and leases.
 //!
 //! A lease keeps a herd of clients from recomputing the same value: the first that meets a missing,
-//! stale or soon-expiring item wins the right to refresh it, the others are told that somebody does.
-//! A lease ends by a store, or by time, so that a winner that died blocks nobody for long.
+//! stale or soon-expiring item wins the right to refresh it, the others are told that somebody
+//! does. A lease ends by a store, or by time, so that a winner that died blocks nobody for long.
 //!
 //! A version (CAS) and an exact last access cost memory, so an item gets them when they are first
 //! asked for; the item is then rewritten with the field.
@@ -43,7 +43,8 @@ impl Shard {
                 .remaining_ms(now)
                 .is_some_and(|left| left < threshold)
         });
-        let won = (before.lease.stale || soon) && !taken && !lookup.no_lease;
+        let lapsed = before.lease.until_ms != 0 && !taken && lookup.vivify.is_some();
+        let won = (before.lease.stale || soon || lapsed) && !taken && !lookup.no_lease;
         let fetched = self.store.index.is_fetched(located.slot);
         let idle_s = self.idle_s(&located, now);
 

@@ -1,8 +1,8 @@
 //! Memory: address space reserved once, and the one byte budget that all shards share.
 //!
-//! A [`Region`] is address space, not memory: the system gives pages when they are first written and
-//! takes them back on [`Region::release`]. What may be resident at one time is what the [`Budget`]
-//! handed out, so the bound holds by construction.
+//! A [`Region`] is address space, not memory: the system gives pages when they are first written
+//! and takes them back on [`Region::release`]. What may be resident at one time is what the
+//! [`Budget`] handed out, so the bound holds by construction.
 //!
 //! Invariant: a region's base never moves; its bytes read as zero until written.
 //! Why: docs/decisions/0008. Tests: at the end of this file.

@@ -4,8 +4,8 @@
 //! finds its item, decides, writes, and then does its share of reclaiming. Reads with side effects
 //! are in `lookup.rs`, counters in `counter.rs`.
 //!
-//! Order inside an operation: [`Shard::begin`], the operation, [`Shard::end`]. Making room may move or drop any item, so items are located anew
-//! after it.
+//! Order inside an operation: [`Shard::begin`], the operation, [`Shard::end`]. Making room may move
+//! or drop any item, so items are located anew after it.
 //! Why: docs/decisions/0006. Tests: tests/model.rs.
 
 use crate::arena::Draft;
@@ -15,10 +15,11 @@ use crate::evict::{Newest, Reclaimer};
 use crate::index::SlotRef;
 use crate::item::{HEADER_BYTES_MAX, Layout, LeaseState, Spec};
 use crate::key::Key;
+use crate::log::Room;
 use crate::options::{
     DeleteOptions, Deleted, End, Item, KeyFacts, SetOptions, Stats, Stored, When,
 };
-use crate::segment::{Queue, Room};
+use crate::segment::Queue;
 use crate::store::{Located, Store};
 
 /// Items of this size have a version from the start, so that attaching one never copies them.

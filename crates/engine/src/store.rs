@@ -11,9 +11,10 @@ use crate::clock::{Deadline, Instant};
 use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec, Timescale};
 use crate::key::{Hasher, Key};
+use crate::log::{Log, Room};
 use crate::memory::PAGE_BYTES;
 use crate::options::Item;
-use crate::segment::{Log, Queue, Room};
+use crate::segment::Queue;
 
 /// Buckets the index may add while an insertion looks for a free slot.
 const GROWTH_PER_INSERT_MAX: usize = 8;

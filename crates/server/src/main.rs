@@ -1,4 +1,5 @@
 //! The `cellar` daemon.
+#![deny(unsafe_code)]
 
 use std::io::Write;
 use std::process::ExitCode;

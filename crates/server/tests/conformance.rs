@@ -1,7 +1,10 @@
 //! Replays the transcripts of conformance/ in process, however their messages are cut.
 //!
 //! The format is described in conformance/README.md; conformance/replay.py does the same over TCP.
-#![expect(clippy::unwrap_used, reason = "a transcript that cannot be read fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a transcript that cannot be read fails the test"
+)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

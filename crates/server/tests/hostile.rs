@@ -2,7 +2,10 @@
 //!
 //! The properties are those of fuzz/; here they run from seeds for `CELLAR_FUZZ_SECONDS`, 2 if not
 //! set, on inputs made from the transcripts of conformance/.
-#![expect(clippy::unwrap_used, reason = "a transcript that cannot be read fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a transcript that cannot be read fails the test"
+)]
 
 use std::path::Path;
 use std::sync::Arc;

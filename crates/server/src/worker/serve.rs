@@ -105,7 +105,7 @@ impl Worker {
         };
         connection.output.borrow_buffer(&mut self.spares);
         let context = Context::new(&self.common.state, &self.counters);
-        match execute::resume(unfinished, context, &mut connection.output) {
+        match execute::resume(*unfinished, context, &mut connection.output) {
             Flow::Continue => {}
             Flow::Close => connection.ending = Ending::AfterOutput,
             Flow::Unfinished(rest) => connection.unfinished = Some(rest),

@@ -1,0 +1,508 @@
+//! Log: where items are written, and how memory for them is taken and given back.
+//!
+//! A shard's arena is cut into segments. One segment per queue is open and filled from the front;
+//! full ones are sealed and wait in their queue, oldest first, until `evict.rs` empties them. An
+//! item that would waste too much of a segment gets an extent of its own: as many neighbouring
+//! segments as it needs, of which only the touched pages count.
+//!
+//! Invariant: resident segments and extents are paid for from the shared budget.
+//! Why: docs/decisions/0008.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::arena::Arena;
+use crate::clock::{Deadline, Instant};
+use crate::item::{self, Entry, Layout, Timescale};
+use crate::memory::{Budget, whole_pages};
+use crate::segment::{Queue, Segment, Use};
+
+/// Bytes made resident at a time ahead of the first use of a segment.
+const TOUCH_BYTES: usize = 64 << 10;
+/// How many recent items needed which deadline width, to choose the next segment's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Widths {
+    items: [u32; Timescale::WIDTHS.len() + 1],
+}
+
+impl Widths {
+    /// Bytes an item pays when its deadline does not fit its segment.
+    const MISFIT_BYTES: u64 = 10;
+
+    fn note(&mut self, deadline: Deadline, now: Instant) {
+        let place = Timescale::narrowest(deadline, now.0).unwrap_or(Timescale::WIDTHS.len());
+        self.items[place] += 1;
+    }
+
+    /// The width that would have cost the noted items least.
+    fn cheapest(self) -> u8 {
+        let cost = |width: u8| -> u64 {
+            let needs = self.items.iter().enumerate();
+            needs
+                .map(|(place, &items)| {
+                    let fits = Timescale::WIDTHS
+                        .get(place)
+                        .is_some_and(|&needed| needed <= width);
+                    u64::from(items)
+                        * if fits {
+                            u64::from(width)
+                        } else {
+                            Self::MISFIT_BYTES
+                        }
+                })
+                .sum()
+        };
+        Timescale::WIDTHS
+            .into_iter()
+            .min_by_key(|&width| cost(width))
+            .unwrap_or(3)
+    }
+}
+
+/// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
+/// segment table, and two segments for those that make room.
+pub(crate) fn memory_for_item(bytes: usize, segment_bytes: usize) -> usize {
+    let span = bytes.div_ceil(segment_bytes) + 1;
+    whole_pages(bytes) + span * size_of::<Segment>() + 2 * segment_bytes
+}
+
+/// Room for an item, not yet written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) segment: u32,
+    pub(crate) offset: usize,
+}
+
+/// One shard's log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    arena: Arc<Arena>,
+    budget: Arc<Budget>,
+    /// Logs that draw on the budget.
+    sharers: usize,
+    segments: Vec<Segment>,
+    free: Vec<u32>,
+    draining: Vec<u32>,
+    open: [Option<u32>; 2],
+    /// Offset up to which the open segment's memory is known to be resident.
+    touched: [usize; 2],
+    widths: [Widths; 2],
+    /// Sealed segments, oldest first.
+    sealed: [VecDeque<u32>; 2],
+    /// Bytes of memory of the open and sealed segments.
+    queue_bytes: [usize; 2],
+    resident_bytes: usize,
+    /// Whether a segment was opened since the flag was last taken.
+    rolled: bool,
+}
+
+impl Log {
+    /// A log over `arena`, one of `sharers` that draw on the budget.
+    pub(crate) fn new(arena: Arena, budget: Arc<Budget>, sharers: usize) -> Log {
+        Log {
+            arena: Arc::new(arena),
+            budget,
+            sharers,
+            segments: Vec::new(),
+            free: Vec::new(),
+            draining: Vec::new(),
+            open: [None; 2],
+            touched: [0; 2],
+            widths: [Widths::default(); 2],
+            sealed: [VecDeque::new(), VecDeque::new()],
+            queue_bytes: [0; 2],
+            resident_bytes: 0,
+            rolled: false,
+        }
+    }
+
+    pub(crate) fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Bytes in one segment.
+    pub(crate) fn segment_bytes(&self) -> usize {
+        1 << self.arena.segment_shift()
+    }
+
+    /// The segment that `offset` lies in.
+    #[inline]
+    pub(crate) fn segment_of(&self, offset: usize) -> u32 {
+        (offset >> self.arena.segment_shift()) as u32
+    }
+
+    #[inline]
+    pub(crate) fn segment(&self, segment: u32) -> &Segment {
+        &self.segments[segment as usize]
+    }
+
+    pub(crate) fn segment_mut(&mut self, segment: u32) -> &mut Segment {
+        &mut self.segments[segment as usize]
+    }
+
+    /// Numbers of all segments that may hold items: open and sealed.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = u32> + '_ {
+        let open = self.open.iter().flatten();
+        open.chain(self.sealed.iter().flatten()).copied()
+    }
+
+    /// Sealed segments of a queue, oldest first.
+    pub(crate) fn sealed(&self, queue: Queue) -> &VecDeque<u32> {
+        &self.sealed[queue as usize]
+    }
+
+    pub(crate) fn queue_bytes(&self, queue: Queue) -> usize {
+        self.queue_bytes[queue as usize]
+    }
+
+    /// Bytes of memory behind all segments.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        self.resident_bytes
+    }
+
+    /// Bytes of bookkeeping for the segments.
+    pub(crate) fn overhead_bytes(&self) -> usize {
+        self.segments.len() * size_of::<Segment>()
+    }
+
+    fn start_of(&self, segment: u32) -> usize {
+        (segment as usize) << self.arena.segment_shift()
+    }
+
+    /// Reads the entry at `offset`.
+    #[inline]
+    pub(crate) fn read(&self, offset: usize) -> Entry {
+        let scale = self.segment(self.segment_of(offset)).scale;
+        item::read(&self.arena, offset, scale)
+    }
+
+    /// The bytes `[offset, offset + len)`, which belong to an item.
+    #[inline]
+    pub(crate) fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        // SAFETY: the borrow of the log, which the shard's lock guards, keeps `write` away; drafts
+        // are not part of any item.
+        unsafe { self.arena.slice(offset, len) }
+    }
+
+    /// Writes bytes of an item or hole; never into a pinned value, see the callers in store.rs.
+    #[inline]
+    pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: `&mut self` under the shard's lock excludes slices from `bytes`; callers write
+        // only rooms they reserved, headers, and values in segments without pins.
+        unsafe { self.arena.write(offset, bytes) };
+    }
+
+    /// Copies bytes from one item to room for another.
+    pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
+        // SAFETY: as for `write` and `bytes`.
+        unsafe { self.arena.copy_within(from, to, len) };
+    }
+
+    /// Whether a handle or draft uses the segment.
+    pub(crate) fn is_pinned(&self, segment: u32) -> bool {
+        self.arena.is_pinned(segment)
+    }
+
+    /// How deadlines are written in the queue's open segment, if there is one.
+    #[inline]
+    pub(crate) fn open_scale(&self, queue: Queue) -> Option<Timescale> {
+        Some(self.segment(self.open[queue as usize]?).scale)
+    }
+
+    /// Takes room for an item of `bytes` in the open segment, if it has that much left.
+    pub(crate) fn take_room(&mut self, queue: Queue, bytes: usize, now: Instant) -> Option<Room> {
+        let number = self.open[queue as usize]?;
+        let start = self.start_of(number);
+        let segment = &mut self.segments[number as usize];
+        if segment.written_bytes + bytes > segment.room_bytes {
+            return None;
+        }
+        let offset = start + segment.written_bytes;
+        segment.written_bytes += bytes;
+        segment.stamps.note(offset, now.0 / 1000);
+        let end = offset + bytes;
+        let touched = &mut self.touched[queue as usize];
+        if end > *touched {
+            let upto = (end + TOUCH_BYTES).min(start + segment.room_bytes);
+            self.arena.region().populate(*touched, upto - *touched);
+            *touched = upto;
+        }
+        Some(Room {
+            segment: number,
+            offset,
+        })
+    }
+
+    /// Notes an item's deadline for the choice of the next segment's width.
+    #[inline]
+    pub(crate) fn note_width(&mut self, queue: Queue, deadline: Deadline, now: Instant) {
+        self.widths[queue as usize].note(deadline, now);
+    }
+
+    /// Counts an item as live in its segment.
+    #[inline]
+    pub(crate) fn count_item(&mut self, segment: u32, bytes: usize, deadline: Deadline) {
+        let segment = &mut self.segments[segment as usize];
+        segment.items += 1;
+        segment.last_deadline = segment.last_deadline.max(deadline);
+        segment.deaths.add(bytes, deadline, segment.scale);
+    }
+
+    /// Takes an item out of its segment's counts without touching its bytes.
+    #[inline]
+    pub(crate) fn uncount_item(&mut self, segment: u32, bytes: usize, deadline: Deadline) {
+        let segment = &mut self.segments[segment as usize];
+        segment.items -= 1;
+        segment.deaths.remove(bytes, deadline, segment.scale);
+    }
+
+    /// Turns a counted item into a hole.
+    pub(crate) fn bury(&mut self, layout: &Layout) {
+        let number = self.segment_of(layout.offset);
+        let bytes = layout.total_bytes();
+        self.uncount_item(number, bytes, layout.deadline);
+        self.segments[number as usize].hole_bytes += bytes;
+        // A hole's header is never longer than the item's header and key, so a value that a handle
+        // still reads stays as it is.
+        self.write(layout.offset, item::hole(bytes).bytes());
+    }
+
+    /// Seals the queue's open segment, if any.
+    pub(crate) fn seal(&mut self, queue: Queue) {
+        if let Some(number) = self.open[queue as usize].take() {
+            self.segments[number as usize].used = Use::Sealed;
+            self.sealed[queue as usize].push_back(number);
+        }
+    }
+
+    /// Seals open segments whose items are all dead, so that they are reclaimed.
+    pub(crate) fn seal_all_dead(&mut self, now: Instant) {
+        for queue in [Queue::Small, Queue::Main] {
+            let open = self.open[queue as usize].map(|number| self.segment(number));
+            if open.is_some_and(|segment| segment.items > 0 && segment.is_all_dead(now)) {
+                self.seal(queue);
+            }
+        }
+    }
+
+    /// Seals the queue's open segment and opens another; `false` if there is no memory for one.
+    pub(crate) fn roll(&mut self, queue: Queue, now: Instant) -> bool {
+        let Some((number, is_fresh)) = self.take_segment() else {
+            return false;
+        };
+        self.seal(queue);
+        let widths = std::mem::take(&mut self.widths[queue as usize]);
+        let scale = Timescale {
+            base_ms: now.0,
+            width: widths.cheapest(),
+        };
+        let room_bytes = self.segment_bytes();
+        let start = self.start_of(number);
+        self.segments[number as usize] = Segment {
+            used: Use::Open,
+            queue,
+            scale,
+            room_bytes,
+            ..Segment::unused()
+        };
+        self.open[queue as usize] = Some(number);
+        self.touched[queue as usize] = if is_fresh { start } else { start + room_bytes };
+        self.queue_bytes[queue as usize] += room_bytes;
+        self.rolled = true;
+        true
+    }
+
+    /// Whether a segment was opened since the last call.
+    pub(crate) fn take_rolled(&mut self) -> bool {
+        std::mem::take(&mut self.rolled)
+    }
+
+    /// Segments that could be opened without reclaiming, counted up to `enough`: the free ones, and
+    /// this log's share of what is left in the budget.
+    #[inline]
+    pub(crate) fn available(&self, enough: usize) -> usize {
+        if self.free.len() >= enough {
+            return enough;
+        }
+        let share = self.budget.left() / self.sharers;
+        (self.free.len() + (share >> self.arena.segment_shift())).min(enough)
+    }
+
+    /// An empty segment, and whether its memory is still untouched.
+    fn take_segment(&mut self) -> Option<(u32, bool)> {
+        self.collect_drained();
+        if let Some(number) = self.free.pop() {
+            return Some((number, false));
+        }
+        if !self.budget.take(self.segment_bytes()) {
+            return None;
+        }
+        let Some(number) = self.find_unused(1) else {
+            self.budget.give(self.segment_bytes());
+            return None;
+        };
+        self.resident_bytes += self.segment_bytes();
+        Some((number, true))
+    }
+
+    /// The first of `span` neighbouring segments without memory or content.
+    fn find_unused(&mut self, span: usize) -> Option<u32> {
+        let mut run = 0;
+        for number in 0..self.segments.len() {
+            run = if self.segments[number].used == Use::Unused {
+                run + 1
+            } else {
+                0
+            };
+            if run == span {
+                return Some((number + 1 - span) as u32);
+            }
+        }
+        // The table grows; what it takes is paid for once and for all.
+        let first = self.segments.len() - run;
+        let more = span - run;
+        if first + span > self.arena.segments() || !self.budget.take(more * size_of::<Segment>()) {
+            return None;
+        }
+        self.segments.resize(first + span, Segment::unused());
+        Some(first as u32)
+    }
+
+    /// Whether an item of `bytes` is better off with an extent of its own: if it does not fit into
+    /// a segment, or would leave more of one unused at its end than it loses to whole pages.
+    pub(crate) fn wants_extent(&self, bytes: usize) -> bool {
+        let segment = self.segment_bytes();
+        bytes > segment || (bytes * 8 > segment && (whole_pages(bytes) - bytes) * 8 < bytes)
+    }
+
+    /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.
+    pub(crate) fn take_extent(
+        &mut self,
+        queue: Queue,
+        bytes: usize,
+        scale: Timescale,
+        now: Instant,
+    ) -> Option<Room> {
+        let room_bytes = whole_pages(bytes);
+        if !self.budget.take(room_bytes) {
+            return None;
+        }
+        let span = bytes.div_ceil(self.segment_bytes());
+        let Some(number) = self.find_unused(span) else {
+            self.budget.give(room_bytes);
+            return None;
+        };
+        let offset = self.start_of(number);
+        let mut segment = Segment {
+            used: Use::Sealed,
+            queue,
+            scale,
+            span: span as u32,
+            room_bytes,
+            written_bytes: bytes,
+            ..Segment::unused()
+        };
+        segment.stamps.note(offset, now.0 / 1000);
+        self.segments[number as usize] = segment;
+        for continued in number as usize + 1..number as usize + span {
+            self.segments[continued].used = Use::Continued;
+        }
+        self.arena.region().populate(offset, room_bytes);
+        self.resident_bytes += room_bytes;
+        self.queue_bytes[queue as usize] += room_bytes;
+        self.sealed[queue as usize].push_back(number);
+        Some(Room {
+            segment: number,
+            offset,
+        })
+    }
+
+    /// Whether the segment is an extent: holds one item and is not reused as a segment.
+    pub(crate) fn is_extent(&self, segment: u32) -> bool {
+        let segment = self.segment(segment);
+        segment.span > 1 || segment.room_bytes != self.segment_bytes()
+    }
+
+    /// Moves a sealed segment to the back of a queue.
+    pub(crate) fn requeue(&mut self, segment: u32, queue: Queue) {
+        self.unqueue(segment);
+        self.segments[segment as usize].queue = queue;
+        self.queue_bytes[queue as usize] += self.segments[segment as usize].room_bytes;
+        self.sealed[queue as usize].push_back(segment);
+    }
+
+    fn unqueue(&mut self, segment: u32) {
+        let queue = self.segments[segment as usize].queue as usize;
+        let place = self.sealed[queue]
+            .iter()
+            .position(|&number| number == segment);
+        self.sealed[queue].remove(place.expect("a sealed segment is in its queue"));
+        self.queue_bytes[queue] -= self.segments[segment as usize].room_bytes;
+    }
+
+    /// Ends the use of a sealed segment without live items.
+    pub(crate) fn retire(&mut self, segment: u32) {
+        assert!(
+            self.segment(segment).items == 0,
+            "a segment with live items is retired"
+        );
+        self.unqueue(segment);
+        self.segments[segment as usize].used = Use::Draining;
+        if self.is_pinned(segment) {
+            self.draining.push(segment);
+        } else {
+            self.set_free(segment);
+        }
+    }
+
+    /// Frees the segments whose last reader has gone.
+    pub(crate) fn collect_drained(&mut self) {
+        let mut place = 0;
+        while place < self.draining.len() {
+            let number = self.draining[place];
+            if self.is_pinned(number) {
+                place += 1;
+            } else {
+                self.draining.swap_remove(place);
+                self.set_free(number);
+            }
+        }
+    }
+
+    fn set_free(&mut self, segment: u32) {
+        if self.is_extent(segment) {
+            self.release(segment);
+        } else {
+            self.segments[segment as usize].used = Use::Free;
+            self.free.push(segment);
+        }
+    }
+
+    /// Gives the memory of one free segment back to the budget; `false` if there is none.
+    pub(crate) fn release_free(&mut self) -> bool {
+        self.collect_drained();
+        let Some(number) = self.free.pop() else {
+            return false;
+        };
+        self.release(number);
+        true
+    }
+
+    fn release(&mut self, segment: u32) {
+        let Segment {
+            room_bytes, span, ..
+        } = self.segments[segment as usize];
+        self.arena
+            .region()
+            .release(self.start_of(segment), room_bytes);
+        for number in segment..segment + span {
+            self.segments[number as usize] = Segment::unused();
+        }
+        self.resident_bytes -= room_bytes;
+        self.budget.give(room_bytes);
+    }
+}

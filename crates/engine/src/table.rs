@@ -1,0 +1,249 @@
+//! Table: the index's memory, which may be read without the shard's lock.
+//!
+//! ```text
+//! slot, 64 bits   tag 24 | partner 1 | frequency 2 | fetched 1 | place 36        zero = empty
+//! tag, 24 bits    upper 13: choice | lower 11: address bits of levels to come
+//! ```
+//!
+//! Eight slots make a bucket, one cache line. Addresses are the low bits of the hash; the tag is
+//! the window of the hash just above those of the smallest table. What is here needs no lock,
+//! because it only computes, or reads slots whose contents it takes for a hint.
+//!
+//! Why: docs/decisions/0003. Tests: index.rs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::memory::Region;
+
+pub(crate) const BUCKET_BYTES: usize = 64;
+pub(crate) const BUCKET_SLOTS: usize = 8;
+const TAG_BITS: u32 = 24;
+/// Tag bits that become address bits as the table grows.
+pub(crate) const GROWTH_BITS: u32 = 11;
+pub(crate) const PLACE_BITS: u32 = 36;
+/// One more than the largest arena offset a slot can hold.
+pub(crate) const PLACES: u64 = (1 << PLACE_BITS) - 1;
+
+pub(crate) const FETCHED: u64 = 1 << PLACE_BITS;
+pub(crate) const FREQUENCY_SHIFT: u32 = PLACE_BITS + 1;
+pub(crate) const FREQUENCY_MAX: u64 = 3;
+pub(crate) const PARTNER: u64 = 1 << (FREQUENCY_SHIFT + 2);
+pub(crate) const TAG_SHIFT: u32 = 64 - TAG_BITS;
+/// The part of a slot that a lookup compares: tag and partner bit.
+const MATCH_SHIFT: u32 = TAG_SHIFT - 1;
+
+const _: () = assert!(
+    BUCKET_SLOTS * size_of::<AtomicU64>() == BUCKET_BYTES,
+    "one cache line"
+);
+
+/// The memory of the table, readable without the shard's lock for prefetching.
+///
+/// Slots are atomics only for that: under the lock they are plain words.
+#[derive(Debug)]
+pub(crate) struct Table {
+    region: Region,
+    /// Level in the upper 8 bits, split pointer below.
+    shape: AtomicU64,
+    /// Address bits of the smallest table.
+    pub(crate) level_min: u32,
+    /// The address bits of the largest one.
+    address_mask: u64,
+}
+
+/// How many buckets there are: `2^level + split`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) level: u32,
+    pub(crate) split: usize,
+}
+
+impl Shape {
+    /// The bucket that an address falls into.
+    #[inline]
+    pub(crate) fn bucket(self, address: u64) -> usize {
+        let low = address as usize & ((1 << self.level) - 1);
+        if low < self.split {
+            address as usize & ((2 << self.level) - 1)
+        } else {
+            low
+        }
+    }
+
+    pub(crate) fn buckets(self) -> usize {
+        (1 << self.level) + self.split
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.level) << 56 | self.split as u64
+    }
+
+    fn unpack(word: u64) -> Shape {
+        Shape {
+            level: (word >> 56) as u32,
+            split: (word & ((1 << 56) - 1)) as usize,
+        }
+    }
+}
+
+impl Table {
+    /// Reserves room for up to `2^level_max` buckets and begins with the smallest table.
+    ///
+    /// # Errors
+    /// [`Error::Reserve`].
+    pub(crate) fn reserve(level_max: u32) -> Result<Table, Error> {
+        let level_min = level_max.saturating_sub(GROWTH_BITS).max(4);
+        let address_mask = (1 << (level_min + GROWTH_BITS)) - 1;
+        let region = Region::reserve(BUCKET_BYTES << level_max)?;
+        let shape = AtomicU64::new(
+            Shape {
+                level: level_min,
+                split: 0,
+            }
+            .pack(),
+        );
+        Ok(Table {
+            region,
+            shape,
+            level_min,
+            address_mask,
+        })
+    }
+
+    /// How many buckets there are.
+    #[inline]
+    pub(crate) fn shape(&self) -> Shape {
+        // Relaxed: under the lock the shape is stable; without it a stale shape costs a useless
+        // prefetch.
+        Shape::unpack(self.shape.load(Ordering::Relaxed))
+    }
+
+    /// Changes how many buckets there are; only under the shard's lock.
+    pub(crate) fn set_shape(&self, shape: Shape) {
+        self.shape.store(shape.pack(), Ordering::Relaxed);
+    }
+
+    /// Gives memory of the range back to the system; its slots read as empty after.
+    pub(crate) fn release(&self, at_bytes: usize, bytes: usize) {
+        self.region.release(at_bytes, bytes);
+    }
+
+    /// All slots of the reserved range.
+    #[inline]
+    pub(crate) fn slots(&self) -> &[AtomicU64] {
+        // SAFETY: the region is page-aligned, zeroed, lives as long as `self`, and is only ever
+        // used through this view of atomics.
+        unsafe {
+            let slots = self.region.bytes() / size_of::<AtomicU64>();
+            std::slice::from_raw_parts(self.region.base().cast_const().cast::<AtomicU64>(), slots)
+        }
+    }
+
+    /// The slots of a bucket.
+    #[inline]
+    pub(crate) fn bucket(&self, bucket: usize) -> &[AtomicU64; BUCKET_SLOTS] {
+        let start = bucket * BUCKET_SLOTS;
+        self.slots()[start..start + BUCKET_SLOTS]
+            .try_into()
+            .expect("a bucket has eight slots")
+    }
+
+    /// The low bits of both addresses of a hash.
+    #[inline]
+    pub(crate) fn addresses(&self, hash: u64) -> (u64, u64) {
+        (hash, hash ^ self.pattern(self.tag(hash)))
+    }
+
+    /// The part of a hash that its slot keeps.
+    #[inline]
+    pub(crate) fn tag(&self, hash: u64) -> u64 {
+        (hash >> self.level_min) & ((1 << TAG_BITS) - 1)
+    }
+
+    /// What home and partner address differ by; odd, so they are never the same bucket.
+    #[inline]
+    pub(crate) fn pattern(&self, tag: u64) -> u64 {
+        let choice = (tag >> GROWTH_BITS) + 1;
+        ((choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & self.address_mask) | 1
+    }
+
+    /// Asks the processor to load both buckets of a hash; needs no lock.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let shape = self.shape();
+        let (home, partner) = self.addresses(hash);
+        self.prefetch_bucket(shape.bucket(home));
+        self.prefetch_bucket(shape.bucket(partner));
+    }
+
+    #[inline]
+    fn prefetch_bucket(&self, bucket: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let line = self.region.base().wrapping_add(bucket * BUCKET_BYTES);
+            // SAFETY: a prefetch has no effect on memory and never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast_const().cast()) };
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = bucket;
+    }
+
+    /// The arena offset at which the item of a hash probably lies; needs no lock, so it is a hint.
+    #[inline]
+    pub(crate) fn probable_offset(&self, hash: u64) -> Option<usize> {
+        let shape = self.shape();
+        let (home, partner) = self.addresses(hash);
+        let wanted = self.tag(hash) << 1;
+        let probe = |bucket: usize, wanted: u64| {
+            let bucket = self.bucket(bucket);
+            let matches = matches(bucket, wanted);
+            let place = matches.trailing_zeros() as usize;
+            offset_of(bucket.get(place)?.load(Ordering::Relaxed))
+        };
+        probe(shape.bucket(home), wanted).or_else(|| probe(shape.bucket(partner), wanted | 1))
+    }
+}
+
+pub(crate) fn offset_of(slot: u64) -> Option<usize> {
+    ((slot & PLACES) as usize).checked_sub(1)
+}
+
+/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+    use std::arch::x86_64::{
+        _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_movemask_ps,
+        _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_ps,
+    };
+    const UPPER_HALVES: i32 = 0b11_01_11_01;
+    // Tag and partner bit lie in the upper half of a slot, so four slots are compared at a time.
+    const LOW_BITS: u32 = MATCH_SHIFT - 32;
+    let slot = |place: usize| bucket[place].load(Ordering::Relaxed) as i64;
+    // SAFETY: these instructions are part of every x86-64 processor and touch no memory.
+    unsafe {
+        let mask = _mm_set1_epi32(-1 << LOW_BITS);
+        let wanted = _mm_set1_epi32((wanted << LOW_BITS) as u32 as i32);
+        let four = |first: usize| {
+            let low = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 1), slot(first)));
+            let high = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 3), slot(first + 2)));
+            let upper = _mm_castps_si128(_mm_shuffle_ps::<UPPER_HALVES>(low, high));
+            let equal = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
+            _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32
+        };
+        four(0) | four(4) << 4
+    }
+}
+
+/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+    let equal = |slot: &AtomicU64| slot.load(Ordering::Relaxed) >> MATCH_SHIFT == wanted;
+    bucket
+        .iter()
+        .enumerate()
+        .map(|(place, slot)| u32::from(equal(slot)) << place)
+        .sum()
+}

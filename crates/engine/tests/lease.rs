@@ -1,0 +1,171 @@
+//! Leases, stale items, versions and last access, as a client of the meta commands sees them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use cellar_engine::{Config, DeleteOptions, Deleted, Lease, Lookup, SetOptions, Stored, When};
+
+#[path = "support/cache.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod support;
+use support::Timed;
+
+const LEASE_MS: u64 = 5_000;
+const WON: Lease = Lease {
+    won: true,
+    stale: false,
+    taken: false,
+};
+const TAKEN: Lease = Lease {
+    won: false,
+    stale: false,
+    taken: true,
+};
+const NONE: Lease = Lease {
+    won: false,
+    stale: false,
+    taken: false,
+};
+
+fn timed() -> Timed {
+    Timed::with(Config {
+        lease_ms: LEASE_MS,
+        shards: Some(1),
+        ..Config::with_memory(2 << 20)
+    })
+}
+
+impl Timed {
+    /// Looks `key` up; the lease and the version of what was found.
+    fn look(&self, lookup: Lookup) -> Option<(Lease, u64)> {
+        let key = self.cache.key(b"key").unwrap();
+        self.cache
+            .lookup(key, &lookup, |found| (found.lease, found.version))
+            .unwrap()
+    }
+
+    fn idle_s(&self) -> u64 {
+        let key = self.cache.key(b"key").unwrap();
+        let lookup = Lookup {
+            idle: true,
+            ..Lookup::default()
+        };
+        self.cache
+            .lookup(key, &lookup, |found| found.idle_s)
+            .unwrap()
+            .unwrap()
+    }
+
+    fn vivify(&self) -> Lookup {
+        Lookup {
+            vivify: Some(self.deadline(Some(60_000))),
+            ..Lookup::default()
+        }
+    }
+
+    fn delete(&self, options: &DeleteOptions) -> Deleted {
+        self.cache
+            .delete(self.cache.key(b"key").unwrap(), options)
+            .unwrap()
+    }
+}
+
+#[test]
+fn one_of_many_that_miss_wins_the_lease() {
+    let timed = timed();
+    assert_eq!(timed.look(Lookup::default()), None);
+    assert_eq!(timed.look(timed.vivify()).unwrap().0, WON);
+    assert_eq!(timed.look(timed.vivify()).unwrap().0, TAKEN);
+    assert_eq!(timed.look(Lookup::default()).unwrap().0, TAKEN);
+    timed.set("key", b"fresh", None).unwrap();
+    assert_eq!(timed.look(timed.vivify()).unwrap().0, NONE);
+}
+
+#[test]
+fn a_winner_that_died_blocks_others_only_for_a_while() {
+    let timed = timed();
+    timed.look(timed.vivify());
+    timed.clock.advance_ms(LEASE_MS - 1);
+    assert_eq!(timed.look(timed.vivify()).unwrap().0, TAKEN);
+    timed.clock.advance_ms(1);
+    assert_eq!(timed.look(timed.vivify()).unwrap().0, WON);
+    assert_eq!(timed.look(timed.vivify()).unwrap().0, TAKEN);
+}
+
+#[test]
+fn an_item_about_to_expire_is_refreshed_by_one() {
+    let timed = timed();
+    timed.set("key", b"value", Some(20_000)).unwrap();
+    let early = Lookup {
+        recache_ms: Some(10_000),
+        ..Lookup::default()
+    };
+    assert_eq!(timed.look(early).unwrap().0, NONE);
+    timed.clock.advance_ms(10_001);
+    assert_eq!(timed.look(early).unwrap().0, WON);
+    assert_eq!(timed.look(early).unwrap().0, TAKEN);
+}
+
+#[test]
+fn a_stale_item_is_served_and_its_lease_won_once() {
+    let timed = timed();
+    timed.set("key", b"value", None).unwrap();
+    let marked = DeleteOptions {
+        mark_stale: true,
+        ..DeleteOptions::default()
+    };
+    assert_eq!(timed.delete(&marked), Deleted::Done);
+    let stale = |won, taken| Lease {
+        won,
+        stale: true,
+        taken,
+    };
+    let unaware = Lookup {
+        no_lease: true,
+        ..Lookup::default()
+    };
+    assert_eq!(timed.look(unaware).unwrap().0, stale(false, false));
+    assert_eq!(timed.look(Lookup::default()).unwrap().0, stale(true, false));
+    assert_eq!(timed.look(Lookup::default()).unwrap().0, stale(false, true));
+    assert_eq!(timed.get("key"), Some(b"value".to_vec()));
+}
+
+#[test]
+fn a_version_holds_until_the_item_changes() {
+    let timed = timed();
+    timed.set("key", b"value", None).unwrap();
+    let versioned = Lookup {
+        version: true,
+        ..Lookup::default()
+    };
+    let (_, version) = timed.look(versioned).unwrap();
+    assert_eq!(timed.look(versioned).unwrap().1, version);
+    let store = |version| {
+        let options = SetOptions {
+            when: When::Version(version),
+            ..SetOptions::default()
+        };
+        timed
+            .cache
+            .set(timed.cache.key(b"key").unwrap(), b"value", &options)
+            .unwrap()
+    };
+    assert!(matches!(store(version), Stored::Done { .. }));
+    assert_eq!(store(version), Stored::Exists);
+    timed.delete(&DeleteOptions::default());
+    assert_eq!(store(version), Stored::NotFound);
+    timed.set("key", b"value", None).unwrap();
+    assert_eq!(store(version), Stored::Exists);
+}
+
+#[test]
+fn the_time_since_the_last_access_is_known_to_the_second() {
+    let timed = timed();
+    timed.set("key", b"value", None).unwrap();
+    timed.clock.advance_ms(7_000);
+    assert_eq!(timed.idle_s(), 7);
+    timed.clock.advance_ms(3_000);
+    assert_eq!(timed.idle_s(), 3);
+    timed.clock.advance_ms(2_000);
+    timed.get("key");
+    timed.clock.advance_ms(1_000);
+    assert_eq!(timed.idle_s(), 1);
+}
