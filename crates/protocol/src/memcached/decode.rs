@@ -6,7 +6,7 @@
 //!
 //! Invariant: what a request is depends on its own bytes only, not on how they arrived or on what
 //! follows, and `used` never exceeds the input.
-//! Tests: tests/decode.rs; conformance/memcached; fuzz/fuzz_targets/decode.rs.
+//! Tests: tests/decode.rs; conformance/memcached; fuzz/properties/decode.rs.
 
 use memchr::memchr;
 

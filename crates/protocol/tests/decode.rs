@@ -1,0 +1,136 @@
+//! What the decoder makes of the beginning of a stream.
+
+use cellar_protocol::memcached::{Decoded, Get, Limits, Refused, Request, Store, Verb, decode};
+
+fn request(input: &[u8]) -> (Request<'_>, usize) {
+    match decode(input, &Limits::default()) {
+        Decoded::Request { request, used } => (request, used),
+        other => panic!("{other:?} from {}", input.escape_ascii()),
+    }
+}
+
+fn refused(input: &[u8]) -> Refused {
+    match decode(input, &Limits::default()) {
+        Decoded::Refused(refused) => refused,
+        other => panic!("{other:?} from {}", input.escape_ascii()),
+    }
+}
+
+#[test]
+fn a_get_is_its_keys() {
+    let (Request::Get(get), used) = request(b"get  a bc  d \r\nget x") else {
+        panic!()
+    };
+    assert_eq!(used, 15);
+    assert_eq!(get.first, b"a");
+    assert!(!get.is_single());
+    assert_eq!(
+        get.keys().collect::<Vec<_>>(),
+        [b"a".as_slice(), b"bc", b"d"]
+    );
+    let (
+        Request::Get(Get {
+            touch,
+            with_version,
+            ..
+        }),
+        _,
+    ) = request(b"gats -5 a\n")
+    else {
+        panic!()
+    };
+    assert_eq!((touch, with_version), (Some(-5), true));
+}
+
+#[test]
+fn a_store_waits_for_its_value_and_takes_it_from_the_input() {
+    let whole = b"set k 7 60 5 noreply\r\nhello\r\nrest";
+    for end in 0..whole.len() - 4 {
+        let decoded = decode(&whole[..end], &Limits::default());
+        assert!(matches!(decoded, Decoded::Incomplete), "{end} bytes");
+    }
+    let (Request::Store(store), used) = request(whole) else {
+        panic!()
+    };
+    assert_eq!(used, whole.len() - 4);
+    let Store {
+        verb,
+        key,
+        flags,
+        exptime,
+        noreply,
+        value,
+        ..
+    } = store;
+    assert_eq!(
+        (verb, key, flags, exptime),
+        (Verb::Set, b"k".as_slice(), 7, 60)
+    );
+    assert_eq!((noreply, value), (true, b"hello".as_slice()));
+    assert!(
+        whole.as_ptr_range().contains(&value.as_ptr()),
+        "the value is not copied"
+    );
+}
+
+#[test]
+fn a_long_value_is_announced_as_soon_as_its_line_is_there() {
+    let line = b"ms k 16385 T5\r\n";
+    let decoded = decode(line, &Limits::default());
+    let Decoded::Upload {
+        request,
+        used,
+        value_bytes,
+    } = decoded
+    else {
+        panic!("{decoded:?}")
+    };
+    assert_eq!((used, value_bytes), (line.len(), 16_385));
+    assert!(matches!(
+        request,
+        Request::MetaSet {
+            verb: Verb::Set,
+            value: b"",
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_wrong_store_takes_its_value_with_it_if_the_length_is_known() {
+    assert_eq!(refused(b"set k x 0 5\r\n").swallow, 7);
+    assert_eq!(refused(b"set k 0 0 -5\r\n").swallow, 0);
+    let bad = refused(b"set k 0 0 2\r\nabcd\r\n");
+    assert_eq!((bad.line, bad.used), ("CLIENT_ERROR bad data chunk", 17));
+    let silent = refused(b"set k x 0 5 noreply\r\n");
+    assert_eq!((silent.line, silent.swallow), ("", 7));
+}
+
+#[test]
+fn a_line_that_never_ends_is_given_up() {
+    let limits = Limits {
+        keys_line_bytes_max: 5_000,
+        ..Limits::default()
+    };
+    assert!(matches!(
+        decode(&[b'x'; 2_048], &limits),
+        Decoded::Incomplete
+    ));
+    let Decoded::Refused(given_up) = decode(&[b'x'; 2_049], &limits) else {
+        panic!()
+    };
+    assert!(given_up.close && given_up.line.is_empty());
+    let keys = [b"get ".as_slice(), &b"k ".repeat(2_498)].concat();
+    assert!(matches!(decode(&keys, &limits), Decoded::Incomplete));
+    let Decoded::Refused(given_up) = decode(&[&keys, b"k".as_slice()].concat(), &limits) else {
+        panic!("a read may be long, but not without end")
+    };
+    assert!(given_up.close && given_up.line.starts_with("SERVER_ERROR"));
+}
+
+#[test]
+fn a_browser_and_a_binary_client_are_sent_away() {
+    assert!(refused(b"GET / HTTP/1.1\r\n").close);
+    assert!(refused(b"\x80").close);
+    assert!(!refused(b"GET /\r\n").close);
+}
