@@ -7,9 +7,9 @@
 //! draft     [253][draft bytes 1-5]...         a value still being received
 //! ```
 //!
-//! Lengths are little-endian base-128 numbers. A deadline is milliseconds from the base of the item's
-//! segment, which says how wide it is; all ones means never. What few items have (flags, version,
-//! lease, last access, a deadline that does not fit) costs only those. Whatever is dead is a hole.
+//! Lengths are little-endian base-128 numbers. A deadline is milliseconds from the base of the
+//! item's segment, which says how wide it is; all ones means never. What few items have (flags,
+//! version, lease, last access, own deadline) costs only those. Whatever is dead is a hole.
 //!
 //! Invariant: a segment is a gapless row of items and holes up to its written bytes.
 //! Tests: at the end of this file.

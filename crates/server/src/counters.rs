@@ -98,15 +98,18 @@ counters! {
     touch_hits "touch_hits": "Touches that found an item.";
     touch_misses "touch_misses": "Touches that found none.";
     store_too_large "store_too_large": "Stores refused because the value is over the limit.";
-    store_no_memory "store_no_memory": "Stores refused because all memory was held by values in transfer.";
+    store_no_memory "store_no_memory":
+        "Stores refused because all memory was held by values in transfer.";
     bytes_read "bytes_read": "Bytes read from clients.";
     bytes_written "bytes_written": "Bytes written to clients.";
     connections_total "total_connections": "Connections accepted.";
     connections_rejected "rejected_connections": "Connections refused because of max_connections.";
     connections_idle_closed "idle_kicks": "Connections closed because they were idle.";
-    connections_slow_closed "slow_kicks": "Connections closed because the client did not read its replies.";
+    connections_slow_closed "slow_kicks":
+        "Connections closed because the client did not read its replies.";
     protocol_errors "protocol_errors": "Requests answered with an error line.";
     accept_failures "listen_disabled_num": "Times the system had no room for a further connection.";
     output_pauses "": "Times a connection had to wait because its client did not take its replies.";
-    conn_yields "conn_yields": "Times a connection had to wait its turn because it sent too much at once.";
+    conn_yields "conn_yields":
+        "Times a connection had to wait its turn because it sent too much at once.";
 }

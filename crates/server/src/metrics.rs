@@ -43,11 +43,13 @@ macro_rules! engine_rows {
 engine_rows! {
     items "curr_items" Gauge: "Items now, expired ones that nobody met yet included.";
     items_total "total_items" Count: "Items stored.";
-    live_bytes "bytes" Gauge: "Bytes of live items with header and key; an estimate while items expire.";
+    live_bytes "bytes" Gauge:
+        "Bytes of live items with header and key; an estimate while items expire.";
     dead_bytes "dead_bytes" Gauge: "Bytes of dead items that are not yet reclaimed; an estimate.";
     free_bytes "free_bytes" Gauge: "Bytes of resident memory that hold no item.";
     index_bytes "hash_bytes" Gauge: "Bytes of the index.";
-    overhead_bytes "overhead_bytes" Gauge: "Bytes of all other bookkeeping: segment tables and ghosts.";
+    overhead_bytes "overhead_bytes" Gauge:
+        "Bytes of all other bookkeeping: segment tables and ghosts.";
     memory_bytes "limit_maxbytes" Gauge: "The configured memory.";
     evicted "evictions" Count: "Live items that left because memory was needed.";
     evicted_unfetched "evicted_unfetched" Count: "Of those, items that were never fetched.";
@@ -55,7 +57,8 @@ engine_rows! {
     expired "reclaimed" Count: "Expired items whose memory was taken back.";
     expired_unfetched "expired_unfetched" Count: "Of those, items that were never fetched.";
     misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
-    copied "items_copied" Count: "Items copied to keep them: promotion, second chance and compaction.";
+    copied "items_copied" Count:
+        "Items copied to keep them: promotion, second chance and compaction.";
     segments_freed "" Count: "Segments freed.";
     segments "segments" Gauge: "Segments in use.";
     segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";

@@ -46,13 +46,19 @@ pub const COMMANDS: &[Command] = commands! {
     "get" "<key>*" "0.1": "Reads items.";
     "gets" "<key>*" "0.1": "Reads items with their versions.";
     "gat" "<exptime> <key>*" "0.1": "Reads items and gives them a new deadline.";
-    "gats" "<exptime> <key>*" "0.1": "Reads items with their versions and gives them a new deadline.";
+    "gats" "<exptime> <key>*" "0.1":
+        "Reads items with their versions and gives them a new deadline.";
     "set" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Stores a value.";
-    "add" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Stores a value if the key holds none.";
-    "replace" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Stores a value if the key holds one.";
-    "append" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Puts bytes behind a value; flags and exptime are not used.";
-    "prepend" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Puts bytes before a value; flags and exptime are not used.";
-    "cas" "<key> <flags> <exptime> <bytes> <version> [noreply]" "0.1": "Stores a value if the item still has this version.";
+    "add" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
+        "Stores a value if the key holds none.";
+    "replace" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
+        "Stores a value if the key holds one.";
+    "append" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
+        "Puts bytes behind a value; flags and exptime are not used.";
+    "prepend" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
+        "Puts bytes before a value; flags and exptime are not used.";
+    "cas" "<key> <flags> <exptime> <bytes> <version> [noreply]" "0.1":
+        "Stores a value if the item still has this version.";
     "incr" "<key> <number> [noreply]" "0.1": "Adds to a decimal number; wraps at 2^64.";
     "decr" "<key> <number> [noreply]" "0.1": "Subtracts from a decimal number; stops at zero.";
     "touch" "<key> <exptime> [noreply]" "0.1": "Gives an item a new deadline.";
@@ -61,10 +67,13 @@ pub const COMMANDS: &[Command] = commands! {
     "ms" "<key> <bytes> <flag>*" "0.1": "Meta set: stores a value.";
     "md" "<key> <flag>*" "0.1": "Meta delete: removes an item, or marks it stale.";
     "ma" "<key> <flag>*" "0.1": "Meta arithmetic: counts up or down.";
-    "mn" "" "0.1": "Meta no-op: answers MN, so that silent requests before it are known to be done.";
+    "mn" "" "0.1":
+        "Meta no-op: answers MN, so that silent requests before it are known to be done.";
     "me" "<key> [b]" "0.1": "Meta debug: shows an item's facts.";
-    "flush_all" "[<delay>] [noreply]" "0.1": "Makes every present item a miss, at once or at a later moment.";
-    "stats" "[settings|items|slabs|sizes|conns|reset]" "0.1": "Shows statistics, or sets them back.";
+    "flush_all" "[<delay>] [noreply]" "0.1":
+        "Makes every present item a miss, at once or at a later moment.";
+    "stats" "[settings|items|slabs|sizes|conns|reset]" "0.1":
+        "Shows statistics, or sets them back.";
     "stats cachedump" "<class> <limit>" "0.1": "Lists some keys; one slab class, 1, is shown.";
     "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their facts.";
     "lru_crawler mgdump" "all|hash|<class>,..." "0.1": "Lists all keys as mg commands.";
