@@ -99,7 +99,8 @@ impl Cache {
         let hasher = Hasher::with_seed(seed);
         let fixed_bytes = count * (size_of::<Slot>() + (reach >> segment_shift) * 4);
         let budget = Arc::new(Budget::new(memory.saturating_sub(fixed_bytes)));
-        let make = |_| {
+        let first_version = hasher.hash(b"first version") >> 16;
+        let make = |number| {
             let arena = Arena::reserve(reach >> segment_shift, segment_shift)?;
             let index = Index::reserve(share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
             // The smallest table is there from the start.
@@ -108,9 +109,10 @@ impl Cache {
             let log = Log::new(arena, Arc::clone(&budget), count);
             let arena = Arc::clone(log.arena());
             let store = Store::new(index, log, hasher.clone());
-            let version = hasher.hash(b"first version") >> 16;
+            let version = first_version + number as u64;
+            let shard = Mutex::new(Shard::new(store, version, count as u64));
             Ok(Slot {
-                shard: Mutex::new(Shard::new(store, version)),
+                shard,
                 table,
                 arena,
             })

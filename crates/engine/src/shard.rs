@@ -41,20 +41,24 @@ pub(crate) enum Content<'a> {
 pub(crate) struct Shard {
     pub(crate) store: Store,
     reclaimer: Reclaimer,
-    /// The last version given to an item.
+    /// The last version given to an item, and how far it is to the next: as many as there are
+    /// shards, so that no two items of a cache get the same.
     version: u64,
+    version_step: u64,
     flush_at: Option<Instant>,
     /// Bytes appended for which reclaiming is still to be done.
     due_bytes: usize,
 }
 
 impl Shard {
-    /// A shard over an empty store; versions count from `version`.
-    pub(crate) fn new(store: Store, version: u64) -> Shard {
+    /// A shard over an empty store; versions count from `version` in steps of `version_step`.
+    pub(crate) fn new(store: Store, version: u64, version_step: u64) -> Shard {
+        let reclaimer = Reclaimer::new();
         Shard {
             store,
-            reclaimer: Reclaimer::new(),
+            reclaimer,
             version,
+            version_step,
             flush_at: None,
             due_bytes: 0,
         }
@@ -93,7 +97,7 @@ impl Shard {
 
     /// A version no item of this shard had before.
     pub(crate) fn next_version(&mut self) -> u64 {
-        self.version += 1;
+        self.version += self.version_step;
         self.version
     }
 
@@ -168,7 +172,7 @@ impl Shard {
             (When::Version(_), None) => return Err(Stored::NotFound),
             (When::Version(asked), Some(before)) if before.version != Some(asked) => {
                 // An item without a version was stored after any version was given out for it.
-                let is_older = before.version.is_none_or(|version| asked < version);
+                let is_older = asked < before.version.unwrap_or(self.version + 1);
                 if !(options.accept_older && is_older) {
                     return Err(Stored::Exists);
                 }

@@ -125,9 +125,10 @@ pub fn page() -> String {
         "# Commands\n\n\
          Generated from `crates/protocol/src/memcached/command.rs`; do not edit.\n\n\
          ## memcached\n\n\
-         The text protocol, classic and meta, as memcached 1.6.45 answers it. Keys have 1 to 250\n\
-         bytes. `exptime` is in seconds: 0 never, negative at once, to 30 days from now, above that\n\
-         a Unix time. Deliberate differences: [conformance/README.md](../conformance/README.md).\n\n\
+         The text protocol, classic and meta, as memcached 1.6.45 answers it. Keys have 1 to\n\
+         250 bytes. `exptime` is in seconds: 0 never, negative at once, to 30 days from now,\n\
+         above that a Unix time. Deliberate differences:\n\
+         [conformance/README.md](../conformance/README.md).\n\n\
          | command | arguments | what it does | since |\n|---|---|---|---|\n",
     );
     let cell = |text: &str| text.replace('|', "\\|");

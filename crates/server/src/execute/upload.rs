@@ -1,7 +1,8 @@
 //! Uploads: storage commands whose value is received straight into the engine's memory.
 //!
 //! [`receive`] takes the decoded command line; the worker reads bytes into [`Upload::buffer`] and
-//! tells [`Upload::advance`]; [`finish`] stores the value. An upload that is dropped leaves nothing.
+//! tells [`Upload::advance`]; [`finish`] stores the value. An upload that is dropped leaves
+//! nothing.
 
 use cellar_engine::{Draft, Error, Key};
 use cellar_protocol::memcached::refusal::BAD_DATA;
