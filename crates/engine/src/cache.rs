@@ -444,12 +444,36 @@ impl Cache {
     }
 
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
-    /// shrinks an index that has become too large. To be called about ten times a second.
-    pub fn tick(&self) {
+    /// shrinks an index that has become too large, puts memory in full use on huge pages.
+    ///
+    /// To be called about ten times a second, from a thread that serves nobody: it holds no lock
+    /// for long but may itself take milliseconds. Whether more is left to do at once.
+    pub fn tick(&self) -> bool {
         let now = self.now();
+        let mut is_left = false;
         for slot in &self.shards {
-            self.lock(slot).tick(now);
+            is_left |= self.lock(slot).tick(now);
+            is_left |= self.make_huge(slot);
         }
+        is_left
+    }
+
+    /// Puts one stretch of the shard's index and one of its log on a huge page, without the lock;
+    /// whether there was one.
+    fn make_huge(&self, slot: &Slot) -> bool {
+        let mut shard = self.lock(slot);
+        let (index, log) = (shard.store.index.begin_huge(), shard.store.log.begin_huge());
+        drop(shard);
+        if let Some(stretch) = index {
+            slot.table.region().make_huge(stretch);
+        }
+        if let Some(stretch) = log {
+            slot.arena.region().make_huge(stretch);
+        }
+        let mut shard = self.lock(slot);
+        shard.store.index.end_huge();
+        shard.store.log.end_huge();
+        index.is_some() || log.is_some()
     }
 
     /// Memory inside the cache for a value of `value_bytes` that is still being received, so that

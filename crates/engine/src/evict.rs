@@ -223,7 +223,8 @@ impl Reclaimer {
     }
 
     /// Upkeep off the request path: empties segments whose items are all dead, shrinks the index.
-    pub(crate) fn tick(&mut self, store: &mut Store, now: Instant) {
+    /// Whether some of it is left.
+    pub(crate) fn tick(&mut self, store: &mut Store, now: Instant) -> bool {
         store.log.collect_drained();
         store.log.seal_all_dead(now);
         let mut allowance = Allowance {
@@ -241,6 +242,7 @@ impl Reclaimer {
             self.process(store, &mut allowance, now);
         }
         store.shrink_index(SHRINK_PER_TICK);
+        allowance.entries == 0 || store.index.wants_shrinking()
     }
 
     /// Makes a segment the victim whose items are all dead, if there is one.

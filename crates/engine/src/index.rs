@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::Error;
-use crate::memory::PAGE_BYTES;
+use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES};
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, PARTNER,
     PLACES, Shape, TAG_SHIFT, Table, matches, offset_of,
@@ -37,6 +37,8 @@ pub(crate) struct Index {
     table: Arc<Table>,
     items: usize,
     level_max: u32,
+    /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
+    growing_huge: bool,
 }
 
 impl Index {
@@ -54,6 +56,7 @@ impl Index {
             table,
             items: 0,
             level_max,
+            growing_huge: false,
         })
     }
 
@@ -311,10 +314,29 @@ impl Index {
         self.table.set_shape(grown);
     }
 
+    /// A stretch of the table of the size of a huge page that is in use as a whole and not on one
+    /// yet; the table does not shrink until [`Index::end_huge`].
+    pub(crate) fn begin_huge(&mut self) -> Option<usize> {
+        let whole = self.buckets() * BUCKET_BYTES / HUGE_PAGE_BYTES;
+        let region = self.table.region();
+        let stretch = (0..whole.min(region.stretches())).find(|&one| !region.is_huge(one))?;
+        region.claim_huge(stretch);
+        self.growing_huge = true;
+        Some(stretch)
+    }
+
+    /// Lets the table shrink again.
+    pub(crate) fn end_huge(&mut self) {
+        self.growing_huge = false;
+    }
+
     /// Whether the table is so empty that it should shrink by a bucket.
     #[inline]
     pub(crate) fn wants_shrinking(&self) -> bool {
         let buckets = self.buckets();
+        if self.growing_huge {
+            return false;
+        }
         self.items * 20 < buckets * BUCKET_SLOTS * LOAD_LOW_PER_20
             && buckets > 1 << self.table.level_min
     }
@@ -378,7 +400,7 @@ impl Index {
         if bytes >= bytes_before {
             return 0;
         }
-        self.table.release(bytes, bytes_before - bytes);
+        self.table.region().release(bytes, bytes_before - bytes);
         bytes_before - bytes
     }
 

@@ -14,11 +14,14 @@ use std::sync::Arc;
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout, Timescale};
-use crate::memory::{Budget, whole_pages};
+use crate::memory::{Budget, HUGE_PAGE_BYTES, whole_pages};
 use crate::segment::{Queue, Segment, Use};
 
 /// Bytes made resident at a time ahead of the first use of a segment.
 const TOUCH_BYTES: usize = 64 << 10;
+/// Stretches that one call looks at for a huge page.
+const STRETCHES_LOOKED_AT: usize = 64;
+
 /// How many recent items needed which deadline width, to choose the next segment's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Widths {
@@ -94,6 +97,10 @@ pub(crate) struct Log {
     resident_bytes: usize,
     /// Whether a segment was opened since the flag was last taken.
     rolled: bool,
+    /// The stretch to be looked at next for a huge page.
+    next_stretch: usize,
+    /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
+    growing_huge: Option<usize>,
 }
 
 impl Log {
@@ -113,6 +120,8 @@ impl Log {
             queue_bytes: [0; 2],
             resident_bytes: 0,
             rolled: false,
+            next_stretch: 0,
+            growing_huge: None,
         }
     }
 
@@ -482,12 +491,49 @@ impl Log {
         }
     }
 
+    /// A stretch of the size of a huge page that is resident as a whole and not on one yet; none of
+    /// it is given back until [`Log::end_huge`].
+    pub(crate) fn begin_huge(&mut self) -> Option<usize> {
+        let in_stretch = HUGE_PAGE_BYTES >> self.arena.segment_shift();
+        let stretches = self.segments.len() / in_stretch;
+        for _ in 0..stretches.min(STRETCHES_LOOKED_AT) {
+            let stretch = self.next_stretch % stretches;
+            self.next_stretch = stretch + 1;
+            let region = self.arena.region();
+            let first = stretch * in_stretch;
+            let is_whole = (first..first + in_stretch).all(|number| self.is_resident(number));
+            if is_whole && stretch < region.stretches() && !region.is_huge(stretch) {
+                region.claim_huge(stretch);
+                self.growing_huge = Some(stretch);
+                return Some(stretch);
+            }
+        }
+        None
+    }
+
+    /// Whether all of a segment's memory is in use, and it is no part of an extent.
+    fn is_resident(&self, number: usize) -> bool {
+        let segment = &self.segments[number];
+        let is_regular = segment.span == 1 && segment.room_bytes == self.segment_bytes();
+        is_regular && matches!(segment.used, Use::Sealed | Use::Free)
+    }
+
+    /// Lets go of the stretch that was put on a huge page.
+    pub(crate) fn end_huge(&mut self) {
+        self.growing_huge = None;
+    }
+
+    fn is_held(&self, segment: u32) -> bool {
+        self.growing_huge == Some(self.start_of(segment) / HUGE_PAGE_BYTES)
+    }
+
     /// Gives the memory of one free segment back to the budget; `false` if there is none.
     pub(crate) fn release_free(&mut self) -> bool {
         self.collect_drained();
-        let Some(number) = self.free.pop() else {
+        let Some(place) = self.free.iter().rposition(|&number| !self.is_held(number)) else {
             return false;
         };
+        let number = self.free.swap_remove(place);
         self.release(number);
         true
     }

@@ -8,12 +8,15 @@
 //! Why: docs/decisions/0008. Tests: at the end of this file.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::Error;
 
 /// Bytes in one page of memory.
 pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// Bytes in one huge page.
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Rounds up to whole pages.
 pub(crate) const fn whole_pages(bytes: usize) -> usize {
@@ -25,6 +28,11 @@ pub(crate) const fn whole_pages(bytes: usize) -> usize {
 pub(crate) struct Region {
     base: NonNull<u8>,
     bytes: usize,
+    /// The mapping around the range, which begins where a huge page may.
+    mapping: NonNull<u8>,
+    mapping_bytes: usize,
+    /// For each stretch of the size of a huge page: whether it was made one.
+    huge: Box<[AtomicBool]>,
 }
 
 // SAFETY: a region is a plain range of memory; whoever reads or writes it does so through pointers
@@ -41,24 +49,47 @@ impl Region {
     #[cfg(not(miri))]
     pub(crate) fn reserve(bytes: usize) -> Result<Region, Error> {
         let bytes = whole_pages(bytes.max(1));
+        let slack = if bytes < HUGE_PAGE_BYTES {
+            0
+        } else {
+            HUGE_PAGE_BYTES
+        };
+        let mapping_bytes = bytes + slack;
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no
         // memory that exists.
-        let base = unsafe {
+        let mapping = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                bytes,
+                mapping_bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
             )
         };
-        if base == libc::MAP_FAILED {
+        if mapping == libc::MAP_FAILED {
             let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
             return Err(Error::Reserve { bytes, code });
         }
-        let base = NonNull::new(base.cast()).ok_or(Error::Reserve { bytes, code: 0 })?;
-        let region = Region { base, bytes };
+        let mapping =
+            NonNull::new(mapping.cast::<u8>()).ok_or(Error::Reserve { bytes, code: 0 })?;
+        let skip = if slack == 0 {
+            0
+        } else {
+            mapping.align_offset(HUGE_PAGE_BYTES)
+        };
+        // SAFETY: `skip` is less than a huge page, and the mapping is longer by one.
+        let base = unsafe { mapping.add(skip) };
+        let huge = (0..bytes / HUGE_PAGE_BYTES)
+            .map(|_| AtomicBool::new(false))
+            .collect();
+        let region = Region {
+            base,
+            bytes,
+            mapping,
+            mapping_bytes,
+            huge,
+        };
         region.advise(0, bytes, libc::MADV_NOHUGEPAGE);
         Ok(region)
     }
@@ -72,7 +103,14 @@ impl Region {
         // SAFETY: the layout is not empty.
         let base = unsafe { std::alloc::alloc_zeroed(layout) };
         let base = NonNull::new(base).ok_or(Error::Reserve { bytes, code: 0 })?;
-        Ok(Region { base, bytes })
+        let (mapping, mapping_bytes) = (base, bytes);
+        Ok(Region {
+            base,
+            bytes,
+            mapping,
+            mapping_bytes,
+            huge: Box::default(),
+        })
     }
 
     /// The first byte.
@@ -93,7 +131,51 @@ impl Region {
         let to = (at + bytes) / PAGE_BYTES * PAGE_BYTES;
         if from < to {
             self.advise(from, to - from, libc::MADV_DONTNEED);
+            for stretch in from / HUGE_PAGE_BYTES..to.div_ceil(HUGE_PAGE_BYTES) {
+                self.make_small(stretch);
+            }
         }
+    }
+
+    /// Sees to it that a stretch whose memory was given back returns page by page.
+    fn make_small(&self, stretch: usize) {
+        // Relaxed: the flags are only written under the lock of the shard that owns the region.
+        if self
+            .huge
+            .get(stretch)
+            .is_some_and(|huge| huge.swap(false, Ordering::Relaxed))
+        {
+            self.advise(
+                stretch * HUGE_PAGE_BYTES,
+                HUGE_PAGE_BYTES,
+                libc::MADV_NOHUGEPAGE,
+            );
+        }
+    }
+
+    /// Stretches of the size of a huge page.
+    pub(crate) fn stretches(&self) -> usize {
+        self.huge.len()
+    }
+
+    /// Whether a stretch was made a huge page, or is about to be.
+    pub(crate) fn is_huge(&self, stretch: usize) -> bool {
+        self.huge[stretch].load(Ordering::Relaxed)
+    }
+
+    /// Marks a stretch as a huge page to be, so that it is not chosen twice.
+    pub(crate) fn claim_huge(&self, stretch: usize) {
+        self.huge[stretch].store(true, Ordering::Relaxed);
+    }
+
+    /// Asks the system to put a stretch, all of whose pages are resident, on one huge page.
+    ///
+    /// May take milliseconds; others may read and write the stretch meanwhile, but nobody may give
+    /// any of it back. Where the system refuses, all stays as it was.
+    pub(crate) fn make_huge(&self, stretch: usize) {
+        let at = stretch * HUGE_PAGE_BYTES;
+        self.advise(at, HUGE_PAGE_BYTES, libc::MADV_HUGEPAGE);
+        self.advise(at, HUGE_PAGE_BYTES, libc::MADV_COLLAPSE);
     }
 
     /// Makes `[at, at + bytes)` resident in one call, cheaper than a fault for each page.
@@ -133,17 +215,17 @@ impl Region {
 impl Drop for Region {
     #[cfg(not(miri))]
     fn drop(&mut self) {
-        // SAFETY: base and length are those of the mapping made in `reserve`; nobody can hold a
+        // SAFETY: address and length are those of the mapping made in `reserve`; nobody can hold a
         // pointer into it, because every user holds this value or an `Arc` of its owner.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
     }
 
     #[cfg(miri)]
     fn drop(&mut self) {
-        let layout = std::alloc::Layout::from_size_align(self.bytes, PAGE_BYTES)
+        let layout = std::alloc::Layout::from_size_align(self.mapping_bytes, PAGE_BYTES)
             .expect("the layout was valid at reservation");
         // SAFETY: allocated in `reserve` with the same layout.
-        unsafe { std::alloc::dealloc(self.base.as_ptr(), layout) };
+        unsafe { std::alloc::dealloc(self.mapping.as_ptr(), layout) };
     }
 }
 
@@ -197,6 +279,27 @@ mod tests {
             assert_eq!(region.base().add(PAGE_BYTES).read(), 0);
             assert_eq!(region.base().add(PAGE_BYTES - 1).read(), 7);
             assert_eq!(region.base().add(2 * PAGE_BYTES).read(), 7);
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn a_huge_stretch_keeps_its_bytes_and_is_given_back_in_pages() {
+        let region = Region::reserve(2 * HUGE_PAGE_BYTES).unwrap();
+        assert_eq!(
+            (region.stretches(), region.base() as usize % HUGE_PAGE_BYTES),
+            (2, 0)
+        );
+        // SAFETY: inside the region, which only this test uses.
+        unsafe {
+            region.base().write_bytes(7, HUGE_PAGE_BYTES);
+            region.claim_huge(0);
+            region.make_huge(0);
+            assert_eq!(region.base().add(HUGE_PAGE_BYTES - 1).read(), 7);
+            region.release(PAGE_BYTES, PAGE_BYTES);
+            assert!(!region.is_huge(0));
+            assert_eq!(region.base().add(PAGE_BYTES).read(), 0);
+            assert_eq!(region.base().read(), 7);
         }
     }
 

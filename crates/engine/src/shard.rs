@@ -503,10 +503,10 @@ impl Shard {
         (now.0 / 1000).saturating_sub(since)
     }
 
-    /// Upkeep off the request path.
-    pub(crate) fn tick(&mut self, now: Instant) {
+    /// Upkeep off the request path; whether some of it is left.
+    pub(crate) fn tick(&mut self, now: Instant) -> bool {
         self.begin(now);
-        self.reclaimer.tick(&mut self.store, now);
+        self.reclaimer.tick(&mut self.store, now)
     }
 
     /// Gives memory back to the shared budget for another shard; keeps `floor` bytes.

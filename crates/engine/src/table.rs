@@ -124,9 +124,9 @@ impl Table {
         self.shape.store(shape.pack(), Ordering::Relaxed);
     }
 
-    /// Gives memory of the range back to the system; its slots read as empty after.
-    pub(crate) fn release(&self, at_bytes: usize, bytes: usize) {
-        self.region.release(at_bytes, bytes);
+    /// The memory behind the table.
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 
     /// All slots of the reserved range.

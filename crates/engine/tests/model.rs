@@ -250,7 +250,7 @@ impl Pair {
                 self.clock.advance_ms(ms);
                 self.model.now_ms += ms;
             }
-            Op::Tick => self.cache.tick(),
+            Op::Tick => drop(self.cache.tick()),
         }
     }
 

@@ -22,4 +22,5 @@ pub mod listener;
 pub mod mailbox;
 mod connection;
 mod worker;
+mod upkeep;
 pub mod server;

@@ -15,6 +15,7 @@ use crate::settings::Settings;
 use crate::settings::load::{Loaded, Origin};
 use crate::signals::Signals;
 use crate::state::State;
+use crate::upkeep::Upkeep;
 use crate::worker::{Common, Door, LISTENERS_MAX, Worker};
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.
@@ -41,13 +42,16 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         what: "taking over signals",
         source,
     })?;
-    let workers = make_workers(cache, settings, clock, Door::new(listeners, signals))?;
+    let state = Arc::new(State::new(cache, settings, clock.unix_ms_at_zero()));
+    let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
+    let workers = make_workers(state, clock, Door::new(listeners, signals))?;
     let threads = start(workers)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
     for thread in threads {
         let done = thread.join().expect("a panic ends the whole process");
         done.map_err(Error::system("waiting for sockets"))?;
     }
+    upkeep.stop();
     tracing::info!("cellar stopped");
     Ok(())
 }
@@ -155,14 +159,8 @@ fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {
     Cache::new(config).map_err(|error| Error::Memory(error.to_string()))
 }
 
-fn make_workers(
-    cache: Cache,
-    settings: Settings,
-    clock: LoopClock,
-    door: Door,
-) -> Result<Vec<Worker>, Error> {
-    let threads = settings.threads;
-    let state = Arc::new(State::new(cache, settings, clock.unix_ms_at_zero()));
+fn make_workers(state: Arc<State>, clock: LoopClock, door: Door) -> Result<Vec<Worker>, Error> {
+    let threads = state.settings.threads;
     let mailboxes: Result<Vec<Mailbox>, _> = (0..threads).map(|_| Mailbox::new()).collect();
     let mailboxes = Arc::new(mailboxes.map_err(Error::system("making event loops"))?);
     let common = Common {
@@ -185,11 +183,16 @@ fn start(workers: Vec<Worker>) -> Result<Vec<Running>, Error> {
     for (index, worker) in workers.into_iter().enumerate() {
         let thread = thread::Builder::new().name(format!("cellar-{index}"));
         let started = thread.spawn(move || worker.run());
-        threads.push(started.map_err(|source| Error::Setting {
-            flag: "threads",
-            origin: String::new(),
-            reason: source.to_string(),
-        })?);
+        threads.push(started.map_err(no_thread)?);
     }
     Ok(threads)
+}
+
+/// The answer when the system has no further thread.
+fn no_thread(source: std::io::Error) -> Error {
+    Error::Setting {
+        flag: "threads",
+        origin: String::new(),
+        reason: source.to_string(),
+    }
 }

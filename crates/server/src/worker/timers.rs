@@ -1,13 +1,12 @@
 //! Timers: what the clock asks of an event loop.
 //!
-//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The
-//! first loop also gives the cache its upkeep ten times a second. A drain begins here and ends
-//! here.
+//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The loop
+//! with the door also looks whether the system has files again. A drain begins here and ends here.
 
 use super::{LISTENER_TOKEN, Worker};
 use crate::connection::{Connection, Ending};
 
-/// How often the cache gets its upkeep.
+/// How often the loop with the door looks whether it may open.
 const TICK_MS: u64 = 100;
 /// How often connections are looked at.
 const SWEEP_MS: u64 = 1_000;
@@ -85,7 +84,6 @@ impl Worker {
             self.timers.tick_ms = self.now_ms + SWEEP_MS;
             return;
         }
-        self.common.state.cache.tick();
         if let Some(door) = &mut self.door {
             door.reopen(&self.poller, LISTENER_TOKEN, self.now_ms);
         }

@@ -1,0 +1,56 @@
+//! Upkeep: what the cache needs besides requests, on a thread that serves nobody.
+//!
+//! Dead segments are emptied and memory in full use goes to huge pages while the event loops go on.
+//! Holding a shard's lock is brief; a step as a whole may take milliseconds.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crate::clock::LoopClock;
+use crate::state::State;
+
+/// Pause between two steps when nothing is left to do.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two steps when more is waiting.
+const SHORT_PAUSE: Duration = Duration::from_millis(10);
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct Upkeep {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Upkeep {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system's, when it is out of threads.
+    pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> std::io::Result<Upkeep> {
+        let (stop, stopped) = channel();
+        let thread = Builder::new().name("cellar-upkeep".to_owned());
+        let thread = thread.spawn(move || run(&state, &clock, &stopped))?;
+        Ok(Upkeep { stop, thread })
+    }
+
+    /// Stops the thread and waits for its end.
+    pub(crate) fn stop(self) {
+        drop(self.stop);
+        // A panic has ended the whole process already.
+        let _ = self.thread.join();
+    }
+}
+
+fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
+    let mut pause = PAUSE;
+    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        clock.refresh();
+        pause = if state.cache.tick() {
+            SHORT_PAUSE
+        } else {
+            PAUSE
+        };
+    }
+}
