@@ -17,10 +17,11 @@ use crate::memory::Region;
 
 /// One shard's log memory: a reserved range cut into segments of equal size.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Arena {
+    segment_shift: u32,
     region: Region,
     pins: Box<[AtomicU32]>,
-    segment_shift: u32,
 }
 
 impl Arena {

@@ -43,9 +43,8 @@ const RANGE_PER_SHARE: usize = if cfg!(miri) { 2 } else { 8 };
 const ITEM_BYTES_MIN: usize = if cfg!(miri) { 1_400 } else { 14 };
 /// How many shards beyond its own share an index may grow, for uneven hashing.
 const INDEX_HEADROOM: usize = 2;
-/// How far ahead [`Cache::get_many`] prefetches: index lines, then items.
-const AHEAD_INDEX: usize = 20;
-const AHEAD_ITEM: usize = 10;
+/// Keys that [`Cache::get_many`] works on together; index lines are loaded one such group ahead.
+const GROUP_KEYS: usize = 32;
 /// Bytes of an item that are prefetched.
 const PREFETCH_ITEM_BYTES: usize = 192;
 /// Buckets that one call of [`Cache::keys`] visits.
@@ -65,12 +64,26 @@ pub struct Cache {
     segment_bytes: usize,
 }
 
-/// A shard, alone on its cache lines, with what hints may read without its lock.
-#[repr(align(128))]
+/// A shard, alone on its cache lines, and before it what hints read without its lock: those lines
+/// stay with every processor, while the lock's line moves between them.
+#[repr(C, align(128))]
 struct Slot {
-    shard: Mutex<Shard>,
     table: Arc<Table>,
     arena: Arc<Arena>,
+    shard: Lock,
+}
+
+/// A shard's lock. The fields that every operation touches begin on the lock's own line.
+#[repr(align(128))]
+struct Lock(Mutex<Shard>);
+
+impl Lock {
+    /// Has the processor fetch the lock's lines for writing, from another processor if need be.
+    #[inline]
+    fn prefetch(&self) {
+        let lock: *const Lock = self;
+        crate::memory::prefetch_for_writing(lock.cast());
+    }
 }
 
 impl Cache {
@@ -94,7 +107,9 @@ impl Cache {
             .next_power_of_two()
             .ilog2();
         let segment_shift = segment_shift.clamp(SEGMENT_SHIFT_MIN, SEGMENT_SHIFT_MAX);
-        let reach = (PLACES as usize).min(share.max(memory.min(1 << 30)) * RANGE_PER_SHARE);
+        // Room for many extents beside each other, and for the largest value in any shard.
+        let reach = (share * RANGE_PER_SHARE).max(memory.min(2 * Config::VALUE_BYTES_LIMIT));
+        let reach = reach.min(PLACES as usize);
         let seed = config.seed.unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
         let fixed_bytes = count * (size_of::<Slot>() + (reach >> segment_shift) * 4);
@@ -110,7 +125,7 @@ impl Cache {
             let arena = Arc::clone(log.arena());
             let store = Store::new(index, log, hasher.clone());
             let version = first_version + number as u64;
-            let shard = Mutex::new(Shard::new(store, version, count as u64));
+            let shard = Lock(Mutex::new(Shard::new(store, version, count as u64)));
             Ok(Slot {
                 shard,
                 table,
@@ -164,7 +179,9 @@ impl Cache {
     /// Starts loading the index lines of `key`; worth it some 20 requests ahead. Never blocks.
     #[inline]
     pub fn hint_index(&self, key: Key<'_>) {
-        self.slot(key).table.prefetch(key.hash());
+        let slot = self.slot(key);
+        slot.shard.prefetch();
+        slot.table.prefetch(key.hash());
     }
 
     /// Starts loading the item of `key`, whose index lines are loaded; worth it some 10 requests
@@ -177,16 +194,22 @@ impl Cache {
         }
     }
 
+    /// The number of the key's shard.
+    #[inline]
+    fn number_of(&self, key: Key<'_>) -> usize {
+        // One shard means a shift by 64, which `checked_shr` turns into shard 0.
+        key.hash().checked_shr(self.shard_shift).unwrap_or(0) as usize
+    }
+
     #[inline]
     fn slot(&self, key: Key<'_>) -> &Slot {
-        // One shard means a shift by 64, which `checked_shr` turns into shard 0.
-        let number = key.hash().checked_shr(self.shard_shift).unwrap_or(0);
-        &self.shards[number as usize]
+        &self.shards[self.number_of(key)]
     }
 
     #[inline]
     fn lock<'s>(&self, slot: &'s Slot) -> MutexGuard<'s, Shard> {
         slot.shard
+            .0
             .lock()
             .expect("no thread panics under a shard's lock")
     }
@@ -272,27 +295,50 @@ impl Cache {
         self.get(key, |item| item.pin())
     }
 
-    /// Reads many items, their memory prefetched ahead; `each` gets the key's position and the
-    /// item.
+    /// Reads many items; `each` gets a key's position and its item, or `None` for a miss, in no
+    /// particular order.
     ///
-    /// Two to four times faster than single reads once the cache outgrows the processor's.
+    /// Memory is loaded ahead and each shard is locked once for a group of keys: two to four times
+    /// faster than single reads once the cache outgrows the processor's.
     pub fn get_many(&self, keys: &[Key<'_>], mut each: impl FnMut(usize, Option<Item<'_>>)) {
-        for key in keys.iter().take(AHEAD_INDEX) {
-            self.hint_index(*key);
-        }
-        for key in keys.iter().take(AHEAD_ITEM) {
-            self.hint_item(*key);
-        }
         let now = self.now();
-        for (place, &key) in keys.iter().enumerate() {
-            if let Some(&ahead) = keys.get(place + AHEAD_INDEX) {
-                self.hint_index(ahead);
+        let hint_group = |first: usize| {
+            let group = keys.iter().skip(first).take(GROUP_KEYS);
+            group.for_each(|&key| self.hint_index(key));
+        };
+        hint_group(0);
+        for first in (0..keys.len()).step_by(GROUP_KEYS) {
+            hint_group(first + GROUP_KEYS);
+            let group = &keys[first..keys.len().min(first + GROUP_KEYS)];
+            group.iter().for_each(|&key| self.hint_item(key));
+            self.get_group(group, now, |place, item| each(first + place, item));
+        }
+    }
+
+    /// Reads at most [`GROUP_KEYS`] items, those of one shard under one lock.
+    fn get_group(
+        &self,
+        keys: &[Key<'_>],
+        now: Instant,
+        mut each: impl FnMut(usize, Option<Item<'_>>),
+    ) {
+        let mut numbers = [0_usize; GROUP_KEYS];
+        for (number, &key) in numbers.iter_mut().zip(keys) {
+            *number = self.number_of(key);
+        }
+        let mut left = u32::MAX >> (GROUP_KEYS - keys.len());
+        while left != 0 {
+            let number = numbers[left.trailing_zeros() as usize];
+            let mut shard = self.lock(&self.shards[number]);
+            let mut unseen = left;
+            while unseen != 0 {
+                let place = unseen.trailing_zeros() as usize;
+                unseen &= unseen - 1;
+                if numbers[place] == number {
+                    left &= !(1 << place);
+                    each(place, shard.get(keys[place], now));
+                }
             }
-            if let Some(&ahead) = keys.get(place + AHEAD_ITEM) {
-                self.hint_item(ahead);
-            }
-            let mut shard = self.lock(self.slot(key));
-            each(place, shard.get(key, now));
         }
     }
 

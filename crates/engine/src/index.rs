@@ -33,6 +33,7 @@ pub(crate) struct SlotRef(usize);
 
 /// One shard's index.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Index {
     table: Arc<Table>,
     items: usize,

@@ -76,14 +76,15 @@ pub(crate) struct Room {
     pub(crate) offset: usize,
 }
 
-/// One shard's log.
+/// One shard's log. What every operation touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Log {
     arena: Arc<Arena>,
+    segments: Vec<Segment>,
     budget: Arc<Budget>,
     /// Logs that draw on the budget.
     sharers: usize,
-    segments: Vec<Segment>,
     free: Vec<u32>,
     draining: Vec<u32>,
     open: [Option<u32>; 2],

@@ -36,18 +36,19 @@ pub(crate) enum Content<'a> {
     Extended(End, &'a [u8]),
 }
 
-/// One shard.
+/// One shard. What every operation touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Shard {
+    flush_at: Option<Instant>,
+    /// Bytes appended for which reclaiming is still to be done.
+    due_bytes: usize,
     pub(crate) store: Store,
     reclaimer: Reclaimer,
     /// The last version given to an item, and how far it is to the next: as many as there are
     /// shards, so that no two items of a cache get the same.
     version: u64,
     version_step: u64,
-    flush_at: Option<Instant>,
-    /// Bytes appended for which reclaiming is still to be done.
-    due_bytes: usize,
 }
 
 impl Shard {

@@ -44,6 +44,7 @@ pub(crate) struct Located {
 
 /// One shard's items.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Store {
     pub(crate) index: Index,
     pub(crate) log: Log,

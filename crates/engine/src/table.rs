@@ -42,14 +42,15 @@ const _: () = assert!(
 ///
 /// Slots are atomics only for that: under the lock they are plain words.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Table {
-    region: Region,
     /// Level in the upper 8 bits, split pointer below.
     shape: AtomicU64,
+    /// The address bits of the largest table.
+    address_mask: u64,
     /// Address bits of the smallest table.
     pub(crate) level_min: u32,
-    /// The address bits of the largest one.
-    address_mask: u64,
+    region: Region,
 }
 
 /// How many buckets there are: `2^level + split`.
