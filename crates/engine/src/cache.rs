@@ -43,6 +43,8 @@ const RANGE_PER_SHARE: usize = if cfg!(miri) { 2 } else { 8 };
 const ITEM_BYTES_MIN: usize = if cfg!(miri) { 1_400 } else { 14 };
 /// How many shards beyond its own share an index may grow, for uneven hashing.
 const INDEX_HEADROOM: usize = 2;
+/// How often memory is collected from the other shards for one item.
+const COLLECTIONS_MAX: usize = 8;
 /// Keys that [`Cache::get_many`] works on together; index lines are loaded one such group ahead.
 const GROUP_KEYS: usize = 32;
 /// Bytes of an item that are prefetched.
@@ -233,21 +235,23 @@ impl Cache {
         bytes: usize,
         mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let result = self.write(key, &mut operate);
-        if !matches!(result, Err(Error::Busy)) {
-            return result;
+        let mut result = self.write(key, &mut operate);
+        for _ in 0..COLLECTIONS_MAX {
+            if !matches!(result, Err(Error::Busy)) {
+                break;
+            }
+            // Another thread may take what was collected: then it is tried again.
+            let item_bytes = key.bytes().len() + bytes;
+            let needed = memory_for_item(item_bytes, self.segment_bytes);
+            self.collect_memory(self.slot(key), needed);
+            result = self.write(key, |shard, now| {
+                shard.set_newest(Newest::MayLeave);
+                let result = operate(shard, now);
+                shard.set_newest(Newest::Stays);
+                result
+            });
         }
-        let item_bytes = key.bytes().len() + bytes;
-        self.collect_memory(
-            self.slot(key),
-            memory_for_item(item_bytes, self.segment_bytes),
-        );
-        self.write(key, |shard, now| {
-            shard.set_newest(Newest::MayLeave);
-            let result = operate(shard, now);
-            shard.set_newest(Newest::Stays);
-            result
-        })
+        result
     }
 
     /// Has the other shards give up memory until `bytes` are left in the budget: first those that
