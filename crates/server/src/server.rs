@@ -156,7 +156,12 @@ fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {
         clock: clock.engine(),
         ..Config::with_memory(settings.memory_bytes)
     };
-    Cache::new(config).map_err(|error| Error::Memory(error.to_string()))
+    let cache = Cache::new(config).map_err(|error| Error::Memory(error.to_string()))?;
+    let longest = cache.value_bytes_max();
+    if longest < settings.max_value_bytes {
+        tracing::warn!(bytes = longest, "values are limited to half of --memory");
+    }
+    Ok(cache)
 }
 
 fn make_workers(state: Arc<State>, clock: LoopClock, door: Door) -> Result<Vec<Worker>, Error> {
