@@ -359,15 +359,53 @@ impl Layout {
     }
 
     /// Everything about the item, for writing it elsewhere.
+    #[inline]
     pub(crate) fn spec(&self, arena: &Arena) -> Spec {
-        Spec {
+        let plain = Spec {
             key_bytes: self.key_bytes,
             value_bytes: self.value_bytes,
             deadline: self.deadline,
+            flags: 0,
+            version: None,
+            lease: LeaseState::default(),
+            access_s: None,
+        };
+        if self.is_extended() {
+            self.extended_spec(plain, arena)
+        } else {
+            plain
+        }
+    }
+
+    #[inline(never)]
+    fn extended_spec(&self, plain: Spec, arena: &Arena) -> Spec {
+        Spec {
             flags: self.flags(arena),
             version: self.version(arena),
             lease: self.lease(arena),
             access_s: self.access_s(arena),
+            ..plain
+        }
+    }
+
+    /// Where the parts of an item lie that was written at `offset` with a short header.
+    #[inline]
+    pub(crate) fn of_short(
+        spec: &Spec,
+        offset: usize,
+        header_bytes: usize,
+        scale: Timescale,
+    ) -> Layout {
+        let key_at = offset + header_bytes;
+        Layout {
+            offset,
+            key_at,
+            key_bytes: spec.key_bytes,
+            value_bytes: spec.value_bytes,
+            deadline: spec.deadline,
+            fields: 0,
+            deadline_at: key_at - usize::from(scale.width),
+            fields_at: key_at,
         }
     }
 

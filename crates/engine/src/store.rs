@@ -227,27 +227,34 @@ impl Store {
     /// Writes header and key into room; returns where everything lies.
     #[inline]
     fn write_front(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
-        self.write_header(room, spec);
-        match self.log.read(room.offset) {
-            Entry::Item(layout) => {
-                self.log.write(layout.key_at, key);
-                layout
-            }
-            _ => unreachable!("an item was just written here"),
-        }
+        let layout = self.write_header(room, spec);
+        self.log.write(layout.key_at, key);
+        layout
     }
 
     #[inline]
-    fn write_header(&mut self, room: Room, spec: &Spec) {
+    fn write_header(&mut self, room: Room, spec: &Spec) -> Layout {
         let scale = self.log.segment(room.segment).scale;
-        match spec.short_header(scale) {
+        let Some((word, bytes)) = spec.short_header(scale) else {
+            return self.write_long_header(room, spec);
+        };
+        if bytes + spec.key_bytes >= 8 {
             // Eight bytes at once may reach into the key, which is written after, but never into
             // the value: a draft's value is in place already.
-            Some((word, bytes)) if bytes + spec.key_bytes >= 8 => {
-                self.log.write(room.offset, &word.to_le_bytes());
-            }
-            Some((word, bytes)) => self.log.write(room.offset, &word.to_le_bytes()[..bytes]),
-            None => self.log.write(room.offset, spec.header(scale).bytes()),
+            self.log.write(room.offset, &word.to_le_bytes());
+        } else {
+            self.log.write(room.offset, &word.to_le_bytes()[..bytes]);
+        }
+        Layout::of_short(spec, room.offset, bytes, scale)
+    }
+
+    #[inline(never)]
+    fn write_long_header(&mut self, room: Room, spec: &Spec) -> Layout {
+        let header = spec.header(self.log.segment(room.segment).scale);
+        self.log.write(room.offset, header.bytes());
+        match self.log.read(room.offset) {
+            Entry::Item(layout) => layout,
+            _ => unreachable!("an item was just written here"),
         }
     }
 
@@ -377,14 +384,9 @@ impl Store {
             return false;
         };
         let old = located.layout;
-        let header = spec.header(self.log.segment(room.segment).scale);
-        self.log.write(room.offset, header.bytes());
-        let content = room.offset + header.bytes().len();
+        let new = self.write_header(room, &spec);
         self.log
-            .copy(old.key_at, content, old.key_bytes + old.value_bytes);
-        let Entry::Item(new) = self.log.read(room.offset) else {
-            unreachable!("an item was just written here")
-        };
+            .copy(old.key_at, new.key_at, old.key_bytes + old.value_bytes);
         self.log
             .count_item(room.segment, new.total_bytes(), spec.deadline);
         self.replace(located, &new, frequency);
