@@ -10,7 +10,7 @@
 //! Why: docs/decisions/0004. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
-use crate::item::Timescale;
+use crate::timescale::Timescale;
 
 const BINS: usize = 32;
 

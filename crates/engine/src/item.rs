@@ -16,6 +16,7 @@
 
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
+use crate::timescale::{Timescale, never};
 
 /// Longest key of a plain item.
 const PLAIN_KEY_BYTES_MAX: usize = 250;
@@ -71,54 +72,6 @@ impl LeaseState {
             until_ms: word & !LEASE_STALE,
         }
     }
-}
-
-/// How deadlines are written in one segment: chosen when the segment is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timescale {
-    /// The moment that deadlines count from, in ms.
-    pub(crate) base_ms: u64,
-    /// Bytes of a deadline: 0, 3, 4 or 5.
-    pub(crate) width: u8,
-}
-
-impl Timescale {
-    /// The widths a segment may have.
-    pub(crate) const WIDTHS: [u8; 4] = [0, 3, 4, 5];
-
-    /// The place in [`Timescale::WIDTHS`] of the narrowest width that `deadline` fits in when
-    /// counted from `base_ms`; `None` if it fits in none.
-    pub(crate) fn narrowest(deadline: Deadline, base_ms: u64) -> Option<usize> {
-        let Some(at) = deadline.instant() else {
-            return Some(0);
-        };
-        let relative = at.0.saturating_sub(base_ms);
-        (1..Timescale::WIDTHS.len()).find(|&place| relative < never(Timescale::WIDTHS[place]))
-    }
-
-    /// The number that stands for `deadline`, if it fits.
-    fn encode(self, deadline: Deadline) -> Option<u64> {
-        match deadline.instant() {
-            None => Some(never(self.width)),
-            Some(at) => {
-                let relative = at.0.saturating_sub(self.base_ms);
-                (relative < never(self.width)).then_some(relative)
-            }
-        }
-    }
-
-    fn decode(self, number: u64) -> Deadline {
-        if number == never(self.width) {
-            Deadline::NEVER
-        } else {
-            Deadline::at(Instant(self.base_ms + number))
-        }
-    }
-}
-
-/// The number of `width` bytes that means "never".
-const fn never(width: u8) -> u64 {
-    (1 << (8 * width as u64)) - 1
 }
 
 /// Everything about an item but the bytes of its key and value.
@@ -729,17 +682,6 @@ mod tests {
                 scale,
             );
         }
-    }
-
-    #[test]
-    fn the_narrowest_width_is_the_one_that_fits() {
-        let place = |ms| Timescale::narrowest(Deadline::at(Instant(ms)), 0);
-        assert_eq!(Timescale::narrowest(Deadline::NEVER, 0), Some(0));
-        assert_eq!(place(5), Some(1));
-        assert_eq!(place((1 << 24) - 2), Some(1));
-        assert_eq!(place((1 << 24) - 1), Some(2));
-        assert_eq!(place(1 << 33), Some(3));
-        assert_eq!(place(1 << 41), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod key;
 mod memory;
 mod arena;
 pub mod options;
+mod timescale;
 mod item;
 mod table;
 mod index;

@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
-use crate::item::{self, Entry, Layout, Timescale};
+use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, HUGE_PAGE_BYTES, whole_pages};
 use crate::segment::{Queue, Segment, Use};
+use crate::timescale::Timescale;
 
 /// Bytes made resident at a time ahead of the first use of a segment.
 const TOUCH_BYTES: usize = 64 << 10;

@@ -11,7 +11,7 @@
 
 use crate::clock::{Deadline, Instant};
 use crate::expire::Deaths;
-use crate::item::Timescale;
+use crate::timescale::Timescale;
 
 const STAMPS: usize = 8;
 

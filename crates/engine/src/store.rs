@@ -9,12 +9,13 @@
 use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant};
 use crate::index::{Index, SlotRef};
-use crate::item::{self, Entry, Layout, Patch, Spec, Timescale};
+use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
 use crate::memory::PAGE_BYTES;
 use crate::options::Item;
 use crate::segment::Queue;
+use crate::timescale::Timescale;
 
 /// Buckets the index may add while an insertion looks for a free slot.
 const GROWTH_PER_INSERT_MAX: usize = 8;
