@@ -64,10 +64,10 @@ docs: ## write the generated pages in docs/ anew, then the API pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
 	$(CARGO) doc --locked --workspace --no-deps
 
-miri: ## the engine's unit tests under Miri (nightly)
+miri: ## the engine's unit, handle, model and stress tests under Miri (nightly; 15 minutes)
 	rustup component add --toolchain nightly miri rust-src
-	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 \
-		$(CARGO) +nightly miri test --package cellar-engine --lib
+	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 $(CARGO) +nightly miri test \
+		--package cellar-engine --lib --test handles --test stress --test model
 
 tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 	rustup component add --toolchain nightly rust-src
