@@ -6,7 +6,7 @@
 
 use crate::clock::Instant;
 use crate::error::Error;
-use crate::item::{LeaseState, Spec};
+use crate::item::Spec;
 use crate::key::Key;
 use crate::options::{Counted, Increment};
 use crate::shard::{Content, Shard};
@@ -74,17 +74,11 @@ impl Shard {
         };
         let mut text = [b' '; DIGITS_MAX];
         let value_bytes = write_digits(number, &mut text);
-        let wants_version = increment.version || increment.new_version.is_some();
-        let version =
-            wants_version.then(|| increment.new_version.unwrap_or_else(|| self.next_version()));
+        let version = increment.new_version;
+        let version = version.or_else(|| increment.version.then(|| self.next_version()));
         let spec = Spec {
-            key_bytes: key.bytes().len(),
-            value_bytes,
-            deadline,
-            flags: 0,
             version,
-            lease: LeaseState::default(),
-            access_s: None,
+            ..Spec::plain(key.bytes().len(), value_bytes, deadline)
         };
         let stored: Option<Located> =
             self.put(key, None, &spec, Content::Bytes(&text[..value_bytes]), now)?;

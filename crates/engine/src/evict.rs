@@ -174,9 +174,13 @@ impl Reclaimer {
             store.log.seal(Queue::Main);
             self.choose(store, now);
         }
-        if self.victim.is_none() {
-            return false;
-        }
+        self.finish_victim(store, copy_bytes, now)
+    }
+
+    /// Processes all that is left of the victim and may copy up to `copy_bytes` of it, which are
+    /// taken off; `false` if there is no victim.
+    fn finish_victim(&mut self, store: &mut Store, copy_bytes: &mut usize, now: Instant) -> bool {
+        let is_there = self.victim.is_some();
         let mut all = Allowance {
             entries: usize::MAX,
             bytes: usize::MAX,
@@ -184,7 +188,7 @@ impl Reclaimer {
         };
         self.process(store, &mut all, now);
         *copy_bytes = all.copy_bytes;
-        true
+        is_there
     }
 
     /// Gives up to `bytes` of this shard's memory back to the shared budget, but keeps `floor`.
@@ -208,16 +212,10 @@ impl Reclaimer {
             if self.victim.is_none() {
                 self.choose(store, now);
             }
-            if self.victim.is_none() {
+            let mut copy_bytes = store.log.segment_bytes();
+            if !self.finish_victim(store, &mut copy_bytes, now) {
                 break;
             }
-            let copy_bytes = store.log.segment_bytes();
-            let mut all = Allowance {
-                entries: usize::MAX,
-                bytes: usize::MAX,
-                copy_bytes,
-            };
-            self.process(store, &mut all, now);
         }
         self.newest = Newest::Stays;
     }
@@ -335,7 +333,7 @@ impl Reclaimer {
     }
 
     fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose) {
-        let cursor = (segment as usize) << store.log.arena().segment_shift();
+        let cursor = store.log.start_of(segment);
         self.victim = Some(Victim {
             segment,
             cursor,
@@ -348,8 +346,8 @@ impl Reclaimer {
         let Some(mut victim) = self.victim else {
             return;
         };
-        let start = (victim.segment as usize) << store.log.arena().segment_shift();
-        let end = start + store.log.segment(victim.segment).written_bytes;
+        let end =
+            store.log.start_of(victim.segment) + store.log.segment(victim.segment).written_bytes;
         self.prefetch(store, &victim, end);
         let mut done_bytes = 0;
         while victim.cursor < end {

@@ -124,6 +124,20 @@ impl Header {
 }
 
 impl Spec {
+    /// An item with none of the rare fields.
+    #[inline]
+    pub(crate) fn plain(key_bytes: usize, value_bytes: usize, deadline: Deadline) -> Spec {
+        Spec {
+            key_bytes,
+            value_bytes,
+            deadline,
+            flags: 0,
+            version: None,
+            lease: LeaseState::default(),
+            access_s: None,
+        }
+    }
+
     /// Encodes the header for a segment with `scale`.
     #[inline(never)]
     pub(crate) fn header(&self, scale: Timescale) -> Header {
@@ -314,15 +328,7 @@ impl Layout {
     /// Everything about the item, for writing it elsewhere.
     #[inline]
     pub(crate) fn spec(&self, arena: &Arena) -> Spec {
-        let plain = Spec {
-            key_bytes: self.key_bytes,
-            value_bytes: self.value_bytes,
-            deadline: self.deadline,
-            flags: 0,
-            version: None,
-            lease: LeaseState::default(),
-            access_s: None,
-        };
+        let plain = Spec::plain(self.key_bytes, self.value_bytes, self.deadline);
         if self.is_extended() {
             self.extended_spec(plain, arena)
         } else {

@@ -180,7 +180,9 @@ impl Log {
         self.segments.len() * size_of::<Segment>()
     }
 
-    fn start_of(&self, segment: u32) -> usize {
+    /// Offset at which a segment begins.
+    #[inline]
+    pub(crate) fn start_of(&self, segment: u32) -> usize {
         (segment as usize) << self.arena.segment_shift()
     }
 

@@ -126,21 +126,17 @@ impl Shard {
         now: Instant,
         read: impl FnOnce(Found<'_>) -> R,
     ) -> Result<R, Error> {
-        let wants_version = lookup.version || lookup.new_version.is_some();
-        let version =
-            wants_version.then(|| lookup.new_version.unwrap_or_else(|| self.next_version()));
+        let version = lookup.new_version;
+        let version = version.or_else(|| lookup.version.then(|| self.next_version()));
         let until_ms = now.0.saturating_add(lease_ms).min(Deadline::FARTHEST_MS);
         let spec = Spec {
-            key_bytes: key.bytes().len(),
-            value_bytes: 0,
-            deadline,
-            flags: 0,
             version,
             lease: LeaseState {
                 stale: false,
                 until_ms,
             },
             access_s: lookup.idle.then_some((now.0 / 1000) as u32),
+            ..Spec::plain(key.bytes().len(), 0, deadline)
         };
         let located = self
             .put(key, None, &spec, Content::Bytes(&[]), now)?

@@ -158,15 +158,11 @@ impl Shard {
     ) -> Result<Spec, Stored> {
         let before = old.map(|old| old.layout.spec(self.store.log.arena()));
         let mut spec = Spec {
-            key_bytes: key.bytes().len(),
-            value_bytes,
-            deadline: options.deadline,
             flags: options.flags,
-            version: None,
-            lease: LeaseState::default(),
             access_s: before
                 .and_then(|b| b.access_s)
                 .map(|_| (now.0 / 1000) as u32),
+            ..Spec::plain(key.bytes().len(), value_bytes, options.deadline)
         };
         match (options.when, &before) {
             (When::Absent, Some(_)) | (When::Present, None) => return Err(Stored::NotStored),
@@ -403,15 +399,8 @@ impl Shard {
         now: Instant,
     ) -> Result<Draft, Error> {
         let prefix_bytes = HEADER_BYTES_MAX + key.bytes().len();
-        let spec = Spec {
-            key_bytes: key.bytes().len(),
-            value_bytes: value_bytes + HEADER_BYTES_MAX,
-            deadline: Deadline::NEVER,
-            flags: 0,
-            version: None,
-            lease: LeaseState::default(),
-            access_s: None,
-        };
+        let larger_bytes = value_bytes + HEADER_BYTES_MAX;
+        let spec = Spec::plain(key.bytes().len(), larger_bytes, Deadline::NEVER);
         let bytes = prefix_bytes + value_bytes;
         let room = match self.store.take_room_of(Queue::Small, |_| bytes, now) {
             Some(room) => room,

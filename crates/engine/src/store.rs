@@ -183,7 +183,7 @@ impl Store {
     fn hole_behind(&self, located: &Located) -> usize {
         let end = located.layout.offset + located.layout.total_bytes();
         let segment = self.log.segment(located.segment);
-        let start = (located.segment as usize) << self.log.arena().segment_shift();
+        let start = self.log.start_of(located.segment);
         if end - start >= segment.written_bytes {
             return 0;
         }
