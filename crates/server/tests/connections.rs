@@ -158,14 +158,23 @@ fn many_unfinished_values_do_not_keep_others_from_storing() {
         let mut answer = [0; 64];
         let bytes = stream.read(&mut answer).unwrap();
         if answer.starts_with(b"STORED\r\n") {
-            check(&mut stream, b"get k\r\n", &hit("k", &value));
-            return;
+            // A transfer that begins just now may push the item out again: then it is tried anew.
+            let mut first = [0; 5];
+            stream.write_all(b"get k\r\n").unwrap();
+            stream.read_exact(&mut first).unwrap();
+            if first != *b"END\r\n" {
+                let expected = hit("k", &value);
+                assert_eq!(first, expected[..5]);
+                expect(&mut stream, &expected[5..]);
+                return;
+            }
+        } else {
+            assert!(
+                answer.starts_with(b"SERVER_ERROR out of memory"),
+                "{:?}",
+                &answer[..bytes]
+            );
         }
-        assert!(
-            answer.starts_with(b"SERVER_ERROR out of memory"),
-            "{:?}",
-            &answer[..bytes]
-        );
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     panic!("nothing can be stored");
