@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod plot;
 pub mod clock;
 pub mod random;
 pub mod quantity;

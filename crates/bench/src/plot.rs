@@ -1,0 +1,225 @@
+//! Plots: lines over two axes, as an SVG file that a page can show.
+//!
+//! One look for all plots of the project: the same size, the same colours in the same order, so
+//! that a reader who knows one reads the next at a glance.
+
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::prelude::{
+    Cartesian2d, ChartBuilder, ChartContext, Circle, Color, DrawingArea, DrawingAreaErrorKind,
+    IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor, Ranged, SVGBackend,
+    SeriesLabelPosition, WHITE,
+};
+
+use crate::error::Error;
+
+const SIZE: (u32, u32) = (900, 520);
+const FONT: &str = "sans-serif";
+/// Colours that people with any colour vision tell apart (Okabe and Ito), the most telling first.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(120, 120, 120),
+    RGBColor(0, 0, 0),
+];
+const MARKERS_MAX: usize = 40;
+
+/// How values lie along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By powers of ten; all values must be greater than zero.
+    Logarithmic,
+}
+
+/// One axis: its text, with the unit, and how values lie along it.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// What is measured, with its unit.
+    pub label: String,
+    /// How values lie along it.
+    pub scale: Scale,
+}
+
+/// One line of a plot.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name in the legend.
+    pub label: String,
+    /// Its points, in the order they are joined.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A plot.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// The text above it.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis; a linear one begins at zero.
+    pub y: Axis,
+    /// The lines; at least one point in all.
+    pub series: Vec<Series>,
+}
+
+impl Plot {
+    /// Writes the plot to an SVG file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] without any point, or for a logarithmic axis with a value that is not
+    /// greater than zero; [`Error::System`] if the file cannot be written.
+    pub fn write(&self, file: &Path) -> Result<(), Error> {
+        let svg = self.svg()?;
+        std::fs::write(file, svg)
+            .map_err(|error| Error::system(format!("writing {}", file.display()), error))
+    }
+
+    /// The plot as the text of an SVG file.
+    ///
+    /// # Errors
+    /// As [`Plot::write`], but no file is involved.
+    pub fn svg(&self) -> Result<String, Error> {
+        let x = self.range(&self.x, |point| point.0)?;
+        let y = self.range(&self.y, |point| point.1)?;
+        let mut svg = String::new();
+        {
+            let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+            self.draw(&area, x, y)
+                .map_err(|error| Error::Wrong(format!("drawing a plot: {error}")))?;
+        }
+        Ok(svg)
+    }
+
+    /// The values an axis has to show.
+    fn range(&self, axis: &Axis, of: fn(&(f64, f64)) -> f64) -> Result<Range<f64>, Error> {
+        let values = self.series.iter().flat_map(|series| &series.points).map(of);
+        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        if low > high {
+            return Err(Error::Usage("a plot needs at least one point".to_owned()));
+        }
+        match axis.scale {
+            Scale::Logarithmic if low <= 0.0 => Err(Error::Usage(format!(
+                "{low} does not fit on the logarithmic axis \"{}\"",
+                axis.label
+            ))),
+            Scale::Logarithmic => Ok(low / 1.1..high * 1.1),
+            Scale::Linear => Ok(low.min(0.0)..if high > low.min(0.0) {
+                high * 1.05
+            } else {
+                1.0
+            }),
+        }
+    }
+
+    fn draw(&self, area: &Area<'_>, x: Range<f64>, y: Range<f64>) -> Drawn {
+        area.fill(&WHITE)?;
+        let mut builder = ChartBuilder::on(area);
+        builder
+            .caption(&self.title, (FONT, 20))
+            .margin(14)
+            .x_label_area_size(44)
+            .y_label_area_size(70);
+        match (self.x.scale, self.y.scale) {
+            (Scale::Linear, Scale::Linear) => self.fill(builder.build_cartesian_2d(x, y)?),
+            (Scale::Linear, Scale::Logarithmic) => {
+                self.fill(builder.build_cartesian_2d(x, y.log_scale())?)
+            }
+            (Scale::Logarithmic, Scale::Linear) => {
+                self.fill(builder.build_cartesian_2d(x.log_scale(), y)?)
+            }
+            (Scale::Logarithmic, Scale::Logarithmic) => {
+                self.fill(builder.build_cartesian_2d(x.log_scale(), y.log_scale())?)
+            }
+        }?;
+        area.present()
+    }
+
+    fn fill<'a, 'b: 'a, X, Y>(&self, mut chart: Chart<'a, 'b, X, Y>) -> Drawn
+    where
+        X: AsRangedCoord<Value = f64> + Ranged<ValueType = f64> + ValueFormatter<f64>,
+        Y: AsRangedCoord<Value = f64> + Ranged<ValueType = f64> + ValueFormatter<f64>,
+    {
+        chart
+            .configure_mesh()
+            .x_desc(&self.x.label)
+            .y_desc(&self.y.label)
+            .label_style((FONT, 14))
+            .axis_desc_style((FONT, 15))
+            .light_line_style(WHITE)
+            .draw()?;
+        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
+            let line = LineSeries::new(series.points.iter().copied(), colour.stroke_width(2));
+            let colour = *colour;
+            chart
+                .draw_series(line)?
+                .label(&series.label)
+                .legend(move |(x, y)| {
+                    PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3))
+                });
+            if series.points.len() <= MARKERS_MAX {
+                let markers = series.points.iter();
+                chart.draw_series(markers.map(|&at| Circle::new(at, 3, colour.filled())))?;
+            }
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE.mix(0.85))
+            .label_font((FONT, 14))
+            .draw()
+    }
+}
+
+type Backend<'a> = SVGBackend<'a>;
+type Area<'a> = DrawingArea<Backend<'a>, Shift>;
+type Chart<'a, 'b, X, Y> = ChartContext<'a, Backend<'b>, Cartesian2d<X, Y>>;
+type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(scale: Scale, points: Vec<(f64, f64)>) -> Plot {
+        let axis = |label: &str| Axis {
+            label: label.to_owned(),
+            scale,
+        };
+        Plot {
+            title: "Misses".to_owned(),
+            x: axis("memory, MiB"),
+            y: axis("miss ratio"),
+            series: vec![Series {
+                label: "cellar".to_owned(),
+                points,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_plot_shows_its_texts_and_its_line() {
+        for scale in [Scale::Linear, Scale::Logarithmic] {
+            let svg = plot(scale, vec![(1.0, 0.5), (2.0, 0.25)]).svg().unwrap();
+            for text in ["Misses", "memory, MiB", "miss ratio", "cellar", "<polyline"] {
+                assert!(svg.contains(text), "{text} in {svg}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_refused() {
+        assert!(plot(Scale::Linear, vec![]).svg().is_err());
+        assert!(plot(Scale::Logarithmic, vec![(0.0, 1.0)]).svg().is_err());
+        assert!(plot(Scale::Linear, vec![(0.0, 0.0)]).svg().is_ok());
+    }
+}
