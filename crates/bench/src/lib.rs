@@ -18,6 +18,7 @@ pub mod echo;
 pub mod load;
 pub mod spread;
 pub mod machine;
+pub mod page;
 pub mod process;
 pub mod compare;
 pub mod ycsb;

@@ -1,0 +1,130 @@
+//! Pages: one measurement as Markdown with plots beside it, written whole by the program.
+//!
+//! Every page answers one question in the same order: what was asked, what was found, what it
+//! means, what it does not show, and where the numbers come from.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::machine::Setting;
+use crate::plot::Plot;
+
+/// One measurement, told to a reader.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Heading.
+    pub title: String,
+    /// The question the page answers.
+    pub question: String,
+    /// How it was measured, in a few sentences.
+    pub method: String,
+    /// What was found: tables in Markdown, and plots.
+    pub findings: Vec<Finding>,
+    /// What a user may conclude.
+    pub meaning: String,
+    /// What the figures do not show.
+    pub limits: String,
+    /// Where and when.
+    pub setting: Setting,
+}
+
+/// A part of what was found.
+#[derive(Clone, Debug)]
+pub enum Finding {
+    /// Markdown: a table, with a sentence before it where it needs one.
+    Text(String),
+    /// A plot; the name is part of its file's name.
+    Plot {
+        /// A word or two, joined by hyphens.
+        name: String,
+        /// The plot, whose title is also its text for readers who see no images.
+        plot: Plot,
+    },
+}
+
+impl Page {
+    /// Writes the page to `file` and its plots beside it, as `<page>-<name>.svg`.
+    ///
+    /// # Errors
+    /// [`Error::System`] if a file cannot be written, and those of [`Plot::write`].
+    pub fn write(&self, file: &Path) -> Result<(), Error> {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        for finding in &self.findings {
+            if let Finding::Plot { name, plot } = finding {
+                plot.write(&file.with_file_name(format!("{stem}-{name}.svg")))?;
+            }
+        }
+        std::fs::write(file, self.text(&stem))
+            .map_err(|error| Error::system(format!("writing {}", file.display()), error))
+    }
+
+    fn text(&self, stem: &str) -> String {
+        let mut text = format!("# {}\n\n{}\n\n", self.title, self.question);
+        for finding in &self.findings {
+            // Writing to a string cannot fail.
+            let _ = match finding {
+                Finding::Text(markdown) => write!(text, "{}\n\n", markdown.trim_end()),
+                Finding::Plot { name, plot } => {
+                    write!(text, "![{}]({stem}-{name}.svg)\n\n", plot.title)
+                }
+            };
+        }
+        for (heading, body) in [
+            ("How it was measured", &self.method),
+            ("What it means", &self.meaning),
+            ("What it does not show", &self.limits),
+        ] {
+            let _ = write!(text, "## {heading}\n\n{body}\n\n");
+        }
+        let _ = writeln!(text, "From {}.", self.setting);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Axis, Scale, Series};
+
+    #[test]
+    fn a_page_shows_every_part_and_names_its_plots() {
+        let axis = |label: &str| Axis {
+            label: label.to_owned(),
+            scale: Scale::Linear,
+        };
+        let plot = Plot {
+            title: "Memory of the dead".to_owned(),
+            x: axis("s"),
+            y: axis("MiB"),
+            series: vec![Series {
+                label: "cellar".to_owned(),
+                points: vec![(0.0, 1.0)],
+            }],
+        };
+        let page = Page {
+            title: "Expiry".to_owned(),
+            question: "Who pays for the dead?".to_owned(),
+            method: "So.".to_owned(),
+            findings: vec![
+                Finding::Text("| a |\n|---|\n| 1 |\n".to_owned()),
+                Finding::Plot {
+                    name: "memory".to_owned(),
+                    plot,
+                },
+            ],
+            meaning: "Nobody.".to_owned(),
+            limits: "Much.".to_owned(),
+            setting: Setting::here(),
+        };
+        let text = page.text("expiry");
+        let part = "| 1 |\n\n![Memory of the dead](expiry-memory.svg)\n\n## How it was measured";
+        assert!(text.contains(part), "{text}");
+        assert!(text.starts_with("# Expiry\n\nWho pays for the dead?\n\n"));
+        let folder = std::env::temp_dir().join(format!("cellar-page-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        page.write(&folder.join("expiry.md")).unwrap();
+        assert!(folder.join("expiry-memory.svg").exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
