@@ -17,24 +17,25 @@ use crate::clock::Instant;
 use crate::ghost::Ghosts;
 use crate::item::{Entry, Spec};
 use crate::log::Room;
-use crate::segment::{Queue, Use};
+use crate::segment::Queue;
 use crate::store::{Located, Store};
+use crate::survey::{Survey, all_dead};
 
 /// Segments that are kept free for insertions to come.
 const RESERVE: usize = 3;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries that one call of [`Reclaimer::tick`] processes.
-const ENTRIES_PER_TICK: usize = 512;
+const ENTRIES_PER_TICK: usize = 128;
 /// Buckets by which the index may shrink in one tick.
 const SHRINK_PER_TICK: usize = 64;
 /// The small queue's share of memory, in percent.
 const SMALL_PERCENT: usize = 10;
-/// A segment of which this much is dead is worth compacting at any time, in percent.
-const DEAD_SEGMENT_PERCENT: usize = 25;
-/// When more than this much of memory is dead, the deadest segment is compacted if it has at least
-/// this much, in percent.
-const DEAD_TOTAL_PERCENT: usize = 3;
+/// While a segment is being evicted, the share of memory, in millionths, above which the dead go
+/// first again; looked at after so many milliseconds, or when this part of memory was buried.
+const DEAD_REVIEW_PPM: u64 = 40_000;
+const SURVEY_MS: u64 = 10;
+const SURVEY_SHARE: usize = 200;
 /// Ghosts remembered for each item, and the share of memory they may take, in percent.
 const GHOSTS_PER_ITEM: usize = 2;
 const GHOSTS_PERCENT_MAX: usize = 2;
@@ -79,6 +80,8 @@ pub(crate) struct Reclaimer {
     victim: Option<Victim>,
     ghosts: Ghosts,
     newest: Newest,
+    /// When the dead were last surveyed for an eviction, and the bytes buried until then.
+    surveyed: (Instant, usize),
 }
 
 impl Reclaimer {
@@ -87,6 +90,7 @@ impl Reclaimer {
             victim: None,
             ghosts: Ghosts::none(),
             newest: Newest::Stays,
+            surveyed: (Instant(0), 0),
         }
     }
 
@@ -115,10 +119,13 @@ impl Reclaimer {
         if self.victim.is_none() {
             if store.log.available(RESERVE) < RESERVE {
                 self.choose(store, now);
-            } else if store.log.take_rolled() {
-                self.choose_all_dead(store, now);
+            } else if store.log.take_rolled()
+                && let Some(segment) = all_dead(store, now)
+            {
+                self.set_victim(store, segment, Purpose::Compact);
             }
         }
+        self.review_victim(store, now);
         if self.victim.is_some() {
             let copy_bytes = store.log.segment_bytes();
             let entries = ENTRIES_PER_INSERT;
@@ -165,6 +172,7 @@ impl Reclaimer {
         if store.log.wants_extent(spec.key_bytes + spec.value_bytes) && store.log.release_free() {
             return true;
         }
+        self.review_victim(store, now);
         if self.victim.is_none() {
             self.choose(store, now);
         }
@@ -220,9 +228,9 @@ impl Reclaimer {
         self.newest = Newest::Stays;
     }
 
-    /// Upkeep off the request path: empties segments whose items are all dead, shrinks the index.
-    /// Whether some of it is left.
-    pub(crate) fn tick(&mut self, store: &mut Store, now: Instant) -> bool {
+    /// Upkeep off the request path: empties segments whose items are all dead, and with `release`
+    /// those that are partly dead; shrinks the index. Whether some of it is left.
+    pub(crate) fn tick(&mut self, store: &mut Store, release: bool, now: Instant) -> bool {
         store.log.collect_drained();
         store.log.seal_all_dead(now);
         let mut allowance = Allowance {
@@ -232,10 +240,15 @@ impl Reclaimer {
         };
         while allowance.entries > 0 {
             if self.victim.is_none() {
-                self.choose_all_dead(store, now);
-            }
-            if self.victim.is_none() {
-                break;
+                let dead = if release {
+                    Survey::of(store, None, now).worth_compacting()
+                } else {
+                    all_dead(store, now)
+                };
+                let Some(segment) = dead else {
+                    break;
+                };
+                self.set_victim(store, segment, Purpose::Compact);
             }
             self.process(store, &mut allowance, now);
         }
@@ -243,49 +256,16 @@ impl Reclaimer {
         allowance.entries == 0 || store.index.wants_shrinking()
     }
 
-    /// Makes a segment the victim whose items are all dead, if there is one.
-    fn choose_all_dead(&mut self, store: &Store, now: Instant) {
-        let dead = store.log.in_use().find(|&number| {
-            let segment = store.log.segment(number);
-            segment.used == Use::Sealed && segment.is_all_dead(now) && !store.log.is_pinned(number)
-        });
-        if let Some(segment) = dead {
-            self.set_victim(store, segment, Purpose::Compact);
-        }
-    }
-
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
-        let mut dead_total = 0;
-        let mut deadest = (0, None);
-        for number in store.log.in_use() {
-            let segment = store.log.segment(number);
-            let dead = segment.dead_bytes(now);
-            dead_total += dead;
-            if segment.used != Use::Sealed || store.log.is_pinned(number) {
-                continue;
-            }
-            if segment.is_all_dead(now) {
-                self.set_victim(store, number, Purpose::Compact);
-                return;
-            }
-            if dead > deadest.0 {
-                deadest = (dead, Some((number, segment.room_bytes)));
-            }
+        let survey = Survey::of(store, None, now);
+        match survey.worth_compacting() {
+            Some(segment) => self.set_victim(store, segment, Purpose::Compact),
+            None => self.choose_to_evict(store, &survey, now),
         }
-        let memory = store.log.resident_bytes();
-        if let (dead, Some((number, room))) = deadest {
-            let too_much_in_all = dead_total * 100 > memory * DEAD_TOTAL_PERCENT;
-            let is_worth_it = dead * 100 >= room * DEAD_TOTAL_PERCENT;
-            if dead * 100 >= room * DEAD_SEGMENT_PERCENT || (too_much_in_all && is_worth_it) {
-                self.set_victim(store, number, Purpose::Compact);
-                return;
-            }
-        }
-        self.choose_to_evict(store, dead_total);
     }
 
-    fn choose_to_evict(&mut self, store: &mut Store, dead_total: usize) {
+    fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
         let small = store.log.queue_bytes(Queue::Small);
         let all = small + store.log.queue_bytes(Queue::Main);
         let order = if small * 100 > all * SMALL_PERCENT {
@@ -306,11 +286,39 @@ impl Reclaimer {
             candidates.find(|&number| !store.log.is_pinned(number))
         };
         if let Some(segment) = order.into_iter().find_map(oldest) {
-            let ppm = dead_total as u64 * 1_000_000 / store.log.resident_bytes().max(1) as u64;
-            let max = &mut store.counts.dead_at_eviction_max_ppm;
-            *max = ppm.max(*max);
+            self.note_survey(store, survey, now);
             self.keep_ghosts(store);
             self.set_victim(store, segment, Purpose::Evict);
+        }
+    }
+
+    /// Notes that live items leave while as much is dead as `survey` says.
+    fn note_survey(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
+        let max = &mut store.counts.dead_at_eviction_max_ppm;
+        *max = survey.dead_ppm().max(*max);
+        self.surveyed = (now, store.log.buried_bytes());
+    }
+
+    /// Turns from evicting to compacting if much has died since the victim was chosen. What was
+    /// emptied of the victim so far is dead as well then, so it does not lie idle for long.
+    fn review_victim(&mut self, store: &mut Store, now: Instant) {
+        let Some(victim) = self
+            .victim
+            .filter(|victim| victim.purpose == Purpose::Evict)
+        else {
+            return;
+        };
+        let (at, buried) = self.surveyed;
+        let is_recent = now.0 < at.0 + SURVEY_MS
+            && (store.log.buried_bytes() - buried) * SURVEY_SHARE < store.log.resident_bytes();
+        if is_recent {
+            return;
+        }
+        let survey = Survey::of(store, Some(victim.segment), now);
+        let dead = (survey.dead_ppm() > DEAD_REVIEW_PPM).then(|| survey.worth_compacting());
+        match dead.flatten() {
+            Some(segment) => self.set_victim(store, segment, Purpose::Compact),
+            None => self.note_survey(store, &survey, now),
         }
     }
 
@@ -410,7 +418,7 @@ impl Reclaimer {
         now: Instant,
     ) -> bool {
         if store.is_over(located, now) {
-            store.remove_expired(located);
+            store.remove_expired(located, now);
             return false;
         }
         let queue = store.log.segment(victim.segment).queue;

@@ -6,10 +6,12 @@
 //! deadline, after which all of it is.
 //!
 //! Bins are half octaves of an item's age at death, counted in a unit that depends on how far the
-//! segment's deadlines may reach; inside a bin deaths count as evenly spread.
+//! segment's deadlines may reach; inside a bin deaths count as evenly spread. [`Lags`] counts how
+//! long after its deadline each item's memory was taken back.
 //! Why: docs/decisions/0004. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
+use crate::options::ReclaimLag;
 use crate::timescale::Timescale;
 
 const BINS: usize = 32;
@@ -61,6 +63,29 @@ impl Deaths {
             }
         }
         dead as usize
+    }
+}
+
+/// How long after their deadlines the memory of expired items was taken back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lags {
+    items: [u64; ReclaimLag::BINS],
+}
+
+impl Lags {
+    /// Counts an item whose memory is taken back at `now`.
+    pub(crate) fn note(&mut self, deadline: Deadline, now: Instant) {
+        let lag_ms = deadline
+            .instant()
+            .map_or(0, |at| now.0.saturating_sub(at.0));
+        self.items[ReclaimLag::bin_of(lag_ms)] += 1;
+    }
+
+    /// Adds the counts to `lag`.
+    pub(crate) fn add_to(&self, lag: &mut ReclaimLag) {
+        for (sum, items) in lag.items.iter_mut().zip(self.items) {
+            *sum += items;
+        }
     }
 }
 

@@ -22,6 +22,8 @@ use crate::table::{
 
 /// Items per 20 slots above which the table grows: load 0.85.
 const LOAD_PER_20: usize = 17;
+/// Bytes that an item's entry takes of a full table.
+pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 20 / (BUCKET_SLOTS * LOAD_PER_20);
 /// Items per 20 slots below which the table shrinks: load 0.5.
 const LOAD_LOW_PER_20: usize = 10;
 /// How many moves an insertion may chain to make room.

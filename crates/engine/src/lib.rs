@@ -20,6 +20,7 @@ mod segment;
 mod log;
 mod ghost;
 mod store;
+mod survey;
 mod evict;
 mod shard;
 mod lookup;
@@ -33,5 +34,5 @@ pub use error::Error;
 pub use key::{KEY_BYTES_MAX, Key};
 pub use options::{
     Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lease, Lookup,
-    ScanCursor, SetOptions, Stats, Stored, When,
+    ReclaimLag, ScanCursor, SetOptions, Stats, Stored, When,
 };

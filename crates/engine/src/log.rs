@@ -16,52 +16,15 @@ use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, HUGE_PAGE_BYTES, whole_pages};
 use crate::segment::{Queue, Segment, Use};
-use crate::timescale::Timescale;
+use crate::timescale::{Timescale, Widths};
 
 /// Bytes made resident at a time ahead of the first use of a segment.
 const TOUCH_BYTES: usize = 64 << 10;
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
-
-/// How many recent items needed which deadline width, to choose the next segment's.
-#[derive(Clone, Copy, Debug, Default)]
-struct Widths {
-    items: [u32; Timescale::WIDTHS.len() + 1],
-}
-
-impl Widths {
-    /// Bytes an item pays when its deadline does not fit its segment.
-    const MISFIT_BYTES: u64 = 10;
-
-    fn note(&mut self, deadline: Deadline, now: Instant) {
-        let place = Timescale::narrowest(deadline, now.0).unwrap_or(Timescale::WIDTHS.len());
-        self.items[place] += 1;
-    }
-
-    /// The width that would have cost the noted items least.
-    fn cheapest(self) -> u8 {
-        let cost = |width: u8| -> u64 {
-            let needs = self.items.iter().enumerate();
-            needs
-                .map(|(place, &items)| {
-                    let fits = Timescale::WIDTHS
-                        .get(place)
-                        .is_some_and(|&needed| needed <= width);
-                    u64::from(items)
-                        * if fits {
-                            u64::from(width)
-                        } else {
-                            Self::MISFIT_BYTES
-                        }
-                })
-                .sum()
-        };
-        Timescale::WIDTHS
-            .into_iter()
-            .min_by_key(|&width| cost(width))
-            .unwrap_or(3)
-    }
-}
+/// Only segments that stayed free for this long are given back, and one is kept.
+const RELEASE_PERIOD_MS: u64 = 500;
+const FREE_KEPT: usize = 1;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
 /// segment table, and two segments for those that make room.
@@ -87,6 +50,8 @@ pub(crate) struct Log {
     /// Logs that draw on the budget.
     sharers: usize,
     free: Vec<u32>,
+    /// Fewest free segments since the last look at what may be given back.
+    free_low: usize,
     draining: Vec<u32>,
     open: [Option<u32>; 2],
     /// Offset up to which the open segment's memory is known to be resident.
@@ -97,10 +62,15 @@ pub(crate) struct Log {
     /// Bytes of memory of the open and sealed segments.
     queue_bytes: [usize; 2],
     resident_bytes: usize,
+    /// Bytes turned into holes since the start.
+    buried_bytes: usize,
     /// Whether a segment was opened since the flag was last taken.
     rolled: bool,
     /// The stretch to be looked at next for a huge page.
     next_stretch: usize,
+    /// Free segments still to be given back, and when to look for more.
+    surplus: usize,
+    surplus_known_until: Instant,
     /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
     growing_huge: Option<usize>,
 }
@@ -114,6 +84,7 @@ impl Log {
             sharers,
             segments: Vec::new(),
             free: Vec::new(),
+            free_low: 0,
             draining: Vec::new(),
             open: [None; 2],
             touched: [0; 2],
@@ -121,9 +92,12 @@ impl Log {
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],
             resident_bytes: 0,
+            buried_bytes: 0,
             rolled: false,
             next_stretch: 0,
             growing_huge: None,
+            surplus: 0,
+            surplus_known_until: Instant(0),
         }
     }
 
@@ -173,6 +147,11 @@ impl Log {
     /// Bytes of memory behind all segments.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.resident_bytes
+    }
+
+    /// Bytes of items turned into holes since the start.
+    pub(crate) fn buried_bytes(&self) -> usize {
+        self.buried_bytes
     }
 
     /// Bytes of bookkeeping for the segments.
@@ -279,6 +258,7 @@ impl Log {
         let bytes = layout.total_bytes();
         self.uncount_item(number, bytes, layout.deadline);
         self.segments[number as usize].hole_bytes += bytes;
+        self.buried_bytes += bytes;
         // A hole's header is never longer than the item's header and key, so a value that a handle
         // still reads stays as it is.
         self.write(layout.offset, item::hole(bytes).bytes());
@@ -349,6 +329,7 @@ impl Log {
     fn take_segment(&mut self) -> Option<(u32, bool)> {
         self.collect_drained();
         if let Some(number) = self.free.pop() {
+            self.free_low = self.free_low.min(self.free.len());
             return Some((number, false));
         }
         if !self.budget.take(self.segment_bytes()) {
@@ -531,6 +512,33 @@ impl Log {
         self.growing_huge == Some(self.start_of(segment) / HUGE_PAGE_BYTES)
     }
 
+    /// A free segment whose memory is to go back to the system, because nobody needed it for a
+    /// while; nobody uses it until [`Log::end_release`].
+    pub(crate) fn begin_release(&mut self, now: Instant) -> Option<u32> {
+        if now >= self.surplus_known_until {
+            self.surplus = self.free_low.saturating_sub(FREE_KEPT);
+            self.free_low = self.free.len();
+            self.surplus_known_until = Instant(now.0 + RELEASE_PERIOD_MS);
+        }
+        if self.surplus == 0 {
+            return None;
+        }
+        let place = self
+            .free
+            .iter()
+            .rposition(|&number| !self.is_held(number))?;
+        let number = self.free.swap_remove(place);
+        self.surplus -= 1;
+        self.free_low = self.free_low.min(self.free.len());
+        self.segments[number as usize].used = Use::Releasing;
+        Some(number)
+    }
+
+    /// Gives the budget of a segment back whose memory has gone to the system.
+    pub(crate) fn end_release(&mut self, segment: u32) {
+        self.forget(segment);
+    }
+
     /// Gives the memory of one free segment back to the budget; `false` if there is none.
     pub(crate) fn release_free(&mut self) -> bool {
         self.collect_drained();
@@ -538,17 +546,24 @@ impl Log {
             return false;
         };
         let number = self.free.swap_remove(place);
+        self.free_low = self.free_low.min(self.free.len());
         self.release(number);
         true
     }
 
     fn release(&mut self, segment: u32) {
-        let Segment {
-            room_bytes, span, ..
-        } = self.segments[segment as usize];
+        let room_bytes = self.segment(segment).room_bytes;
         self.arena
             .region()
             .release(self.start_of(segment), room_bytes);
+        self.forget(segment);
+    }
+
+    /// Makes a segment unused whose memory has gone back.
+    fn forget(&mut self, segment: u32) {
+        let Segment {
+            room_bytes, span, ..
+        } = self.segments[segment as usize];
         for number in segment..segment + span {
             self.segments[number as usize] = Segment::unused();
         }

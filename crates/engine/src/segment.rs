@@ -4,7 +4,7 @@
 //! unused --take--> open --seal--> sealed --emptied--> free --take--> open
 //!    ^                              |                   |
 //!    |                              +--still read--> draining --last reader gone--> free
-//!    +-----------release (memory goes back to the budget)-------------+
+//!    +--release (memory goes back to the budget, large parts as releasing)--+
 //! ```
 //!
 //! How segments are taken, filled and given back is in `log.rs`.
@@ -37,6 +37,8 @@ pub(crate) enum Use {
     Sealed,
     /// Empty, but a handle or draft still uses its bytes.
     Draining,
+    /// Empty; its memory is being given back to the system.
+    Releasing,
     /// Part of the extent that begins at a segment before it.
     Continued,
 }
@@ -94,6 +96,17 @@ impl Segment {
         }
         let dead = self.hole_bytes + self.deaths.dead_bytes(now, self.scale, self.last_deadline);
         dead.min(self.written_bytes)
+    }
+
+    /// About how many of its items are over at `now` and still have an entry in the index.
+    pub(crate) fn dead_items(&self, now: Instant) -> usize {
+        let items = self.items as usize;
+        if self.is_all_dead(now) {
+            return items;
+        }
+        let expired = self.deaths.dead_bytes(now, self.scale, self.last_deadline);
+        let held = self.written_bytes.saturating_sub(self.hole_bytes).max(1);
+        (items * expired / held).min(items)
     }
 
     /// Whether no item in it can be alive at `now`.

@@ -494,9 +494,9 @@ impl Shard {
     }
 
     /// Upkeep off the request path; whether some of it is left.
-    pub(crate) fn tick(&mut self, now: Instant) -> bool {
+    pub(crate) fn tick(&mut self, release: bool, now: Instant) -> bool {
         self.begin(now);
-        self.reclaimer.tick(&mut self.store, now)
+        self.reclaimer.tick(&mut self.store, release, now)
     }
 
     /// Gives memory back to the shared budget for another shard; keeps `floor` bytes.

@@ -8,6 +8,7 @@
 
 use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant};
+use crate::expire::Lags;
 use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
@@ -33,6 +34,7 @@ pub(crate) struct Counts {
     pub(crate) copied: u64,
     pub(crate) segments_freed: u64,
     pub(crate) dead_at_eviction_max_ppm: u64,
+    pub(crate) reclaim_lags: Lags,
 }
 
 /// A live item and its entry; good until the store next changes.
@@ -96,7 +98,7 @@ impl Store {
         };
         if self.is_over(&located, now) {
             self.counts.misses_expired += u64::from(!self.log.segment(segment).flushed);
-            self.remove_expired(&located);
+            self.remove_expired(&located, now);
             return None;
         }
         Some(located)
@@ -153,9 +155,10 @@ impl Store {
     }
 
     /// Removes an item whose time is over.
-    pub(crate) fn remove_expired(&mut self, located: &Located) {
+    pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
         if !self.log.segment(located.segment).flushed {
             self.counts.expired += 1;
+            self.counts.reclaim_lags.note(located.layout.deadline, now);
             self.counts.expired_unfetched += u64::from(!self.index.is_fetched(located.slot));
         }
         self.remove(located);

@@ -72,7 +72,7 @@ pub const COMMANDS: &[Command] = commands! {
     "me" "<key> [b]" "0.1": "Meta debug: shows an item's facts.";
     "flush_all" "[<delay>] [noreply]" "0.1":
         "Makes every present item a miss, at once or at a later moment.";
-    "stats" "[settings|items|slabs|sizes|conns|reset]" "0.1":
+    "stats" "[settings|items|slabs|sizes|conns|expiry|reset]" "0.1":
         "Shows statistics, or sets them back.";
     "stats cachedump" "<class> <limit>" "0.1": "Lists some keys; one slab class, 1, is shown.";
     "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their facts.";

@@ -44,6 +44,7 @@ pub(super) fn stats(mut tokens: Tokens<'_>) -> Result<Request<'_>, Refused> {
             b"items" => Stats::Items,
             b"slabs" => Stats::Slabs,
             b"sizes" => Stats::Sizes,
+            b"expiry" => Stats::Expiry,
             _ => return Err(Refused::line(UNKNOWN)),
         }
     };
