@@ -28,7 +28,7 @@ use crate::store::Store;
 use crate::table::{PLACES, Table};
 
 /// Least memory of a cache.
-const MEMORY_BYTES_MIN: usize = 1 << 20;
+const MEMORY_BYTES_MIN: usize = 16 << 10;
 /// Least memory a shard is worth having for.
 const SHARD_BYTES_MIN: usize = 4 << 20;
 /// Shards for each thread, so that two threads seldom meet.
@@ -36,7 +36,7 @@ const SHARDS_PER_THREAD: usize = 4;
 const SHARDS_MAX: usize = 1024;
 /// Segments a shard's share of memory is cut into, unless they get too small or too large.
 const SEGMENTS_PER_SHARD: usize = 256;
-const SEGMENT_SHIFT_MIN: u32 = 14;
+const SEGMENT_SHIFT_MIN: u32 = 12;
 const SEGMENT_SHIFT_MAX: u32 = 20;
 /// Address range of a shard's log, as a multiple of its share of memory, so that extents find
 /// neighbouring free segments.

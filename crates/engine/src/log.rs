@@ -214,8 +214,8 @@ impl Log {
             return None;
         }
         let offset = start + segment.written_bytes;
+        segment.stamps.note(segment.written_bytes, now.0 / 1000);
         segment.written_bytes += bytes;
-        segment.stamps.note(offset, now.0 / 1000);
         let end = offset + bytes;
         let touched = &mut self.touched[queue as usize];
         if end > *touched {
@@ -400,7 +400,7 @@ impl Log {
             written_bytes: bytes,
             ..Segment::unused()
         };
-        segment.stamps.note(offset, now.0 / 1000);
+        segment.stamps.note(0, now.0 / 1000);
         self.segments[number as usize] = segment;
         for continued in number as usize + 1..number as usize + span {
             self.segments[continued].used = Use::Continued;

@@ -488,7 +488,10 @@ impl Shard {
         let segment = self.store.log.segment(located.segment);
         let since = match located.layout.access_s(self.store.log.arena()) {
             Some(second) => u64::from(second),
-            None => segment.stored_s(located.layout.offset),
+            None => {
+                let start = self.store.log.start_of(located.segment);
+                segment.stored_s(located.layout.offset - start)
+            }
         };
         (now.0 / 1000).saturating_sub(since)
     }

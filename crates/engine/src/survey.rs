@@ -52,7 +52,9 @@ impl Survey {
             }
             if segment.is_all_dead(now) {
                 survey.all_dead = survey.all_dead.or(Some(number));
-            } else if dead_bytes > survey.deadest.map_or(0, |deadest| deadest.dead_bytes) {
+            } else if !store.log.is_extent(number)
+                && dead_bytes > survey.deadest.map_or(0, |deadest| deadest.dead_bytes)
+            {
                 survey.deadest = Some(Deadest {
                     segment: number,
                     dead_bytes,
