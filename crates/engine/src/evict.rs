@@ -22,7 +22,7 @@ use crate::store::{Located, Store};
 use crate::survey::{Survey, all_dead};
 
 /// Segments that are kept free for insertions to come.
-const RESERVE: usize = 3;
+const RESERVE: usize = 2;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries that one call of [`Reclaimer::tick`] processes.
@@ -36,9 +36,11 @@ const SMALL_PERCENT: usize = 10;
 const DEAD_REVIEW_PPM: u64 = 40_000;
 const SURVEY_MS: u64 = 10;
 const SURVEY_SHARE: usize = 200;
-/// Ghosts remembered for each item, and the share of memory they may take, in percent.
-const GHOSTS_PER_ITEM: usize = 2;
+/// As many ghosts as items, up to this share of memory, in percent.
 const GHOSTS_PERCENT_MAX: usize = 2;
+/// Items of more than so many times the mean size need two reads to stay, of so many three: in
+/// their place, several others could stay.
+const LARGE_MEANS: [usize; 2] = [2, 8];
 
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,8 @@ struct Victim {
     /// Offset of the next entry to process.
     cursor: usize,
     purpose: Purpose,
+    /// Dead share of memory, in millionths, when it was chosen.
+    dead_ppm: u64,
 }
 
 /// How much a call may do.
@@ -79,6 +83,8 @@ struct Allowance {
 pub(crate) struct Reclaimer {
     victim: Option<Victim>,
     ghosts: Ghosts,
+    /// Keys for which the ghosts are to get memory; zero when they have what they need.
+    ghosts_wanted: usize,
     newest: Newest,
     /// When the dead were last surveyed for an eviction, and the bytes buried until then.
     surveyed: (Instant, usize),
@@ -89,6 +95,7 @@ impl Reclaimer {
         Reclaimer {
             victim: None,
             ghosts: Ghosts::none(),
+            ghosts_wanted: 0,
             newest: Newest::Stays,
             surveyed: (Instant(0), 0),
         }
@@ -117,12 +124,15 @@ impl Reclaimer {
     #[inline]
     pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {
         if self.victim.is_none() {
-            if store.log.available(RESERVE) < RESERVE {
+            let wanted = self.free_wanted(store);
+            if store.log.available(wanted) < wanted {
                 self.choose(store, now);
+            } else if self.ghosts_wanted > 0 {
+                self.enlarge_ghosts(store);
             } else if store.log.take_rolled()
                 && let Some(segment) = all_dead(store, now)
             {
-                self.set_victim(store, segment, Purpose::Compact);
+                self.set_victim(store, segment, Purpose::Compact, 0);
             }
         }
         self.review_victim(store, now);
@@ -248,7 +258,7 @@ impl Reclaimer {
                 let Some(segment) = dead else {
                     break;
                 };
-                self.set_victim(store, segment, Purpose::Compact);
+                self.set_victim(store, segment, Purpose::Compact, 0);
             }
             self.process(store, &mut allowance, now);
         }
@@ -260,7 +270,9 @@ impl Reclaimer {
     fn choose(&mut self, store: &mut Store, now: Instant) {
         let survey = Survey::of(store, None, now);
         match survey.worth_compacting() {
-            Some(segment) => self.set_victim(store, segment, Purpose::Compact),
+            Some(segment) => {
+                self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
+            }
             None => self.choose_to_evict(store, &survey, now),
         }
     }
@@ -287,8 +299,8 @@ impl Reclaimer {
         };
         if let Some(segment) = order.into_iter().find_map(oldest) {
             self.note_survey(store, survey, now);
-            self.keep_ghosts(store);
-            self.set_victim(store, segment, Purpose::Evict);
+            self.plan_ghosts(store);
+            self.set_victim(store, segment, Purpose::Evict, survey.dead_ppm());
         }
     }
 
@@ -317,35 +329,51 @@ impl Reclaimer {
         let survey = Survey::of(store, Some(victim.segment), now);
         let dead = (survey.dead_ppm() > DEAD_REVIEW_PPM).then(|| survey.worth_compacting());
         match dead.flatten() {
-            Some(segment) => self.set_victim(store, segment, Purpose::Compact),
+            Some(segment) => {
+                self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
+            }
             None => self.note_survey(store, &survey, now),
         }
     }
 
-    /// Makes or enlarges the memory of ghosts to fit the number of items, within its share.
-    fn keep_ghosts(&mut self, store: &mut Store) {
+    /// Sees how much memory the ghosts should have for the number of items, within their share.
+    fn plan_ghosts(&mut self, store: &Store) {
         let most = store.log.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
-        let keys = (store.items() * GHOSTS_PER_ITEM).min(most);
-        if keys <= self.ghosts.capacity() * 2 {
-            return;
+        let keys = store.items().min(most);
+        if keys > self.ghosts.capacity() * 2 {
+            self.ghosts_wanted = keys;
         }
-        let bytes = Ghosts::bytes_for(keys);
-        store.log.budget().give(self.ghosts.bytes());
-        self.ghosts = Ghosts::none();
+    }
+
+    /// Segments that should be free: the reserve, and what the ghosts are to get.
+    fn free_wanted(&self, store: &Store) -> usize {
+        let ghost_bytes = match self.ghosts_wanted {
+            0 => 0,
+            keys => Ghosts::bytes_for(keys),
+        };
+        RESERVE + ghost_bytes.div_ceil(store.log.segment_bytes())
+    }
+
+    /// Gives the ghosts the memory they should have, if it is there.
+    fn enlarge_ghosts(&mut self, store: &mut Store) {
+        let bytes = Ghosts::bytes_for(self.ghosts_wanted);
         while !store.log.budget().take(bytes) {
             if !store.log.release_free() {
                 return;
             }
         }
-        self.ghosts = Ghosts::of(keys);
+        store.log.budget().give(self.ghosts.bytes());
+        self.ghosts = Ghosts::of(self.ghosts_wanted);
+        self.ghosts_wanted = 0;
     }
 
-    fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose) {
+    fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose, dead_ppm: u64) {
         let cursor = store.log.start_of(segment);
         self.victim = Some(Victim {
             segment,
             cursor,
             purpose,
+            dead_ppm,
         });
     }
 
@@ -423,9 +451,10 @@ impl Reclaimer {
         }
         let queue = store.log.segment(victim.segment).queue;
         let frequency = store.index.frequency(located.slot);
+        let reads_needed = reads_needed(store, located.layout.total_bytes());
         let (queue, frequency) = match (victim.purpose, queue) {
             (Purpose::Compact, queue) => (queue, frequency),
-            (Purpose::Evict, _) if frequency == 0 => {
+            (Purpose::Evict, _) if frequency < reads_needed => {
                 if queue == Queue::Small {
                     self.ghosts.insert(hash);
                 }
@@ -433,7 +462,7 @@ impl Reclaimer {
                 return false;
             }
             (Purpose::Evict, Queue::Small) => (Queue::Main, 0),
-            (Purpose::Evict, Queue::Main) => (Queue::Main, frequency - 1),
+            (Purpose::Evict, Queue::Main) => (Queue::Main, frequency - reads_needed),
         };
         if victim.purpose == Purpose::Evict && store.log.is_extent(victim.segment) {
             store
@@ -444,10 +473,21 @@ impl Reclaimer {
         }
         let bytes = located.layout.total_bytes();
         if bytes > allowance.copy_bytes || !store.move_to(located, queue, frequency, now) {
+            let max = &mut store.counts.dead_at_eviction_max_ppm;
+            *max = victim.dead_ppm.max(*max);
             store.remove_evicted(located);
             return false;
         }
         allowance.copy_bytes -= bytes;
         false
     }
+}
+
+/// How often an item of `bytes` must have been read to stay when its segment is evicted.
+fn reads_needed(store: &Store, bytes: usize) -> u8 {
+    let mean = store.log.resident_bytes() / store.items().max(1);
+    1 + LARGE_MEANS
+        .iter()
+        .filter(|&&means| bytes > means * mean)
+        .count() as u8
 }

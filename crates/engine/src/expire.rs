@@ -6,7 +6,7 @@
 //! deadline, after which all of it is. [`Lags`] counts how long after its deadline each item's
 //! memory was taken back.
 //!
-//! Bins are half octaves of an item's age at death. Each knows the first and the last moment at
+//! Bins are octaves of an item's age at death. Each knows the first and the last moment at
 //! which something in it dies, to a 255th of the bin; between these, deaths count as evenly spread.
 //! Why: docs/decisions/0004. Tests: at the end of this file.
 
@@ -14,10 +14,10 @@ use crate::clock::{Deadline, Instant};
 use crate::options::ReclaimLag;
 use crate::timescale::Timescale;
 
-/// Half octaves from [`AGE_SHIFT`] on: the last bin begins at 49 days.
-const BINS: usize = 48;
+/// Octaves; the last bin begins at 12 days and has no end.
+const BINS: usize = 22;
 /// log2 of the milliseconds that the first bin reaches to.
-const AGE_SHIFT: u32 = 8;
+const AGE_SHIFT: u32 = 10;
 /// log2 of the bytes in a unit of the histogram: a full segment stays below 2^16 units.
 const UNIT_SHIFT: u32 = 4;
 /// The end of a bin in parts of it.
@@ -27,7 +27,7 @@ const PARTS: u64 = 255;
 #[derive(Clone, Debug)]
 pub(crate) struct Deaths {
     /// A bit for each bin in use.
-    used: u64,
+    used: u32,
     bins: [Bin; BINS],
 }
 
@@ -121,20 +121,18 @@ impl Place {
                 part: age_ms * PARTS >> AGE_SHIFT,
             };
         };
-        // A half octave has 2^(shift - 1) milliseconds; its number is the bit below the highest.
+        let bin = 1 + octave as usize;
         let shift = octave + AGE_SHIFT;
-        let half = age_ms >> (shift - 1) & 1;
-        let bin = 1 + 2 * octave as usize + half as usize;
         if bin >= BINS {
             return Place {
                 bin: BINS - 1,
                 part: PARTS,
             };
         }
-        let within_ms = age_ms & ((1 << (shift - 1)) - 1);
+        let within_ms = age_ms & ((1 << shift) - 1);
         Place {
             bin,
-            part: within_ms * PARTS >> (shift - 1),
+            part: within_ms * PARTS >> shift,
         }
     }
 }
@@ -204,13 +202,13 @@ mod tests {
     fn nothing_is_dead_before_its_time_and_all_of_it_soon_after() {
         for ttl_ms in [
             10,
-            255,
-            256,
+            1_023,
+            1_024,
             5_000,
             60_000,
             3_600_000,
             86_400_000,
-            2_000_000_000,
+            1_000_000_000,
         ] {
             let mut deaths = Deaths::new();
             deaths.add(1_600, deadline(ttl_ms), SCALE);
@@ -219,7 +217,7 @@ mod tests {
                 0,
                 "{ttl_ms}"
             );
-            let after = at(ttl_ms + ttl_ms / 50 + 2);
+            let after = at(ttl_ms + ttl_ms / 50 + 10);
             assert_eq!(deaths.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::Error;
-use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES};
+use crate::memory::HUGE_PAGE_BYTES;
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, PARTNER,
     PLACES, Shape, TAG_SHIFT, Table, matches, offset_of,
@@ -24,6 +24,8 @@ use crate::table::{
 const LOAD_PER_20: usize = 17;
 /// Bytes that an item's entry takes of a full table.
 pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 20 / (BUCKET_SLOTS * LOAD_PER_20);
+/// The table pays for its memory in steps of so many bytes.
+pub(crate) const STEP_BYTES: usize = 1 << 10;
 /// Items per 20 slots below which the table shrinks: load 0.5.
 const LOAD_LOW_PER_20: usize = 10;
 /// How many moves an insertion may chain to make room.
@@ -78,9 +80,9 @@ impl Index {
         self.table.shape().buckets()
     }
 
-    /// Bytes of memory the table occupies now, in whole pages.
+    /// Bytes of memory the table occupies now, in whole steps.
     pub(crate) fn bytes(&self) -> usize {
-        crate::memory::whole_pages(self.buckets() * BUCKET_BYTES)
+        (self.buckets() * BUCKET_BYTES).next_multiple_of(STEP_BYTES)
     }
 
     /// Finds the entry of `hash` whose item, at the given arena offset, `is_it`.
@@ -282,10 +284,10 @@ impl Index {
         self.table.shape().level < self.level_max
     }
 
-    /// Whether the next bucket begins a page, so that growing takes memory.
+    /// Whether the next bucket begins a step, so that growing takes memory.
     #[inline]
-    pub(crate) fn growth_takes_a_page(&self) -> bool {
-        (self.buckets() * BUCKET_BYTES).is_multiple_of(PAGE_BYTES)
+    pub(crate) fn growth_takes_memory(&self) -> bool {
+        (self.buckets() * BUCKET_BYTES).is_multiple_of(STEP_BYTES)
     }
 
     /// Adds one bucket and moves its entries there.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
-use crate::memory::{Budget, HUGE_PAGE_BYTES, whole_pages};
+use crate::memory::{Budget, HUGE_PAGE_BYTES, PAGE_BYTES, whole_pages};
 use crate::segment::{Queue, Segment, Use};
 use crate::timescale::{Timescale, Widths};
 
@@ -370,7 +370,14 @@ impl Log {
     /// a segment, or would leave more of one unused at its end than it loses to whole pages.
     pub(crate) fn wants_extent(&self, bytes: usize) -> bool {
         let segment = self.segment_bytes();
-        bytes > segment || (bytes * 8 > segment && (whole_pages(bytes) - bytes) * 8 < bytes)
+        let unused = self.extent_bytes(bytes) - bytes;
+        bytes > segment || (bytes * 8 > segment && unused * 8 < bytes)
+    }
+
+    /// Bytes of memory of an extent for an item: whole pages, or whole segments if these are
+    /// smaller, so that no two extents share a page that is given back.
+    fn extent_bytes(&self, bytes: usize) -> usize {
+        bytes.next_multiple_of(PAGE_BYTES.min(self.segment_bytes()))
     }
 
     /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.
@@ -381,7 +388,7 @@ impl Log {
         scale: Timescale,
         now: Instant,
     ) -> Option<Room> {
-        let room_bytes = whole_pages(bytes);
+        let room_bytes = self.extent_bytes(bytes);
         if !self.budget.take(room_bytes) {
             return None;
         }

@@ -13,7 +13,7 @@ use crate::clock::{Deadline, Instant};
 use crate::expire::Deaths;
 use crate::timescale::Timescale;
 
-const STAMPS: usize = 6;
+const STAMPS: usize = 4;
 
 /// The two FIFO queues of S3-FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub(crate) struct Segment {
     pub(crate) deaths: Deaths,
     pub(crate) stamps: Stamps,
 }
+
+const _: () = assert!(size_of::<Segment>() == 192, "three cache lines");
 
 impl Segment {
     /// A segment without memory or content.

@@ -9,11 +9,10 @@
 use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant};
 use crate::expire::Lags;
-use crate::index::{Index, SlotRef};
+use crate::index::{Index, STEP_BYTES, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
-use crate::memory::PAGE_BYTES;
 use crate::options::Item;
 use crate::segment::Queue;
 use crate::timescale::Timescale;
@@ -346,14 +345,14 @@ impl Store {
         }
     }
 
-    /// Adds a bucket to the index if memory allows: a page is paid for from the budget, or with a
+    /// Adds a bucket to the index if memory allows: it is paid for from the budget, or with a
     /// free segment.
     fn grow_index(&mut self) -> bool {
         if !self.index.can_grow() {
             return false;
         }
-        if self.index.growth_takes_a_page() {
-            while !self.log.budget().take(PAGE_BYTES) {
+        if self.index.growth_takes_memory() {
+            while !self.log.budget().take(STEP_BYTES) {
                 if !self.log.release_free() {
                     return false;
                 }

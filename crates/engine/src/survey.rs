@@ -17,7 +17,7 @@ use crate::store::Store;
 const DEAD_SEGMENT_PERCENT: usize = 25;
 /// When more than this much of memory is dead, the deadest segment is compacted if it has at least
 /// this much, in percent.
-const DEAD_TOTAL_PERCENT: usize = 3;
+const DEAD_TOTAL_PERCENT: usize = 4;
 
 /// How much of a shard is dead, and where most of it lies.
 #[derive(Clone, Copy, Debug, Default)]
