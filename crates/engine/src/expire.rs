@@ -118,7 +118,7 @@ impl Place {
         let Some(octave) = (age_ms >> AGE_SHIFT).checked_ilog2() else {
             return Place {
                 bin: 0,
-                part: age_ms * PARTS >> AGE_SHIFT,
+                part: (age_ms * PARTS) >> AGE_SHIFT,
             };
         };
         let bin = 1 + octave as usize;
@@ -132,7 +132,7 @@ impl Place {
         let within_ms = age_ms & ((1 << shift) - 1);
         Place {
             bin,
-            part: within_ms * PARTS >> shift,
+            part: (within_ms * PARTS) >> shift,
         }
     }
 }
