@@ -27,6 +27,8 @@ const RESERVE: usize = 2;
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries that one call of [`Reclaimer::tick`] processes.
 const ENTRIES_PER_TICK: usize = 128;
+/// Pause of upkeep between two looks at all segments when the first found nothing to do.
+const SCAN_MS: u64 = 50;
 /// Buckets by which the index may shrink in one tick.
 const SHRINK_PER_TICK: usize = 64;
 /// The small queue's share of memory, in percent.
@@ -88,6 +90,8 @@ pub(crate) struct Reclaimer {
     newest: Newest,
     /// When the dead were last surveyed for an eviction, and the bytes buried until then.
     surveyed: (Instant, usize),
+    /// When upkeep looks for dead segments again, having found none.
+    nothing_dead_until: Instant,
 }
 
 impl Reclaimer {
@@ -98,6 +102,7 @@ impl Reclaimer {
             ghosts_wanted: 0,
             newest: Newest::Stays,
             surveyed: (Instant(0), 0),
+            nothing_dead_until: Instant(0),
         }
     }
 
@@ -250,12 +255,16 @@ impl Reclaimer {
         };
         while allowance.entries > 0 {
             if self.victim.is_none() {
+                if now < self.nothing_dead_until {
+                    break;
+                }
                 let dead = if release {
                     Survey::of(store, None, now).worth_compacting()
                 } else {
                     all_dead(store, now)
                 };
                 let Some(segment) = dead else {
+                    self.nothing_dead_until = Instant(now.0 + SCAN_MS);
                     break;
                 };
                 self.set_victim(store, segment, Purpose::Compact, 0);

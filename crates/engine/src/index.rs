@@ -24,6 +24,8 @@ use crate::table::{
 const LOAD_PER_20: usize = 17;
 /// Bytes that an item's entry takes of a full table.
 pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 20 / (BUCKET_SLOTS * LOAD_PER_20);
+/// Bytes beyond the table's end that are touched ahead at most.
+const AHEAD_BYTES: usize = 32 << 10;
 /// The table pays for its memory in steps of so many bytes.
 pub(crate) const STEP_BYTES: usize = 1 << 10;
 /// Items per 20 slots below which the table shrinks: load 0.5.
@@ -42,6 +44,8 @@ pub(crate) struct Index {
     table: Arc<Table>,
     items: usize,
     level_max: u32,
+    /// Offset up to which the table's memory was touched ahead.
+    touched: usize,
     /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
     growing_huge: bool,
 }
@@ -61,6 +65,7 @@ impl Index {
             table,
             items: 0,
             level_max,
+            touched: 0,
             growing_huge: false,
         })
     }
@@ -319,6 +324,19 @@ impl Index {
         self.table.set_shape(grown);
     }
 
+    /// Where the table will grow next, as offset and length in bytes, if upkeep is to touch it
+    /// ahead; it belongs to nobody until the table reaches it.
+    pub(crate) fn begin_touch(&mut self) -> Option<(usize, usize)> {
+        let end = self.buckets() * BUCKET_BYTES;
+        if self.buckets() == 1 << self.table.level_min || end + AHEAD_BYTES / 2 <= self.touched {
+            return None;
+        }
+        let from = self.touched.max(end);
+        let to = (end + AHEAD_BYTES).min(self.table.region().bytes());
+        self.touched = to;
+        (from < to).then(|| (from, to - from))
+    }
+
     /// A stretch of the table of the size of a huge page that is in use as a whole and not on one
     /// yet; the table does not shrink until [`Index::end_huge`].
     pub(crate) fn begin_huge(&mut self) -> Option<usize> {
@@ -400,12 +418,14 @@ impl Index {
     }
 
     /// Gives the memory behind the table's end back to the system; returns the bytes given back.
-    pub(crate) fn release_behind(&self, bytes_before: usize) -> usize {
+    pub(crate) fn release_behind(&mut self, bytes_before: usize) -> usize {
         let bytes = self.bytes();
         if bytes >= bytes_before {
             return 0;
         }
-        self.table.region().release(bytes, bytes_before - bytes);
+        let touched = self.touched.max(bytes_before);
+        self.table.region().release(bytes, touched - bytes);
+        self.touched = bytes;
         bytes_before - bytes
     }
 

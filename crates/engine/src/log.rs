@@ -8,23 +8,20 @@
 //! Invariant: resident segments and extents are paid for from the shared budget.
 //! Why: docs/decisions/0008.
 
+mod residence;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
-use crate::memory::{Budget, HUGE_PAGE_BYTES, PAGE_BYTES, whole_pages};
+use crate::memory::{Budget, PAGE_BYTES, whole_pages};
 use crate::segment::{Queue, Segment, Use};
 use crate::timescale::{Timescale, Widths};
 
-/// Bytes made resident at a time ahead of the first use of a segment.
-const TOUCH_BYTES: usize = 64 << 10;
-/// Stretches that one call looks at for a huge page.
-const STRETCHES_LOOKED_AT: usize = 64;
-/// Only segments that stayed free for this long are given back, and one is kept.
-const RELEASE_PERIOD_MS: u64 = 500;
-const FREE_KEPT: usize = 1;
+/// Bytes made resident at a time in a segment that upkeep has not touched ahead.
+const TOUCH_BYTES: usize = 16 << 10;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
 /// segment table, and two segments for those that make room.
@@ -68,6 +65,13 @@ pub(crate) struct Log {
     rolled: bool,
     /// The stretch to be looked at next for a huge page.
     next_stretch: usize,
+    /// All segments before this one are in use.
+    unused_from: usize,
+    /// Fresh segments taken since upkeep last looked, and when it last saw any.
+    fresh_taken: usize,
+    /// Segments still to be touched ahead.
+    ahead: usize,
+    grew_at: Option<Instant>,
     /// Free segments still to be given back, and when to look for more.
     surplus: usize,
     surplus_known_until: Instant,
@@ -79,10 +83,15 @@ impl Log {
     /// A log over `arena`, one of `sharers` that draw on the budget.
     pub(crate) fn new(arena: Arena, budget: Arc<Budget>, sharers: usize) -> Log {
         Log {
-            arena: Arc::new(arena),
             budget,
             sharers,
-            segments: Vec::new(),
+            // Address space only: the table grows without being copied.
+            segments: Vec::with_capacity(arena.segments()),
+            arena: Arc::new(arena),
+            unused_from: 0,
+            fresh_taken: 0,
+            ahead: 0,
+            grew_at: None,
             free: Vec::new(),
             free_low: 0,
             draining: Vec::new(),
@@ -332,6 +341,13 @@ impl Log {
             self.free_low = self.free_low.min(self.free.len());
             return Some((number, false));
         }
+        let number = self.take_fresh()?;
+        self.fresh_taken += 1;
+        Some((number, true))
+    }
+
+    /// A segment without memory, which is paid for from here on.
+    fn take_fresh(&mut self) -> Option<u32> {
         if !self.budget.take(self.segment_bytes()) {
             return None;
         }
@@ -340,14 +356,17 @@ impl Log {
             return None;
         };
         self.resident_bytes += self.segment_bytes();
-        Some((number, true))
+        Some(number)
     }
 
     /// The first of `span` neighbouring segments without memory or content.
     fn find_unused(&mut self, span: usize) -> Option<u32> {
+        let is_unused = |segment: &Segment| segment.used == Use::Unused;
+        let skipped = self.segments[self.unused_from..].iter();
+        self.unused_from += skipped.take_while(|&segment| !is_unused(segment)).count();
         let mut run = 0;
-        for number in 0..self.segments.len() {
-            run = if self.segments[number].used == Use::Unused {
+        for number in self.unused_from..self.segments.len() {
+            run = if is_unused(&self.segments[number]) {
                 run + 1
             } else {
                 0
@@ -481,100 +500,5 @@ impl Log {
             self.segments[segment as usize].used = Use::Free;
             self.free.push(segment);
         }
-    }
-
-    /// A stretch of the size of a huge page that is resident as a whole and not on one yet; none of
-    /// it is given back until [`Log::end_huge`].
-    pub(crate) fn begin_huge(&mut self) -> Option<usize> {
-        let in_stretch = HUGE_PAGE_BYTES >> self.arena.segment_shift();
-        let stretches = self.segments.len() / in_stretch;
-        for _ in 0..stretches.min(STRETCHES_LOOKED_AT) {
-            let stretch = self.next_stretch % stretches;
-            self.next_stretch = stretch + 1;
-            let region = self.arena.region();
-            let first = stretch * in_stretch;
-            let is_whole = (first..first + in_stretch).all(|number| self.is_resident(number));
-            if is_whole && stretch < region.stretches() && !region.is_huge(stretch) {
-                region.claim_huge(stretch);
-                self.growing_huge = Some(stretch);
-                return Some(stretch);
-            }
-        }
-        None
-    }
-
-    /// Whether all of a segment's memory is in use, and it is no part of an extent.
-    fn is_resident(&self, number: usize) -> bool {
-        let segment = &self.segments[number];
-        let is_regular = segment.span == 1 && segment.room_bytes == self.segment_bytes();
-        is_regular && matches!(segment.used, Use::Sealed | Use::Free)
-    }
-
-    /// Lets go of the stretch that was put on a huge page.
-    pub(crate) fn end_huge(&mut self) {
-        self.growing_huge = None;
-    }
-
-    fn is_held(&self, segment: u32) -> bool {
-        self.growing_huge == Some(self.start_of(segment) / HUGE_PAGE_BYTES)
-    }
-
-    /// A free segment whose memory is to go back to the system, because nobody needed it for a
-    /// while; nobody uses it until [`Log::end_release`].
-    pub(crate) fn begin_release(&mut self, now: Instant) -> Option<u32> {
-        if now >= self.surplus_known_until {
-            self.surplus = self.free_low.saturating_sub(FREE_KEPT);
-            self.free_low = self.free.len();
-            self.surplus_known_until = Instant(now.0 + RELEASE_PERIOD_MS);
-        }
-        if self.surplus == 0 {
-            return None;
-        }
-        let place = self
-            .free
-            .iter()
-            .rposition(|&number| !self.is_held(number))?;
-        let number = self.free.swap_remove(place);
-        self.surplus -= 1;
-        self.free_low = self.free_low.min(self.free.len());
-        self.segments[number as usize].used = Use::Releasing;
-        Some(number)
-    }
-
-    /// Gives the budget of a segment back whose memory has gone to the system.
-    pub(crate) fn end_release(&mut self, segment: u32) {
-        self.forget(segment);
-    }
-
-    /// Gives the memory of one free segment back to the budget; `false` if there is none.
-    pub(crate) fn release_free(&mut self) -> bool {
-        self.collect_drained();
-        let Some(place) = self.free.iter().rposition(|&number| !self.is_held(number)) else {
-            return false;
-        };
-        let number = self.free.swap_remove(place);
-        self.free_low = self.free_low.min(self.free.len());
-        self.release(number);
-        true
-    }
-
-    fn release(&mut self, segment: u32) {
-        let room_bytes = self.segment(segment).room_bytes;
-        self.arena
-            .region()
-            .release(self.start_of(segment), room_bytes);
-        self.forget(segment);
-    }
-
-    /// Makes a segment unused whose memory has gone back.
-    fn forget(&mut self, segment: u32) {
-        let Segment {
-            room_bytes, span, ..
-        } = self.segments[segment as usize];
-        for number in segment..segment + span {
-            self.segments[number as usize] = Segment::unused();
-        }
-        self.resident_bytes -= room_bytes;
-        self.budget.give(room_bytes);
     }
 }

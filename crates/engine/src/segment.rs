@@ -4,7 +4,7 @@
 //! unused --take--> open --seal--> sealed --emptied--> free --take--> open
 //!    ^                              |                   |
 //!    |                              +--still read--> draining --last reader gone--> free
-//!    +--release (memory goes back to the budget, large parts as releasing)--+
+//!    +--release (memory goes back to the budget, first in transit)--+
 //! ```
 //!
 //! How segments are taken, filled and given back is in `log.rs`.
@@ -37,8 +37,8 @@ pub(crate) enum Use {
     Sealed,
     /// Empty, but a handle or draft still uses its bytes.
     Draining,
-    /// Empty; its memory is being given back to the system.
-    Releasing,
+    /// Empty; its memory is being touched, or given back to the system.
+    InTransit,
     /// Part of the extent that begins at a segment before it.
     Continued,
 }

@@ -231,7 +231,7 @@ fn memory_of_the_dead_goes_back_if_the_configuration_says_so() {
             assert!(held(&after) * 3 < held(&before), "{before:?} {after:?}");
             assert!(after.dead_bytes * 20 < after.live_bytes, "{after:?}");
         } else {
-            assert_eq!(held(&after), held(&before));
+            assert!(held(&after) >= held(&before), "{before:?} {after:?}");
         }
         let kept = (0..100_000).step_by(4);
         for number in kept {

@@ -10,7 +10,8 @@ use crate::clock::Instant;
 
 impl Cache {
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
-    /// shrinks an index that has become too large, and with
+    /// shrinks an index that has become too large, touches the memory that a growing shard needs
+    /// next, and with
     /// [`Config::release_memory`](crate::Config::release_memory) compacts what is partly dead and
     /// gives free memory back to the system. Whether more of it is waiting.
     ///
@@ -22,9 +23,30 @@ impl Cache {
         let mut is_left = false;
         for slot in &self.shards {
             is_left |= self.lock(slot).tick(release, now);
+            is_left |= self.touch_ahead(slot, now);
             is_left |= release && self.release_segment(slot, now);
         }
         is_left
+    }
+
+    /// Makes memory resident that a growing shard will need next, without the lock; whether there
+    /// was any.
+    fn touch_ahead(&self, slot: &Slot, now: Instant) -> bool {
+        let mut shard = self.lock(slot);
+        let (index, segment) = (
+            shard.store.index.begin_touch(),
+            shard.store.log.begin_touch(now),
+        );
+        drop(shard);
+        if let Some((at, bytes)) = index {
+            slot.table.region().populate(at, bytes);
+        }
+        if let Some(segment) = segment {
+            let start = segment as usize * self.segment_bytes;
+            slot.arena.region().populate(start, self.segment_bytes);
+            self.lock(slot).store.log.end_touch(segment);
+        }
+        index.is_some() || segment.is_some()
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was
@@ -40,11 +62,17 @@ impl Cache {
     }
 
     /// Puts memory that is in full use on huge pages: in each shard one stretch of the index and
-    /// one of the log at most. Whether there was any.
+    /// one of the log at most. Whether there was any; none while the cache grows, because the
+    /// system makes all who touch fresh memory wait meanwhile.
     ///
     /// To be called now and then from a thread that serves nobody: it holds no lock for long but
     /// may itself take milliseconds.
     pub fn use_huge_pages(&self) -> bool {
+        let now = self.now();
+        let is_growing = |slot: &Slot| self.lock(slot).store.log.is_growing(now);
+        if self.shards.iter().any(is_growing) {
+            return false;
+        }
         let mut was_any = false;
         for slot in &self.shards {
             was_any |= self.make_huge(slot);
