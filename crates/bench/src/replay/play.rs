@@ -1,0 +1,347 @@
+//! Playing a trace: the engine in this process, with the trace's clock.
+//!
+//! A get that misses is followed by a set of the row's size and TTL. Every value begins with a tag
+//! of its key and of the row that stored it, and every hit is checked against what was stored last:
+//! tag, length and deadline. If nothing was evicted, no live item may be missing either.
+
+use std::sync::Arc;
+
+use cellar_engine::{
+    Cache, Config, DeleteOptions, Error as Refusal, Instant, Item, Key, ManualClock, ScanCursor,
+    SetOptions, Stats,
+};
+
+use super::progress::Progress;
+use super::trace::{Row, Trace};
+use crate::clock::{now_ns, seconds};
+use crate::error::Error;
+use crate::random::mix;
+use crate::usage::rss_bytes;
+
+/// Upkeep is due every tenth of a second of the trace, but not more often than so many requests.
+const TICK_MS: u64 = 100;
+const ROWS_PER_TICK_MIN: usize = 4096;
+/// How often the dead are counted in a run.
+const SAMPLES: usize = 1000;
+/// Samples count from this part of the requests on if nothing is evicted.
+const WARM_UP_PART: usize = 4;
+const TAG_BYTES: usize = 8;
+/// Rows ahead of which the index is asked to load.
+const ROWS_AHEAD: usize = 16;
+
+/// The engine's settings of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EngineSetup {
+    pub(crate) memory_bytes: u64,
+    pub(crate) threads: usize,
+    pub(crate) shards: Option<usize>,
+    pub(crate) seed: u64,
+}
+
+/// What a run found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Played {
+    pub(crate) requests: u64,
+    pub(crate) sets: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: Misses,
+    /// Stores, of misses and of set rows.
+    pub(crate) stores: u64,
+    /// Stores that the engine refused because the value is too large.
+    pub(crate) refused: u64,
+    pub(crate) dead_mean_pct: f64,
+    pub(crate) dead_max_pct: f64,
+    pub(crate) stats: Stats,
+    pub(crate) rss_bytes: u64,
+    pub(crate) overhead_bytes_per_item: f64,
+    pub(crate) seconds: f64,
+}
+
+/// Why gets missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Misses {
+    /// The key was never stored, or its value was refused.
+    pub(crate) absent: u64,
+    /// The item's time was over.
+    pub(crate) expired: u64,
+    /// The item left for want of memory.
+    pub(crate) evicted: u64,
+}
+
+impl Misses {
+    pub(crate) fn all(self) -> u64 {
+        self.absent + self.expired + self.evicted
+    }
+}
+
+/// What was stored last under a key.
+#[derive(Clone, Copy)]
+struct Last {
+    /// The row, or [`Last::NOTHING`].
+    row: u32,
+    value_bytes: u32,
+    deadline_ms: u64,
+}
+
+impl Last {
+    const NOTHING: u32 = u32::MAX;
+}
+
+struct Player<'t> {
+    trace: &'t Trace,
+    cache: Cache,
+    clock: Arc<ManualClock>,
+    /// By key.
+    last: Vec<Last>,
+    value: Vec<u8>,
+    dead: Dead,
+    played: Played,
+}
+
+/// Plays `trace` on a fresh cache.
+///
+/// # Errors
+/// [`Error::Usage`] if the engine cannot work with the setup, [`Error::Wrong`] if it served
+/// something wrong.
+pub(crate) fn play(trace: &Trace, setup: &EngineSetup) -> Result<Played, Error> {
+    let rss = || {
+        rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
+    };
+    let nothing = Last {
+        row: Last::NOTHING,
+        value_bytes: 0,
+        deadline_ms: 0,
+    };
+    let (last, value) = (vec![nothing; trace.keys.len()], filler(trace, setup));
+    let rss_before_bytes = rss()?;
+    let started_ns = now_ns();
+    let (cache, clock) = make(setup)?;
+    let mut player = Player {
+        trace,
+        cache,
+        clock,
+        last,
+        value,
+        dead: Dead::default(),
+        played: Played::default(),
+    };
+    player.run()?;
+    player.played.seconds = seconds(now_ns() - started_ns);
+    player.played.rss_bytes = rss()?.saturating_sub(rss_before_bytes);
+    player.finish()
+}
+
+fn make(setup: &EngineSetup) -> Result<(Cache, Arc<ManualClock>), Error> {
+    let clock = Arc::new(ManualClock::default());
+    let memory_bytes = usize::try_from(setup.memory_bytes)
+        .map_err(|_| Error::Usage("more memory than this machine can address".to_owned()))?;
+    let cache = Cache::new(Config {
+        threads: setup.threads,
+        value_bytes_max: Config::VALUE_BYTES_LIMIT,
+        shards: setup.shards,
+        seed: Some(setup.seed),
+        clock: clock.clone(),
+        ..Config::with_memory(memory_bytes)
+    });
+    match cache {
+        Ok(cache) => Ok((cache, clock)),
+        Err(error) => Err(Error::Engine(error)),
+    }
+}
+
+/// Bytes for the longest value of the trace, or for one that is surely refused.
+fn filler(trace: &Trace, setup: &EngineSetup) -> Vec<u8> {
+    let memory_bytes = usize::try_from(setup.memory_bytes).unwrap_or(usize::MAX);
+    let bytes = trace.value_bytes_max().min(memory_bytes);
+    (0..bytes.max(TAG_BYTES)).map(|n| (n % 251) as u8).collect()
+}
+
+impl<'t> Player<'t> {
+    fn run(&mut self) -> Result<(), Error> {
+        let trace = self.trace;
+        let progress = Progress::towards(trace.rows.len(), &trace.name);
+        let (mut ticked_ms, mut ticked_at) = (0, 0);
+        let rows_per_sample = trace.rows.len().div_ceil(SAMPLES).max(1);
+        for (at, &row) in trace.rows.iter().enumerate() {
+            self.clock.set(Instant(row.at_ms));
+            if at - ticked_at >= ROWS_PER_TICK_MIN && row.at_ms - ticked_ms >= TICK_MS {
+                self.cache.tick();
+                (ticked_ms, ticked_at) = (row.at_ms, at);
+            }
+            if at % rows_per_sample == 0 {
+                let is_warm = at * WARM_UP_PART >= trace.rows.len();
+                self.dead.sample(&self.cache.stats(), is_warm);
+                progress.at(at);
+            }
+            if let Some(ahead) = trace.rows.get(at + ROWS_AHEAD) {
+                self.cache.hint_index(self.key(ahead.key)?);
+            }
+            self.request(at, row)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn request(&mut self, at: usize, row: Row) -> Result<(), Error> {
+        let key = self.key(row.key)?;
+        self.played.requests += 1;
+        if row.is_set() {
+            self.played.sets += 1;
+            return self.store(key, at, row);
+        }
+        let last = self.last[row.key as usize];
+        let found = self
+            .cache
+            .get(key, |item| is_as_stored(item, row.key, last));
+        match found {
+            Some(true) if last.deadline_ms > row.at_ms => self.played.hits += 1,
+            Some(true) => return Err(self.wrong(at, row, "an item was served after its deadline")),
+            Some(false) => return Err(self.wrong(at, row, "a value is not what was stored last")),
+            None => {
+                self.count_miss(last, row.at_ms);
+                self.store(key, at, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self, number: u32) -> Result<Key<'t>, Error> {
+        self.cache
+            .key(self.trace.keys.get(number))
+            .map_err(Error::Engine)
+    }
+
+    fn count_miss(&mut self, last: Last, now_ms: u64) {
+        let misses = &mut self.played.misses;
+        if last.row == Last::NOTHING {
+            misses.absent += 1;
+        } else if last.deadline_ms <= now_ms {
+            misses.expired += 1;
+        } else {
+            misses.evicted += 1;
+        }
+    }
+
+    fn store(&mut self, key: Key<'_>, at: usize, row: Row) -> Result<(), Error> {
+        // Rows are fewer than 2^32.
+        let number = at as u32;
+        let bytes = (row.value_bytes as usize).min(self.value.len());
+        let value = &mut self.value[..bytes];
+        let tag = tag(row.key, number);
+        let tag_bytes = bytes.min(TAG_BYTES);
+        value[..tag_bytes].copy_from_slice(&tag[..tag_bytes]);
+        let options = SetOptions {
+            deadline: match row.ttl_ms() {
+                0 => cellar_engine::Deadline::NEVER,
+                ttl_ms => Instant(row.at_ms).plus_ms(ttl_ms),
+            },
+            ..SetOptions::default()
+        };
+        self.played.stores += 1;
+        let last = &mut self.last[row.key as usize];
+        match self.cache.set(key, value, &options) {
+            Ok(_) => {
+                *last = Last {
+                    row: number,
+                    value_bytes: row.value_bytes,
+                    deadline_ms: row.deadline_ms(),
+                };
+                Ok(())
+            }
+            Err(Refusal::TooLarge { .. }) => {
+                self.played.refused += 1;
+                last.row = Last::NOTHING;
+                // What the key held before is out of date.
+                let deleted = self.cache.delete(key, &DeleteOptions::default());
+                deleted.map(|_| ()).map_err(Error::Engine)
+            }
+            Err(error) => Err(Error::Engine(error)),
+        }
+    }
+
+    fn wrong(&self, at: usize, row: Row, what: &str) -> Error {
+        let key = String::from_utf8_lossy(self.trace.keys.get(row.key));
+        let (name, at) = (&self.trace.name, at + 1);
+        Error::Wrong(format!("{name}, request {at}, key {key:?}: {what}"))
+    }
+
+    /// Collects what the cache knows at the end.
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+    fn finish(mut self) -> Result<Played, Error> {
+        let stats = self.cache.stats();
+        let misses = self.played.misses;
+        if stats.evicted == 0 && misses.evicted > 0 {
+            return Err(Error::Wrong(format!(
+                "{}: {} live items are missing, but none was evicted",
+                self.trace.name, misses.evicted
+            )));
+        }
+        let (mut items, mut over_payload_bytes) = (0u64, 0u64);
+        let mut cursor = Some(ScanCursor::START);
+        while let Some(from) = cursor {
+            cursor = self.cache.keys(from, |facts| {
+                items += 1;
+                over_payload_bytes +=
+                    (facts.stored_bytes - facts.key.len() - facts.value_bytes) as u64;
+            });
+        }
+        let overhead_bytes = over_payload_bytes + stats.index_bytes + stats.overhead_bytes;
+        self.played.overhead_bytes_per_item = overhead_bytes as f64 / items.max(1) as f64;
+        (self.played.dead_mean_pct, self.played.dead_max_pct) = self.dead.mean_and_max();
+        self.played.stats = stats;
+        Ok(self.played)
+    }
+}
+
+/// What a value begins with.
+fn tag(key: u32, row: u32) -> [u8; TAG_BYTES] {
+    mix(u64::from(key) << 32 | u64::from(row)).to_le_bytes()
+}
+
+fn is_as_stored(item: Item<'_>, key: u32, last: Last) -> bool {
+    let tag_bytes = item.value.len().min(TAG_BYTES);
+    last.row != Last::NOTHING
+        && item.value.len() == last.value_bytes as usize
+        && item.value[..tag_bytes] == tag(key, last.row)[..tag_bytes]
+}
+
+/// How much of the memory was dead, sampled at equal distances.
+#[derive(Debug, Default)]
+struct Dead {
+    /// Since the first eviction.
+    evicting: Samples,
+    /// Since a part of the requests.
+    warm: Samples,
+}
+
+#[derive(Debug, Default)]
+struct Samples {
+    count: u32,
+    sum: f64,
+    max: f64,
+}
+
+impl Dead {
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+    fn sample(&mut self, stats: &Stats, is_warm: bool) {
+        let share = stats.dead_bytes as f64 / stats.memory_bytes as f64;
+        for (samples, counts) in [
+            (&mut self.evicting, stats.evicted > 0),
+            (&mut self.warm, is_warm),
+        ] {
+            if counts {
+                samples.count += 1;
+                samples.sum += share * 100.0;
+                samples.max = samples.max.max(share * 100.0);
+            }
+        }
+    }
+
+    fn mean_and_max(&self) -> (f64, f64) {
+        let samples = match self.evicting.count {
+            0 => &self.warm,
+            _ => &self.evicting,
+        };
+        (samples.sum / f64::from(samples.count.max(1)), samples.max)
+    }
+}
