@@ -109,7 +109,7 @@ impl Contents {
     }
 
     fn insert(&mut self, key: u32, bytes: u64, deadline_ms: u64) {
-        self.used_bytes += bytes - self.bytes[key as usize];
+        self.used_bytes = self.used_bytes - self.bytes[key as usize] + bytes;
         self.bytes[key as usize] = bytes;
         self.deadline_ms[key as usize] = deadline_ms;
     }

@@ -96,6 +96,8 @@ struct Player<'t> {
     value: Vec<u8>,
     dead: Dead,
     played: Played,
+    /// This process's memory before the cache was made.
+    rss_before_bytes: u64,
 }
 
 /// Plays `trace` on a fresh cache.
@@ -104,49 +106,29 @@ struct Player<'t> {
 /// [`Error::Usage`] if the engine cannot work with the setup, [`Error::Wrong`] if it served
 /// something wrong.
 pub(crate) fn play(trace: &Trace, setup: &EngineSetup) -> Result<Played, Error> {
-    let rss = || {
-        rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
-    };
-    let nothing = Last {
-        row: Last::NOTHING,
-        value_bytes: 0,
-        deadline_ms: 0,
-    };
-    let (last, value) = (vec![nothing; trace.keys.len()], filler(trace, setup));
-    let rss_before_bytes = rss()?;
     let started_ns = now_ns();
-    let (cache, clock) = make(setup)?;
-    let mut player = Player {
-        trace,
-        cache,
-        clock,
-        last,
-        value,
-        dead: Dead::default(),
-        played: Played::default(),
-    };
+    let mut player = Player::new(trace, setup)?;
     player.run()?;
     player.played.seconds = seconds(now_ns() - started_ns);
-    player.played.rss_bytes = rss()?.saturating_sub(rss_before_bytes);
     player.finish()
 }
 
-fn make(setup: &EngineSetup) -> Result<(Cache, Arc<ManualClock>), Error> {
-    let clock = Arc::new(ManualClock::default());
+fn own_rss_bytes() -> Result<u64, Error> {
+    rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
+}
+
+fn make_cache(setup: &EngineSetup, clock: Arc<ManualClock>) -> Result<Cache, Error> {
     let memory_bytes = usize::try_from(setup.memory_bytes)
         .map_err(|_| Error::Usage("more memory than this machine can address".to_owned()))?;
-    let cache = Cache::new(Config {
+    Cache::new(Config {
         threads: setup.threads,
         value_bytes_max: Config::VALUE_BYTES_LIMIT,
         shards: setup.shards,
         seed: Some(setup.seed),
-        clock: clock.clone(),
+        clock,
         ..Config::with_memory(memory_bytes)
-    });
-    match cache {
-        Ok(cache) => Ok((cache, clock)),
-        Err(error) => Err(Error::Engine(error)),
-    }
+    })
+    .map_err(Error::Engine)
 }
 
 /// Bytes for the longest value of the trace, or for one that is surely refused.
@@ -157,6 +139,27 @@ fn filler(trace: &Trace, setup: &EngineSetup) -> Vec<u8> {
 }
 
 impl<'t> Player<'t> {
+    fn new(trace: &'t Trace, setup: &EngineSetup) -> Result<Player<'t>, Error> {
+        let nothing = Last {
+            row: Last::NOTHING,
+            value_bytes: 0,
+            deadline_ms: 0,
+        };
+        let (last, value) = (vec![nothing; trace.keys.len()], filler(trace, setup));
+        let rss_before_bytes = own_rss_bytes()?;
+        let clock = Arc::new(ManualClock::default());
+        Ok(Player {
+            trace,
+            cache: make_cache(setup, clock.clone())?,
+            clock,
+            last,
+            value,
+            dead: Dead::default(),
+            played: Played::default(),
+            rss_before_bytes,
+        })
+    }
+
     fn run(&mut self) -> Result<(), Error> {
         let trace = self.trace;
         let progress = Progress::towards(trace.rows.len(), &trace.name);
@@ -196,7 +199,9 @@ impl<'t> Player<'t> {
         match found {
             Some(true) if last.deadline_ms > row.at_ms => self.played.hits += 1,
             Some(true) => return Err(self.wrong(at, row, "an item was served after its deadline")),
-            Some(false) => return Err(self.wrong(at, row, "a value is not what was stored last")),
+            Some(false) => {
+                return Err(self.wrong(at, row, "the value is not what was stored last"));
+            }
             None => {
                 self.count_miss(last, row.at_ms);
                 self.store(key, at, row)?;
@@ -268,6 +273,7 @@ impl<'t> Player<'t> {
     /// Collects what the cache knows at the end.
     #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
     fn finish(mut self) -> Result<Played, Error> {
+        self.played.rss_bytes = own_rss_bytes()?.saturating_sub(self.rss_before_bytes);
         let stats = self.cache.stats();
         let misses = self.played.misses;
         if stats.evicted == 0 && misses.evicted > 0 {
@@ -343,5 +349,88 @@ impl Dead {
             _ => &self.evicting,
         };
         (samples.sum / f64::from(samples.count.max(1)), samples.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::trace::Interner;
+
+    const SETUP: EngineSetup = EngineSetup {
+        memory_bytes: 4 << 20,
+        threads: 1,
+        shards: None,
+        seed: 1,
+    };
+    const VALUE_BYTES: u32 = 20;
+
+    /// One key: stored for two seconds, then read at the given moments.
+    fn trace(reads_ms: &[u64]) -> Trace {
+        let mut interner = Interner::default();
+        let key = interner.number(b"k").unwrap();
+        let row = |at_ms, is_set| Row::new(at_ms, is_set, key, VALUE_BYTES, 2000);
+        let reads = reads_ms.iter().map(|&at_ms| row(at_ms, false));
+        Trace {
+            name: "test".to_owned(),
+            keys: interner.into_keys(),
+            rows: std::iter::once(row(0, true)).chain(reads).collect(),
+        }
+    }
+
+    /// What a replay says if something happens to the cache behind its back after the first row.
+    fn error_after(tamper: impl FnOnce(&mut Player<'_>)) -> String {
+        let trace = trace(&[1000]);
+        let mut player = Player::new(&trace, &SETUP).unwrap();
+        player.request(0, trace.rows[0]).unwrap();
+        tamper(&mut player);
+        player.clock.set(Instant(1000));
+        let result = player.request(1, trace.rows[1]);
+        let result = result.and_then(|()| player.finish().map(|_| ()));
+        result.unwrap_err().to_string()
+    }
+
+    fn overwrite(player: &Player<'_>, value: &[u8]) {
+        let key = player.cache.key(b"k").unwrap();
+        let stored = player.cache.set(key, value, &SetOptions::default());
+        assert!(stored.is_ok());
+    }
+
+    #[test]
+    fn an_item_is_served_until_its_deadline_and_not_from_it_on() {
+        let played = play(&trace(&[1, 1999, 2000, 3999, 4000]), &SETUP).unwrap();
+        assert_eq!(played.hits, 3);
+        assert_eq!((played.misses.expired, played.misses.all()), (2, 2));
+    }
+
+    #[test]
+    fn a_foreign_value_fails_the_run() {
+        for value in [[7; VALUE_BYTES as usize].as_slice(), b"short", b""] {
+            let error = error_after(|player| overwrite(player, value));
+            assert!(error.contains("not what was stored last"), "{error}");
+            assert!(error.contains("test, request 2, key \"k\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_item_served_late_fails_the_run() {
+        let error = error_after(|player| player.last[0].deadline_ms = 1000);
+        assert!(error.contains("after its deadline"), "{error}");
+    }
+
+    #[test]
+    fn a_live_item_that_is_missing_without_any_eviction_fails_the_run() {
+        let error = error_after(|player| player.cache.flush());
+        assert!(error.contains("none was evicted"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_too_large_is_refused_and_ends_the_older_one() {
+        let mut trace = trace(&[1, 2]);
+        let key = trace.rows[0].key;
+        trace.rows[1] = Row::new(1, true, key, 3 << 20, 0);
+        let played = play(&trace, &SETUP).unwrap();
+        assert_eq!((played.refused, played.hits), (1, 0));
+        assert_eq!(played.misses.absent, 1);
     }
 }

@@ -4,11 +4,11 @@
 //! is for ever; times and TTLs are seconds and may have a fraction. Anything else is refused with
 //! its file and line, because a trace that is read wrongly gives numbers that look right.
 
-use std::io::Read;
+use std::io::{Chain, Read};
 use std::path::Path;
 
 use cellar_engine::KEY_BYTES_MAX;
-use csv::{ByteRecord, Reader, ReaderBuilder};
+use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
 
 use super::progress::Progress;
 use super::trace::{Interner, Row, Trace};
@@ -24,6 +24,9 @@ const VALUE_BYTES_DEFAULT: u32 = 100;
 const SECONDS_MAX: f64 = 1e11;
 /// Endings that say how a file is packed, not what it holds.
 const ENDINGS: [&str; 4] = [".zst", ".gz", ".xz", ".csv"];
+/// How stdin is called in reports and errors.
+const STDIN_NAME: &str = "stdin";
+const LINE_END: &[u8] = b"\n";
 const ROWS_PER_STEP: usize = 1 << 14;
 
 /// What is changed about a trace while it is read.
@@ -41,13 +44,17 @@ pub(crate) struct Reading {
 pub(crate) fn read(path: &Path, reading: &Reading) -> Result<Trace, Error> {
     let name = name_of(path);
     let progress = Progress::counting(&format!("reading {name}"));
-    let parser = Parser::new(unpack::open(path)?, name, *reading)?;
-    parser.trace(&progress)
+    let file = match name.as_str() {
+        STDIN_NAME => STDIN_NAME.to_owned(),
+        _ => path.display().to_string(),
+    };
+    let parser = Parser::new(unpack::open(path)?, file, *reading)?;
+    parser.trace(name, &progress)
 }
 
 fn name_of(path: &Path) -> String {
     if path.as_os_str() == STDIN {
-        return "stdin".to_owned();
+        return STDIN_NAME.to_owned();
     }
     let file = path.file_name().unwrap_or(path.as_os_str());
     let mut name = file.to_string_lossy().into_owned();
@@ -61,8 +68,9 @@ fn name_of(path: &Path) -> String {
 
 /// A trace that is being read.
 struct Parser<R> {
-    rows: Reader<R>,
-    name: String,
+    rows: Reader<Chain<R, &'static [u8]>>,
+    /// Its name in errors.
+    file: String,
     columns: Columns,
     reading: Reading,
     random: Random,
@@ -111,21 +119,18 @@ impl Columns {
 }
 
 impl<R: Read> Parser<R> {
-    fn new(source: R, name: String, reading: Reading) -> Result<Parser<R>, Error> {
-        let mut rows = ReaderBuilder::new().from_reader(source);
-        let bad = |line, what| Error::Trace {
-            name: name.clone(),
-            line,
-            what,
-        };
-        let header = rows
-            .byte_headers()
-            .map_err(|error| bad(1, explain(&error)))?;
-        let columns = Columns::of(header).map_err(|what| bad(1, what))?;
+    fn new(source: R, file: String, reading: Reading) -> Result<Parser<R>, Error> {
+        // Every line has an end, so that the reader's line is always the one behind the record.
+        let source = source.chain(LINE_END);
+        let mut rows = ReaderBuilder::new()
+            .terminator(Terminator::Any(b'\n'))
+            .from_reader(source);
+        let header = rows.byte_headers().map_err(explain);
+        let columns = header.and_then(Columns::of);
         Ok(Parser {
+            columns: columns.map_err(|what| bad(&file, line_of_last(&rows), what))?,
             rows,
-            name,
-            columns,
+            file,
             reading,
             random: Random::seeded(reading.seed),
             interner: Interner::default(),
@@ -134,38 +139,29 @@ impl<R: Read> Parser<R> {
         })
     }
 
-    fn trace(mut self, progress: &Progress) -> Result<Trace, Error> {
+    fn trace(mut self, name: String, progress: &Progress) -> Result<Trace, Error> {
         let mut record = ByteRecord::new();
         let mut rows = Vec::new();
         loop {
-            let line = self.rows.position().line();
-            let bad = |name: &str, line, what| Error::Trace {
-                name: name.to_owned(),
-                line,
-                what,
+            let is_there = self.rows.read_byte_record(&mut record).map_err(explain);
+            let row = is_there.and_then(|is_there| match is_there {
+                true => self.row(&record).map(Some),
+                false => Ok(None),
+            });
+            let line = || line_of_last(&self.rows);
+            let Some(row) = row.map_err(|what| bad(&self.file, line(), what))? else {
+                break;
             };
-            match self.rows.read_byte_record(&mut record) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    let line = error.position().map_or(line, csv::Position::line);
-                    return Err(bad(&self.name, line, explain(&error)));
-                }
+            if u32::try_from(rows.len()).is_err() {
+                return Err(bad(&self.file, line(), "more than 2^32 rows".to_owned()));
             }
-            // Blank lines are skipped by the library, so the record knows its line better.
-            let line = record.position().map_or(line, csv::Position::line);
-            let row = self.row(&record);
-            rows.push(row.map_err(|what| bad(&self.name, line, what))?);
+            rows.push(row);
             if rows.len() % ROWS_PER_STEP == 0 {
                 progress.at(rows.len());
             }
         }
-        if u32::try_from(rows.len()).is_err() {
-            let what = "a trace has less than 2^32 rows".to_owned();
-            return Err(Error::Wrong(format!("{}: {what}", self.name)));
-        }
         Ok(Trace {
-            name: self.name,
+            name,
             keys: self.interner.into_keys(),
             rows,
         })
@@ -209,13 +205,25 @@ impl<R: Read> Parser<R> {
     }
 }
 
+/// The line, from 1, on which the record read last ends.
+fn line_of_last<R: Read>(rows: &Reader<R>) -> u64 {
+    (rows.position().line() - 1).max(1)
+}
+
+fn bad(file: &str, line: u64, what: String) -> Error {
+    Error::Trace {
+        name: file.to_owned(),
+        line,
+        what,
+    }
+}
+
 /// What is wrong with the file, without the line, which stands before it.
-fn explain(error: &csv::Error) -> String {
+fn explain(error: csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => format!("{len} fields instead of {expected_len}"),
-        csv::ErrorKind::Io(error) => error.to_string(),
         _ => error.to_string(),
     }
 }
