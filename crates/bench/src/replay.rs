@@ -13,6 +13,7 @@ mod baseline;
 mod play;
 mod report;
 mod curve;
+mod page;
 
 use std::path::PathBuf;
 
@@ -58,6 +59,9 @@ pub struct ReplayArgs {
     /// Draws the miss ratio over memory into this file
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    /// Writes a page with tables and plots to this file, against lru at least
+    #[arg(long, value_name = "FILE.md")]
+    page: Option<PathBuf>,
     /// Prints JSON instead of a table, or writes it to --json=FILE
     #[arg(
         long,
@@ -97,7 +101,11 @@ pub fn command(args: &ReplayArgs) -> Result<(), Error> {
         args.sweep(&trace, &mut report)?;
     }
     if let Some(file) = &args.plot {
-        curve::plot(&report, &args.baselines).write(file)?;
+        let runs: Vec<&Run> = report.runs.iter().collect();
+        curve::plot(&runs, &args.baselines()).write(file)?;
+    }
+    if let Some(file) = &args.page {
+        page::page(&report, &args.baselines(), args.baseline_overhead).write(file)?;
     }
     args.print(&report)
 }
@@ -115,6 +123,15 @@ impl ReplayArgs {
             return usage("--shards is a power of two");
         }
         Ok(())
+    }
+
+    /// The policies asked for, and LRU if the page needs it.
+    fn baselines(&self) -> Vec<Baseline> {
+        let mut baselines = self.baselines.clone();
+        if self.page.is_some() && !baselines.contains(&Baseline::Lru) {
+            baselines.insert(0, Baseline::Lru);
+        }
+        baselines
     }
 
     fn asked_sizes(&self) -> impl Iterator<Item = Size> {
@@ -147,7 +164,7 @@ impl ReplayArgs {
                         let tally = simulate(baseline, trace, memory_bytes, overhead_bytes);
                         (baseline, tally)
                     };
-                    let tallies: Vec<_> = self.baselines.iter().copied().map(run).collect();
+                    let tallies: Vec<_> = self.baselines().into_iter().map(run).collect();
                     let run = Run::of(&trace.name, size, footprint_bytes, &played, &tallies);
                     report.runs.push(run);
                 }
@@ -172,7 +189,7 @@ impl ReplayArgs {
 
     fn print(&self, report: &Report) -> Result<(), Error> {
         let Some(file) = &self.json else {
-            print!("{}", report::table(report, &self.baselines));
+            print!("{}", report::table(report, &self.baselines()));
             return Ok(());
         };
         // One trace at one size is one plain object.

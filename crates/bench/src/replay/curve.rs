@@ -1,12 +1,12 @@
 //! The miss-ratio curve: misses over memory, of the engine and of each baseline.
 
 use super::baseline::Baseline;
-use super::report::{Report, Run};
+use super::report::Run;
 use crate::plot::{Axis, Plot, Scale, Series};
 
 /// The curve of one trace.
-pub(crate) fn plot(report: &Report, baselines: &[Baseline]) -> Plot {
-    let mut runs: Vec<&Run> = report.runs.iter().collect();
+pub(super) fn plot(runs: &[&Run], baselines: &[Baseline]) -> Plot {
+    let mut runs = runs.to_vec();
     runs.sort_by_key(|run| run.memory_bytes);
     let trace = runs.first().map_or("", |run| run.trace.as_str());
     let others = baselines.iter().map(|baseline| {
