@@ -10,27 +10,39 @@ mod unpack;
 mod trace;
 mod read;
 mod baseline;
+mod stamp;
 mod play;
+mod remote;
 mod report;
 mod curve;
 mod page;
+pub mod contest;
 
 use std::path::PathBuf;
 
 use cellar_engine::Error as Refusal;
 use clap::Args;
-use serde::Serialize;
 
 use self::baseline::{Baseline, simulate};
 use self::play::{EngineSetup, play};
 use self::read::Reading;
-use self::report::{Report, Run, Skipped};
+use self::remote::Protocol;
+use self::report::{RemoteRun, Report, Run, Skipped};
 use self::size::Size;
 use self::trace::{OVERHEAD_BYTES, Trace};
+use crate::address::Address;
 use crate::error::Error;
 
-/// The file name that means stdout.
-const STDOUT: &str = "-";
+/// Options that say nothing about a server that runs already.
+const NOT_OVER: [&str; 7] = [
+    "memory",
+    "sizes",
+    "baselines",
+    "plot",
+    "page",
+    "threads",
+    "shards",
+];
 
 /// Options of `cellar-bench replay`.
 #[derive(Args, Clone, Debug)]
@@ -40,7 +52,7 @@ pub struct ReplayArgs {
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Memory of the cache: 64MiB, or 5% of the trace's footprint
-    #[arg(long, value_name = "SIZE", required_unless_present = "sizes")]
+    #[arg(long, value_name = "SIZE", required_unless_present_any = ["sizes", "over"])]
     memory: Option<Size>,
     /// Several sizes of memory, such as 16MiB,64MiB or 1%,5%,10%,25%
     #[arg(
@@ -50,6 +62,12 @@ pub struct ReplayArgs {
         conflicts_with = "memory"
     )]
     sizes: Vec<Size>,
+    /// Replays against a running, empty server instead of the engine; TTLs are left out
+    #[arg(long, value_name = "PROTOCOL", requires = "target", conflicts_with_all = NOT_OVER)]
+    over: Option<Protocol>,
+    /// The server: HOST:PORT or unix:PATH
+    #[arg(long, value_name = "ADDRESS", requires = "over")]
+    target: Option<Address>,
     /// Policies to simulate beside it: lru, fifo, s3fifo, belady
     #[arg(long = "baseline", value_name = "NAMES", value_delimiter = ',')]
     baselines: Vec<Baseline>,
@@ -68,7 +86,7 @@ pub struct ReplayArgs {
         value_name = "FILE",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = STDOUT
+        default_missing_value = report::STDOUT
     )]
     json: Option<PathBuf>,
     /// Gives all values this length
@@ -95,6 +113,9 @@ pub struct ReplayArgs {
 /// wrong.
 pub fn command(args: &ReplayArgs) -> Result<(), Error> {
     args.check()?;
+    if let (Some(protocol), Some(target)) = (args.over, &args.target) {
+        return args.replay_over(protocol, target);
+    }
     let mut report = Report::default();
     for path in &args.traces {
         let trace = read::read(path, &args.reading())?;
@@ -188,26 +209,23 @@ impl ReplayArgs {
     }
 
     fn print(&self, report: &Report) -> Result<(), Error> {
-        let Some(file) = &self.json else {
-            print!("{}", report::table(report, &self.baselines()));
-            return Ok(());
-        };
         // One trace at one size is one plain object.
         let is_single = self.traces.len() == 1 && self.asked_sizes().count() == 1;
-        let text = match report.runs.first() {
-            Some(run) if is_single => json(run),
-            _ => json(report),
-        }?;
-        if file.as_os_str() == STDOUT {
-            println!("{text}");
-            return Ok(());
+        let text = || report::table(report, &self.baselines());
+        match report.runs.first() {
+            Some(run) if is_single => report::print(self.json.as_deref(), run, text),
+            _ => report::print(self.json.as_deref(), report, text),
         }
-        std::fs::write(file, text + "\n")
-            .map_err(|error| Error::system(format!("writing {}", file.display()), error))
     }
-}
 
-fn json(figures: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string_pretty(figures)
-        .map_err(|error| Error::system("writing the report", error))
+    fn replay_over(&self, protocol: Protocol, target: &Address) -> Result<(), Error> {
+        let [path] = self.traces.as_slice() else {
+            let what = "--over replays one trace, because the next would not find an empty server";
+            return Err(Error::Usage(what.to_owned()));
+        };
+        let trace = read::read(path, &self.reading())?;
+        let served = remote::play(&trace, protocol, target)?;
+        let run = RemoteRun::of(&trace, &served);
+        report::print(self.json.as_deref(), &run, || run.to_string())
+    }
 }

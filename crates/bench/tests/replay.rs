@@ -317,6 +317,15 @@ fn options_that_make_no_sense_are_refused() {
             "--resize",
         ),
         (&["--memory", "1MiB", "--plot", "x.svg", "-"], "--plot"),
+        (&["--over", "resp"], "--target"),
+        (
+            &["--over", "resp", "--target", "127.0.0.1:1", "-"],
+            "one trace",
+        ),
+        (
+            &["--over=resp", "--target=127.0.0.1:1", "--memory=1MiB"],
+            "--memory",
+        ),
     ] {
         let output = replay(&[options, &[&file]].concat());
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -360,4 +369,128 @@ fn several_traces_run_one_after_the_other_on_fresh_caches() {
     let [first, second] = [0, 1].map(|at| lasting(report["runs"][at].clone()));
     assert_eq!(first, second);
     assert!(report["runs"][2].is_null());
+}
+
+#[test]
+fn a_page_compares_with_lru_and_shows_its_plots() {
+    let folder = Folder::new("page");
+    let file = folder.file("sample.csv", sample(true).as_bytes());
+    let page = folder.0.join("misses.md");
+    let options = ["--sizes", "20%,60%", "--page", page.to_str().unwrap()];
+    let output = replay(&[&options[..], &[&file]].concat());
+    assert!(output.status.success());
+    let text = std::fs::read_to_string(page).unwrap();
+    assert!(text.contains("| trace | 20 % | 60 % |"), "{text}");
+    for plot in ["misses-ratios.svg", "misses-sample.svg"] {
+        assert!(text.contains(plot), "{text}");
+        let svg = std::fs::read_to_string(folder.0.join(plot)).unwrap();
+        assert!(svg.contains("<polyline"), "{plot}");
+    }
+}
+
+/// A server on a free port, ended with the test.
+struct Server(std::process::Child, String);
+
+impl Server {
+    fn start(program: &str, options: &[&str]) -> Option<Server> {
+        if !std::path::Path::new(program).exists() {
+            println!("skipped: {program} is not installed");
+            return None;
+        }
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        drop(socket);
+        let port = address.port().to_string();
+        let child = Command::new(program)
+            .args(options.iter().map(|word| word.replace("PORT", &port)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = Server(child, address.to_string());
+        for _ in 0..500 {
+            if std::net::TcpStream::connect(address).is_ok() {
+                return Some(server);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{program} does not listen");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn over_the_network_a_server_with_room_misses_as_often_as_the_engine() {
+    let trace = sample(false);
+    let engine = report(&replay_of(
+        trace.as_bytes(),
+        &["--memory", "64MiB", "--json", "-"],
+    ));
+    assert_eq!(engine["misses_evicted"], 0);
+    let memcached = ["-l", "127.0.0.1", "-p", "PORT", "-U", "0", "-u", "root"];
+    let redis = ["--bind", "127.0.0.1", "--port", "PORT", "--save", ""];
+    for (protocol, program, options) in [
+        ("memcached", "/usr/bin/memcached", &memcached[..]),
+        ("resp", "/usr/bin/redis-server", &redis[..]),
+    ] {
+        let Some(server) = Server::start(program, options) else {
+            continue;
+        };
+        let arguments = ["--over", protocol, "--target", &server.1, "--json", "-"];
+        let served = report(&replay_of(trace.as_bytes(), &arguments));
+        for field in ["requests", "hits", "misses", "sets", "stores", "miss_ratio"] {
+            assert_eq!(served[field], engine[field], "{program}: {field}");
+        }
+        assert_eq!(served["refused"], 0);
+        assert_eq!(served["ttl_left_out"], false);
+        // A second replay finds the first one's values.
+        let again = replay_of(trace.as_bytes(), &arguments);
+        let errors = String::from_utf8_lossy(&again.stderr);
+        assert_eq!(again.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("was the server empty?"), "{errors}");
+    }
+}
+
+#[test]
+fn a_contest_finds_each_servers_setting_below_the_limit() {
+    const PROGRAMS: [&str; 2] = ["/usr/bin/memcached", "/usr/bin/redis-server"];
+    if PROGRAMS
+        .iter()
+        .any(|program| !std::path::Path::new(program).exists())
+    {
+        println!("skipped: one of {PROGRAMS:?} is not installed");
+        return;
+    }
+    let folder = Folder::new("contest");
+    let file = folder.file("sample.csv", sample(true).as_bytes());
+    let page = folder.0.join("contest.md").to_str().unwrap().to_owned();
+    let output = Command::new(env!("CARGO_BIN_EXE_cellar-bench"))
+        .args(["contest", "--quick", "--cellar", "off", "--json"])
+        .args(["--rss", "4MiB,48MiB", "--page", &page, &file])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let contest: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = contest["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2 * 3);
+    for result in results {
+        let number = |field: &str| result[field].as_u64().unwrap();
+        let fits = number("rss_peak_bytes") <= number("rss_limit_bytes");
+        assert_eq!(result["fits"], fits);
+        // No such server starts in 4 MiB; with 48 MiB none has to evict.
+        assert_eq!(fits, number("rss_limit_bytes") > 10 << 20, "{result:#}");
+        assert!(number("rss_end_bytes") <= number("rss_peak_bytes"));
+        assert!(number("misses") > 0);
+        assert!(result["version"].as_str().unwrap().contains('.'));
+        assert_eq!(result["ttl_left_out"], true);
+    }
+    let text = std::fs::read_to_string(page).unwrap();
+    assert!(text.contains("redis-server allkeys-lfu"), "{text}");
 }

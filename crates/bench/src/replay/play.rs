@@ -1,21 +1,21 @@
 //! Playing a trace: the engine in this process, with the trace's clock.
 //!
-//! A get that misses is followed by a set of the row's size and TTL. Every value begins with a tag
-//! of its key and of the row that stored it, and every hit is checked against what was stored last:
-//! tag, length and deadline. If nothing was evicted, no live item may be missing either.
+//! A get that misses is followed by a set of the row's size and TTL. Every hit is checked: its
+//! value must be what was stored last, its deadline ahead. If nothing was evicted, no live item may
+//! be missing either.
 
 use std::sync::Arc;
 
 use cellar_engine::{
-    Cache, Config, DeleteOptions, Error as Refusal, Instant, Item, Key, ManualClock, ScanCursor,
-    SetOptions, Stats,
+    Cache, Config, Deadline, DeleteOptions, Error as Refusal, Instant, Key, ManualClock,
+    ScanCursor, SetOptions, Stats,
 };
 
 use super::progress::Progress;
-use super::trace::{Row, Trace};
+use super::stamp::Stamps;
+use super::trace::{Row, Trace, number};
 use crate::clock::{now_ns, seconds};
 use crate::error::Error;
-use crate::random::mix;
 use crate::usage::rss_bytes;
 
 /// Upkeep is due every tenth of a second of the trace, but not more often than so many requests.
@@ -25,7 +25,6 @@ const ROWS_PER_TICK_MIN: usize = 4096;
 const SAMPLES: usize = 1000;
 /// Samples count from this part of the requests on if nothing is evicted.
 const WARM_UP_PART: usize = 4;
-const TAG_BYTES: usize = 8;
 /// Rows ahead of which the index is asked to load.
 const ROWS_AHEAD: usize = 16;
 
@@ -74,26 +73,13 @@ impl Misses {
     }
 }
 
-/// What was stored last under a key.
-#[derive(Clone, Copy)]
-struct Last {
-    /// The row, or [`Last::NOTHING`].
-    row: u32,
-    value_bytes: u32,
-    deadline_ms: u64,
-}
-
-impl Last {
-    const NOTHING: u32 = u32::MAX;
-}
-
 struct Player<'t> {
     trace: &'t Trace,
     cache: Cache,
     clock: Arc<ManualClock>,
-    /// By key.
-    last: Vec<Last>,
-    value: Vec<u8>,
+    stamps: Stamps,
+    /// By key: the deadline of what was stored last.
+    deadline_ms: Vec<u64>,
     dead: Dead,
     played: Played,
     /// This process's memory before the cache was made.
@@ -131,29 +117,20 @@ fn make_cache(setup: &EngineSetup, clock: Arc<ManualClock>) -> Result<Cache, Err
     .map_err(Error::Engine)
 }
 
-/// Bytes for the longest value of the trace, or for one that is surely refused.
-fn filler(trace: &Trace, setup: &EngineSetup) -> Vec<u8> {
-    let memory_bytes = usize::try_from(setup.memory_bytes).unwrap_or(usize::MAX);
-    let bytes = trace.value_bytes_max().min(memory_bytes);
-    (0..bytes.max(TAG_BYTES)).map(|n| (n % 251) as u8).collect()
-}
-
 impl<'t> Player<'t> {
     fn new(trace: &'t Trace, setup: &EngineSetup) -> Result<Player<'t>, Error> {
-        let nothing = Last {
-            row: Last::NOTHING,
-            value_bytes: 0,
-            deadline_ms: 0,
-        };
-        let (last, value) = (vec![nothing; trace.keys.len()], filler(trace, setup));
+        // Longer values than the memory are surely refused.
+        let value_bytes_max = usize::try_from(setup.memory_bytes).unwrap_or(usize::MAX);
+        let stamps = Stamps::new(trace, value_bytes_max);
+        let deadline_ms = vec![u64::MAX; trace.keys.len()];
         let rss_before_bytes = own_rss_bytes()?;
         let clock = Arc::new(ManualClock::default());
         Ok(Player {
             trace,
             cache: make_cache(setup, clock.clone())?,
             clock,
-            last,
-            value,
+            stamps,
+            deadline_ms,
             dead: Dead::default(),
             played: Played::default(),
             rss_before_bytes,
@@ -192,18 +169,18 @@ impl<'t> Player<'t> {
             self.played.sets += 1;
             return self.store(key, at, row);
         }
-        let last = self.last[row.key as usize];
-        let found = self
-            .cache
-            .get(key, |item| is_as_stored(item, row.key, last));
+        let found = self.cache.get(key, |item| {
+            self.stamps.is_last(row.key, item.value.len(), item.value)
+        });
+        let is_live = self.deadline_ms[row.key as usize] > row.at_ms;
         match found {
-            Some(true) if last.deadline_ms > row.at_ms => self.played.hits += 1,
+            Some(true) if is_live => self.played.hits += 1,
             Some(true) => return Err(self.wrong(at, row, "an item was served after its deadline")),
             Some(false) => {
                 return Err(self.wrong(at, row, "the value is not what was stored last"));
             }
             None => {
-                self.count_miss(last, row.at_ms);
+                self.count_miss(row.key, is_live);
                 self.store(key, at, row)?;
             }
         }
@@ -216,46 +193,33 @@ impl<'t> Player<'t> {
             .map_err(Error::Engine)
     }
 
-    fn count_miss(&mut self, last: Last, now_ms: u64) {
+    fn count_miss(&mut self, key: u32, is_live: bool) {
         let misses = &mut self.played.misses;
-        if last.row == Last::NOTHING {
+        if !self.stamps.is_stored(key) {
             misses.absent += 1;
-        } else if last.deadline_ms <= now_ms {
-            misses.expired += 1;
-        } else {
+        } else if is_live {
             misses.evicted += 1;
+        } else {
+            misses.expired += 1;
         }
     }
 
     fn store(&mut self, key: Key<'_>, at: usize, row: Row) -> Result<(), Error> {
-        // Rows are fewer than 2^32.
-        let number = at as u32;
-        let bytes = (row.value_bytes as usize).min(self.value.len());
-        let value = &mut self.value[..bytes];
-        let tag = tag(row.key, number);
-        let tag_bytes = bytes.min(TAG_BYTES);
-        value[..tag_bytes].copy_from_slice(&tag[..tag_bytes]);
         let options = SetOptions {
             deadline: match row.ttl_ms() {
-                0 => cellar_engine::Deadline::NEVER,
+                0 => Deadline::NEVER,
                 ttl_ms => Instant(row.at_ms).plus_ms(ttl_ms),
             },
             ..SetOptions::default()
         };
         self.played.stores += 1;
-        let last = &mut self.last[row.key as usize];
+        self.deadline_ms[row.key as usize] = row.deadline_ms();
+        let value = self.stamps.stamp(number(at), row);
         match self.cache.set(key, value, &options) {
-            Ok(_) => {
-                *last = Last {
-                    row: number,
-                    value_bytes: row.value_bytes,
-                    deadline_ms: row.deadline_ms(),
-                };
-                Ok(())
-            }
+            Ok(_) => Ok(()),
             Err(Refusal::TooLarge { .. }) => {
                 self.played.refused += 1;
-                last.row = Last::NOTHING;
+                self.stamps.clear(row.key);
                 // What the key held before is out of date.
                 let deleted = self.cache.delete(key, &DeleteOptions::default());
                 deleted.map(|_| ()).map_err(Error::Engine)
@@ -297,18 +261,6 @@ impl<'t> Player<'t> {
         self.played.stats = stats;
         Ok(self.played)
     }
-}
-
-/// What a value begins with.
-fn tag(key: u32, row: u32) -> [u8; TAG_BYTES] {
-    mix(u64::from(key) << 32 | u64::from(row)).to_le_bytes()
-}
-
-fn is_as_stored(item: Item<'_>, key: u32, last: Last) -> bool {
-    let tag_bytes = item.value.len().min(TAG_BYTES);
-    last.row != Last::NOTHING
-        && item.value.len() == last.value_bytes as usize
-        && item.value[..tag_bytes] == tag(key, last.row)[..tag_bytes]
 }
 
 /// How much of the memory was dead, sampled at equal distances.
@@ -414,7 +366,7 @@ mod tests {
 
     #[test]
     fn an_item_served_late_fails_the_run() {
-        let error = error_after(|player| player.last[0].deadline_ms = 1000);
+        let error = error_after(|player| player.deadline_ms[0] = 1000);
         assert!(error.contains("after its deadline"), "{error}");
     }
 

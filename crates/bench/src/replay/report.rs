@@ -5,13 +5,21 @@
 //! segments and free segments are not in it: they do not grow with the number of items.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::baseline::{Baseline, Tally};
 use super::play::Played;
+use super::remote::Served;
 use super::size::{Size, binary};
+use super::trace::Trace;
+use crate::compare::write_json;
+use crate::error::Error;
+
+/// The file name that means stdout.
+pub(super) const STDOUT: &str = "-";
 
 /// All runs of one call.
 #[derive(Debug, Default, Serialize)]
@@ -71,6 +79,80 @@ pub(crate) struct Skipped {
     pub(crate) size: String,
     pub(crate) memory_bytes: u64,
     pub(crate) reason: String,
+}
+
+/// One trace against a running server.
+#[derive(Debug, Serialize)]
+pub(crate) struct RemoteRun {
+    requests: u64,
+    hits: u64,
+    misses: u64,
+    miss_ratio: f64,
+    trace: String,
+    sets: u64,
+    stores: u64,
+    refused: u64,
+    /// Whether the trace has TTLs, which a server was not told.
+    ttl_left_out: bool,
+    seconds: f64,
+}
+
+impl RemoteRun {
+    pub(crate) fn of(trace: &Trace, served: &Served) -> RemoteRun {
+        RemoteRun {
+            requests: served.requests,
+            hits: served.hits,
+            misses: served.misses,
+            miss_ratio: share(served.misses, served.hits + served.misses),
+            trace: trace.name.clone(),
+            sets: served.sets,
+            stores: served.stores,
+            refused: served.refused,
+            ttl_left_out: trace.has_ttl(),
+            seconds: served.seconds,
+        }
+    }
+}
+
+impl fmt::Display for RemoteRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "| trace | requests | misses | miss % | stores | refused |\n|---|---|---|---|---|---|\n\
+             | {} | {} | {} | {:.2} | {} | {} |",
+            self.trace,
+            self.requests,
+            self.misses,
+            self.miss_ratio * 100.0,
+            self.stores,
+            self.refused
+        )?;
+        if self.ttl_left_out {
+            writeln!(
+                f,
+                "\nThe trace's TTLs were left out: a server's clock is not the trace's."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints JSON to stdout or a file if `--json` says so, else the text.
+pub(crate) fn print(
+    json: Option<&Path>,
+    figures: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    match json {
+        None => print!("{}", text()),
+        Some(file) if file.as_os_str() == STDOUT => {
+            let text = serde_json::to_string_pretty(figures)
+                .map_err(|error| Error::system("writing the report", error))?;
+            println!("{text}");
+        }
+        file => write_json(file, figures)?,
+    }
+    Ok(())
 }
 
 impl Run {

@@ -79,11 +79,21 @@ impl Trace {
         values + self.keys.bytes.len() as u64 + self.keys.len() as u64 * OVERHEAD_BYTES
     }
 
+    /// Whether any item has a limited life.
+    pub(crate) fn has_ttl(&self) -> bool {
+        self.rows.iter().any(|row| row.ttl_ms() != 0)
+    }
+
     /// The longest value.
     pub(crate) fn value_bytes_max(&self) -> usize {
         let longest = self.rows.iter().map(|row| row.value_bytes).max();
         longest.unwrap_or(0) as usize
     }
+}
+
+/// The number of a row, from its place among less than 2^32.
+pub(crate) fn number(at: usize) -> u32 {
+    u32::try_from(at).expect("a trace has less than 2^32 rows")
 }
 
 /// Every key once, in the order of first appearance.

@@ -7,7 +7,7 @@
 use std::collections::BinaryHeap;
 
 use super::{Contents, Policy};
-use crate::replay::trace::{Row, Trace};
+use crate::replay::trace::{Row, Trace, number};
 
 /// The row of a use that never comes.
 const NEVER: u32 = u32::MAX;
@@ -29,9 +29,8 @@ impl<'t> Belady<'t> {
         let mut next_of_key = vec![NEVER; trace.keys.len()];
         let mut next_row = vec![NEVER; trace.rows.len()];
         for (at, row) in trace.rows.iter().enumerate().rev() {
-            let number = u32::try_from(at).expect("a trace has less than 2^32 rows");
             let next = &mut next_of_key[row.key as usize];
-            next_row[at] = std::mem::replace(next, number);
+            next_row[at] = std::mem::replace(next, number(at));
         }
         Belady {
             rows: &trace.rows,
