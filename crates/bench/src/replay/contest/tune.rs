@@ -45,13 +45,19 @@ impl Tuner {
             (false, None, Some((_, least))) => peak < least,
             (false, Some(_), _) => false,
         };
+        let near_bytes = self.limit_bytes / NEAR_PART;
+        // The whole trace fits: more memory would not be used.
+        let is_idle = fits
+            && self.fitting.is_some_and(|(before, its_peak)| {
+                setting > before && peak <= its_peak + near_bytes
+            });
         if fits && is_best {
             self.fitting = Some((setting, peak));
         }
         if !fits && self.excess.is_none_or(|(least, _)| setting < least) {
             self.excess = Some((setting, peak));
         }
-        self.next = self.propose();
+        self.next = if is_idle { None } else { self.propose() };
         is_best
     }
 
@@ -115,6 +121,12 @@ mod tests {
     fn a_server_that_takes_less_than_it_is_told_is_given_more() {
         let (settings, best) = tried(64, |setting| setting / 2 + 2);
         assert!(best.is_some_and(|best| best >= 122), "{settings:?}");
+    }
+
+    #[test]
+    fn a_server_that_needs_no_more_is_not_given_more_and_more() {
+        let (settings, _) = tried(64, |setting| setting.min(20) + 2);
+        assert_eq!(settings, [64, 106]);
     }
 
     #[test]
