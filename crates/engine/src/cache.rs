@@ -62,7 +62,7 @@ pub struct Cache {
     shard_shift: u32,
     hasher: Hasher,
     config: Config,
-    budget: Arc<Budget>,
+    pub(crate) budget: Arc<Budget>,
     segment_bytes: usize,
 }
 
@@ -114,7 +114,7 @@ impl Cache {
         let reach = reach.min(PLACES as usize);
         let seed = config.seed.unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
-        let fixed_bytes = count * (size_of::<Slot>() + (reach >> segment_shift) * 4);
+        let fixed_bytes = count * fixed_bytes_of(reach >> segment_shift);
         let budget = Arc::new(Budget::new(memory.saturating_sub(fixed_bytes)));
         let first_version = hasher.hash(b"first version") >> 16;
         let make = |number| {
@@ -493,6 +493,13 @@ impl Cache {
         stats
     }
 
+    /// Shows one shard after the other, with the bytes it took before its first item.
+    pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard, usize)) {
+        for slot in &self.shards {
+            look(&mut self.lock(slot), fixed_bytes_of(slot.arena.segments()));
+        }
+    }
+
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
     /// shrinks an index that has become too large, puts memory in full use on huge pages.
     ///
@@ -559,6 +566,11 @@ impl std::fmt::Debug for Cache {
             .field("shards", &self.shards.len())
             .finish_non_exhaustive()
     }
+}
+
+/// Bytes that a shard over `segments` segments takes before its first item.
+fn fixed_bytes_of(segments: usize) -> usize {
+    size_of::<Slot>() + segments * size_of::<u32>()
 }
 
 /// The configured number of shards, or as many as the threads want and the memory allows.

@@ -15,7 +15,7 @@ use crate::timescale::Timescale;
 const BINS: usize = 32;
 
 /// When the bytes of a segment die.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deaths {
     bytes: [u32; BINS],
 }
@@ -82,6 +82,11 @@ fn bin_of(deadline: Deadline, scale: Timescale) -> Option<usize> {
         Some(octave) => 2 * octave as usize + (units >> (octave - 1) & 1) as usize,
     };
     Some(bin.min(BINS - 1))
+}
+
+/// Whether deaths at `deadline` and at `now` are counted in one bin, so that either may come first.
+pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, scale: Timescale) -> bool {
+    deadline != Deadline::NEVER && bin_of(deadline, scale) == bin_of(Deadline::at(now), scale)
 }
 
 /// The first unit of age in a bin.
