@@ -8,6 +8,7 @@ use cellar_bench::echo::{self, EchoArgs};
 use cellar_bench::engine::{self, EngineArgs};
 use cellar_bench::error::Error;
 use cellar_bench::load::options::{self, LoadArgs};
+use cellar_bench::memory::{self, MemoryArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
 
@@ -31,6 +32,8 @@ enum Command {
     Ycsb(Box<YcsbArgs>),
     /// The engine in process: gets, batches and sets per second, bytes per item
     Engine(EngineArgs),
+    /// What servers occupy beside their memory, and how much of it is data
+    Memory(Box<MemoryArgs>),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::command(&args),
         Command::Ycsb(args) => ycsb::command(&args),
         Command::Engine(args) => engine::command(&args),
+        Command::Memory(args) => memory::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
