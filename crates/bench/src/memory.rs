@@ -75,6 +75,8 @@ struct Row {
     /// What Cellar promises at most beside its memory with so many connections.
     promised_bytes: u64,
     items_stored: u64,
+    /// Of these, what the server refused to store.
+    items_refused: u64,
     /// Items that a read finds at the end.
     items_held: u64,
     /// Bytes of their keys and values.
@@ -187,6 +189,7 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row,
         peak_beside_memory_bytes: peak_rss_bytes.cast_signed() - memory_bytes.cast_signed(),
         promised_bytes: BASE_BYTES + connections as u64 * CONNECTION_BYTES,
         items_stored: done.stored(),
+        items_refused: done.refused(),
         items_held: held.items,
         user_bytes_held: held.user_bytes,
         efficiency: ratio(held.user_bytes, rss_bytes),
@@ -219,19 +222,21 @@ fn mib(bytes: i64) -> f64 {
 /// A table in Markdown.
 fn table(rows: &[Row]) -> String {
     let mut text = "| scenario | server | memory MiB | connections | peak beside memory MiB \
-         | items held | user data MiB | of RSS |\n|---|---|---|---|---|---|---|---|\n"
+         | stores refused | items held | user data MiB | of RSS |\n\
+         |---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for row in rows {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "| {} | {} {} | {} | {} | {:+.1} | {} | {:.1} | {:.0} % |",
+            "| {} | {} {} | {} | {} | {:+.1} | {} | {} | {:.1} | {:.0} % |",
             row.scenario,
             row.server,
             row.version,
             row.memory_bytes >> 20,
             row.connections,
             mib(row.peak_beside_memory_bytes),
+            row.items_refused,
             row.items_held,
             mib(row.user_bytes_held.cast_signed()),
             row.efficiency * 100.0,
@@ -278,8 +283,10 @@ fn page(outcome: &Outcome) -> Page {
             "Cellar promises at most 16 MiB beside `--memory`, and 64 KiB for each connection.\
              {worst}"
         ),
-        limits: "Memory in the kernel's socket buffers belongs to no process and is not counted. \
-            Limits of the peers count items, not their whole process."
+        limits: "Redis counts its clients' buffers against its memory, so that with many of \
+            them items leave and stores are refused. Memory in the kernel's socket buffers \
+            belongs to no process and is not counted. Limits of the peers count items, not their \
+            whole process."
             .to_owned(),
         setting: outcome.setting.clone(),
     }
@@ -309,12 +316,15 @@ mod tests {
             peak_beside_memory_bytes: 4 << 20,
             promised_bytes: BASE_BYTES,
             items_stored: 100,
+            items_refused: 3,
             items_held: 10,
             user_bytes_held: 34 << 20,
             efficiency: ratio(34, 68),
         };
         let text = table(&[row]);
-        assert!(text.ends_with("| mixed sizes | cellar 1 | 64 | 2 | +4.0 | 10 | 34.0 | 50 % |\n"));
+        assert!(
+            text.ends_with("| mixed sizes | cellar 1 | 64 | 2 | +4.0 | 3 | 10 | 34.0 | 50 % |\n")
+        );
         assert_eq!(text.lines().count(), 3);
     }
 }

@@ -373,3 +373,25 @@ fn little_is_dead_at_evictions_with_large_values() {
         ..Mix::new(forty_ttls)
     });
 }
+
+#[test]
+fn deaths_in_a_large_segment_full_of_small_items_are_counted_to_the_last() {
+    // Segments of 1 MiB, so that one of them holds tens of thousands of items that die together.
+    let timed = Timed::new(256 << 20);
+    for number in 0..150_000 {
+        timed
+            .set(&format!("{number:012}"), b"12345678", Some(HOUR))
+            .unwrap();
+    }
+    timed.cache.audit().unwrap();
+    for number in (0..150_000).filter(|number| number % 16 != 0) {
+        let name = format!("{number:012}");
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        timed.cache.delete(key, &DeleteOptions::default()).unwrap();
+    }
+    timed.cache.audit().unwrap();
+    timed.clock.advance_ms(HOUR);
+    let stats = timed.cache.stats();
+    assert_eq!((stats.live_bytes, stats.items), (0, 150_000 / 16));
+    timed.cache.audit().unwrap();
+}

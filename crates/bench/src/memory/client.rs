@@ -33,6 +33,8 @@ pub(super) struct Held {
     pub(super) items: u64,
     /// Bytes of keys and values.
     pub(super) user_bytes: u64,
+    /// Requests that the server refused.
+    pub(super) refused: u64,
 }
 
 /// One connection.
@@ -152,12 +154,16 @@ impl Client {
                 });
             }
             let mut input = &self.input[..bytes];
-            while let Some(value_bytes) = self.replies.next(&mut input)? {
+            while let Some(answer) = self.replies.next(&mut input)? {
                 let key_bytes = self.waiting.pop_front();
                 let key_bytes = key_bytes.ok_or_else(|| garbled("one reply too many"))?;
-                if let Some(value_bytes) = value_bytes {
-                    self.held.items += 1;
-                    self.held.user_bytes += (key_bytes + value_bytes) as u64;
+                match answer {
+                    Answer::Value(bytes) => {
+                        self.held.items += 1;
+                        self.held.user_bytes += (key_bytes + bytes) as u64;
+                    }
+                    Answer::Refused => self.held.refused += 1,
+                    Answer::Other => {}
                 }
             }
         }
@@ -180,6 +186,23 @@ fn push_words(out: &mut Vec<u8>, words: &[&[u8]]) {
         out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
         out.extend_from_slice(word);
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A whole reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// A value of so many bytes.
+    Value(usize),
+    /// The server could not do what was asked.
+    Refused,
+    /// Anything else.
+    Other,
+}
+
+impl Answer {
+    fn of(value_bytes: Option<usize>) -> Answer {
+        value_bytes.map_or(Answer::Other, Answer::Value)
     }
 }
 
@@ -213,9 +236,8 @@ impl Replies {
         }
     }
 
-    /// Takes the next whole reply off `input`: the length of the value in it, if it has one. `None`
-    /// when `input` is used up.
-    fn next(&mut self, input: &mut &[u8]) -> Result<Option<Option<usize>>, Error> {
+    /// Takes the next whole reply off `input`; `None` when that is used up.
+    fn next(&mut self, input: &mut &[u8]) -> Result<Option<Answer>, Error> {
         match self {
             Replies::Memcached {
                 scanner,
@@ -228,7 +250,8 @@ impl Replies {
                     None => return Ok(None),
                     Some(Reply::Value { bytes, .. }) => *value_bytes = Some(bytes),
                     Some(Reply::Data(_)) => {}
-                    Some(_) => return Ok(Some(value_bytes.take())),
+                    Some(Reply::Error(_)) => return Ok(Some(Answer::Refused)),
+                    Some(_) => return Ok(Some(Answer::of(value_bytes.take()))),
                 }
             },
             Replies::Redis {
@@ -243,7 +266,7 @@ impl Replies {
                     if *left > 0 {
                         return Ok(None);
                     }
-                    return Ok(Some(value_bytes.take()));
+                    return Ok(Some(Answer::of(value_bytes.take())));
                 }
                 let Some((&byte, rest)) = input.split_first() else {
                     return Ok(None);
@@ -256,8 +279,8 @@ impl Replies {
                 let text = String::from_utf8_lossy(line).trim().to_owned();
                 line.clear();
                 match text.strip_prefix('$') {
-                    None => return Ok(Some(None)),
-                    Some("-1") => return Ok(Some(None)),
+                    None if text.starts_with('-') => return Ok(Some(Answer::Refused)),
+                    None | Some("-1") => return Ok(Some(Answer::Other)),
                     Some(number) => {
                         let bytes = number.parse::<usize>().map_err(|_| garbled(&text))?;
                         (*value_bytes, *left) = (Some(bytes), bytes + 2);
@@ -272,12 +295,12 @@ impl Replies {
 mod tests {
     use super::*;
 
-    fn lengths(speech: Speech, bytes: &[u8]) -> Vec<Option<usize>> {
+    fn answers(speech: Speech, bytes: &[u8]) -> Vec<Answer> {
         let mut replies = Replies::of(speech);
         let mut found = Vec::new();
         for mut piece in bytes.chunks(3) {
-            while let Some(value_bytes) = replies.next(&mut piece).unwrap() {
-                found.push(value_bytes);
+            while let Some(answer) = replies.next(&mut piece).unwrap() {
+                found.push(answer);
             }
         }
         found
@@ -285,15 +308,16 @@ mod tests {
 
     #[test]
     fn replies_are_found_wherever_they_are_cut() {
-        let memcached = b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\nEND\r\n7\r\n";
+        use Answer::{Other, Refused, Value};
+        let memcached = b"STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\nEND\r\n7\r\nSERVER_ERROR no\r\n";
         assert_eq!(
-            lengths(Speech::Memcached, memcached),
-            [None, Some(5), None, None]
+            answers(Speech::Memcached, memcached),
+            [Other, Value(5), Other, Other, Refused]
         );
-        let redis = b"+OK\r\n$5\r\nhello\r\n$-1\r\n:7\r\n$0\r\n\r\n";
+        let redis = b"+OK\r\n$5\r\nhello\r\n$-1\r\n:7\r\n$0\r\n\r\n-OOM no\r\n";
         assert_eq!(
-            lengths(Speech::Redis, redis),
-            [None, Some(5), None, None, Some(0)]
+            answers(Speech::Redis, redis),
+            [Other, Value(5), Other, Other, Value(0), Refused]
         );
     }
 

@@ -125,6 +125,7 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
 pub(super) struct Done {
     keys: u64,
     stored: u64,
+    refused: u64,
     open: Vec<Stream>,
 }
 
@@ -141,6 +142,7 @@ impl Scenario {
         let mut done = Done {
             keys,
             stored: (memory_bytes * self.volume / item_bytes).max(1),
+            refused: 0,
             open: Vec::new(),
         };
         for number in 0..self.idle {
@@ -180,7 +182,7 @@ impl Scenario {
                 }
             }
         }
-        client.finish()?;
+        done.refused = client.finish()?.refused;
         Ok(done)
     }
 
@@ -206,6 +208,11 @@ impl Done {
     /// Stores that were made.
     pub(super) fn stored(&self) -> u64 {
         self.stored
+    }
+
+    /// Of these, stores that the server refused.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Reads every key and counts what is found.
