@@ -51,7 +51,7 @@ clients: tools build ## all real clients' tests against the server
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
 
-fuzz: ## random and cut bytes into decoder and execution for FUZZ_SECONDS (60)
+fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (60)
 	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test hostile
 
 compare: tools build ## the server, memcached and an echo floor under the same load

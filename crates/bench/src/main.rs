@@ -8,6 +8,7 @@ use cellar_bench::echo::{self, EchoArgs};
 use cellar_bench::engine::{self, EngineArgs};
 use cellar_bench::error::Error;
 use cellar_bench::load::options::{self, LoadArgs};
+use cellar_bench::memory::{self, MemoryArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
@@ -37,6 +38,8 @@ enum Command {
     Replay(Box<ReplayArgs>),
     /// The same traces against Cellar, memcached and redis-server in the same resident memory
     Contest(ContestArgs),
+    /// What servers occupy beside their memory, and how much of it is data
+    Memory(Box<MemoryArgs>),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Engine(args) => engine::command(&args),
         Command::Replay(args) => replay::command(&args),
         Command::Contest(args) => contest::command(&args),
+        Command::Memory(args) => memory::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

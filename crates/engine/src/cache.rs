@@ -69,7 +69,7 @@ pub struct Cache {
     shard_shift: u32,
     hasher: Hasher,
     config: Config,
-    budget: Arc<Budget>,
+    pub(crate) budget: Arc<Budget>,
     segment_bytes: usize,
 }
 
@@ -117,7 +117,7 @@ impl Cache {
         let reach = reach.min(PLACES as usize);
         let seed = config.seed.unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
-        let fixed_bytes = count * (size_of::<Slot>() + (reach >> segment_shift) * 4);
+        let fixed_bytes = count * fixed_bytes_of(reach >> segment_shift);
         let budget = Arc::new(Budget::new(memory.saturating_sub(fixed_bytes)));
         let first_version = hasher.hash(b"first version") >> 16;
         let make = |number| {
@@ -126,7 +126,7 @@ impl Cache {
             // The smallest table is there from the start.
             let _ = budget.take(index.bytes());
             let table = Arc::clone(index.table());
-            let log = Log::new(arena, Arc::clone(&budget), count);
+            let log = Log::new(arena, Arc::clone(&budget), count, share);
             let arena = Arc::clone(log.arena());
             let store = Store::new(index, log, hasher.clone());
             let version = first_version + number as u64;
@@ -496,6 +496,13 @@ impl Cache {
         stats
     }
 
+    /// Shows one shard after the other, with the bytes it took before its first item.
+    pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard, usize)) {
+        for slot in &self.shards {
+            look(&mut self.lock(slot), fixed_bytes_of(slot.arena.segments()));
+        }
+    }
+
     /// How long after their deadlines the memory of expired items was taken back; locks one shard
     /// after the other.
     #[must_use]
@@ -553,6 +560,11 @@ fn segment_shift(share: usize) -> u32 {
     let wanted = (share / SEGMENTS_PER_SHARD).max(1).next_power_of_two();
     let wanted = wanted.ilog2().max(cheapest.unwrap_or(SEGMENT_SHIFT_MIN));
     wanted.clamp(SEGMENT_SHIFT_MIN, SEGMENT_SHIFT_MAX)
+}
+
+/// Bytes that a shard over `segments` segments takes before its first item.
+fn fixed_bytes_of(segments: usize) -> usize {
+    size_of::<Slot>() + segments * size_of::<u32>()
 }
 
 /// The configured number of shards, or as many as the threads want and the memory allows.

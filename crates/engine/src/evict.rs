@@ -29,6 +29,8 @@ const ENTRIES_PER_INSERT: usize = 16;
 const ENTRIES_PER_TICK: usize = 128;
 /// Pause of upkeep between two looks at all segments when the first found nothing to do.
 const SCAN_MS: u64 = 50;
+/// Free segments that a shard with more than its share gives back for each that it opens.
+const GIVEN_BACK_PER_SEGMENT: usize = 2;
 /// Buckets by which the index may shrink in one tick.
 const SHRINK_PER_TICK: usize = 64;
 /// The small queue's share of memory, in percent.
@@ -90,6 +92,8 @@ pub(crate) struct Reclaimer {
     newest: Newest,
     /// When the dead were last surveyed for an eviction, and the bytes buried until then.
     surveyed: (Instant, usize),
+    /// Whether the last look for dead segments found one, so that there may be more.
+    is_tidying: bool,
     /// When upkeep looks for dead segments again, having found none.
     nothing_dead_until: Instant,
 }
@@ -102,6 +106,7 @@ impl Reclaimer {
             ghosts_wanted: 0,
             newest: Newest::Stays,
             surveyed: (Instant(0), 0),
+            is_tidying: false,
             nothing_dead_until: Instant(0),
         }
     }
@@ -134,10 +139,8 @@ impl Reclaimer {
                 self.choose(store, now);
             } else if self.ghosts_wanted > 0 {
                 self.enlarge_ghosts(store);
-            } else if store.log.take_rolled()
-                && let Some(segment) = all_dead(store, now)
-            {
-                self.set_victim(store, segment, Purpose::Compact, 0);
+            } else if store.log.take_rolled() || self.is_tidying {
+                self.keep_tidy(store, now);
             }
         }
         self.review_victim(store, now);
@@ -153,6 +156,29 @@ impl Reclaimer {
                 },
                 now,
             );
+        }
+    }
+
+    /// While this shard has free memory, each time it opens a segment: empties what is dead
+    /// altogether, and when memory runs short also what is largely dead, so that little is dead
+    /// when the first shard has to evict. A shard with more than its share gives back what it can
+    /// do without.
+    fn keep_tidy(&mut self, store: &mut Store, now: Instant) {
+        if store.log.is_over_share() {
+            for _ in 0..GIVEN_BACK_PER_SEGMENT {
+                if store.log.free_segments() > RESERVE {
+                    store.log.release_free();
+                }
+            }
+        }
+        let dead = if store.log.is_budget_short() {
+            Survey::of(store, None, now).worth_compacting()
+        } else {
+            all_dead(store, now)
+        };
+        self.is_tidying = dead.is_some();
+        if let Some(segment) = dead {
+            self.set_victim(store, segment, Purpose::Compact, 0);
         }
     }
 

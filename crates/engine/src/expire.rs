@@ -6,20 +6,19 @@
 //! deadline, after which all of it is. [`Lags`] counts how long after its deadline each item's
 //! memory was taken back.
 //!
-//! Bins are octaves of an item's age at death. Each knows the first and the last moment at
-//! which something in it dies, to a 255th of the bin; between these, deaths count as evenly spread.
+//! Bins are half octaves of an item's age at death, up to the longest life that items lately got.
+//! Each knows the first and the last moment at which something in it dies, to a 255th of the bin;
+//! between these, deaths count as evenly spread.
 //! Why: docs/decisions/0004. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
 use crate::options::ReclaimLag;
-use crate::timescale::Timescale;
+use crate::timescale::{AGE_OCTAVES, Timescale};
 
-/// Octaves; the last bin begins at 12 days and has no end.
-const BINS: usize = 22;
-/// log2 of the milliseconds that the first bin reaches to.
-const AGE_SHIFT: u32 = 10;
-/// log2 of the bytes in a unit of the histogram: a full segment stays below 2^16 units.
-const UNIT_SHIFT: u32 = 4;
+/// The first bin, two for each octave, and one for all longer lives.
+const BINS: usize = 2 * AGE_OCTAVES as usize + 2;
+/// Most bytes a bin counts, more than a segment of many items has.
+const BYTES_MAX: usize = (1 << 24) - 1;
 /// The end of a bin in parts of it.
 const PARTS: u64 = 255;
 
@@ -34,7 +33,8 @@ pub(crate) struct Deaths {
 /// Bytes that die at about the same age.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
-    units: u16,
+    /// A number of 24 bits, little end first.
+    bytes: [u8; 3],
     /// When the first and the last of them die, in parts of the bin.
     first: u8,
     last: u8,
@@ -68,12 +68,12 @@ impl Deaths {
         let bin = &mut self.bins[bin];
         if is_new {
             *bin = Bin {
-                units: 0,
+                bytes: [0; 3],
                 first: part,
                 last: part,
             };
         }
-        bin.units = bin.units.saturating_add(units_of(bytes));
+        bin.set_bytes(bin.bytes() + bytes);
         bin.first = bin.first.min(part);
         bin.last = bin.last.max(part);
     }
@@ -81,10 +81,11 @@ impl Deaths {
     /// Takes back `bytes` that were to die at `deadline`: they died of something else.
     pub(crate) fn remove(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
         if let Some(at) = deadline.instant() {
-            let bin = Place::of(at, scale).bin;
-            self.bins[bin].units = self.bins[bin].units.saturating_sub(units_of(bytes));
-            if self.bins[bin].units == 0 {
-                self.used &= !(1 << bin);
+            let number = Place::of(at, scale).bin;
+            let bin = &mut self.bins[number];
+            bin.set_bytes(bin.bytes().saturating_sub(bytes));
+            if bin.bytes() == 0 {
+                self.used &= !(1 << number);
             }
         }
     }
@@ -101,46 +102,68 @@ impl Deaths {
             }
             let bin = self.bins[number];
             let (first, last) = (u64::from(bin.first), u64::from(bin.last) + 1);
-            let units = u64::from(bin.units);
+            let bytes = bin.bytes() as u64;
             dead += if number < place.bin || place.part >= last {
-                units
+                bytes
             } else {
-                units * place.part.saturating_sub(first) / (last - first)
+                bytes * place.part.saturating_sub(first) / (last - first)
             };
         }
-        (dead as usize) << UNIT_SHIFT
+        dead as usize
+    }
+
+    /// Whether this can have come of the deaths in `found` and of some that were taken back.
+    pub(crate) fn agrees_with(&self, found: &Deaths) -> bool {
+        let bins = self.bins.iter().zip(&found.bins).enumerate();
+        let mut used = bins.filter(|(number, _)| found.used & 1 << number != 0);
+        self.used == found.used
+            && used.all(|(_, (bin, found))| {
+                let is_around = bin.first <= found.first && bin.last >= found.last;
+                bin.bytes == found.bytes && is_around
+            })
+    }
+}
+
+impl Bin {
+    fn bytes(self) -> usize {
+        let [low, middle, high] = self.bytes;
+        u32::from_le_bytes([low, middle, high, 0]) as usize
+    }
+
+    fn set_bytes(&mut self, bytes: usize) {
+        let [low, middle, high, _] = (bytes.min(BYTES_MAX) as u32).to_le_bytes();
+        self.bytes = [low, middle, high];
     }
 }
 
 impl Place {
     fn of(at: Instant, scale: Timescale) -> Place {
         let age_ms = at.0.saturating_sub(scale.base_ms);
-        let Some(octave) = (age_ms >> AGE_SHIFT).checked_ilog2() else {
-            return Place {
-                bin: 0,
-                part: (age_ms * PARTS) >> AGE_SHIFT,
-            };
+        let age_shift = u32::from(scale.age_shift);
+        let Some(octave) = (age_ms >> age_shift).checked_ilog2() else {
+            let part = (age_ms * PARTS) >> age_shift;
+            return Place { bin: 0, part };
         };
-        let bin = 1 + octave as usize;
-        let shift = octave + AGE_SHIFT;
-        if bin >= BINS {
+        if octave >= AGE_OCTAVES {
             return Place {
                 bin: BINS - 1,
                 part: PARTS,
             };
         }
-        let within_ms = age_ms & ((1 << shift) - 1);
+        // In 2^16ths of the octave, of which the upper half is the second bin.
+        let within = ((age_ms << 16) >> (octave + age_shift)) & 0xFFFF;
+        let half = within >> 15;
         Place {
-            bin,
-            part: (within_ms * PARTS) >> shift,
+            bin: 1 + 2 * octave as usize + half as usize,
+            part: ((within & 0x7FFF) * PARTS) >> 15,
         }
     }
 }
 
-/// Bytes in units of the histogram, to the nearest; the same when added and when removed.
-fn units_of(bytes: usize) -> u16 {
-    let units = (bytes + (1 << (UNIT_SHIFT - 1))) >> UNIT_SHIFT;
-    u16::try_from(units).unwrap_or(u16::MAX)
+/// Whether deaths at `deadline` and at `now` are counted in one bin, so that either may come first.
+pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, scale: Timescale) -> bool {
+    let bin = |at| Place::of(at, scale).bin;
+    deadline.instant().is_some_and(|at| bin(at) == bin(now))
 }
 
 /// How long after their deadlines the memory of expired items was taken back.
@@ -173,6 +196,7 @@ mod tests {
     const SCALE: Timescale = Timescale {
         base_ms: 1_000,
         width: 3,
+        age_shift: 8,
     };
 
     fn at(ms: u64) -> Instant {
@@ -200,16 +224,7 @@ mod tests {
 
     #[test]
     fn nothing_is_dead_before_its_time_and_all_of_it_soon_after() {
-        for ttl_ms in [
-            10,
-            1_023,
-            1_024,
-            5_000,
-            60_000,
-            3_600_000,
-            86_400_000,
-            1_000_000_000,
-        ] {
+        for ttl_ms in [10, 255, 256, 2_047, 2_048, 5_000, 60_000, 3_600_000] {
             let mut deaths = Deaths::new();
             deaths.add(1_600, deadline(ttl_ms), SCALE);
             assert_eq!(
@@ -217,7 +232,7 @@ mod tests {
                 0,
                 "{ttl_ms}"
             );
-            let after = at(ttl_ms + ttl_ms / 50 + 10);
+            let after = at(ttl_ms + ttl_ms / 50 + 20);
             assert_eq!(deaths.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
         }
     }

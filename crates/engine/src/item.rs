@@ -621,25 +621,13 @@ mod tests {
 
     #[test]
     fn a_small_item_with_a_deadline_has_a_header_of_five_bytes() {
-        let scale = Timescale {
-            base_ms: 1_000,
-            width: 3,
-        };
+        let scale = Timescale::new(1_000, 3);
         let spec = Spec {
             deadline: Instant(5_000).plus_ms(0),
             ..PLAIN
         };
         assert_eq!(check_round_trip(spec, scale), 5);
-        assert_eq!(
-            check_round_trip(
-                PLAIN,
-                Timescale {
-                    base_ms: 1_000,
-                    width: 0
-                }
-            ),
-            2
-        );
+        assert_eq!(check_round_trip(PLAIN, Timescale::new(1_000, 0)), 2);
     }
 
     #[test]
@@ -662,23 +650,14 @@ mod tests {
                 ][(bits >> 4) as usize % 3],
             };
             for width in Timescale::WIDTHS {
-                check_round_trip(
-                    spec,
-                    Timescale {
-                        base_ms: 4_000,
-                        width,
-                    },
-                );
+                check_round_trip(spec, Timescale::new(4_000, width));
             }
         }
     }
 
     #[test]
     fn a_deadline_that_does_not_fit_the_segment_is_kept_exactly() {
-        let scale = Timescale {
-            base_ms: 0,
-            width: 3,
-        };
+        let scale = Timescale::new(0, 3);
         for ms in [0, (1 << 24) - 2, (1 << 24) - 1, 1 << 24, 1 << 40] {
             check_round_trip(
                 Spec {
@@ -693,10 +672,7 @@ mod tests {
     #[test]
     fn holes_of_any_size_are_read_back() {
         let arena = Arena::reserve(1, 20).unwrap();
-        let scale = Timescale {
-            base_ms: 0,
-            width: 0,
-        };
+        let scale = Timescale::new(0, 0);
         for bytes in [1, 2, 3, 127, 128, 129, 16_383, 1 << 20, 512 << 20] {
             // SAFETY: only this test uses the arena.
             unsafe { arena.write(0, hole(bytes).bytes()) };

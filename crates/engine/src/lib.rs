@@ -26,8 +26,10 @@ mod shard;
 mod lookup;
 mod counter;
 pub mod cache;
+mod audit;
 
 pub use arena::{Draft, Handle};
+pub use audit::{Audit, Inconsistency};
 pub use cache::Cache;
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use error::Error;

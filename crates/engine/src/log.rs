@@ -18,10 +18,13 @@ use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
 use crate::segment::{Queue, Segment, Use};
-use crate::timescale::{Timescale, Widths};
+use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;
+
+/// The budget is short when less than this part of all memory is left.
+const BUDGET_SHORT_SHARE: usize = 8;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
 /// segment table, and two segments for those that make room.
@@ -44,8 +47,9 @@ pub(crate) struct Log {
     arena: Arc<Arena>,
     segments: Vec<Segment>,
     budget: Arc<Budget>,
-    /// Logs that draw on the budget.
+    /// Logs that draw on the budget, and this log's share of all of it.
     sharers: usize,
+    share_bytes: usize,
     free: Vec<u32>,
     /// Fewest free segments since the last look at what may be given back.
     free_low: usize,
@@ -53,7 +57,7 @@ pub(crate) struct Log {
     open: [Option<u32>; 2],
     /// Offset up to which the open segment's memory is known to be resident.
     touched: [usize; 2],
-    widths: [Widths; 2],
+    recent: [Recent; 2],
     /// Sealed segments, oldest first.
     sealed: [VecDeque<u32>; 2],
     /// Bytes of memory of the open and sealed segments.
@@ -81,10 +85,16 @@ pub(crate) struct Log {
 
 impl Log {
     /// A log over `arena`, one of `sharers` that draw on the budget.
-    pub(crate) fn new(arena: Arena, budget: Arc<Budget>, sharers: usize) -> Log {
+    pub(crate) fn new(
+        arena: Arena,
+        budget: Arc<Budget>,
+        sharers: usize,
+        share_bytes: usize,
+    ) -> Log {
         Log {
             budget,
             sharers,
+            share_bytes,
             // Address space only: the table grows without being copied.
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
@@ -97,7 +107,7 @@ impl Log {
             draining: Vec::new(),
             open: [None; 2],
             touched: [0; 2],
-            widths: [Widths::default(); 2],
+            recent: [Recent::default(); 2],
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],
             resident_bytes: 0,
@@ -163,6 +173,16 @@ impl Log {
         self.buried_bytes
     }
 
+    /// Whether little fresh memory is left for this log and the others.
+    pub(crate) fn is_budget_short(&self) -> bool {
+        self.budget.left() / self.sharers < self.share_bytes / BUDGET_SHORT_SHARE
+    }
+
+    /// Whether this log holds more than its share while others may be in need of memory.
+    pub(crate) fn is_over_share(&self) -> bool {
+        self.resident_bytes > self.share_bytes
+    }
+
     /// Bytes of bookkeeping for the segments.
     pub(crate) fn overhead_bytes(&self) -> usize {
         self.segments.len() * size_of::<Segment>()
@@ -223,7 +243,7 @@ impl Log {
             return None;
         }
         let offset = start + segment.written_bytes;
-        segment.stamps.note(segment.written_bytes, now.0 / 1000);
+        segment.note_second(segment.written_bytes, now.0 / 1000);
         segment.written_bytes += bytes;
         let end = offset + bytes;
         let touched = &mut self.touched[queue as usize];
@@ -238,10 +258,10 @@ impl Log {
         })
     }
 
-    /// Notes an item's deadline for the choice of the next segment's width.
+    /// Notes an item's deadline for the choice of the next segment's scale.
     #[inline]
-    pub(crate) fn note_width(&mut self, queue: Queue, deadline: Deadline, now: Instant) {
-        self.widths[queue as usize].note(deadline, now);
+    pub(crate) fn note_deadline(&mut self, queue: Queue, deadline: Deadline, now: Instant) {
+        self.recent[queue as usize].note(deadline, now);
     }
 
     /// Counts an item as live in its segment.
@@ -297,11 +317,7 @@ impl Log {
             return false;
         };
         self.seal(queue);
-        let widths = std::mem::take(&mut self.widths[queue as usize]);
-        let scale = Timescale {
-            base_ms: now.0,
-            width: widths.cheapest(),
-        };
+        let scale = self.recent[queue as usize].take_scale(now);
         let room_bytes = self.segment_bytes();
         let start = self.start_of(number);
         self.segments[number as usize] = Segment {
@@ -332,6 +348,11 @@ impl Log {
         }
         let share = self.budget.left() / self.sharers;
         (self.free.len() + (share >> self.arena.segment_shift())).min(enough)
+    }
+
+    /// Segments that are resident and empty.
+    pub(crate) fn free_segments(&self) -> usize {
+        self.free.len()
     }
 
     /// An empty segment, and whether its memory is still untouched.
@@ -426,7 +447,7 @@ impl Log {
             written_bytes: bytes,
             ..Segment::unused()
         };
-        segment.stamps.note(0, now.0 / 1000);
+        segment.note_second(0, now.0 / 1000);
         self.segments[number as usize] = segment;
         for continued in number as usize + 1..number as usize + span {
             self.segments[continued].used = Use::Continued;

@@ -13,7 +13,7 @@ use crate::clock::{Deadline, Instant};
 use crate::expire::Deaths;
 use crate::timescale::Timescale;
 
-const STAMPS: usize = 4;
+const STAMPS: usize = 3;
 
 /// The two FIFO queues of S3-FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub(crate) struct Segment {
     pub(crate) flushed: bool,
     pub(crate) used: Use,
     pub(crate) queue: Queue,
+    /// Stamps in use.
+    pub(crate) stamps_len: u8,
     /// Live items, expired ones that nobody met included.
     pub(crate) items: u32,
     /// No item lives longer.
@@ -67,7 +69,7 @@ pub(crate) struct Segment {
     pub(crate) stamps: Stamps,
 }
 
-const _: () = assert!(size_of::<Segment>() == 192, "three cache lines");
+const _: () = assert!(size_of::<Segment>() == 256, "four cache lines");
 
 impl Segment {
     /// A segment without memory or content.
@@ -75,10 +77,7 @@ impl Segment {
         Segment {
             used: Use::Unused,
             queue: Queue::Small,
-            scale: Timescale {
-                base_ms: 0,
-                width: 0,
-            },
+            scale: Timescale::new(0, 0),
             span: 1,
             room_bytes: 0,
             written_bytes: 0,
@@ -87,6 +86,7 @@ impl Segment {
             last_deadline: Deadline::PASSED,
             flushed: false,
             deaths: Deaths::new(),
+            stamps_len: 0,
             stamps: Stamps::default(),
         }
     }
@@ -123,47 +123,50 @@ impl Segment {
         self.flushed || self.items == 0 || self.last_deadline.has_passed(now)
     }
 
+    /// Notes that bytes from `offset` into it on are written in `second`.
+    #[inline]
+    pub(crate) fn note_second(&mut self, offset: usize, second: u64) {
+        self.stamps.note(&mut self.stamps_len, offset, second);
+    }
+
     /// The second in which the item `offset` bytes into it was stored, about.
     pub(crate) fn stored_s(&self, offset: usize) -> u64 {
-        self.stamps.second_at(offset)
+        self.stamps.second_at(self.stamps_len, offset)
     }
 }
 
-/// About when each stretch of a segment was written: a few (offset, second) pairs, thinned out when
-/// they run out.
+/// About when each stretch of a segment was written: a few (offset, second) pairs, of which the
+/// first and the latest are kept. How many are in use stands in the segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stamps {
     pairs: [(u32, u32); STAMPS],
-    len: u8,
 }
 
 impl Stamps {
-    /// Notes that bytes from `offset` into the segment on are written in `second`.
+    /// Notes that bytes from `offset` into the segment on are written in `second`; `len` of the
+    /// pairs are in use, also after the call.
     #[inline]
-    pub(crate) fn note(&mut self, offset: usize, second: u64) {
-        let (len, second) = (usize::from(self.len), second as u32);
-        if len > 0 && self.pairs[len - 1].1 == second {
+    pub(crate) fn note(&mut self, len: &mut u8, offset: usize, second: u64) {
+        let second = second as u32;
+        if *len > 0 && self.pairs[usize::from(*len) - 1].1 == second {
             return;
         }
-        self.push((offset as u32, second));
+        self.push(len, (offset as u32, second));
     }
 
-    fn push(&mut self, pair: (u32, u32)) {
-        if usize::from(self.len) == STAMPS {
-            for place in 0..STAMPS / 2 {
-                self.pairs[place] = self.pairs[place * 2];
-            }
-            self.len = STAMPS as u8 / 2;
+    fn push(&mut self, len: &mut u8, pair: (u32, u32)) {
+        if usize::from(*len) == STAMPS {
+            self.pairs.copy_within(2.., 1);
+            *len -= 1;
         }
-        self.pairs[usize::from(self.len)] = pair;
-        self.len += 1;
+        self.pairs[usize::from(*len)] = pair;
+        *len += 1;
     }
 
-    fn second_at(&self, offset: usize) -> u64 {
-        let known = &self.pairs[..usize::from(self.len)];
+    fn second_at(&self, len: u8, offset: usize) -> u64 {
+        let known = &self.pairs[..usize::from(len)];
         let latest_before = known.iter().rev().find(|pair| pair.0 as usize <= offset);
-        latest_before
-            .or(known.first())
-            .map_or(0, |pair| u64::from(pair.1))
+        let pair = latest_before.or(known.first());
+        pair.map_or(0, |pair| u64::from(pair.1))
     }
 }

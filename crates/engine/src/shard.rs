@@ -508,6 +508,11 @@ impl Shard {
             .give_up_memory(&mut self.store, bytes, floor, now);
     }
 
+    /// Bytes the ghosts take.
+    pub(crate) fn ghost_bytes(&self) -> usize {
+        self.reclaimer.ghost_bytes()
+    }
+
     /// Adds this shard's figures to `stats`.
     pub(crate) fn add_to(&self, stats: &mut Stats, now: Instant) {
         let (store, log, counts) = (&self.store, &self.store.log, &self.store.counts);

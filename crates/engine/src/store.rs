@@ -263,7 +263,7 @@ impl Store {
 
     /// Takes room for an item of `spec` without reclaiming anything; `None` if there is none.
     pub(crate) fn take_room(&mut self, queue: Queue, spec: &Spec, now: Instant) -> Option<Room> {
-        self.log.note_width(queue, spec.deadline, now);
+        self.log.note_deadline(queue, spec.deadline, now);
         self.take_room_of(queue, |scale| spec.total_bytes(scale), now)
     }
 
@@ -282,10 +282,7 @@ impl Store {
                 return Some(room);
             }
         }
-        let scale = Timescale {
-            base_ms: now.0,
-            width: 5,
-        };
+        let scale = Timescale::new(now.0, 5);
         let bytes = bytes_in(scale);
         if self.log.wants_extent(bytes) {
             return self.log.take_extent(queue, bytes, scale, now);

@@ -13,11 +13,9 @@ use crate::index::ENTRY_BYTES;
 use crate::segment::Use;
 use crate::store::Store;
 
-/// A segment of which this much is dead is worth compacting at any time, in percent.
-const DEAD_SEGMENT_PERCENT: usize = 25;
-/// When more than this much of memory is dead, the deadest segment is compacted if it has at least
-/// this much, in percent.
-const DEAD_TOTAL_PERCENT: usize = 4;
+/// When this much of memory is dead, in millionths, a segment is compacted of which so much is, in
+/// percent: the less there is in all, the more a copy has to win.
+const WORTH_COMPACTING: [(u64, usize); 3] = [(0, 25), (35_000, 12), (40_000, 3)];
 
 /// How much of a shard is dead, and where most of it lies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,11 +69,13 @@ impl Survey {
             return self.all_dead;
         }
         let deadest = self.deadest?;
-        let share = deadest.dead_bytes * 100;
-        let too_much_in_all = self.dead_bytes * 100 > self.memory_bytes * DEAD_TOTAL_PERCENT;
-        let is_worth_it = share >= deadest.room_bytes * DEAD_TOTAL_PERCENT;
-        let is_very_dead = share >= deadest.room_bytes * DEAD_SEGMENT_PERCENT;
-        (is_very_dead || (too_much_in_all && is_worth_it)).then_some(deadest.segment)
+        let worth_it = WORTH_COMPACTING
+            .iter()
+            .filter(|(total_ppm, _)| self.dead_ppm() >= *total_ppm)
+            .map(|(_, percent)| *percent)
+            .min()?;
+        let is_worth_it = deadest.dead_bytes * 100 >= deadest.room_bytes * worth_it;
+        is_worth_it.then_some(deadest.segment)
     }
 
     /// Dead share of memory, in millionths.

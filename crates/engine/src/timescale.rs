@@ -12,11 +12,22 @@ pub(crate) struct Timescale {
     pub(crate) base_ms: u64,
     /// Bytes of a deadline: 0, 3, 4 or 5.
     pub(crate) width: u8,
+    /// log2 of the milliseconds in the first bin of the segment's death histogram (expire.rs).
+    pub(crate) age_shift: u8,
 }
 
 impl Timescale {
     /// The widths a segment may have.
     pub(crate) const WIDTHS: [u8; 4] = [0, 3, 4, 5];
+
+    /// A scale for segments whose deaths nobody asks for.
+    pub(crate) const fn new(base_ms: u64, width: u8) -> Timescale {
+        Timescale {
+            base_ms,
+            width,
+            age_shift: 0,
+        }
+    }
 
     /// The place in [`Timescale::WIDTHS`] of the narrowest width that `deadline` fits in when
     /// counted from `base_ms`; `None` if it fits in none.
@@ -54,13 +65,21 @@ pub(crate) const fn never(width: u8) -> u64 {
     (1 << (8 * width as u64)) - 1
 }
 
-/// How many recent items needed which deadline width, to choose the next segment's.
+/// The octaves that a death histogram covers; see expire.rs.
+pub(crate) const AGE_OCTAVES: u32 = 15;
+/// Largest age shift: all ages with it fit in 48 bits.
+const AGE_SHIFT_MAX: u32 = 32;
+
+/// Which deadlines recent items had, to choose the next segment's scale.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Widths {
+pub(crate) struct Recent {
+    /// Items that needed each width.
     items: [u32; Timescale::WIDTHS.len() + 1],
+    /// The longest life that ends.
+    longest_ms: u64,
 }
 
-impl Widths {
+impl Recent {
     /// Bytes an item pays when its deadline does not fit its segment.
     const MISFIT_BYTES: u64 = 10;
 
@@ -68,10 +87,26 @@ impl Widths {
     pub(crate) fn note(&mut self, deadline: Deadline, now: Instant) {
         let place = Timescale::narrowest(deadline, now.0).unwrap_or(Timescale::WIDTHS.len());
         self.items[place] += 1;
+        self.longest_ms = self.longest_ms.max(deadline.remaining_ms(now).unwrap_or(0));
+    }
+
+    /// The scale for a segment that is opened at `now`; begins to note anew.
+    pub(crate) fn take_scale(&mut self, now: Instant) -> Timescale {
+        let octaves = u64::BITS - self.longest_ms.leading_zeros();
+        let scale = Timescale {
+            base_ms: now.0,
+            width: self.cheapest(),
+            age_shift: octaves.saturating_sub(AGE_OCTAVES).min(AGE_SHIFT_MAX) as u8,
+        };
+        *self = Recent {
+            longest_ms: self.longest_ms / 2,
+            ..Recent::default()
+        };
+        scale
     }
 
     /// The width that would have cost the noted items least.
-    pub(crate) fn cheapest(self) -> u8 {
+    fn cheapest(self) -> u8 {
         let cost = |width: u8| -> u64 {
             let needs = self.items.iter().enumerate();
             needs

@@ -1,7 +1,8 @@
-//! Hostile bytes: nothing that a peer sends panics, and cutting it changes no answer.
+//! Hostile bytes: nothing that a peer sends panics, and cutting it changes no answer; no operations
+//! make the engine answer wrongly.
 //!
 //! The properties are those of fuzz/; here they run from seeds for `CELLAR_FUZZ_SECONDS`, 2 if not
-//! set, on inputs made from the transcripts of conformance/.
+//! set, on inputs made from the transcripts of conformance/, the engine's on random bytes.
 #![expect(
     clippy::unwrap_used,
     reason = "a transcript that cannot be read fails the test"
@@ -14,6 +15,8 @@ use cellar_engine::{Clock, ManualClock, SystemClock};
 
 #[path = "../../../fuzz/properties/decode.rs"]
 mod decode;
+#[path = "../../../fuzz/properties/engine.rs"]
+mod engine;
 #[path = "../../../fuzz/properties/execute.rs"]
 mod execute;
 #[path = "support/session.rs"]
@@ -23,6 +26,8 @@ use session::{Session, UNIX_MS_AT_ZERO, state};
 
 /// Longest input that is made.
 const INPUT_BYTES_MAX: usize = 4_000;
+/// Longest input for the engine: a few thousand operations.
+const OPERATION_BYTES_MAX: usize = 20_000;
 /// Most changes made to one input.
 const CHANGES_MAX: u64 = 8;
 
@@ -127,27 +132,35 @@ fn change(input: &mut Vec<u8>, random: &mut Random) {
     input.truncate(INPUT_BYTES_MAX);
 }
 
-/// Runs `check` on changed seeds until the time is over.
-fn run(seed: u64, check: impl Fn(&[u8])) {
-    let seconds: u64 = std::env::var("CELLAR_FUZZ_SECONDS").map_or(2, |text| {
-        text.parse().expect("CELLAR_FUZZ_SECONDS is a number")
-    });
-    let clock = SystemClock::new();
+/// Runs `check` on seeds, then on changed ones until the time is over.
+fn run_changed(seed: u64, check: impl Fn(&[u8])) {
     let seeds = seeds();
     seeds.iter().for_each(|seed| check(seed));
-    let mut random = Random(seed);
-    while clock.now().0 < seconds * 1000 {
+    let input = |random: &mut Random| {
         let source = &seeds[random.below(seeds.len())];
         let from = random.below(source.len() + 1);
         let until = from + random.below((source.len() - from).min(600) + 1);
         let mut input = source[from..until].to_vec();
         for _ in 0..=random.next() % CHANGES_MAX {
-            change(&mut input, &mut random);
+            change(&mut input, random);
         }
-        let place = input.clone();
+        input
+    };
+    run(seed, input, check);
+}
+
+/// Runs `check` on inputs until the time is over.
+fn run(seed: u64, input: impl Fn(&mut Random) -> Vec<u8>, check: impl Fn(&[u8])) {
+    let seconds: u64 = std::env::var("CELLAR_FUZZ_SECONDS").map_or(2, |text| {
+        text.parse().expect("CELLAR_FUZZ_SECONDS is a number")
+    });
+    let clock = SystemClock::new();
+    let mut random = Random(seed);
+    while clock.now().0 < seconds * 1000 {
+        let input = input(&mut random);
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&input)));
         if let Err(panic) = checked {
-            eprintln!("input: {}", place.escape_ascii());
+            eprintln!("input: {}", input.escape_ascii());
             std::panic::resume_unwind(panic);
         }
     }
@@ -155,12 +168,21 @@ fn run(seed: u64, check: impl Fn(&[u8])) {
 
 #[test]
 fn the_decoder_finds_the_same_requests_however_bytes_arrive() {
-    run(0x9e37_79b9_7f4a_7c15, decode::check);
+    run_changed(0x9e37_79b9_7f4a_7c15, decode::check);
 }
 
 #[test]
 fn a_connection_gives_the_same_answers_however_bytes_arrive() {
-    run(0xbf58_476d_1ce4_e5b9, execute::check);
+    run_changed(0xbf58_476d_1ce4_e5b9, execute::check);
+}
+
+#[test]
+fn the_engine_finds_what_was_stored_last_or_nothing_whatever_is_done_to_it() {
+    let input = |random: &mut Random| {
+        let bytes = random.below(OPERATION_BYTES_MAX);
+        (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
+    };
+    run(0x94d0_49bb_1331_11eb, input, engine::check);
 }
 
 #[test]

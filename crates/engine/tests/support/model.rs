@@ -46,7 +46,14 @@ impl Model {
 
     /// The live entry of a key.
     pub(crate) fn live(&mut self, key: &[u8]) -> Option<&mut Entry> {
-        self.settle();
+        let now = self.now_ms;
+        if self.flush_at_ms.is_some_and(|at| at <= now) {
+            self.settle();
+        }
+        let entry = self.entries.get(key)?;
+        if entry.deadline_ms.is_some_and(|at| at <= now) {
+            self.entries.remove(key);
+        }
         self.entries.get_mut(key)
     }
 

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -26,6 +26,11 @@ impl Daemon {
     /// Starts it with a small memory, two loops, a free port and these flags, and waits until it
     /// is ready.
     pub(crate) fn start(flags: &[&str]) -> Daemon {
+        Daemon::start_in(Path::new("."), flags)
+    }
+
+    /// The same, with another working directory.
+    pub(crate) fn start_in(home: &Path, flags: &[&str]) -> Daemon {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellar"));
         let mut arguments: Vec<&str> = Vec::new();
         for pair in [
@@ -38,6 +43,7 @@ impl Daemon {
             }
         }
         command
+            .current_dir(home)
             .args(arguments)
             .args(flags)
             .stderr(Stdio::piped())
