@@ -13,6 +13,7 @@ pub mod record;
 pub mod latency;
 pub mod usage;
 pub mod address;
+pub mod resp;
 pub mod wire;
 pub mod echo;
 pub mod load;

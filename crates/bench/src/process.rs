@@ -89,6 +89,19 @@ impl Recipe {
         }
     }
 
+    /// Redis, which writes nothing to disk.
+    #[must_use]
+    pub fn redis(program: &str, extra: &[&str]) -> Recipe {
+        let command = "--bind 127.0.0.1 --port {port} --maxmemory {memory_mib}mb --appendonly no";
+        let words = [program].into_iter().chain(command.split(' '));
+        // An empty word: no snapshots.
+        let words = words.chain(["--save", ""]).chain(extra.iter().copied());
+        Recipe {
+            name: "redis".to_owned(),
+            words: words.map(str::to_owned).collect(),
+        }
+    }
+
     /// The echo floor of this program itself.
     ///
     /// # Errors
