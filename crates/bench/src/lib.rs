@@ -24,3 +24,4 @@ pub mod process;
 pub mod compare;
 pub mod ycsb;
 pub mod engine;
+pub mod growth;

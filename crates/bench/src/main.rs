@@ -7,6 +7,7 @@ use cellar_bench::compare::{self, CompareArgs};
 use cellar_bench::echo::{self, EchoArgs};
 use cellar_bench::engine::{self, EngineArgs};
 use cellar_bench::error::Error;
+use cellar_bench::growth::{self, GrowthArgs};
 use cellar_bench::load::options::{self, LoadArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
@@ -31,6 +32,8 @@ enum Command {
     Ycsb(Box<YcsbArgs>),
     /// The engine in process: gets, batches and sets per second, bytes per item
     Engine(EngineArgs),
+    /// Inserts into a cache that grows, each timed: does growth make any of them slow?
+    Growth(GrowthArgs),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::command(&args),
         Command::Ycsb(args) => ycsb::command(&args),
         Command::Engine(args) => engine::command(&args),
+        Command::Growth(args) => growth::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
