@@ -25,3 +25,4 @@ pub mod compare;
 pub mod ycsb;
 pub mod engine;
 pub mod growth;
+pub mod expiry;

@@ -7,6 +7,7 @@ use cellar_bench::compare::{self, CompareArgs};
 use cellar_bench::echo::{self, EchoArgs};
 use cellar_bench::engine::{self, EngineArgs};
 use cellar_bench::error::Error;
+use cellar_bench::expiry::{self, ExpiryArgs};
 use cellar_bench::growth::{self, GrowthArgs};
 use cellar_bench::load::options::{self, LoadArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
@@ -34,6 +35,8 @@ enum Command {
     Engine(EngineArgs),
     /// Inserts into a cache that grows, each timed: does growth make any of them slow?
     Growth(GrowthArgs),
+    /// Items that expire in the same second: who holds their memory, and who notices?
+    Expiry(Box<ExpiryArgs>),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Ycsb(args) => ycsb::command(&args),
         Command::Engine(args) => engine::command(&args),
         Command::Growth(args) => growth::command(&args),
+        Command::Expiry(args) => expiry::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
