@@ -40,7 +40,7 @@ fn scenario(outcome: &Outcome) -> String {
 fn when(outcome: &Outcome) -> String {
     match outcome.deadlines_over_s {
         1 => "in one second".to_owned(),
-        s => format!("spread over {s} seconds"),
+        s => format!("within {s} seconds"),
     }
 }
 
