@@ -14,6 +14,12 @@ pub fn now_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
+/// Nanoseconds since 1970 of the machine's wall clock.
+#[must_use]
+pub fn unix_ns() -> u64 {
+    read_ns(ClockId::Realtime)
+}
+
 /// Nanoseconds for which the calling thread has used a processor.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
@@ -23,7 +29,7 @@ pub fn thread_cpu_ns() -> u64 {
 /// The present day in UTC as `2026-01-31`.
 #[must_use]
 pub fn today() -> String {
-    date(read_ns(ClockId::Realtime) / NS_PER_S / 86_400)
+    date(unix_ns() / NS_PER_S / 86_400)
 }
 
 /// Nanoseconds as seconds.

@@ -465,7 +465,7 @@ fn copy_out(item: &Item<'_>, sink: &mut [u8]) {
 }
 
 /// Keeps a thread on one processor, where there are enough; a wish, not a condition.
-fn bind(thread: usize) {
+pub(crate) fn bind(thread: usize) {
     if thread < std::thread::available_parallelism().map_or(1, usize::from) {
         let mut cpus = CpuSet::new();
         cpus.set(thread);

@@ -43,6 +43,17 @@ struct Shared {
     replies: AtomicU64,
     /// Set when a thread failed and the others should end.
     failed: AtomicBool,
+    /// How many samples each thread has to keep, if any.
+    samples: Option<usize>,
+}
+
+/// One get: when it was sent, or in an open loop due, and how long its reply took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// On the monotonic clock.
+    pub start_ns: u64,
+    /// From then to the whole reply.
+    pub ns: u64,
 }
 
 /// Runs a load to its end.
@@ -51,9 +62,26 @@ struct Shared {
 /// [`Error`] if the plan is impossible, the server cannot be reached, closes a connection, stops
 /// answering, or answers nonsense. A value that fails verification is counted, not an error.
 pub fn run(plan: &Plan) -> Result<Report, Error> {
+    Ok(run_with(plan, None)?.0)
+}
+
+/// Runs a load to its end and returns every get by itself as well, in no order; `samples` is about
+/// how many each thread will make.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sampled(plan: &Plan, samples: usize) -> Result<(Report, Vec<Sample>), Error> {
+    let (report, tally) = run_with(plan, Some(samples))?;
+    Ok((report, tally.samples.unwrap_or_default()))
+}
+
+fn run_with(plan: &Plan, samples: Option<usize>) -> Result<(Report, Tally), Error> {
     plan.check()?;
     let mut connections = connect(plan)?;
-    let shared = Shared::default();
+    let shared = Shared {
+        samples,
+        ..Shared::default()
+    };
     let start = Barrier::new(plan.threads + 1);
     let (done, results) = channel();
     std::thread::scope(|scope| {
@@ -81,7 +109,7 @@ pub fn run(plan: &Plan) -> Result<Report, Error> {
         let cpu = cpu_before
             .zip(cpu_after)
             .map(|(before, after)| (after.ns.saturating_sub(before.ns), after.source));
-        Ok(Report::new(plan, &tally, cpu))
+        Ok((Report::new(plan, &tally, cpu), tally))
     })
 }
 

@@ -7,6 +7,8 @@ use cellar_bench::compare::{self, CompareArgs};
 use cellar_bench::echo::{self, EchoArgs};
 use cellar_bench::engine::{self, EngineArgs};
 use cellar_bench::error::Error;
+use cellar_bench::expiry::{self, ExpiryArgs};
+use cellar_bench::growth::{self, GrowthArgs};
 use cellar_bench::load::options::{self, LoadArgs};
 use cellar_bench::memory::{self, MemoryArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
@@ -40,6 +42,10 @@ enum Command {
     Contest(ContestArgs),
     /// What servers occupy beside their memory, and how much of it is data
     Memory(Box<MemoryArgs>),
+    /// Inserts into a cache that grows, each timed: does growth make any of them slow?
+    Growth(GrowthArgs),
+    /// Items that expire in the same second: who holds their memory, and who notices?
+    Expiry(Box<ExpiryArgs>),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -55,6 +61,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::command(&args),
         Command::Contest(args) => contest::command(&args),
         Command::Memory(args) => memory::command(&args),
+        Command::Growth(args) => growth::command(&args),
+        Command::Expiry(args) => expiry::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

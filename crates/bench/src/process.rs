@@ -90,19 +90,16 @@ impl Recipe {
         }
     }
 
-    /// redis-server without persistence, which evicts by `policy` such as `allkeys-lru`.
+    /// redis-server, which writes nothing to disk, with `extra` arguments.
     #[must_use]
-    pub fn redis(program: &str, policy: &str) -> Recipe {
-        let command = "--bind 127.0.0.1 --port {port} --appendonly no --maxmemory {memory_bytes} \
-                       --maxmemory-policy";
-        let words = [program, "--save", ""].into_iter();
+    pub fn redis(program: &str, extra: &[&str]) -> Recipe {
+        let command = "--bind 127.0.0.1 --port {port} --maxmemory {memory_bytes} --appendonly no";
+        let words = [program].into_iter().chain(command.split(' '));
+        // An empty word: no snapshots.
+        let words = words.chain(["--save", ""]).chain(extra.iter().copied());
         Recipe {
-            name: format!("redis-server {policy}"),
-            words: words
-                .chain(command.split_whitespace())
-                .chain([policy])
-                .map(str::to_owned)
-                .collect(),
+            name: "redis-server".to_owned(),
+            words: words.map(str::to_owned).collect(),
         }
     }
 
@@ -347,7 +344,7 @@ mod tests {
     fn memory_is_given_to_the_byte_where_a_server_takes_bytes() {
         let recipes = [
             Recipe::cellar("cellar", &[]),
-            Recipe::redis("redis-server", "allkeys-lru"),
+            Recipe::redis("redis-server", &[]),
             Recipe::memcached("memcached"),
         ];
         let [cellar, redis, memcached] = recipes.map(|recipe| {

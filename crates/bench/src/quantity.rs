@@ -140,6 +140,19 @@ impl TtlMix {
         }
     }
 
+    /// Evenly from `low_s` to `high_s`, both included. Above [`TtlMix::TTL_S_MAX`] the numbers are
+    /// moments, in seconds since 1970.
+    #[must_use]
+    pub fn between(low_s: u32, high_s: u32) -> TtlMix {
+        TtlMix {
+            parts: vec![TtlPart {
+                low_s,
+                high_s: high_s.max(low_s),
+                weight_sum: 1,
+            }],
+        }
+    }
+
     /// Draws one time to live in seconds.
     #[inline]
     pub fn draw_s(&self, random: &mut Random) -> u32 {
@@ -254,6 +267,8 @@ mod tests {
                 .all(|&ttl| ttl == 60 || (3600..=7200).contains(&ttl))
         );
         assert_eq!(TtlMix::unlimited().draw_s(&mut random), 0);
+        let moments = TtlMix::between(2_000_000_000, 2_000_000_059);
+        assert!((2_000_000_000..2_000_000_060).contains(&moments.draw_s(&mut random)));
         for bad in ["", "60@0", "31d", "2h..1h", "60@", "a"] {
             assert!(bad.parse::<TtlMix>().is_err(), "{bad:?}");
         }

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use cellar_protocol::memcached::client::{self, Reply, ReplyScanner};
 
+use crate::resp;
+
 /// Flags of the stored items.
 const FLAGS: u32 = 0;
 
@@ -14,6 +16,8 @@ const FLAGS: u32 = 0;
 pub enum Wire {
     /// memcached's classic text protocol.
     Memcached,
+    /// Redis' protocol.
+    Resp,
 }
 
 impl Wire {
@@ -22,6 +26,7 @@ impl Wire {
     pub fn name(self) -> &'static str {
         match self {
             Wire::Memcached => "memcached",
+            Wire::Resp => "resp",
         }
     }
 
@@ -30,14 +35,17 @@ impl Wire {
     pub fn push_get(self, out: &mut Vec<u8>, key: &[u8]) {
         match self {
             Wire::Memcached => client::push_get(out, key),
+            Wire::Resp => resp::push_get(out, key),
         }
     }
 
-    /// Appends a store of `value` for `ttl_s` seconds, zero without limit.
+    /// Appends a store of `value` for `ttl_s` seconds, zero without limit; above 30 days it is a
+    /// moment, in seconds since 1970.
     #[inline]
     pub fn push_set(self, out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
         match self {
             Wire::Memcached => client::push_set(out, key, FLAGS, ttl_s, value),
+            Wire::Resp => resp::push_set(out, key, ttl_s, value),
         }
     }
 
@@ -45,6 +53,11 @@ impl Wire {
     pub fn push_hit(self, out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
         match self {
             Wire::Memcached => client::push_hit(out, key, FLAGS, value),
+            Wire::Resp => {
+                out.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
+                out.extend_from_slice(value);
+                out.extend_from_slice(b"\r\n");
+            }
         }
     }
 
@@ -53,6 +66,7 @@ impl Wire {
     pub fn scanner(self) -> Scanner {
         match self {
             Wire::Memcached => Scanner::Memcached(ReplyScanner::new()),
+            Wire::Resp => Scanner::Resp(resp::ReplyScanner::default()),
         }
     }
 }
@@ -93,9 +107,15 @@ pub enum Event<'a> {
 
 /// Cuts the received bytes of one connection into events.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each connection, and it stays where it is"
+)]
 pub enum Scanner {
     /// memcached's classic text protocol.
     Memcached(ReplyScanner),
+    /// Redis' protocol.
+    Resp(resp::ReplyScanner),
 }
 
 impl Scanner {
@@ -122,6 +142,13 @@ impl Scanner {
                 Ok(Some(Reply::Error(line))) => Event::Refused(line),
                 Ok(Some(other)) => return Err(format!("unexpected reply {other:?}")),
                 Err(error) => return Err(error.to_string()),
+            })),
+            Scanner::Resp(scanner) => Ok(scanner.next(input)?.map(|reply| match reply {
+                resp::Reply::Value { bytes } => Event::Value { key: None, bytes },
+                resp::Reply::Data(data) => Event::Data(data),
+                resp::Reply::End => Event::GetDone,
+                resp::Reply::Ok => Event::SetDone { stored: true },
+                resp::Reply::Error(line) => Event::Refused(line),
             })),
         }
     }
@@ -156,5 +183,29 @@ mod tests {
         assert_eq!(scanner.next(&mut input), Ok(None));
         assert!(scanner.next(&mut &b"TOUCHED\r\n"[..]).is_err());
         assert!("resp".parse::<Wire>().is_err());
+    }
+
+    #[test]
+    fn redis_replies_become_the_same_events() {
+        let wire = Wire::Resp;
+        let mut bytes = Vec::new();
+        wire.push_hit(&mut bytes, b"k", b"abc");
+        bytes.extend_from_slice(b"$-1\r\n+OK\r\n-OOM no\r\n");
+        let mut scanner = wire.scanner();
+        let mut input = bytes.as_slice();
+        for expected in [
+            Event::Value {
+                key: None,
+                bytes: 3,
+            },
+            Event::Data(b"abc"),
+            Event::GetDone,
+            Event::GetDone,
+            Event::SetDone { stored: true },
+            Event::Refused(b"-OOM no"),
+        ] {
+            assert_eq!(scanner.next(&mut input), Ok(Some(expected)));
+        }
+        assert_eq!(scanner.next(&mut input), Ok(None));
     }
 }

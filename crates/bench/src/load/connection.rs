@@ -110,6 +110,7 @@ impl Connection {
                             || (self.key_fits && self.check.is_good(&plan.records));
                         let start_ns = land(&mut self.flights, Some(Kind::Get))?.start_ns;
                         tally.got(self.value_came, good, now.saturating_sub(start_ns));
+                        tally.keep(start_ns, now.saturating_sub(start_ns));
                         self.value_came = false;
                     }
                     Event::SetDone { stored } => {

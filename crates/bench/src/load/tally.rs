@@ -1,6 +1,7 @@
 //! The tally: what one thread, or all together, have done.
 
 use crate::latency::Latencies;
+use crate::load::Sample;
 use crate::load::source::Kind;
 
 /// What one thread, or all together, have done.
@@ -24,6 +25,8 @@ pub(super) struct Tally {
     pub(super) own_cpu_ns: u64,
     /// Requests of an open loop that were due but never sent.
     pub(super) unsent: u64,
+    /// Every get by itself, if that is wanted.
+    pub(super) samples: Option<Vec<Sample>>,
 }
 
 impl Tally {
@@ -46,6 +49,14 @@ impl Tally {
         self.misses += u64::from(!hit);
         self.mismatches += u64::from(!good);
         self.get_latencies.record(ns);
+    }
+
+    /// Keeps a get by itself, if that is wanted.
+    #[inline]
+    pub(super) fn keep(&mut self, start_ns: u64, ns: u64) {
+        if let Some(samples) = &mut self.samples {
+            samples.push(Sample { start_ns, ns });
+        }
     }
 
     #[inline]
@@ -86,6 +97,9 @@ impl Tally {
         self.own_cpu_ns += other.own_cpu_ns;
         if self.first_refusal.is_none() {
             self.first_refusal.clone_from(&other.first_refusal);
+        }
+        if let (Some(own), Some(others)) = (&mut self.samples, &other.samples) {
+            own.extend_from_slice(others);
         }
         self.get_latencies.merge(&other.get_latencies);
         self.set_latencies.merge(&other.set_latencies);

@@ -18,7 +18,7 @@ use crate::load::connection::Connection;
 use crate::load::plan::Plan;
 use crate::load::source::Source;
 use crate::load::tally::Tally;
-use crate::load::{STALL_S, Shared};
+use crate::load::{STALL_S, Sample, Shared};
 
 /// Events taken from the kernel at a time.
 const EVENTS_MAX: usize = 256;
@@ -127,7 +127,10 @@ impl<'p> Worker<'p> {
             source: Source::new(plan, thread),
             schedule: None,
             due: 0,
-            tally: Tally::default(),
+            tally: Tally {
+                samples: shared.samples.map(room_for),
+                ..Tally::default()
+            },
             buffer: vec![0; READ_BYTES],
         })
     }
@@ -299,6 +302,13 @@ impl<'p> Worker<'p> {
     fn in_flight(&self) -> u64 {
         self.source.pushed() - self.tally.replies()
     }
+}
+
+/// Memory for samples, touched: a fault later would delay a request.
+fn room_for(samples: usize) -> Vec<Sample> {
+    let mut room = vec![Sample { start_ns: 1, ns: 1 }; samples];
+    room.clear();
+    room
 }
 
 fn timespec(ns: u64) -> Timespec {

@@ -174,7 +174,10 @@ impl ContestArgs {
         }
         if self.redis != "off" {
             for policy in ["allkeys-lru", "allkeys-lfu"] {
-                let recipe = Recipe::redis(&self.redis, policy);
+                let recipe = Recipe {
+                    name: format!("redis-server {policy}"),
+                    ..Recipe::redis(&self.redis, &["--maxmemory-policy", policy])
+                };
                 add(recipe, Protocol::Resp, STEP_BYTES);
             }
         }

@@ -1,0 +1,369 @@
+//! `cellar-bench expiry`: what a mass expiry costs, and who holds memory for the dead.
+//!
+//! A server is filled with items that stay and items whose time is over in one and the same second.
+//! A load of gets for the items that stay runs across that second at a fixed rate; before it, the
+//! same load ran as long without any expiry. Each run has a fresh server on one processor, the load
+//! on another; the servers take turns.
+//!
+//! Memory is watched in a run of its own, because asking a server for its figures ten times a
+//! second would show in its latencies.
+
+mod figures;
+mod scene;
+mod report;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::compare::write_json;
+use crate::error::Error;
+use crate::latency::LatencySummary;
+use crate::machine::Setting;
+use crate::process::Recipe;
+use crate::quantity::parse_count;
+use crate::spread::Spread;
+use crate::wire::Wire;
+use figures::Figures;
+
+const QUICK_ITEMS: u64 = 50_000;
+const QUICK_DURING_S: u64 = 2;
+/// Share of the slowest server's throughput in a closed loop that the load asks for.
+const RATE_SHARE: f64 = 0.5;
+/// Seconds over which the deadlines lie with `--many-deadlines`.
+const MANY_DEADLINES_S: u64 = 60;
+/// Seconds after the last deadline for which the table shows what the dead hold.
+const SHOWN_S: [u64; 3] = [1, 5, 10];
+
+/// Options of `cellar-bench expiry`.
+#[derive(Args, Clone, Debug)]
+pub struct ExpiryArgs {
+    /// Cellar's program, or off
+    #[arg(long, value_name = "PATH", default_value = "target/release/cellar")]
+    cellar: String,
+    /// Further arguments for Cellar, separated by spaces
+    #[arg(
+        long,
+        value_name = "ARGS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    cellar_args: String,
+    /// Redis' program, or off
+    #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    redis: String,
+    /// Settings of active-expire-effort, each a server of its own
+    #[arg(long, value_delimiter = ',', default_value = "1,10")]
+    redis_efforts: Vec<u32>,
+    /// Items that stay, and are asked for
+    #[arg(long, default_value = "1M", value_parser = parse_count)]
+    live: u64,
+    /// Time to live of the items that stay, in seconds; 0 = unlimited
+    #[arg(long, default_value_t = 86_400)]
+    live_ttl_s: u32,
+    /// Items whose time is over in the same second
+    #[arg(long, default_value = "1M", value_parser = parse_count)]
+    dying: u64,
+    /// Spreads the deadlines over a minute
+    #[arg(long)]
+    many_deadlines: bool,
+    /// Stores both kinds of items at the same time, so that the dead lie among the living; leaves
+    /// out the load without any expiry
+    #[arg(long)]
+    mixed: bool,
+    /// Length of the values
+    #[arg(long, default_value_t = 100)]
+    value_bytes: usize,
+    /// Memory of each server in MiB; nothing may be evicted
+    #[arg(long, default_value_t = 1024)]
+    memory_mib: u64,
+    /// Connections of the load
+    #[arg(long, default_value_t = 50)]
+    connections: usize,
+    /// Gets per second [default: half of what the slowest server answers in a closed loop]
+    #[arg(long, value_name = "PER_S", value_parser = parse_count)]
+    rate: Option<u64>,
+    /// Seconds of load before the moment
+    #[arg(long, default_value_t = 5)]
+    before_s: u64,
+    /// Seconds of load after it, and at least a minute more with --many-deadlines
+    #[arg(long, default_value_t = 10)]
+    during_s: u64,
+    /// Rounds of the latencies; the median counts
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// One short round over few items: shows that it works, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// Processor of the servers
+    #[arg(long, default_value_t = 0)]
+    server_cpu: usize,
+    /// Processor of the load
+    #[arg(long, default_value_t = 1)]
+    load_cpu: usize,
+    /// Writes all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Writes a page with plots to this Markdown file
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
+
+/// A server that takes part.
+#[derive(Clone, Debug)]
+struct Contender {
+    name: String,
+    recipe: Recipe,
+    wire: Wire,
+}
+
+/// Everything that was found; the form of `--json`.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    setting: Setting,
+    live: u64,
+    live_ttl_s: u32,
+    dying: u64,
+    deadlines_over_s: u64,
+    mixed: bool,
+    value_bytes: usize,
+    memory_mib: u64,
+    connections: usize,
+    rate_per_s: u64,
+    before_s: u64,
+    during_s: u64,
+    rounds: usize,
+    servers: Vec<ServerResult>,
+}
+
+/// One server over all its runs.
+#[derive(Debug, Serialize)]
+struct ServerResult {
+    server: String,
+    version: String,
+    memory: Watched,
+    latency_us_p99_9_before: Spread,
+    latency_us_p99_9_during: Spread,
+    /// The second over the first, in each round.
+    ratio: Spread,
+    /// The worst half second after the moment over the time before it, p99.9.
+    ratio_worst_slice: Spread,
+    /// The same two times without any expiry between them.
+    ratio_control: Option<Spread>,
+    misses: u64,
+    runs: Vec<Run>,
+    /// p99.9 of all rounds together in each slice of the load.
+    slices: Vec<Slice>,
+}
+
+/// Latencies in one run.
+#[derive(Clone, Debug, Serialize)]
+struct Run {
+    before: LatencySummary,
+    during: LatencySummary,
+    worst_slice_us_p99_9: f64,
+    /// The same two times without any expiry between them.
+    control: Option<[LatencySummary; 2]>,
+    misses: u64,
+    #[serde(skip)]
+    samples: Vec<scene::Timed>,
+}
+
+/// A short stretch of the load.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Slice {
+    /// Its middle, in seconds after the first deadline.
+    at_s: f64,
+    latency_us_p99_9: f64,
+    latency_us_max: f64,
+}
+
+/// The run in which memory was watched.
+#[derive(Clone, Debug, Serialize)]
+struct Watched {
+    /// What an item that is to die takes, by the server's own figures.
+    item_bytes: f64,
+    before: Figures,
+    points: Vec<Point>,
+    /// Seconds after the last deadline until 99 % of the dead were reclaimed.
+    reclaimed_after_s: Option<f64>,
+}
+
+/// The server's memory at one moment.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Point {
+    /// Seconds after the first deadline.
+    at_s: f64,
+    /// Items that are over and not reclaimed.
+    dead_items: u64,
+    /// What they take.
+    dead_bytes: f64,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// Runs the measurement and prints its table.
+///
+/// # Errors
+/// [`Error`] if a server does not start, evicts, or a load cannot be run to its end.
+pub fn command(args: &ExpiryArgs) -> Result<(), Error> {
+    let args = args.settled();
+    let contenders = args.contenders()?;
+    let rate = match args.rate {
+        Some(rate) => rate,
+        None => scene::rate(&args, &contenders)?,
+    };
+    eprintln!("{rate} gets/s from each server");
+    let mut watched = Vec::new();
+    for contender in &contenders {
+        watched.push(scene::watch(&args, contender, rate)?);
+    }
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); contenders.len()];
+    for round in 0..args.rounds {
+        for (contender, runs) in contenders.iter().zip(&mut runs) {
+            let run = scene::run(&args, contender, rate, round)?;
+            eprintln!(
+                "round {} of {}: {:28} p99.9 {:8.1} us before, {:8.1} us during",
+                round + 1,
+                args.rounds,
+                contender.name,
+                run.before.latency_us_p99_9,
+                run.during.latency_us_p99_9,
+            );
+            runs.push(run);
+        }
+    }
+    let servers = contenders.iter().zip(watched).zip(runs);
+    let outcome = Outcome {
+        setting: Setting::here(),
+        live: args.live,
+        live_ttl_s: args.live_ttl_s,
+        dying: args.dying,
+        deadlines_over_s: args.deadlines_over_s(),
+        mixed: args.mixed,
+        value_bytes: args.value_bytes,
+        memory_mib: args.memory_mib,
+        connections: args.connections,
+        rate_per_s: rate,
+        before_s: args.before_s,
+        during_s: args.during_s,
+        rounds: args.rounds,
+        servers: servers
+            .map(|((contender, (version, memory)), runs)| {
+                summarize(contender, version, memory, runs)
+            })
+            .collect(),
+    };
+    print!("{}", report::render(&outcome));
+    if let Some(file) = &args.page {
+        report::page(&outcome).write(file)?;
+    }
+    write_json(args.json.as_deref(), &outcome)
+}
+
+impl ExpiryArgs {
+    /// The options with `--quick` applied and the processors checked.
+    fn settled(&self) -> ExpiryArgs {
+        let mut args = self.clone();
+        if args.quick {
+            args.live = args.live.min(QUICK_ITEMS);
+            args.dying = args.dying.min(QUICK_ITEMS);
+            (args.before_s, args.during_s) = (1, QUICK_DURING_S);
+            args.rounds = 1;
+        }
+        if args.many_deadlines {
+            args.during_s = args.during_s.max(MANY_DEADLINES_S + args.during_s.min(10));
+        }
+        args.before_s = args.before_s.max(1);
+        args.rounds = args.rounds.max(1);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if args.server_cpu >= cpus || args.load_cpu >= cpus {
+            eprintln!("only {cpus} processors: servers and load share the first one");
+            (args.server_cpu, args.load_cpu) = (0, 0);
+        }
+        args
+    }
+
+    fn deadlines_over_s(&self) -> u64 {
+        if self.many_deadlines {
+            MANY_DEADLINES_S
+        } else {
+            1
+        }
+    }
+
+    /// The servers, Cellar first.
+    fn contenders(&self) -> Result<Vec<Contender>, Error> {
+        let mut contenders = Vec::new();
+        if self.cellar != "off" {
+            let extra: Vec<String> = self
+                .cellar_args
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
+            let mut add = |name: &str, extra: Vec<String>| {
+                contenders.push(Contender {
+                    name: name.to_owned(),
+                    recipe: Recipe::cellar(&self.cellar, &extra),
+                    wire: Wire::Memcached,
+                });
+            };
+            add("cellar", extra.clone());
+            if knows_release_memory(&self.cellar)? && !extra.iter().any(|it| it == RELEASE_MEMORY) {
+                let extra = extra.into_iter().chain([RELEASE_MEMORY.to_owned()]);
+                add("cellar --release-memory", extra.collect());
+            }
+        }
+        if self.redis != "off" {
+            for effort in &self.redis_efforts {
+                let extra = ["--active-expire-effort", &effort.to_string()];
+                contenders.push(Contender {
+                    name: format!("redis, effort {effort}"),
+                    recipe: Recipe::redis(&self.redis, &extra),
+                    wire: Wire::Resp,
+                });
+            }
+        }
+        if contenders.is_empty() {
+            return Err(Error::Usage("no server is left to measure".to_owned()));
+        }
+        Ok(contenders)
+    }
+}
+
+const RELEASE_MEMORY: &str = "--release-memory";
+
+/// Whether this Cellar can give the memory of the dead back to the system.
+fn knows_release_memory(program: &str) -> Result<bool, Error> {
+    let help = Command::new(program).arg("--help").output();
+    let help = help.map_err(|error| Error::system(format!("starting {program}"), error))?;
+    Ok(String::from_utf8_lossy(&help.stdout).contains(RELEASE_MEMORY))
+}
+
+fn summarize(
+    contender: &Contender,
+    version: String,
+    memory: Watched,
+    runs: Vec<Run>,
+) -> ServerResult {
+    let spread = |figure: fn(&Run) -> f64| Spread::of(runs.iter().map(figure).collect());
+    let controls = runs.iter().filter_map(|run| run.control.as_ref());
+    let controls: Vec<f64> = controls
+        .map(|[first, second]| second.latency_us_p99_9 / first.latency_us_p99_9)
+        .collect();
+    ServerResult {
+        server: contender.name.clone(),
+        version,
+        memory,
+        latency_us_p99_9_before: spread(|run| run.before.latency_us_p99_9),
+        latency_us_p99_9_during: spread(|run| run.during.latency_us_p99_9),
+        ratio: spread(|run| run.during.latency_us_p99_9 / run.before.latency_us_p99_9),
+        ratio_worst_slice: spread(|run| run.worst_slice_us_p99_9 / run.before.latency_us_p99_9),
+        ratio_control: (!controls.is_empty()).then(|| Spread::of(controls)),
+        misses: runs.iter().map(|run| run.misses).sum(),
+        slices: scene::slices(runs.iter().flat_map(|run| &run.samples)),
+        runs,
+    }
+}

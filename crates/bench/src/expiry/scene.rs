@@ -1,0 +1,545 @@
+//! Scene: one server from its start to its end, with the moment of the mass expiry in between.
+//!
+//! Deadlines are whole seconds of the wall clock, in the same words for every server. The load
+//! starts so long before the first deadline as its first part lasts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::figures::{Figures, Informant};
+use super::{Contender, ExpiryArgs, Point, RATE_SHARE, Run, Slice, Watched};
+use crate::clock::{NS_PER_S, now_ns, seconds, unix_ns};
+use crate::error::Error;
+use crate::latency::{Latencies, LatencySummary};
+use crate::load::{self, Keys, Limit, Plan, Report, Sample};
+use crate::popularity::Popularity;
+use crate::process::{Ingredients, Server};
+use crate::quantity::{ByteRange, TtlMix};
+use crate::record::Records;
+
+/// Keys of different lengths, so that the two kinds of items never meet.
+const LIVE_KEY_BYTES: usize = 16;
+const DYING_KEY_BYTES: usize = 17;
+const ZIPF_EXPONENT: f64 = 0.99;
+/// Requests that may wait on one connection before the load falls behind its schedule.
+const DEPTH: usize = 64;
+/// What the beginning of a load is not counted for, and the borders of the moment itself.
+const MARGIN_NS: u64 = 200_000_000;
+/// What it should take at most to store an item when two kinds are stored at once.
+const MIXED_FILL_NS: u64 = 10_000;
+/// Beyond the time the fill should take.
+const FILL_MARGIN_NS: u64 = 2 * NS_PER_S;
+const POLL: Duration = Duration::from_millis(100);
+/// Length of a slice.
+const SLICE_NS: u64 = NS_PER_S / 2;
+/// Fewer gets than this make no p99.9.
+const SLICE_GETS_MIN: usize = 1000;
+const CALIBRATION_KEYS: u64 = 100_000;
+const CALIBRATION_NS: u64 = NS_PER_S;
+/// The dead count as reclaimed when no more than one in so many is left.
+const LEFT_SHARE: u64 = 100;
+
+/// One get, seen from the first deadline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Timed {
+    /// When it was due, in nanoseconds after the first deadline.
+    pub(super) at_ns: i64,
+    /// How long it took.
+    pub(super) ns: u64,
+}
+
+/// A server that holds the items that stay, unless they come together with those that die.
+struct Scene<'a> {
+    args: &'a ExpiryArgs,
+    contender: &'a Contender,
+    server: Server,
+    informant: Informant,
+    plan: Plan,
+    /// How long it took to store the items that stay, or will take.
+    fill_ns: u64,
+    /// The server's figures then.
+    before: Figures,
+}
+
+/// The rate at which every server has so much to do as half of the slowest's throughput.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate is positive and below 2^53"
+)]
+pub(super) fn rate(args: &ExpiryArgs, contenders: &[Contender]) -> Result<u64, Error> {
+    let mut slowest = f64::MAX;
+    for contender in contenders {
+        let few = ExpiryArgs {
+            live: args.live.min(CALIBRATION_KEYS),
+            ..args.clone()
+        };
+        let scene = Scene::set(&few, contender)?;
+        let report = load::run(&Plan {
+            limit: Limit::Nanoseconds(CALIBRATION_NS),
+            depth: 1,
+            ..scene.plan.clone()
+        })?;
+        slowest = slowest.min(report.throughput_per_s);
+        scene.server.stop();
+    }
+    // In round numbers.
+    Ok(((slowest * RATE_SHARE / 1000.0) as u64).max(1) * 1000)
+}
+
+/// Watches a server's memory across the moment; the version, and what was seen.
+pub(super) fn watch(
+    args: &ExpiryArgs,
+    contender: &Contender,
+    rate: u64,
+) -> Result<(String, Watched), Error> {
+    let mut scene = Scene::set(args, contender)?;
+    let version = scene.informant.version()?;
+    eprintln!("watching {} {version}", contender.name);
+    let moment_s = scene.add_dying()?;
+    let full = scene.informant.ask()?;
+    let stored = full.items - scene.before.items;
+    let item_bytes = ratio(
+        full.used_bytes.saturating_sub(scene.before.used_bytes),
+        stored,
+    );
+    let moment_ns = scene.wait(moment_s)?;
+    let over = AtomicBool::new(false);
+    let mut informant =
+        Informant::connect(contender.wire, scene.server.address(), scene.server.pid())?;
+    let (load, polled) = std::thread::scope(|scope| {
+        let poller = scope.spawn(|| poll(&mut informant, &over));
+        let load = scene.load(rate, args.seed(0));
+        // Relaxed: nothing but the flag is passed on.
+        over.store(true, Ordering::Relaxed);
+        (load, poller.join())
+    });
+    load?;
+    let polled = polled.map_err(|_| Error::Wrong("the watching thread panicked".to_owned()))??;
+    scene.end()?;
+    let watch = Watch { args, item_bytes };
+    let points: Vec<Point> = polled
+        .into_iter()
+        .map(|(at_ns, figures)| watch.point(since(at_ns, moment_ns), figures))
+        .collect();
+    let watched = Watched {
+        item_bytes,
+        before: full,
+        reclaimed_after_s: watch.reclaimed_after_s(&points),
+        points,
+    };
+    scene.server.stop();
+    Ok((version, watched))
+}
+
+/// Measures latencies: first as long without any expiry, then across the moment.
+pub(super) fn run(
+    args: &ExpiryArgs,
+    contender: &Contender,
+    rate: u64,
+    round: usize,
+) -> Result<Run, Error> {
+    let mut scene = Scene::set(args, contender)?;
+    let control = (!args.mixed)
+        .then(|| scene.control(rate, round))
+        .transpose()?;
+    let moment_s = scene.add_dying()?;
+    let moment_ns = scene.wait(moment_s)?;
+    let (report, samples) = scene.load(rate, args.seed(round))?;
+    scene.end()?;
+    scene.server.stop();
+    let samples = timed(&samples, moment_ns);
+    let worst = slices(&samples)
+        .into_iter()
+        .filter(|slice| slice.at_s > 0.0);
+    Ok(Run {
+        before: summary(&samples, Part::Before),
+        during: summary(&samples, Part::During),
+        worst_slice_us_p99_9: worst
+            .map(|slice| slice.latency_us_p99_9)
+            .fold(0.0, f64::max),
+        control,
+        misses: report.get.misses + report.errors,
+        samples,
+    })
+}
+
+impl ExpiryArgs {
+    fn seed(&self, round: usize) -> u64 {
+        round as u64 + 1
+    }
+}
+
+impl<'a> Scene<'a> {
+    /// Starts a server and stores the items that stay.
+    fn set(args: &'a ExpiryArgs, contender: &'a Contender) -> Result<Scene<'a>, Error> {
+        let server = contender.recipe.start(Ingredients {
+            memory_mib: args.memory_mib,
+            threads: 1,
+            cpu: Some(args.server_cpu),
+        })?;
+        let mut informant = Informant::connect(contender.wire, server.address(), server.pid())?;
+        let value_bytes = ByteRange::fixed(args.value_bytes);
+        let records = Records::new(args.live, LIVE_KEY_BYTES, value_bytes);
+        let plan = Plan {
+            wire: contender.wire,
+            target: server.address().clone(),
+            connections: args.connections,
+            threads: 1,
+            depth: DEPTH,
+            records: records.map_err(Error::Usage)?,
+            keys: Keys::Drawn(Popularity::Zipf(ZIPF_EXPONENT)),
+            get_share: 1.0,
+            ttl: TtlMix::between(args.live_ttl_s, args.live_ttl_s),
+            limit: Limit::Nanoseconds((args.before_s + args.during_s) * NS_PER_S),
+            rate_per_s: None,
+            verify: false,
+            seed: 1,
+            cpus: vec![args.load_cpu],
+            server_pid: None,
+            progress: false,
+        };
+        let started_ns = now_ns();
+        let mut fill_ns = MIXED_FILL_NS * args.live;
+        if !args.mixed {
+            fill(contender, &plan, args.live)?;
+            fill_ns = now_ns() - started_ns;
+        }
+        let before = informant.ask()?;
+        Ok(Scene {
+            args,
+            contender,
+            server,
+            informant,
+            plan,
+            fill_ns,
+            before,
+        })
+    }
+
+    /// Stores the items that are to die; the second of the first deadline.
+    fn add_dying(&mut self) -> Result<u64, Error> {
+        let args = self.args;
+        let per_item_ns = self.fill_ns / args.live.max(1);
+        // Twice the time it should take, and the load begins before the moment.
+        let ahead_ns = 2 * per_item_ns * args.dying + FILL_MARGIN_NS + args.before_s * NS_PER_S;
+        let moment_s = (unix_ns() + ahead_ns).div_ceil(NS_PER_S);
+        let as_ttl = |s: u64| u32::try_from(s).unwrap_or(u32::MAX);
+        let value_bytes = ByteRange::fixed(args.value_bytes);
+        let records = Records::new(args.dying, DYING_KEY_BYTES, value_bytes);
+        let plan = Plan {
+            records: records.map_err(Error::Usage)?,
+            ttl: TtlMix::between(
+                as_ttl(moment_s),
+                as_ttl(moment_s + args.deadlines_over_s() - 1),
+            ),
+            ..self.plan.clone()
+        };
+        let contender = self.contender;
+        if !args.mixed {
+            fill(contender, &plan, args.dying)?;
+            return Ok(moment_s);
+        }
+        std::thread::scope(|scope| {
+            let living = scope.spawn(|| fill(contender, &self.plan, args.live));
+            fill(contender, &plan, args.dying)?;
+            let panicked = |_| Error::Wrong("a storing thread panicked".to_owned());
+            living.join().map_err(panicked)?
+        })?;
+        Ok(moment_s)
+    }
+
+    /// The load while nothing expires: both its parts.
+    fn control(&self, rate: u64, round: usize) -> Result<[LatencySummary; 2], Error> {
+        let border_ns = now_ns() + self.args.before_s * NS_PER_S;
+        let (_, samples) = self.load(rate, self.args.seed(round))?;
+        let samples = timed(&samples, border_ns);
+        Ok([Part::Before, Part::During].map(|part| summary(&samples, part)))
+    }
+
+    /// Sleeps until the load has to start; the moment on the monotonic clock.
+    fn wait(&self, moment_s: u64) -> Result<u64, Error> {
+        let start_ns = (moment_s - self.args.before_s) * NS_PER_S;
+        let (unix, mono) = (unix_ns(), now_ns());
+        let left_ns = start_ns.checked_sub(unix).ok_or_else(|| {
+            Error::Wrong(format!(
+                "{}: storing the items that are to die took {:.1} s longer than expected; \
+                 is the machine busy?",
+                self.contender.name,
+                seconds(unix - start_ns)
+            ))
+        })?;
+        std::thread::sleep(Duration::from_nanos(left_ns));
+        Ok(mono + left_ns + self.args.before_s * NS_PER_S)
+    }
+
+    /// The load at its fixed rate, and each of its gets.
+    #[expect(clippy::cast_precision_loss, reason = "rates are below 2^53")]
+    fn load(&self, rate: u64, seed: u64) -> Result<(Report, Vec<Sample>), Error> {
+        let plan = Plan {
+            rate_per_s: Some(rate as f64),
+            seed,
+            ..self.plan.clone()
+        };
+        let gets = rate * (self.args.before_s + self.args.during_s);
+        let (report, samples) = load::run_sampled(&plan, usize::try_from(gets).unwrap_or(0))?;
+        if report.unsent_requests > 0 {
+            return Err(Error::Wrong(format!(
+                "{} cannot answer {rate} gets/s: {} were never sent; try a lower --rate",
+                self.contender.name, report.unsent_requests
+            )));
+        }
+        Ok((report, samples))
+    }
+
+    /// Checks that nothing was lost that should have stayed.
+    fn end(&mut self) -> Result<(), Error> {
+        let evicted = self.informant.ask()?.evicted;
+        if evicted > 0 {
+            return Err(Error::Wrong(format!(
+                "{} evicted {evicted} items; give it more with --memory-mib",
+                self.contender.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn fill(contender: &Contender, plan: &Plan, items: u64) -> Result<(), Error> {
+    let report = load::run(&plan.fill())?;
+    if report.set.stored == items {
+        return Ok(());
+    }
+    Err(Error::Wrong(format!(
+        "{}: {} of {items} stored; {}",
+        contender.name,
+        report.set.stored,
+        report.first_error.unwrap_or_default()
+    )))
+}
+
+/// Asks again and again until it is over; the moments, and what was answered.
+fn poll(informant: &mut Informant, over: &AtomicBool) -> Result<Vec<(u64, Figures)>, Error> {
+    let mut found = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        found.push((now_ns(), informant.ask()?));
+        std::thread::sleep(POLL);
+    }
+    Ok(found)
+}
+
+/// What is needed to tell how many items are dead.
+struct Watch<'a> {
+    args: &'a ExpiryArgs,
+    item_bytes: f64,
+}
+
+impl Watch<'_> {
+    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
+    fn point(&self, at_ns: i64, figures: Figures) -> Point {
+        let alive = self.args.live + self.args.dying - self.due(at_ns);
+        let dead_items = figures.items.saturating_sub(alive);
+        Point {
+            at_s: at_ns as f64 / 1e9,
+            dead_items,
+            dead_bytes: dead_items as f64 * self.item_bytes,
+            figures,
+        }
+    }
+
+    /// How many items' time is over; deadlines are drawn evenly from the seconds they lie in.
+    fn due(&self, at_ns: i64) -> u64 {
+        let Ok(at_ns) = u64::try_from(at_ns) else {
+            return 0;
+        };
+        let over_s = self.args.deadlines_over_s();
+        self.args.dying * (at_ns / NS_PER_S + 1).min(over_s) / over_s
+    }
+
+    /// Seconds after the last deadline from which on less than a hundredth of the dead is left.
+    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    fn reclaimed_after_s(&self, points: &[Point]) -> Option<f64> {
+        let last_s = (self.args.deadlines_over_s() - 1) as f64;
+        let left = self.args.dying / LEFT_SHARE;
+        let after: Vec<&Point> = points.iter().filter(|it| it.at_s >= last_s).collect();
+        let held = after.iter().rposition(|point| point.dead_items > left);
+        let point = after.get(held.map_or(0, |place| place + 1))?;
+        Some(point.at_s - last_s)
+    }
+}
+
+/// Which part of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Before,
+    During,
+}
+
+impl Part {
+    fn holds(self, timed: &Timed) -> bool {
+        let at_ns = timed.at_ns;
+        match self {
+            Part::Before => at_ns < -MARGIN_NS.cast_signed(),
+            Part::During => at_ns >= 0,
+        }
+    }
+}
+
+fn timed(samples: &[Sample], moment_ns: u64) -> Vec<Timed> {
+    let first_ns = samples.iter().map(|it| it.start_ns).min().unwrap_or(0);
+    samples
+        .iter()
+        .filter(|sample| sample.start_ns >= first_ns + MARGIN_NS)
+        .map(|sample| Timed {
+            at_ns: since(sample.start_ns, moment_ns),
+            ns: sample.ns,
+        })
+        .collect()
+}
+
+/// Nanoseconds from `moment_ns` to `at_ns`.
+fn since(at_ns: u64, moment_ns: u64) -> i64 {
+    at_ns.cast_signed() - moment_ns.cast_signed()
+}
+
+fn summary(samples: &[Timed], part: Part) -> LatencySummary {
+    let mut latencies = Latencies::new();
+    let of_part = samples.iter().filter(|timed| part.holds(timed));
+    of_part.for_each(|timed| latencies.record(timed.ns));
+    latencies.summary()
+}
+
+/// The gets in slices of half a second; slices with too few of them are left out.
+#[expect(clippy::cast_precision_loss, reason = "seconds")]
+pub(super) fn slices<'s>(samples: impl IntoIterator<Item = &'s Timed>) -> Vec<Slice> {
+    let slice_ns = SLICE_NS.cast_signed();
+    let mut all = std::collections::BTreeMap::<i64, Vec<u64>>::new();
+    for timed in samples {
+        let slice = timed.at_ns.div_euclid(slice_ns);
+        all.entry(slice).or_default().push(timed.ns);
+    }
+    all.retain(|_, gets| gets.len() >= SLICE_GETS_MIN);
+    let slices = all.into_iter().map(|(slice, gets)| {
+        let mut latencies = Latencies::new();
+        gets.iter().for_each(|&ns| latencies.record(ns));
+        let summary = latencies.summary();
+        Slice {
+            at_s: (slice as f64 + 0.5) * seconds(SLICE_NS),
+            latency_us_p99_9: summary.latency_us_p99_9,
+            latency_us_max: summary.latency_us_max,
+        }
+    });
+    slices.collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+fn ratio(bytes: u64, items: u64) -> f64 {
+    bytes as f64 / items.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        expiry: ExpiryArgs,
+    }
+
+    fn args(options: &[&str]) -> ExpiryArgs {
+        let line = ["expiry"].iter().chain(options);
+        Line::parse_from(line).expiry.settled()
+    }
+
+    fn figures(items: u64) -> Figures {
+        Figures {
+            items,
+            ..Figures::default()
+        }
+    }
+
+    #[test]
+    fn only_items_whose_time_is_over_count_as_dead() {
+        let args = args(&["--live", "100", "--dying", "600", "--many-deadlines"]);
+        let watch = Watch {
+            args: &args,
+            item_bytes: 10.0,
+        };
+        let dead = |at_s: i64, items| {
+            let point = watch.point(at_s * NS_PER_S.cast_signed(), figures(items));
+            point.dead_items
+        };
+        assert_eq!(dead(-1, 700), 0);
+        assert_eq!(dead(0, 700), 10);
+        assert_eq!(dead(0, 690), 0);
+        assert_eq!(dead(29, 700), 300);
+        assert_eq!(dead(120, 700), 600);
+        assert_eq!(dead(120, 100), 0);
+        let point = watch.point(120 * NS_PER_S.cast_signed(), figures(103));
+        assert!((point.dead_bytes - 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_dead_are_reclaimed_when_no_more_than_a_hundredth_stays_away() {
+        let args = args(&["--live", "0", "--dying", "1000"]);
+        let watch = Watch {
+            args: &args,
+            item_bytes: 1.0,
+        };
+        let points = |dead: &[u64]| -> Vec<Point> {
+            let tenths = (-5i64..).zip([0; 5].iter().chain(dead));
+            let points = tenths.map(|(tenth, &dead)| {
+                watch.point(
+                    tenth * 100_000_000,
+                    figures(if tenth < 0 { 1000 } else { dead }),
+                )
+            });
+            points.collect()
+        };
+        let after = |dead: &[u64]| watch.reclaimed_after_s(&points(dead));
+        assert_eq!(after(&[1000, 500, 10, 0]), Some(0.2));
+        assert_eq!(after(&[5, 11, 10]), Some(0.2));
+        assert_eq!(after(&[0]), Some(0.0));
+        assert_eq!(after(&[1000, 500, 11]), None);
+        assert_eq!(after(&[]), None);
+    }
+
+    #[test]
+    fn slices_lie_around_the_moment_and_need_enough_gets() {
+        let gets =
+            |from_ns: i64, count: usize, ns| (0..count).map(move |_| Timed { at_ns: from_ns, ns });
+        let samples: Vec<Timed> = gets(-1, 1000, 5_000)
+            .chain(gets(0, 1000, 50_000))
+            .chain(gets(700_000_000, 999, 1))
+            .collect();
+        let slices = slices(&samples);
+        let at: Vec<f64> = slices.iter().map(|slice| slice.at_s).collect();
+        assert_eq!(at, [-0.25, 0.25]);
+        assert!((slices[1].latency_us_p99_9 / 50.0 - 1.0).abs() < 0.01);
+        let before = summary(&samples, Part::Before);
+        assert_eq!(
+            before,
+            LatencySummary::default(),
+            "the moment's border counts for neither"
+        );
+        let during = summary(&samples, Part::During);
+        assert!((during.latency_us_max / 50.0 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_beginning_of_a_load_does_not_count() {
+        let sample = |start_ns| Sample { start_ns, ns: 1 };
+        let samples = [
+            sample(1_000),
+            sample(1_000 + MARGIN_NS),
+            sample(900_000_000),
+        ];
+        let at: Vec<i64> = timed(&samples, 900_000_001)
+            .iter()
+            .map(|it| it.at_ns)
+            .collect();
+        assert_eq!(at, [1_000 + 200_000_000 - 900_000_001, -1]);
+    }
+}

@@ -1,0 +1,442 @@
+//! `cellar-bench growth`: what a cache that grows costs the operations that make it grow.
+//!
+//! In process, on one thread. One cache grows from empty to all items; another, just as large, has
+//! been grown before and stays so: each insert there follows a delete of the oldest item. Windows
+//! of the two alternate, so that a disturbance of the machine falls on both. Every insert and read
+//! is timed by itself, and so is nothing at all: two readings of the clock in a row show what the
+//! clock costs and what the machine does to a thread that asks for nothing.
+//!
+//! A second thread does the caches' upkeep as the server's does, on the other processor.
+
+mod watch;
+mod report;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cellar_engine::{Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions};
+use clap::Args;
+use serde::Serialize;
+
+use crate::clock::now_ns;
+use crate::compare::write_json;
+use crate::engine::bind;
+use crate::error::Error;
+use crate::latency::LatencySummary;
+use crate::machine::Setting;
+use crate::quantity::{ByteRange, parse_count};
+use crate::random::Random;
+use crate::record::Records;
+use watch::{Observer, Slow, Watch};
+
+/// What an item takes beside key and value, and the headroom, in percent and fixed.
+const OVERHEAD_BYTES: u64 = 18;
+const HEADROOM_PERCENT: u64 = 10;
+const HEADROOM_BYTES: u64 = 64 << 20;
+/// Items live this long: none expires during the measurement.
+const TTL_MS: u64 = 86_400_000;
+/// The caches' time and the kernel's figures are read once in so many rounds.
+const ROUNDS_PER_READING: u64 = 256;
+const QUICK_ITEMS: u64 = 1_000_000;
+const QUICK_WINDOW: u64 = 200_000;
+/// The server's pauses between two steps of upkeep: with nothing left to do, and with more.
+const PAUSE: Duration = Duration::from_millis(100);
+const SHORT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Options of `cellar-bench growth`.
+#[derive(Args, Clone, Debug)]
+pub struct GrowthArgs {
+    /// Items the cache grows to
+    #[arg(long, default_value = "20M", value_parser = parse_count)]
+    items: u64,
+    /// Inserts in one window
+    #[arg(long, default_value = "1M", value_parser = parse_count)]
+    window: u64,
+    /// Length of the keys
+    #[arg(long, default_value_t = 16)]
+    key_bytes: usize,
+    /// Length of the values
+    #[arg(long, default_value_t = 32)]
+    value_bytes: usize,
+    /// Memory of each of the two caches in MiB [default: what all items need, and a tenth more]
+    #[arg(long)]
+    memory_mib: Option<u64>,
+    /// Threads the caches are made for, which decides the number of shards
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Leaves out the thread that does the caches' upkeep
+    #[arg(long)]
+    no_upkeep: bool,
+    /// Leaves out the reads between the inserts
+    #[arg(long)]
+    no_reads: bool,
+    /// Processor of the operations
+    #[arg(long, default_value_t = 1)]
+    cpu: usize,
+    /// Processor of the upkeep
+    #[arg(long, default_value_t = 0)]
+    upkeep_cpu: usize,
+    /// Grows to 1 M items: shows that it works, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// Writes all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Writes a page with plots to this Markdown file
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
+
+/// Everything that was found; the form of `--json`.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    setting: Setting,
+    items: u64,
+    window: u64,
+    key_bytes: usize,
+    value_bytes: usize,
+    memory_mib: u64,
+    shards: u64,
+    has_upkeep: bool,
+    /// Operations over all windows.
+    growing: Operations,
+    steady: Operations,
+    windows: Vec<Window>,
+    slowest_growing: Vec<Slow>,
+    slowest_steady: Vec<Slow>,
+    slowest_idle: Vec<Slow>,
+    worst_growing_without_waiting_us: f64,
+    worst_steady_without_waiting_us: f64,
+    worst_idle_without_waiting_us: f64,
+}
+
+/// Latencies of the operations of one cache.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Operations {
+    insert: LatencySummary,
+    read: LatencySummary,
+    /// Two readings of the clock with nothing between them.
+    idle: LatencySummary,
+}
+
+/// Two windows, one of each cache.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Window {
+    /// Items in the growing cache at the window's end.
+    items: u64,
+    growing: Operations,
+    steady: Operations,
+}
+
+/// The times of one cache's operations.
+#[derive(Clone, Debug, Default)]
+struct Watches {
+    insert: Watch,
+    read: Watch,
+    idle: Watch,
+}
+
+/// A cache and how far it is.
+struct Subject {
+    cache: Arc<Cache>,
+    /// The next item to insert.
+    next: u64,
+    /// The oldest item.
+    oldest: u64,
+    /// Whether the oldest item leaves before each insert.
+    is_full: bool,
+    watches: Watches,
+}
+
+/// What both caches share.
+struct Bench {
+    records: Records,
+    clock: Arc<ManualClock>,
+    started_ns: u64,
+    has_reads: bool,
+    random: Random,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// Runs the measurement and prints its tables.
+///
+/// # Errors
+/// [`Error`] if the caches cannot be made or lose an item.
+pub fn command(args: &GrowthArgs) -> Result<(), Error> {
+    let mut args = args.clone();
+    if args.quick {
+        args.items = args.items.min(QUICK_ITEMS);
+        args.window = args.window.min(QUICK_WINDOW);
+    }
+    args.window = args.window.clamp(1, args.items.max(1));
+    let outcome = run(&args)?;
+    print!("{}", report::render(&outcome));
+    if let Some(file) = &args.page {
+        report::page(&outcome).write(file)?;
+    }
+    write_json(args.json.as_deref(), &outcome)
+}
+
+fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
+    // Read before this thread is bound to one processor, which would count as the only one.
+    let setting = Setting::here();
+    let mut bench = Bench::new(args)?;
+    let mut growing = bench.subject(args)?;
+    let mut steady = bench.subject(args)?;
+    bind(args.cpu);
+    let over = AtomicBool::new(false);
+    let caches = [growing.cache.clone(), steady.cache.clone()];
+    let (clock, started_ns) = (bench.clock.clone(), bench.started_ns);
+    let windows = std::thread::scope(|scope| {
+        if !args.no_upkeep {
+            scope.spawn(|| {
+                bind(args.upkeep_cpu);
+                keep_up(&caches, &clock, started_ns, &over);
+            });
+        }
+        let windows = bench.measure(args, &mut growing, &mut steady);
+        // Relaxed: nothing but the flag is passed on.
+        over.store(true, Ordering::Relaxed);
+        windows
+    })?;
+    Ok(Outcome {
+        setting,
+        items: args.items,
+        window: args.window,
+        key_bytes: args.key_bytes,
+        value_bytes: args.value_bytes,
+        memory_mib: args.memory_mib(),
+        shards: growing.cache.stats().shards,
+        has_upkeep: !args.no_upkeep,
+        growing: growing.watches.summary(),
+        steady: steady.watches.summary(),
+        windows,
+        worst_growing_without_waiting_us: growing.watches.insert.worst_without_waiting_us(),
+        worst_steady_without_waiting_us: steady.watches.insert.worst_without_waiting_us(),
+        worst_idle_without_waiting_us: growing.watches.idle.worst_without_waiting_us(),
+        slowest_growing: growing.watches.insert.slowest,
+        slowest_steady: steady.watches.insert.slowest,
+        slowest_idle: growing.watches.idle.slowest,
+    })
+}
+
+/// Does the upkeep of both caches until it is over, with the pauses of the server.
+fn keep_up(caches: &[Arc<Cache>], clock: &ManualClock, started_ns: u64, over: &AtomicBool) {
+    let mut pause = PAUSE;
+    while !over.load(Ordering::Relaxed) {
+        std::thread::sleep(pause);
+        clock.set(instant(started_ns));
+        let is_left = caches.iter().fold(false, |left, cache| cache.tick() | left);
+        pause = if is_left { SHORT_PAUSE } else { PAUSE };
+    }
+}
+
+fn instant(started_ns: u64) -> Instant {
+    Instant((now_ns() - started_ns) / 1_000_000)
+}
+
+impl GrowthArgs {
+    fn memory_mib(&self) -> u64 {
+        let item_bytes = (self.key_bytes + self.value_bytes) as u64 + OVERHEAD_BYTES;
+        let bytes = self.items * item_bytes * (100 + HEADROOM_PERCENT) / 100 + HEADROOM_BYTES;
+        self.memory_mib.unwrap_or(bytes.div_ceil(1 << 20))
+    }
+}
+
+impl Watches {
+    fn summary(&self) -> Operations {
+        Operations {
+            insert: self.insert.latencies.summary(),
+            read: self.read.latencies.summary(),
+            idle: self.idle.latencies.summary(),
+        }
+    }
+
+    /// Adds a later window's.
+    fn merge(&mut self, window: Watches) {
+        self.insert.merge(window.insert);
+        self.read.merge(window.read);
+        self.idle.merge(window.idle);
+    }
+}
+
+impl Bench {
+    fn new(args: &GrowthArgs) -> Result<Bench, Error> {
+        let value_bytes = ByteRange::fixed(args.value_bytes);
+        // The steady cache gets as many new items again.
+        let records = Records::new(args.items.saturating_mul(2), args.key_bytes, value_bytes);
+        Ok(Bench {
+            records: records.map_err(Error::Usage)?,
+            clock: Arc::new(ManualClock::default()),
+            started_ns: now_ns(),
+            has_reads: !args.no_reads,
+            random: Random::seeded(1),
+            key: Vec::with_capacity(args.key_bytes),
+            value: Vec::with_capacity(args.value_bytes),
+        })
+    }
+
+    fn subject(&self, args: &GrowthArgs) -> Result<Subject, Error> {
+        let memory_bytes = usize::try_from(args.memory_mib() << 20).unwrap_or(usize::MAX);
+        let config = Config {
+            threads: args.threads,
+            clock: self.clock.clone(),
+            ..Config::with_memory(memory_bytes)
+        };
+        let cache = Cache::new(config).map_err(|error| wrong(&error))?;
+        Ok(Subject {
+            cache: Arc::new(cache),
+            next: 0,
+            oldest: 0,
+            is_full: false,
+            watches: Watches::default(),
+        })
+    }
+
+    /// Grows the one cache, window by window, and between the windows renews the other.
+    fn measure(
+        &mut self,
+        args: &GrowthArgs,
+        growing: &mut Subject,
+        steady: &mut Subject,
+    ) -> Result<Vec<Window>, Error> {
+        eprintln!(
+            "growing the cache that stays as it is to {} items",
+            args.items
+        );
+        self.window(steady, args.items)?;
+        steady.is_full = true;
+        steady.watches = Watches::default();
+        let mut windows = Vec::new();
+        while growing.next < args.items {
+            let inserts = args.window.min(args.items - growing.next);
+            let window = Window {
+                growing: self.window(growing, inserts)?,
+                steady: self.window(steady, inserts)?,
+                items: growing.next,
+            };
+            eprintln!(
+                "{:>10} items: p99.9 {:7.2} us growing, {:7.2} us steady; worst {:8.1} and {:8.1}",
+                window.items,
+                window.growing.insert.latency_us_p99_9,
+                window.steady.insert.latency_us_p99_9,
+                window.growing.insert.latency_us_max,
+                window.steady.insert.latency_us_max,
+            );
+            windows.push(window);
+        }
+        for (subject, name) in [(growing, "growing"), (steady, "steady")] {
+            let stats = subject.cache.stats();
+            if stats.items != args.items {
+                return Err(Error::Wrong(format!(
+                    "the {name} cache holds {} of {} items; give it more with --memory-mib",
+                    stats.items, args.items
+                )));
+            }
+        }
+        Ok(windows)
+    }
+
+    /// Inserts so many items into one cache and times each.
+    fn window(&mut self, subject: &mut Subject, inserts: u64) -> Result<Operations, Error> {
+        let mut watches = Watches::default();
+        let mut observer = Observer::start();
+        for round in 0..inserts {
+            if round % ROUNDS_PER_READING == 0 {
+                self.clock.set(instant(self.started_ns));
+                observer.refresh();
+            }
+            if subject.is_full {
+                self.set_key(subject.oldest);
+                self.delete(&subject.cache)?;
+                subject.oldest += 1;
+            }
+            self.idle(subject.next, &mut watches, &mut observer);
+            self.set_key(subject.next);
+            self.insert(subject, &mut watches, &mut observer)?;
+            if self.has_reads {
+                self.read(subject, &mut watches, &mut observer)?;
+            }
+        }
+        let summary = watches.summary();
+        subject.watches.merge(watches);
+        Ok(summary)
+    }
+
+    fn set_key(&mut self, number: u64) {
+        self.key.clear();
+        self.records.push_key(&mut self.key, number);
+    }
+
+    fn idle(&self, operation: u64, watches: &mut Watches, observer: &mut Observer) {
+        let start_ns = now_ns();
+        let ns = now_ns() - start_ns;
+        watches.idle.record(ns, operation, observer);
+    }
+
+    fn delete(&self, cache: &Cache) -> Result<(), Error> {
+        let key = cache.key(&self.key).map_err(|error| wrong(&error))?;
+        let deleted = cache.delete(key, &DeleteOptions::default());
+        deleted.map(|_| ()).map_err(|error| wrong(&error))
+    }
+
+    fn insert(
+        &mut self,
+        subject: &mut Subject,
+        watches: &mut Watches,
+        observer: &mut Observer,
+    ) -> Result<(), Error> {
+        self.value.clear();
+        self.records.push_value(&mut self.value, subject.next, 0);
+        let options = SetOptions {
+            deadline: self.clock.now().plus_ms(TTL_MS),
+            ..SetOptions::default()
+        };
+        let start_ns = now_ns();
+        let stored = subject
+            .cache
+            .key(&self.key)
+            .and_then(|key| subject.cache.set(key, &self.value, &options));
+        let ns = now_ns() - start_ns;
+        stored.map_err(|error| wrong(&error))?;
+        watches.insert.record(ns, subject.next, observer);
+        subject.next += 1;
+        Ok(())
+    }
+
+    /// Reads an item that is there, drawn at random.
+    fn read(
+        &mut self,
+        subject: &Subject,
+        watches: &mut Watches,
+        observer: &mut Observer,
+    ) -> Result<(), Error> {
+        let items = subject.next - subject.oldest;
+        let number = subject.oldest + self.random.below(items);
+        self.set_key(number);
+        let value = &mut self.value;
+        let start_ns = now_ns();
+        let found = subject.cache.key(&self.key).map(|key| {
+            subject.cache.get(key, |item| {
+                value.clear();
+                value.extend_from_slice(item.value);
+            })
+        });
+        let ns = now_ns() - start_ns;
+        if found.map_err(|error| wrong(&error))?.is_none() {
+            let key = String::from_utf8_lossy(&self.key);
+            return Err(Error::Wrong(format!(
+                "item {key} is lost; give the caches more with --memory-mib"
+            )));
+        }
+        watches.read.record(ns, subject.next, observer);
+        Ok(())
+    }
+}
+
+fn wrong(error: &cellar_engine::Error) -> Error {
+    Error::Wrong(format!("the engine: {error}"))
+}

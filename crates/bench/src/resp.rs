@@ -1,0 +1,245 @@
+//! The client's side of RESP, Redis' protocol, as far as a load needs it: get and set.
+//!
+//! Replies are scanned as they arrive, cut at any place; values are handed on in pieces.
+//!
+//! Invariant: after an error the scanner is of no use, because the border between two replies is
+//! lost.
+
+use std::io::Write;
+
+use memchr::memchr;
+
+use crate::quantity::TtlMix;
+
+/// Longest reply line; Redis' error lines are far below.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// Appends a command: an array of bulk strings.
+pub fn push_command(out: &mut Vec<u8>, words: &[&[u8]]) {
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "*{}\r\n", words.len());
+    for word in words {
+        let _ = write!(out, "${}\r\n", word.len());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Appends `GET key`.
+pub fn push_get(out: &mut Vec<u8>, key: &[u8]) {
+    push_command(out, &[b"GET", key]);
+}
+
+/// Appends `SET key value`, with a time to live as memcached reads it: none for zero, a duration up
+/// to 30 days, above that a moment in seconds since 1970.
+pub fn push_set(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
+    if ttl_s == 0 {
+        return push_command(out, &[b"SET", key, value]);
+    }
+    let option: &[u8] = if u64::from(ttl_s) > TtlMix::TTL_S_MAX {
+        b"EXAT"
+    } else {
+        b"EX"
+    };
+    push_command(
+        out,
+        &[b"SET", key, value, option, ttl_s.to_string().as_bytes()],
+    );
+}
+
+/// One piece of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// A value of so many bytes begins.
+    Value {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The next bytes of the value.
+    Data(&'a [u8]),
+    /// The value is complete, or there is none.
+    End,
+    /// `+OK`.
+    Ok,
+    /// A whole line `-ERR ...`, without its end.
+    Error(&'a [u8]),
+}
+
+/// Where the scanner stands between two pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Line,
+    Value { left: usize },
+    ValueEnd { seen: usize },
+}
+
+/// Cuts the received bytes of one connection into replies.
+#[derive(Clone, Debug)]
+pub struct ReplyScanner {
+    state: State,
+    line: Vec<u8>,
+    /// The line was returned, or used, and is free.
+    is_line_over: bool,
+}
+
+impl Default for ReplyScanner {
+    fn default() -> ReplyScanner {
+        ReplyScanner {
+            state: State::Line,
+            line: Vec::new(),
+            is_line_over: false,
+        }
+    }
+}
+
+impl ReplyScanner {
+    /// Takes the next piece off the front of `input`; `None` when it is used up.
+    ///
+    /// # Errors
+    /// A sentence, if the bytes are no reply to a get or a set.
+    pub fn next<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<Reply<'a>>, String> {
+        match self.state {
+            State::Line => self.line(input),
+            State::Value { left } if left > 0 => {
+                let taken = left.min(input.len());
+                if taken == 0 {
+                    return Ok(None);
+                }
+                let (data, rest) = input.split_at(taken);
+                *input = rest;
+                self.state = State::Value { left: left - taken };
+                Ok(Some(Reply::Data(data)))
+            }
+            State::Value { .. } => self.value_end(0, input),
+            State::ValueEnd { seen } => self.value_end(seen, input),
+        }
+    }
+
+    fn value_end(
+        &mut self,
+        mut seen: usize,
+        input: &mut &[u8],
+    ) -> Result<Option<Reply<'static>>, String> {
+        const END: &[u8] = b"\r\n";
+        while seen < END.len() {
+            let Some((&byte, rest)) = input.split_first() else {
+                self.state = State::ValueEnd { seen };
+                return Ok(None);
+            };
+            if byte != END[seen] {
+                return Err("a value does not end with a line end".to_owned());
+            }
+            *input = rest;
+            seen += 1;
+        }
+        self.state = State::Line;
+        Ok(Some(Reply::End))
+    }
+
+    fn line(&mut self, input: &mut &[u8]) -> Result<Option<Reply<'_>>, String> {
+        if std::mem::take(&mut self.is_line_over) {
+            self.line.clear();
+        }
+        let end = memchr(b'\n', input);
+        let (part, rest) = input.split_at(end.map_or(input.len(), |end| end + 1));
+        *input = rest;
+        if self.line.len() + part.len() > LINE_BYTES_MAX {
+            return Err("a reply line has no end".to_owned());
+        }
+        self.line.extend_from_slice(part);
+        if end.is_none() {
+            return Ok(None);
+        }
+        self.is_line_over = true;
+        let line = self.line.strip_suffix(b"\r\n").unwrap_or_default();
+        match line {
+            b"$-1" | b"_" => return Ok(Some(Reply::End)),
+            b"+OK" => return Ok(Some(Reply::Ok)),
+            [b'-', ..] => return Ok(Some(Reply::Error(line))),
+            _ => {}
+        }
+        let digits = line.strip_prefix(b"$").map(String::from_utf8_lossy);
+        let Some(bytes) = digits.and_then(|digits| digits.parse().ok()) else {
+            let shown = String::from_utf8_lossy(line);
+            return Err(format!("no known reply of Redis: {shown:?}"));
+        };
+        self.state = State::Value { left: bytes };
+        Ok(Some(Reply::Value { bytes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All pieces as text, the data of one value joined.
+    fn scan(parts: &[&[u8]]) -> Vec<String> {
+        let mut scanner = ReplyScanner::default();
+        let mut found: Vec<String> = Vec::new();
+        for mut part in parts.iter().copied() {
+            while let Some(reply) = scanner.next(&mut part).unwrap() {
+                match reply {
+                    Reply::Data(data) => match found.last_mut().filter(|one| one.contains('=')) {
+                        Some(last) => last.push_str(&String::from_utf8_lossy(data)),
+                        None => found.push(format!("={}", String::from_utf8_lossy(data))),
+                    },
+                    Reply::Error(line) => found.push(String::from_utf8_lossy(line).into_owned()),
+                    other => found.push(format!("{other:?}")),
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn replies_are_the_same_however_they_are_cut() {
+        let bytes: &[u8] = b"$3\r\na\r\n\r\n$-1\r\n+OK\r\n-ERR no\r\n$0\r\n\r\n";
+        let expected = [
+            "Value { bytes: 3 }",
+            "=a\r\n",
+            "End",
+            "End",
+            "Ok",
+            "-ERR no",
+            "Value { bytes: 0 }",
+            "End",
+        ];
+        for cut in 0..=bytes.len() {
+            assert_eq!(scan(&[&bytes[..cut], &bytes[cut..]]), expected, "at {cut}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_a_line_does_not_grow_without_limit() {
+        for bad in [&b"HELLO\r\n"[..], b"$x\r\n", b":1\r\n", b"$1\r\nab\r\n"] {
+            let (mut scanner, mut input) = (ReplyScanner::default(), bad);
+            let error = loop {
+                match scanner.next(&mut input) {
+                    Ok(None) => break false,
+                    Ok(Some(_)) => {}
+                    Err(_) => break true,
+                }
+            };
+            assert!(error, "{}", String::from_utf8_lossy(bad));
+        }
+        let long = vec![b'-'; LINE_BYTES_MAX + 1];
+        assert!(ReplyScanner::default().next(&mut &long[..]).is_err());
+    }
+
+    #[test]
+    fn a_time_to_live_is_none_a_duration_or_a_moment() {
+        for (ttl_s, end) in [
+            (0, "$1\r\nv\r\n"),
+            (60, "$2\r\nEX\r\n$2\r\n60\r\n"),
+            (2_000_000_000, "$4\r\nEXAT\r\n$10\r\n2000000000\r\n"),
+        ] {
+            let mut out = Vec::new();
+            push_set(&mut out, b"k", ttl_s, b"v");
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.ends_with(end), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `cellar-bench growth` and `expiry` as programs: that they run to their end and tell what they
+//! found. What they found depends on the machine and is not checked.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cellar-bench");
+
+/// A folder for what one test writes; it goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("cellar-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.0.join(file)).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a measurement that writes its figures and its page into the folder.
+fn run(folder: &Folder, options: &str) -> Output {
+    Command::new(PROGRAM)
+        .args(options.split_whitespace())
+        .arg("--json")
+        .arg(folder.0.join("figures.json"))
+        .arg("--page")
+        .arg(folder.0.join("page.md"))
+        .output()
+        .unwrap()
+}
+
+fn figures(folder: &Folder, output: &Output) -> Value {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_str(&folder.read("figures.json")).unwrap()
+}
+
+#[test]
+fn growth_times_every_window_and_writes_its_page() {
+    let folder = Folder::new("growth");
+    let output = run(&folder, "growth --quick --items 20k --window 8k");
+    let figures = figures(&folder, &output);
+    let windows = figures["windows"].as_array().unwrap();
+    let items: Vec<u64> = windows
+        .iter()
+        .map(|window| window["items"].as_u64().unwrap())
+        .collect();
+    assert_eq!(items, [8_000, 16_000, 20_000]);
+    for window in windows {
+        for cache in ["growing", "steady"] {
+            for operation in ["insert", "read", "idle"] {
+                let latency = &window[cache][operation];
+                assert!(latency["latency_us_p50"].as_f64().unwrap() > 0.0);
+                let max = latency["latency_us_max"].as_f64().unwrap();
+                assert!(latency["latency_us_p99_9"].as_f64().unwrap() <= max);
+            }
+        }
+    }
+    assert!(folder.read("page.md").contains("(page-tail.svg)"));
+    assert!(folder.read("page-tail.svg").contains("p99.9, growing"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("| insert, growing |"));
+}
+
+#[test]
+fn growth_in_too_little_memory_is_an_error_that_names_the_option() {
+    let folder = Folder::new("growth-small");
+    let output = run(&folder, "growth --items 200k --memory-mib 4 --no-upkeep");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("--memory-mib"), "{errors}");
+}
+
+/// Runs the mass expiry against the servers named in `options` and checks what holds on any
+/// machine.
+fn check_expiry(folder: &Folder, options: &str, servers: &[&str]) {
+    let common = "expiry --quick --live 20k --dying 20k --memory-mib 256 --rate 3000";
+    let output = run(folder, &format!("{common} {options}"));
+    let figures = figures(folder, &output);
+    let found: Vec<&str> = figures["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| server["server"].as_str().unwrap())
+        .collect();
+    for server in servers {
+        assert!(found.contains(server), "{server} in {found:?}");
+    }
+    for server in figures["servers"].as_array().unwrap() {
+        assert_eq!(server["misses"], 0, "an item that stays was lost");
+        let memory = &server["memory"];
+        assert_eq!(memory["before"]["items"], 40_000);
+        assert!(memory["item_bytes"].as_f64().unwrap() > 117.0);
+        for point in memory["points"].as_array().unwrap() {
+            let dead = point["dead_items"].as_u64().unwrap();
+            assert!(dead <= 20_000);
+            assert!(
+                dead == 0 || point["at_s"].as_f64().unwrap() >= 0.0,
+                "{point}"
+            );
+            assert!(point["rss_bytes"].as_u64().unwrap() > 1 << 20);
+        }
+        assert!(
+            server["runs"][0]["during"]["latency_us_p99_9"]
+                .as_f64()
+                .unwrap()
+                > 0.0
+        );
+    }
+    let page = folder.read("page.md");
+    for plot in ["dead", "resident", "latency"] {
+        assert!(page.contains(&format!("(page-{plot}.svg)")), "{page}");
+    }
+}
+
+#[test]
+fn a_mass_expiry_is_watched_in_cellar() {
+    let cellar = Path::new(PROGRAM).with_file_name("cellar");
+    if !cellar.exists() {
+        println!("skipped: {} is not built", cellar.display());
+        return;
+    }
+    let folder = Folder::new("expiry-cellar");
+    let cellar = cellar.display();
+    check_expiry(
+        &folder,
+        &format!("--redis off --mixed --cellar {cellar}"),
+        &["cellar"],
+    );
+}
+
+#[test]
+fn a_mass_expiry_is_watched_in_debians_redis() {
+    const REDIS: &str = "/usr/bin/redis-server";
+    if !Path::new(REDIS).exists() {
+        println!("skipped: {REDIS} is not installed");
+        return;
+    }
+    let folder = Folder::new("expiry-redis");
+    let options = format!("--cellar off --redis {REDIS} --redis-efforts 10");
+    check_expiry(&folder, &options, &["redis, effort 10"]);
+}
