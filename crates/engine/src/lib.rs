@@ -19,6 +19,14 @@ mod expire;
 mod segment;
 mod log;
 mod ghost;
+mod sample;
+mod history;
+mod simulation;
+mod curve;
+mod reasons;
+mod insight;
+mod hot;
+mod watch;
 mod store;
 mod evict;
 mod shard;
@@ -32,6 +40,7 @@ pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use error::Error;
 pub use key::{KEY_BYTES_MAX, Key};
 pub use options::{
-    Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lease, Lookup,
-    ScanCursor, SetOptions, Stats, Stored, When,
+    Config, Counted, CurvePoint, DeleteOptions, Deleted, End, Found, HotKey, Increment, Item,
+    KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ScanCursor, SetOptions, Stats, Stored,
+    When,
 };

@@ -70,6 +70,12 @@ pub(crate) fn memory_for_item(bytes: usize, segment_bytes: usize) -> usize {
     whole_pages(bytes) + span * size_of::<Segment>() + 2 * segment_bytes
 }
 
+/// Whether an item of `bytes` does not fit into a segment, or would leave more of one unused at its
+/// end than it loses to whole pages.
+pub(crate) fn is_better_off_alone(bytes: usize, segment_bytes: usize) -> bool {
+    bytes > segment_bytes || (bytes * 8 > segment_bytes && (whole_pages(bytes) - bytes) * 8 < bytes)
+}
+
 /// Room for an item, not yet written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
@@ -385,11 +391,9 @@ impl Log {
         Some(first as u32)
     }
 
-    /// Whether an item of `bytes` is better off with an extent of its own: if it does not fit into
-    /// a segment, or would leave more of one unused at its end than it loses to whole pages.
+    /// Whether an item of `bytes` is better off with an extent of its own.
     pub(crate) fn wants_extent(&self, bytes: usize) -> bool {
-        let segment = self.segment_bytes();
-        bytes > segment || (bytes * 8 > segment && (whole_pages(bytes) - bytes) * 8 < bytes)
+        is_better_off_alone(bytes, self.segment_bytes())
     }
 
     /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.
