@@ -86,6 +86,12 @@ pub enum Stats {
     Sizes,
     /// stats conns
     Connections,
+    /// stats mrc
+    MissRatioCurve,
+    /// stats misses
+    Misses,
+    /// stats hotkeys
+    HotKeys,
     /// stats reset
     Reset,
     /// stats cachedump
