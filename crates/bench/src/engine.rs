@@ -256,7 +256,7 @@ impl Bench {
         }
         let elapsed_ns = now_ns() - started_ns;
         // What a server's upkeep thread has done by then.
-        while self.cache.tick() {}
+        while self.cache.tick() | self.cache.use_huge_pages() {}
         let stats = self.cache.stats();
         if stats.items != self.records.keys() {
             return Err(Error::Wrong(format!(

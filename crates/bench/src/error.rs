@@ -40,6 +40,19 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The engine refused something.
+    #[error("the engine refuses: {0}")]
+    Engine(cellar_engine::Error),
+    /// A trace holds something that is no request.
+    #[error("{name}, line {line}: {what}")]
+    Trace {
+        /// The trace.
+        name: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The measurement ran but what it found is wrong.
     #[error("{0}")]
     Wrong(String),

@@ -23,3 +23,4 @@ pub mod process;
 pub mod compare;
 pub mod ycsb;
 pub mod engine;
+pub mod replay;

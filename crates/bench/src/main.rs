@@ -8,6 +8,8 @@ use cellar_bench::echo::{self, EchoArgs};
 use cellar_bench::engine::{self, EngineArgs};
 use cellar_bench::error::Error;
 use cellar_bench::load::options::{self, LoadArgs};
+use cellar_bench::replay::contest::{self, ContestArgs};
+use cellar_bench::replay::{self, ReplayArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
 
@@ -31,6 +33,10 @@ enum Command {
     Ycsb(Box<YcsbArgs>),
     /// The engine in process: gets, batches and sets per second, bytes per item
     Engine(EngineArgs),
+    /// Replays traces through the engine in process, beside other policies in the same bytes
+    Replay(Box<ReplayArgs>),
+    /// The same traces against Cellar, memcached and redis-server in the same resident memory
+    Contest(ContestArgs),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -43,6 +49,8 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::command(&args),
         Command::Ycsb(args) => ycsb::command(&args),
         Command::Engine(args) => engine::command(&args),
+        Command::Replay(args) => replay::command(&args),
+        Command::Contest(args) => contest::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,7 +24,8 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Last lines of a failed server's output that are shown.
 const OUTPUT_LINES_MAX: usize = 10;
 
-/// How to start a server; `{port}`, `{memory_mib}` and `{threads}` in the words are replaced.
+/// How to start a server; `{port}`, `{memory_mib}`, `{memory_bytes}` and `{threads}` in the words
+/// are replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
     /// Its name in tables.
@@ -89,6 +90,38 @@ impl Recipe {
         }
     }
 
+    /// redis-server without persistence, which evicts by `policy` such as `allkeys-lru`.
+    #[must_use]
+    pub fn redis(program: &str, policy: &str) -> Recipe {
+        let command = "--bind 127.0.0.1 --port {port} --appendonly no --maxmemory {memory_bytes} \
+                       --maxmemory-policy";
+        let words = [program, "--save", ""].into_iter();
+        Recipe {
+            name: format!("redis-server {policy}"),
+            words: words
+                .chain(command.split_whitespace())
+                .chain([policy])
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
+    /// The same recipe with this memory, to the byte where the server takes bytes.
+    #[must_use]
+    pub fn with_memory(&self, bytes: u64) -> Recipe {
+        let mib = (bytes >> 20).to_string();
+        let exact = bytes.to_string();
+        let words = self.words.iter().map(|word| {
+            word.replace("{memory_mib}MiB", &exact)
+                .replace("{memory_bytes}", &exact)
+                .replace("{memory_mib}", &mib)
+        });
+        Recipe {
+            name: self.name.clone(),
+            words: words.collect(),
+        }
+    }
+
     /// The echo floor of this program itself.
     ///
     /// # Errors
@@ -122,6 +155,7 @@ impl Recipe {
             .map(|word| {
                 word.replace("{port}", &address.port().to_string())
                     .replace("{memory_mib}", &with.memory_mib.to_string())
+                    .replace("{memory_bytes}", &(with.memory_mib << 20).to_string())
                     .replace("{threads}", &with.threads.to_string())
             })
             .collect();
@@ -307,6 +341,22 @@ mod tests {
         for bad in ["x", "=a {port}", "name=command"] {
             assert!(parse_peer(bad).is_err());
         }
+    }
+
+    #[test]
+    fn memory_is_given_to_the_byte_where_a_server_takes_bytes() {
+        let recipes = [
+            Recipe::cellar("cellar", &[]),
+            Recipe::redis("redis-server", "allkeys-lru"),
+            Recipe::memcached("memcached"),
+        ];
+        let [cellar, redis, memcached] = recipes.map(|recipe| {
+            let words = recipe.with_memory((5 << 20) + 7).words;
+            words.join(" ")
+        });
+        assert!(cellar.contains("--memory 5242887 "), "{cellar}");
+        assert!(redis.contains("--maxmemory 5242887 "), "{redis}");
+        assert!(memcached.contains("-m 5 "), "{memcached}");
     }
 
     #[test]

@@ -105,6 +105,18 @@ pub fn rss_bytes(pid: u32) -> io::Result<u64> {
     Ok(pages.ok_or_else(malformed)? * PAGE_BYTES)
 }
 
+/// Reads the most resident memory a process has had since its start, in bytes.
+///
+/// # Errors
+/// If there is no such process.
+pub fn rss_peak_bytes(pid: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.map(|kib| kib * 1024)
+        .ok_or_else(|| io::Error::other("malformed memory figures"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +132,8 @@ mod tests {
         std::thread::yield_now();
         assert!(cpu_time(own).unwrap().ns >= before);
         assert!(rss_bytes(own).unwrap() > 100_000);
+        let block = std::hint::black_box(vec![1u8; 32 << 20]);
+        assert!(rss_peak_bytes(own).unwrap() > block.len() as u64);
         assert!(cpu_time(u32::MAX).is_err());
     }
 

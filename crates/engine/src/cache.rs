@@ -9,6 +9,7 @@
 
 mod insights;
 mod shape;
+mod upkeep;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -24,7 +25,7 @@ use crate::log::{Log, memory_for_item};
 use crate::memory::Budget;
 use crate::options::{
     Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lookup,
-    ScanCursor, SetOptions, Stats, Stored,
+    ReclaimLag, ScanCursor, SetOptions, Stats, Stored,
 };
 use crate::shard::Shard;
 use crate::store::Store;
@@ -33,7 +34,7 @@ use crate::watch::Watch;
 use shape::Shape;
 
 /// Least memory of a cache.
-const MEMORY_BYTES_MIN: usize = 1 << 20;
+const MEMORY_BYTES_MIN: usize = 16 << 10;
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
 const ITEM_BYTES_MIN: usize = if cfg!(miri) { 1_400 } else { 14 };
 /// How many shards beyond its own share an index may grow, for uneven hashing.
@@ -496,37 +497,15 @@ impl Cache {
         stats
     }
 
-    /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
-    /// shrinks an index that has become too large, puts memory in full use on huge pages.
-    ///
-    /// To be called about ten times a second, from a thread that serves nobody: it holds no lock
-    /// for long but may itself take milliseconds. Whether more is left to do at once.
-    pub fn tick(&self) -> bool {
-        let now = self.now();
-        let mut is_left = false;
+    /// How long after their deadlines the memory of expired items was taken back; locks one shard
+    /// after the other.
+    #[must_use]
+    pub fn reclaim_lag(&self) -> ReclaimLag {
+        let mut lag = ReclaimLag::default();
         for slot in &self.shards {
-            is_left |= self.lock(slot).tick(now);
-            is_left |= self.make_huge(slot);
+            self.lock(slot).store.counts.reclaim_lags.add_to(&mut lag);
         }
-        is_left
-    }
-
-    /// Puts one stretch of the shard's index and one of its log on a huge page, without the lock;
-    /// whether there was one.
-    fn make_huge(&self, slot: &Slot) -> bool {
-        let mut shard = self.lock(slot);
-        let (index, log) = (shard.store.index.begin_huge(), shard.store.log.begin_huge());
-        drop(shard);
-        if let Some(stretch) = index {
-            slot.table.region().make_huge(stretch);
-        }
-        if let Some(stretch) = log {
-            slot.arena.region().make_huge(stretch);
-        }
-        let mut shard = self.lock(slot);
-        shard.store.index.end_huge();
-        shard.store.log.end_huge();
-        index.is_some() || log.is_some()
+        lag
     }
 
     /// Memory inside the cache for a value of `value_bytes` that is still being received, so that

@@ -17,27 +17,26 @@ use crate::clock::Instant;
 use crate::ghost::Ghosts;
 use crate::item::{Entry, Spec};
 use crate::log::Room;
-use crate::segment::{Queue, Use};
+use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
+use crate::segment::Queue;
 use crate::store::{Located, Store};
+use crate::survey::{Survey, all_dead};
 
 /// Segments that are kept free for insertions to come.
-const RESERVE: usize = 3;
+const RESERVE: usize = 2;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries that one call of [`Reclaimer::tick`] processes.
-const ENTRIES_PER_TICK: usize = 512;
+const ENTRIES_PER_TICK: usize = 128;
+/// Pause of upkeep between two looks at all segments when the first found nothing to do.
+const SCAN_MS: u64 = 50;
 /// Buckets by which the index may shrink in one tick.
 const SHRINK_PER_TICK: usize = 64;
-/// The small queue's share of memory, in percent.
-const SMALL_PERCENT: usize = 10;
-/// A segment of which this much is dead is worth compacting at any time, in percent.
-const DEAD_SEGMENT_PERCENT: usize = 25;
-/// When more than this much of memory is dead, the deadest segment is compacted if it has at least
-/// this much, in percent.
-const DEAD_TOTAL_PERCENT: usize = 3;
-/// Ghosts remembered for each item, and the share of memory they may take, in percent.
-const GHOSTS_PER_ITEM: usize = 2;
-const GHOSTS_PERCENT_MAX: usize = 2;
+/// While a segment is being evicted, the share of memory, in millionths, above which the dead go
+/// first again; looked at after so many milliseconds, or when this part of memory was buried.
+const DEAD_REVIEW_PPM: u64 = 40_000;
+const SURVEY_MS: u64 = 10;
+const SURVEY_SHARE: usize = 200;
 
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +63,8 @@ struct Victim {
     /// Offset of the next entry to process.
     cursor: usize,
     purpose: Purpose,
+    /// Dead share of memory, in millionths, when it was chosen.
+    dead_ppm: u64,
 }
 
 /// How much a call may do.
@@ -78,7 +79,13 @@ struct Allowance {
 pub(crate) struct Reclaimer {
     victim: Option<Victim>,
     ghosts: Ghosts,
+    /// Keys for which the ghosts are to get memory; zero when they have what they need.
+    ghosts_wanted: usize,
     newest: Newest,
+    /// When the dead were last surveyed for an eviction, and the bytes buried until then.
+    surveyed: (Instant, usize),
+    /// When upkeep looks for dead segments again, having found none.
+    nothing_dead_until: Instant,
 }
 
 impl Reclaimer {
@@ -86,7 +93,10 @@ impl Reclaimer {
         Reclaimer {
             victim: None,
             ghosts: Ghosts::none(),
+            ghosts_wanted: 0,
             newest: Newest::Stays,
+            surveyed: (Instant(0), 0),
+            nothing_dead_until: Instant(0),
         }
     }
 
@@ -113,12 +123,18 @@ impl Reclaimer {
     #[inline]
     pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {
         if self.victim.is_none() {
-            if store.log.available(RESERVE) < RESERVE {
+            let wanted = self.free_wanted(store);
+            if store.log.available(wanted) < wanted {
                 self.choose(store, now);
-            } else if store.log.take_rolled() {
-                self.choose_all_dead(store, now);
+            } else if self.ghosts_wanted > 0 {
+                self.enlarge_ghosts(store);
+            } else if store.log.take_rolled()
+                && let Some(segment) = all_dead(store, now)
+            {
+                self.set_victim(store, segment, Purpose::Compact, 0);
             }
         }
+        self.review_victim(store, now);
         if self.victim.is_some() {
             let copy_bytes = store.log.segment_bytes();
             let entries = ENTRIES_PER_INSERT;
@@ -165,6 +181,7 @@ impl Reclaimer {
         if store.log.wants_extent(spec.key_bytes + spec.value_bytes) && store.log.release_free() {
             return true;
         }
+        self.review_victim(store, now);
         if self.victim.is_none() {
             self.choose(store, now);
         }
@@ -220,9 +237,9 @@ impl Reclaimer {
         self.newest = Newest::Stays;
     }
 
-    /// Upkeep off the request path: empties segments whose items are all dead, shrinks the index.
-    /// Whether some of it is left.
-    pub(crate) fn tick(&mut self, store: &mut Store, now: Instant) -> bool {
+    /// Upkeep off the request path: empties segments whose items are all dead, and with `release`
+    /// those that are partly dead; shrinks the index. Whether some of it is left.
+    pub(crate) fn tick(&mut self, store: &mut Store, release: bool, now: Instant) -> bool {
         store.log.collect_drained();
         store.log.seal_all_dead(now);
         let mut allowance = Allowance {
@@ -232,10 +249,19 @@ impl Reclaimer {
         };
         while allowance.entries > 0 {
             if self.victim.is_none() {
-                self.choose_all_dead(store, now);
-            }
-            if self.victim.is_none() {
-                break;
+                if now < self.nothing_dead_until {
+                    break;
+                }
+                let dead = if release {
+                    Survey::of(store, None, now).worth_compacting()
+                } else {
+                    all_dead(store, now)
+                };
+                let Some(segment) = dead else {
+                    self.nothing_dead_until = Instant(now.0 + SCAN_MS);
+                    break;
+                };
+                self.set_victim(store, segment, Purpose::Compact, 0);
             }
             self.process(store, &mut allowance, now);
         }
@@ -243,49 +269,18 @@ impl Reclaimer {
         allowance.entries == 0 || store.index.wants_shrinking()
     }
 
-    /// Makes a segment the victim whose items are all dead, if there is one.
-    fn choose_all_dead(&mut self, store: &Store, now: Instant) {
-        let dead = store.log.in_use().find(|&number| {
-            let segment = store.log.segment(number);
-            segment.used == Use::Sealed && segment.is_all_dead(now) && !store.log.is_pinned(number)
-        });
-        if let Some(segment) = dead {
-            self.set_victim(store, segment, Purpose::Compact);
-        }
-    }
-
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
-        let mut dead_total = 0;
-        let mut deadest = (0, None);
-        for number in store.log.in_use() {
-            let segment = store.log.segment(number);
-            let dead = segment.dead_bytes(now);
-            dead_total += dead;
-            if segment.used != Use::Sealed || store.log.is_pinned(number) {
-                continue;
+        let survey = Survey::of(store, None, now);
+        match survey.worth_compacting() {
+            Some(segment) => {
+                self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
             }
-            if segment.is_all_dead(now) {
-                self.set_victim(store, number, Purpose::Compact);
-                return;
-            }
-            if dead > deadest.0 {
-                deadest = (dead, Some((number, segment.room_bytes)));
-            }
+            None => self.choose_to_evict(store, &survey, now),
         }
-        let memory = store.log.resident_bytes();
-        if let (dead, Some((number, room))) = deadest {
-            let too_much_in_all = dead_total * 100 > memory * DEAD_TOTAL_PERCENT;
-            let is_worth_it = dead * 100 >= room * DEAD_TOTAL_PERCENT;
-            if dead * 100 >= room * DEAD_SEGMENT_PERCENT || (too_much_in_all && is_worth_it) {
-                self.set_victim(store, number, Purpose::Compact);
-                return;
-            }
-        }
-        self.choose_to_evict(store, dead_total);
     }
 
-    fn choose_to_evict(&mut self, store: &mut Store, dead_total: usize) {
+    fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
         let small = store.log.queue_bytes(Queue::Small);
         let all = small + store.log.queue_bytes(Queue::Main);
         let order = if small * 100 > all * SMALL_PERCENT {
@@ -306,38 +301,82 @@ impl Reclaimer {
             candidates.find(|&number| !store.log.is_pinned(number))
         };
         if let Some(segment) = order.into_iter().find_map(oldest) {
-            let ppm = dead_total as u64 * 1_000_000 / store.log.resident_bytes().max(1) as u64;
-            let max = &mut store.counts.dead_at_eviction_max_ppm;
-            *max = ppm.max(*max);
-            self.keep_ghosts(store);
-            self.set_victim(store, segment, Purpose::Evict);
+            self.note_survey(store, survey, now);
+            self.plan_ghosts(store);
+            self.set_victim(store, segment, Purpose::Evict, survey.dead_ppm());
         }
     }
 
-    /// Makes or enlarges the memory of ghosts to fit the number of items, within its share.
-    fn keep_ghosts(&mut self, store: &mut Store) {
-        let most = store.log.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
-        let keys = (store.items() * GHOSTS_PER_ITEM).min(most);
-        if keys <= self.ghosts.capacity() * 2 {
+    /// Notes that live items leave while as much is dead as `survey` says.
+    fn note_survey(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
+        let max = &mut store.counts.dead_at_eviction_max_ppm;
+        *max = survey.dead_ppm().max(*max);
+        self.surveyed = (now, store.log.buried_bytes());
+    }
+
+    /// Turns from evicting to compacting if much has died since the victim was chosen. What was
+    /// emptied of the victim so far is dead as well then, so it does not lie idle for long.
+    fn review_victim(&mut self, store: &mut Store, now: Instant) {
+        let Some(victim) = self
+            .victim
+            .filter(|victim| victim.purpose == Purpose::Evict)
+        else {
+            return;
+        };
+        let (at, buried) = self.surveyed;
+        let is_recent = now.0 < at.0 + SURVEY_MS
+            && (store.log.buried_bytes() - buried) * SURVEY_SHARE < store.log.resident_bytes();
+        if is_recent {
             return;
         }
-        let bytes = Ghosts::bytes_for(keys);
-        store.log.budget().give(self.ghosts.bytes());
-        self.ghosts = Ghosts::none();
+        let survey = Survey::of(store, Some(victim.segment), now);
+        let dead = (survey.dead_ppm() > DEAD_REVIEW_PPM).then(|| survey.worth_compacting());
+        match dead.flatten() {
+            Some(segment) => {
+                self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
+            }
+            None => self.note_survey(store, &survey, now),
+        }
+    }
+
+    /// Sees how much memory the ghosts should have for the number of items, within their share.
+    fn plan_ghosts(&mut self, store: &Store) {
+        let most = store.log.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
+        let keys = store.items().min(most);
+        if keys > self.ghosts.capacity() * 2 {
+            self.ghosts_wanted = keys;
+        }
+    }
+
+    /// Segments that should be free: the reserve, and what the ghosts are to get.
+    fn free_wanted(&self, store: &Store) -> usize {
+        let ghost_bytes = match self.ghosts_wanted {
+            0 => 0,
+            keys => Ghosts::bytes_for(keys),
+        };
+        RESERVE + ghost_bytes.div_ceil(store.log.segment_bytes())
+    }
+
+    /// Gives the ghosts the memory they should have, if it is there.
+    fn enlarge_ghosts(&mut self, store: &mut Store) {
+        let bytes = Ghosts::bytes_for(self.ghosts_wanted);
         while !store.log.budget().take(bytes) {
             if !store.log.release_free() {
                 return;
             }
         }
-        self.ghosts = Ghosts::of(keys);
+        store.log.budget().give(self.ghosts.bytes());
+        self.ghosts = Ghosts::of(self.ghosts_wanted);
+        self.ghosts_wanted = 0;
     }
 
-    fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose) {
+    fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose, dead_ppm: u64) {
         let cursor = store.log.start_of(segment);
         self.victim = Some(Victim {
             segment,
             cursor,
             purpose,
+            dead_ppm,
         });
     }
 
@@ -410,14 +449,16 @@ impl Reclaimer {
         now: Instant,
     ) -> bool {
         if store.is_over(located, now) {
-            store.remove_expired(located);
+            store.remove_expired(located, now);
             return false;
         }
         let queue = store.log.segment(victim.segment).queue;
         let frequency = store.index.frequency(located.slot);
+        let (memory, bytes) = (store.log.resident_bytes(), located.layout.total_bytes());
+        let reads_needed = reads_needed(bytes, memory, store.items());
         let (queue, frequency) = match (victim.purpose, queue) {
             (Purpose::Compact, queue) => (queue, frequency),
-            (Purpose::Evict, _) if frequency == 0 => {
+            (Purpose::Evict, _) if frequency < reads_needed => {
                 if queue == Queue::Small {
                     self.ghosts.insert(hash);
                 }
@@ -425,7 +466,7 @@ impl Reclaimer {
                 return false;
             }
             (Purpose::Evict, Queue::Small) => (Queue::Main, 0),
-            (Purpose::Evict, Queue::Main) => (Queue::Main, frequency - 1),
+            (Purpose::Evict, Queue::Main) => (Queue::Main, frequency - reads_needed),
         };
         if victim.purpose == Purpose::Evict && store.log.is_extent(victim.segment) {
             store
@@ -436,6 +477,8 @@ impl Reclaimer {
         }
         let bytes = located.layout.total_bytes();
         if bytes > allowance.copy_bytes || !store.move_to(located, queue, frequency, now) {
+            let max = &mut store.counts.dead_at_eviction_max_ppm;
+            *max = victim.dead_ppm.max(*max);
             store.remove_evicted(located);
             return false;
         }

@@ -3,93 +3,166 @@
 //! Exact for the reader: a read compares the item's own deadline with the clock, to the
 //! millisecond. Bulk for the reclaimer: a segment keeps a small histogram of when its bytes die
 //! ([`Deaths`]), so it knows about how much of it is dead without looking at an item, and the last
-//! deadline, after which all of it is.
+//! deadline, after which all of it is. [`Lags`] counts how long after its deadline each item's
+//! memory was taken back.
 //!
-//! Bins are half octaves of an item's age at death, counted in a unit that depends on how far the
-//! segment's deadlines may reach; inside a bin deaths count as evenly spread.
+//! Bins are octaves of an item's age at death. Each knows the first and the last moment at
+//! which something in it dies, to a 255th of the bin; between these, deaths count as evenly spread.
 //! Why: docs/decisions/0004. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
+use crate::options::ReclaimLag;
 use crate::timescale::Timescale;
 
-const BINS: usize = 32;
+/// Octaves; the last bin begins at 12 days and has no end.
+const BINS: usize = 22;
+/// log2 of the milliseconds that the first bin reaches to.
+const AGE_SHIFT: u32 = 10;
+/// log2 of the bytes in a unit of the histogram: a full segment stays below 2^16 units.
+const UNIT_SHIFT: u32 = 4;
+/// The end of a bin in parts of it.
+const PARTS: u64 = 255;
 
 /// When the bytes of a segment die.
 #[derive(Clone, Debug)]
 pub(crate) struct Deaths {
-    bytes: [u32; BINS],
+    /// A bit for each bin in use.
+    used: u32,
+    bins: [Bin; BINS],
+}
+
+/// Bytes that die at about the same age.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    units: u16,
+    /// When the first and the last of them die, in parts of the bin.
+    first: u8,
+    last: u8,
+}
+
+/// A moment as the histogram sees it: a bin and a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    bin: usize,
+    part: u64,
 }
 
 impl Deaths {
     /// No bytes yet.
     pub(crate) fn new() -> Deaths {
-        Deaths { bytes: [0; BINS] }
+        Deaths {
+            used: 0,
+            bins: [Bin::default(); BINS],
+        }
     }
 
     /// Counts `bytes` that die at `deadline`.
     pub(crate) fn add(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
-        if let Some(bin) = bin_of(deadline, scale) {
-            self.bytes[bin] = self.bytes[bin].saturating_add(bytes as u32);
+        let Some(at) = deadline.instant() else {
+            return;
+        };
+        let Place { bin, part } = Place::of(at, scale);
+        let part = part as u8;
+        let is_new = self.used & 1 << bin == 0;
+        self.used |= 1 << bin;
+        let bin = &mut self.bins[bin];
+        if is_new {
+            *bin = Bin {
+                units: 0,
+                first: part,
+                last: part,
+            };
         }
+        bin.units = bin.units.saturating_add(units_of(bytes));
+        bin.first = bin.first.min(part);
+        bin.last = bin.last.max(part);
     }
 
     /// Takes back `bytes` that were to die at `deadline`: they died of something else.
     pub(crate) fn remove(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
-        if let Some(bin) = bin_of(deadline, scale) {
-            self.bytes[bin] = self.bytes[bin].saturating_sub(bytes as u32);
-        }
-    }
-
-    /// About how many bytes have died by `now`; none dies after `last`.
-    pub(crate) fn dead_bytes(&self, now: Instant, scale: Timescale, last: Deadline) -> usize {
-        let unit_shift = unit_shift(scale);
-        let last_ms = last
-            .instant()
-            .map_or(u64::MAX, |at| at.0.saturating_sub(scale.base_ms));
-        let age_ms = now.0.saturating_sub(scale.base_ms);
-        let mut dead = 0_u64;
-        for (bin, &bytes) in self.bytes.iter().enumerate() {
-            let from = bin_start(bin) << unit_shift;
-            let to = (bin_start(bin + 1) << unit_shift).min(last_ms.max(from + 1));
-            if age_ms >= to {
-                dead += u64::from(bytes);
-            } else {
-                if age_ms > from {
-                    dead += u64::from(bytes) * (age_ms - from) / (to - from);
-                }
-                break;
+        if let Some(at) = deadline.instant() {
+            let bin = Place::of(at, scale).bin;
+            self.bins[bin].units = self.bins[bin].units.saturating_sub(units_of(bytes));
+            if self.bins[bin].units == 0 {
+                self.used &= !(1 << bin);
             }
         }
-        dead as usize
+    }
+
+    /// About how many bytes have died by `now`.
+    pub(crate) fn dead_bytes(&self, now: Instant, scale: Timescale) -> usize {
+        let place = Place::of(now, scale);
+        let (mut dead, mut left) = (0, self.used);
+        while left != 0 {
+            let number = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if number > place.bin {
+                break;
+            }
+            let bin = self.bins[number];
+            let (first, last) = (u64::from(bin.first), u64::from(bin.last) + 1);
+            let units = u64::from(bin.units);
+            dead += if number < place.bin || place.part >= last {
+                units
+            } else {
+                units * place.part.saturating_sub(first) / (last - first)
+            };
+        }
+        (dead as usize) << UNIT_SHIFT
     }
 }
 
-/// log2 of the milliseconds in a unit of age: the bins reach as far as the segment's deadlines.
-fn unit_shift(scale: Timescale) -> u32 {
-    match scale.width {
-        3 => 8,
-        4 => 16,
-        _ => 24,
+impl Place {
+    fn of(at: Instant, scale: Timescale) -> Place {
+        let age_ms = at.0.saturating_sub(scale.base_ms);
+        let Some(octave) = (age_ms >> AGE_SHIFT).checked_ilog2() else {
+            return Place {
+                bin: 0,
+                part: (age_ms * PARTS) >> AGE_SHIFT,
+            };
+        };
+        let bin = 1 + octave as usize;
+        let shift = octave + AGE_SHIFT;
+        if bin >= BINS {
+            return Place {
+                bin: BINS - 1,
+                part: PARTS,
+            };
+        }
+        let within_ms = age_ms & ((1 << shift) - 1);
+        Place {
+            bin,
+            part: (within_ms * PARTS) >> shift,
+        }
     }
 }
 
-fn bin_of(deadline: Deadline, scale: Timescale) -> Option<usize> {
-    let at = deadline.instant()?;
-    let units = at.0.saturating_sub(scale.base_ms) >> unit_shift(scale);
-    let bin = match units.checked_ilog2() {
-        None => 0,
-        Some(0) => 1,
-        Some(octave) => 2 * octave as usize + (units >> (octave - 1) & 1) as usize,
-    };
-    Some(bin.min(BINS - 1))
+/// Bytes in units of the histogram, to the nearest; the same when added and when removed.
+fn units_of(bytes: usize) -> u16 {
+    let units = (bytes + (1 << (UNIT_SHIFT - 1))) >> UNIT_SHIFT;
+    u16::try_from(units).unwrap_or(u16::MAX)
 }
 
-/// The first unit of age in a bin.
-const fn bin_start(bin: usize) -> u64 {
-    match bin {
-        0 => 0,
-        1 => 1,
-        _ => (2 + (bin as u64 & 1)) << (bin / 2 - 1),
+/// How long after their deadlines the memory of expired items was taken back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lags {
+    items: [u64; ReclaimLag::BINS],
+}
+
+impl Lags {
+    /// Counts an item whose memory is taken back at `now`.
+    pub(crate) fn note(&mut self, deadline: Deadline, now: Instant) {
+        let lag_ms = deadline
+            .instant()
+            .map_or(0, |at| now.0.saturating_sub(at.0));
+        self.items[ReclaimLag::bin_of(lag_ms)] += 1;
+    }
+
+    /// Adds the counts to `lag`.
+    pub(crate) fn add_to(&self, lag: &mut ReclaimLag) {
+        for (sum, items) in lag.items.iter_mut().zip(self.items) {
+            *sum += items;
+        }
     }
 }
 
@@ -102,69 +175,87 @@ mod tests {
         width: 3,
     };
 
-    fn at(ms: u64) -> Deadline {
-        Deadline::at(Instant(SCALE.base_ms + ms))
+    fn at(ms: u64) -> Instant {
+        Instant(SCALE.base_ms + ms)
+    }
+
+    fn deadline(ms: u64) -> Deadline {
+        Deadline::at(at(ms))
     }
 
     #[test]
-    fn bins_follow_each_other_without_a_gap() {
-        for units in 0..70_000_u64 {
-            let bin = bin_of(at(units << 8), SCALE).unwrap();
-            assert!(bin_start(bin) <= units, "{units} in {bin}");
+    fn later_moments_have_later_places() {
+        let mut before = Place { bin: 0, part: 0 };
+        for step in 0..400_000_u64 {
+            let age_ms = step * (1 + step / 1_000);
+            let place = Place::of(at(age_ms), SCALE);
             assert!(
-                bin == BINS - 1 || units < bin_start(bin + 1),
-                "{units} in {bin}"
+                (place.bin, place.part) >= (before.bin, before.part) && place.part <= PARTS,
+                "{age_ms} ms at {place:?} after {before:?}"
             );
+            before = place;
         }
+        assert_eq!(Place::of(at(u64::MAX / 2), SCALE).bin, BINS - 1);
     }
 
     #[test]
-    fn all_bytes_are_dead_after_the_last_deadline_of_their_bin() {
-        let mut deaths = Deaths::new();
-        for ms in [10, 5_000, 60_000, 3_600_000] {
-            deaths.add(100, at(ms), SCALE);
+    fn nothing_is_dead_before_its_time_and_all_of_it_soon_after() {
+        for ttl_ms in [
+            10,
+            1_023,
+            1_024,
+            5_000,
+            60_000,
+            3_600_000,
+            86_400_000,
+            1_000_000_000,
+        ] {
+            let mut deaths = Deaths::new();
+            deaths.add(1_600, deadline(ttl_ms), SCALE);
+            assert_eq!(
+                deaths.dead_bytes(at(ttl_ms * 99 / 100), SCALE),
+                0,
+                "{ttl_ms}"
+            );
+            let after = at(ttl_ms + ttl_ms / 50 + 10);
+            assert_eq!(deaths.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
         }
-        assert_eq!(
-            deaths.dead_bytes(Instant(SCALE.base_ms), SCALE, at(3_600_000)),
-            0
-        );
-        assert_eq!(
-            deaths.dead_bytes(Instant(SCALE.base_ms + 8_000), SCALE, at(3_600_000)),
-            200
-        );
-        assert_eq!(
-            deaths.dead_bytes(Instant(SCALE.base_ms + 3_600_000), SCALE, at(3_600_000)),
-            400
-        );
     }
 
     #[test]
     fn the_estimate_is_close_for_deadlines_spread_over_an_hour() {
         let mut deaths = Deaths::new();
         for ms in (0..3_600_000).step_by(100) {
-            deaths.add(1, at(ms), SCALE);
+            deaths.add(16, deadline(ms), SCALE);
         }
         for minute in 1..60 {
-            let now = Instant(SCALE.base_ms + minute * 60_000);
-            let dead = deaths.dead_bytes(now, SCALE, at(3_600_000));
-            let exact = minute as usize * 600;
+            let dead = deaths.dead_bytes(at(minute * 60_000), SCALE);
+            let exact = minute as usize * 600 * 16;
             assert!(
-                dead.abs_diff(exact) <= 36_000 / 20,
+                dead.abs_diff(exact) <= 36_000 * 16 / 100,
                 "minute {minute}: {dead} of {exact}"
             );
         }
     }
 
     #[test]
+    fn jittered_lifetimes_do_not_count_as_dead_early() {
+        let mut deaths = Deaths::new();
+        for number in 0..1_000 {
+            deaths.add(160, deadline(100_000 - number * 10), SCALE);
+        }
+        assert_eq!(deaths.dead_bytes(at(89_000), SCALE), 0);
+        assert!(deaths.dead_bytes(at(92_000), SCALE) < 160 * 300);
+        assert_eq!(deaths.dead_bytes(at(100_300), SCALE), 160_000);
+    }
+
+    #[test]
     fn bytes_taken_back_do_not_die_again() {
         let mut deaths = Deaths::new();
-        deaths.add(100, at(5_000), SCALE);
+        deaths.add(100, deadline(5_000), SCALE);
         deaths.add(50, Deadline::NEVER, SCALE);
-        deaths.remove(100, at(5_000), SCALE);
+        deaths.remove(100, deadline(5_000), SCALE);
         deaths.remove(50, Deadline::NEVER, SCALE);
-        assert_eq!(
-            deaths.dead_bytes(Instant(u64::MAX), SCALE, Deadline::NEVER),
-            0
-        );
+        assert_eq!(deaths.dead_bytes(Instant(u64::MAX), SCALE), 0);
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::Error;
-use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES};
+use crate::memory::HUGE_PAGE_BYTES;
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, PARTNER,
     PLACES, Shape, TAG_SHIFT, Table, matches, offset_of,
@@ -22,6 +22,12 @@ use crate::table::{
 
 /// Items per 20 slots above which the table grows: load 0.85.
 const LOAD_PER_20: usize = 17;
+/// Bytes that an item's entry takes of a full table.
+pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 20 / (BUCKET_SLOTS * LOAD_PER_20);
+/// Bytes beyond the table's end that are touched ahead at most.
+const AHEAD_BYTES: usize = 32 << 10;
+/// The table pays for its memory in steps of so many bytes.
+pub(crate) const STEP_BYTES: usize = 1 << 10;
 /// Items per 20 slots below which the table shrinks: load 0.5.
 const LOAD_LOW_PER_20: usize = 10;
 /// How many moves an insertion may chain to make room.
@@ -38,6 +44,8 @@ pub(crate) struct Index {
     table: Arc<Table>,
     items: usize,
     level_max: u32,
+    /// Offset up to which the table's memory was touched ahead.
+    touched: usize,
     /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
     growing_huge: bool,
 }
@@ -57,6 +65,7 @@ impl Index {
             table,
             items: 0,
             level_max,
+            touched: 0,
             growing_huge: false,
         })
     }
@@ -76,9 +85,9 @@ impl Index {
         self.table.shape().buckets()
     }
 
-    /// Bytes of memory the table occupies now, in whole pages.
+    /// Bytes of memory the table occupies now, in whole steps.
     pub(crate) fn bytes(&self) -> usize {
-        crate::memory::whole_pages(self.buckets() * BUCKET_BYTES)
+        (self.buckets() * BUCKET_BYTES).next_multiple_of(STEP_BYTES)
     }
 
     /// Finds the entry of `hash` whose item, at the given arena offset, `is_it`.
@@ -280,10 +289,10 @@ impl Index {
         self.table.shape().level < self.level_max
     }
 
-    /// Whether the next bucket begins a page, so that growing takes memory.
+    /// Whether the next bucket begins a step, so that growing takes memory.
     #[inline]
-    pub(crate) fn growth_takes_a_page(&self) -> bool {
-        (self.buckets() * BUCKET_BYTES).is_multiple_of(PAGE_BYTES)
+    pub(crate) fn growth_takes_memory(&self) -> bool {
+        (self.buckets() * BUCKET_BYTES).is_multiple_of(STEP_BYTES)
     }
 
     /// Adds one bucket and moves its entries there.
@@ -313,6 +322,19 @@ impl Index {
             }
         };
         self.table.set_shape(grown);
+    }
+
+    /// Where the table will grow next, as offset and length in bytes, if upkeep is to touch it
+    /// ahead; it belongs to nobody until the table reaches it.
+    pub(crate) fn begin_touch(&mut self) -> Option<(usize, usize)> {
+        let end = self.buckets() * BUCKET_BYTES;
+        if self.buckets() == 1 << self.table.level_min || end + AHEAD_BYTES / 2 <= self.touched {
+            return None;
+        }
+        let from = self.touched.max(end);
+        let to = (end + AHEAD_BYTES).min(self.table.region().bytes());
+        self.touched = to;
+        (from < to).then(|| (from, to - from))
     }
 
     /// A stretch of the table of the size of a huge page that is in use as a whole and not on one
@@ -396,12 +418,14 @@ impl Index {
     }
 
     /// Gives the memory behind the table's end back to the system; returns the bytes given back.
-    pub(crate) fn release_behind(&self, bytes_before: usize) -> usize {
+    pub(crate) fn release_behind(&mut self, bytes_before: usize) -> usize {
         let bytes = self.bytes();
         if bytes >= bytes_before {
             return 0;
         }
-        self.table.region().release(bytes, bytes_before - bytes);
+        let touched = self.touched.max(bytes_before);
+        self.table.region().release(bytes, touched - bytes);
+        self.touched = bytes;
         bytes_before - bytes
     }
 

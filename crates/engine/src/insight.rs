@@ -21,6 +21,8 @@ const MEMORY_DIVISOR: usize = 256;
 const BYTES_USEFUL: usize = 512 << 10;
 const USEFUL_DIVISOR: usize = 8;
 const BYTES_MAX: usize = 2 << 20;
+/// Records of a simulation in the smallest cache.
+const RECORDS_MIN: usize = 8;
 /// Keys whose fate is remembered for each record of a simulation.
 const FATES_PER_RECORD: usize = 4;
 /// Most steps of simulations in a second of the cache's clock; beyond that the rate is lowered. A
@@ -89,9 +91,9 @@ impl Insight {
         let (bytes, _) = Insight::bytes(memory_bytes);
         let mut records = bytes / Curve::bytes_for(1) * 2;
         while Curve::bytes_for(records) + History::bytes_for(records * FATES_PER_RECORD) > bytes {
-            records -= records / 64 + 1;
+            records = records.saturating_sub(records / 64 + 1);
         }
-        records
+        records.max(RECORDS_MIN)
     }
 
     /// Keys whose part lies below this are in the sample.

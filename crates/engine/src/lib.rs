@@ -19,6 +19,7 @@ mod expire;
 mod segment;
 mod log;
 mod ghost;
+mod policy;
 mod sample;
 mod history;
 mod simulation;
@@ -28,6 +29,7 @@ mod insight;
 mod hot;
 mod watch;
 mod store;
+mod survey;
 mod evict;
 mod shard;
 mod lookup;
@@ -41,6 +43,6 @@ pub use error::Error;
 pub use key::{KEY_BYTES_MAX, Key};
 pub use options::{
     Config, Counted, CurvePoint, DeleteOptions, Deleted, End, Found, HotKey, Increment, Item,
-    KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ScanCursor, SetOptions, Stats, Stored,
-    When,
+    KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ReclaimLag, ScanCursor, SetOptions,
+    Stats, Stored, When,
 };

@@ -8,60 +8,20 @@
 //! Invariant: resident segments and extents are paid for from the shared budget.
 //! Why: docs/decisions/0008.
 
+mod residence;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
-use crate::memory::{Budget, HUGE_PAGE_BYTES, whole_pages};
+use crate::memory::{Budget, PAGE_BYTES, whole_pages};
 use crate::segment::{Queue, Segment, Use};
-use crate::timescale::Timescale;
+use crate::timescale::{Timescale, Widths};
 
-/// Bytes made resident at a time ahead of the first use of a segment.
-const TOUCH_BYTES: usize = 64 << 10;
-/// Stretches that one call looks at for a huge page.
-const STRETCHES_LOOKED_AT: usize = 64;
-
-/// How many recent items needed which deadline width, to choose the next segment's.
-#[derive(Clone, Copy, Debug, Default)]
-struct Widths {
-    items: [u32; Timescale::WIDTHS.len() + 1],
-}
-
-impl Widths {
-    /// Bytes an item pays when its deadline does not fit its segment.
-    const MISFIT_BYTES: u64 = 10;
-
-    fn note(&mut self, deadline: Deadline, now: Instant) {
-        let place = Timescale::narrowest(deadline, now.0).unwrap_or(Timescale::WIDTHS.len());
-        self.items[place] += 1;
-    }
-
-    /// The width that would have cost the noted items least.
-    fn cheapest(self) -> u8 {
-        let cost = |width: u8| -> u64 {
-            let needs = self.items.iter().enumerate();
-            needs
-                .map(|(place, &items)| {
-                    let fits = Timescale::WIDTHS
-                        .get(place)
-                        .is_some_and(|&needed| needed <= width);
-                    u64::from(items)
-                        * if fits {
-                            u64::from(width)
-                        } else {
-                            Self::MISFIT_BYTES
-                        }
-                })
-                .sum()
-        };
-        Timescale::WIDTHS
-            .into_iter()
-            .min_by_key(|&width| cost(width))
-            .unwrap_or(3)
-    }
-}
+/// Bytes made resident at a time in a segment that upkeep has not touched ahead.
+const TOUCH_BYTES: usize = 16 << 10;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
 /// segment table, and two segments for those that make room.
@@ -73,7 +33,14 @@ pub(crate) fn memory_for_item(bytes: usize, segment_bytes: usize) -> usize {
 /// Whether an item of `bytes` does not fit into a segment, or would leave more of one unused at its
 /// end than it loses to whole pages.
 pub(crate) fn is_better_off_alone(bytes: usize, segment_bytes: usize) -> bool {
-    bytes > segment_bytes || (bytes * 8 > segment_bytes && (whole_pages(bytes) - bytes) * 8 < bytes)
+    let unused = extent_bytes(bytes, segment_bytes) - bytes;
+    bytes > segment_bytes || (bytes * 8 > segment_bytes && unused * 8 < bytes)
+}
+
+/// Bytes of memory of an extent for an item: whole pages, or whole segments if these are smaller,
+/// so that no two extents share a page that is given back.
+pub(crate) fn extent_bytes(bytes: usize, segment_bytes: usize) -> usize {
+    bytes.next_multiple_of(PAGE_BYTES.min(segment_bytes))
 }
 
 /// Room for an item, not yet written.
@@ -93,6 +60,8 @@ pub(crate) struct Log {
     /// Logs that draw on the budget.
     sharers: usize,
     free: Vec<u32>,
+    /// Fewest free segments since the last look at what may be given back.
+    free_low: usize,
     draining: Vec<u32>,
     open: [Option<u32>; 2],
     /// Offset up to which the open segment's memory is known to be resident.
@@ -103,10 +72,22 @@ pub(crate) struct Log {
     /// Bytes of memory of the open and sealed segments.
     queue_bytes: [usize; 2],
     resident_bytes: usize,
+    /// Bytes turned into holes since the start.
+    buried_bytes: usize,
     /// Whether a segment was opened since the flag was last taken.
     rolled: bool,
     /// The stretch to be looked at next for a huge page.
     next_stretch: usize,
+    /// All segments before this one are in use.
+    unused_from: usize,
+    /// Fresh segments taken since upkeep last looked, and when it last saw any.
+    fresh_taken: usize,
+    /// Segments still to be touched ahead.
+    ahead: usize,
+    grew_at: Option<Instant>,
+    /// Free segments still to be given back, and when to look for more.
+    surplus: usize,
+    surplus_known_until: Instant,
     /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
     growing_huge: Option<usize>,
 }
@@ -115,11 +96,17 @@ impl Log {
     /// A log over `arena`, one of `sharers` that draw on the budget.
     pub(crate) fn new(arena: Arena, budget: Arc<Budget>, sharers: usize) -> Log {
         Log {
-            arena: Arc::new(arena),
             budget,
             sharers,
-            segments: Vec::new(),
+            // Address space only: the table grows without being copied.
+            segments: Vec::with_capacity(arena.segments()),
+            arena: Arc::new(arena),
+            unused_from: 0,
+            fresh_taken: 0,
+            ahead: 0,
+            grew_at: None,
             free: Vec::new(),
+            free_low: 0,
             draining: Vec::new(),
             open: [None; 2],
             touched: [0; 2],
@@ -127,9 +114,12 @@ impl Log {
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],
             resident_bytes: 0,
+            buried_bytes: 0,
             rolled: false,
             next_stretch: 0,
             growing_huge: None,
+            surplus: 0,
+            surplus_known_until: Instant(0),
         }
     }
 
@@ -179,6 +169,11 @@ impl Log {
     /// Bytes of memory behind all segments.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.resident_bytes
+    }
+
+    /// Bytes of items turned into holes since the start.
+    pub(crate) fn buried_bytes(&self) -> usize {
+        self.buried_bytes
     }
 
     /// Bytes of bookkeeping for the segments.
@@ -241,8 +236,8 @@ impl Log {
             return None;
         }
         let offset = start + segment.written_bytes;
+        segment.stamps.note(segment.written_bytes, now.0 / 1000);
         segment.written_bytes += bytes;
-        segment.stamps.note(offset, now.0 / 1000);
         let end = offset + bytes;
         let touched = &mut self.touched[queue as usize];
         if end > *touched {
@@ -285,6 +280,7 @@ impl Log {
         let bytes = layout.total_bytes();
         self.uncount_item(number, bytes, layout.deadline);
         self.segments[number as usize].hole_bytes += bytes;
+        self.buried_bytes += bytes;
         // A hole's header is never longer than the item's header and key, so a value that a handle
         // still reads stays as it is.
         self.write(layout.offset, item::hole(bytes).bytes());
@@ -355,8 +351,16 @@ impl Log {
     fn take_segment(&mut self) -> Option<(u32, bool)> {
         self.collect_drained();
         if let Some(number) = self.free.pop() {
+            self.free_low = self.free_low.min(self.free.len());
             return Some((number, false));
         }
+        let number = self.take_fresh()?;
+        self.fresh_taken += 1;
+        Some((number, true))
+    }
+
+    /// A segment without memory, which is paid for from here on.
+    fn take_fresh(&mut self) -> Option<u32> {
         if !self.budget.take(self.segment_bytes()) {
             return None;
         }
@@ -365,14 +369,17 @@ impl Log {
             return None;
         };
         self.resident_bytes += self.segment_bytes();
-        Some((number, true))
+        Some(number)
     }
 
     /// The first of `span` neighbouring segments without memory or content.
     fn find_unused(&mut self, span: usize) -> Option<u32> {
+        let is_unused = |segment: &Segment| segment.used == Use::Unused;
+        let skipped = self.segments[self.unused_from..].iter();
+        self.unused_from += skipped.take_while(|&segment| !is_unused(segment)).count();
         let mut run = 0;
-        for number in 0..self.segments.len() {
-            run = if self.segments[number].used == Use::Unused {
+        for number in self.unused_from..self.segments.len() {
+            run = if is_unused(&self.segments[number]) {
                 run + 1
             } else {
                 0
@@ -396,6 +403,11 @@ impl Log {
         is_better_off_alone(bytes, self.segment_bytes())
     }
 
+    /// Bytes of memory of an extent for an item.
+    fn extent_bytes(&self, bytes: usize) -> usize {
+        extent_bytes(bytes, self.segment_bytes())
+    }
+
     /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.
     pub(crate) fn take_extent(
         &mut self,
@@ -404,7 +416,7 @@ impl Log {
         scale: Timescale,
         now: Instant,
     ) -> Option<Room> {
-        let room_bytes = whole_pages(bytes);
+        let room_bytes = self.extent_bytes(bytes);
         if !self.budget.take(room_bytes) {
             return None;
         }
@@ -423,7 +435,7 @@ impl Log {
             written_bytes: bytes,
             ..Segment::unused()
         };
-        segment.stamps.note(offset, now.0 / 1000);
+        segment.stamps.note(0, now.0 / 1000);
         self.segments[number as usize] = segment;
         for continued in number as usize + 1..number as usize + span {
             self.segments[continued].used = Use::Continued;
@@ -497,66 +509,5 @@ impl Log {
             self.segments[segment as usize].used = Use::Free;
             self.free.push(segment);
         }
-    }
-
-    /// A stretch of the size of a huge page that is resident as a whole and not on one yet; none of
-    /// it is given back until [`Log::end_huge`].
-    pub(crate) fn begin_huge(&mut self) -> Option<usize> {
-        let in_stretch = HUGE_PAGE_BYTES >> self.arena.segment_shift();
-        let stretches = self.segments.len() / in_stretch;
-        for _ in 0..stretches.min(STRETCHES_LOOKED_AT) {
-            let stretch = self.next_stretch % stretches;
-            self.next_stretch = stretch + 1;
-            let region = self.arena.region();
-            let first = stretch * in_stretch;
-            let is_whole = (first..first + in_stretch).all(|number| self.is_resident(number));
-            if is_whole && stretch < region.stretches() && !region.is_huge(stretch) {
-                region.claim_huge(stretch);
-                self.growing_huge = Some(stretch);
-                return Some(stretch);
-            }
-        }
-        None
-    }
-
-    /// Whether all of a segment's memory is in use, and it is no part of an extent.
-    fn is_resident(&self, number: usize) -> bool {
-        let segment = &self.segments[number];
-        let is_regular = segment.span == 1 && segment.room_bytes == self.segment_bytes();
-        is_regular && matches!(segment.used, Use::Sealed | Use::Free)
-    }
-
-    /// Lets go of the stretch that was put on a huge page.
-    pub(crate) fn end_huge(&mut self) {
-        self.growing_huge = None;
-    }
-
-    fn is_held(&self, segment: u32) -> bool {
-        self.growing_huge == Some(self.start_of(segment) / HUGE_PAGE_BYTES)
-    }
-
-    /// Gives the memory of one free segment back to the budget; `false` if there is none.
-    pub(crate) fn release_free(&mut self) -> bool {
-        self.collect_drained();
-        let Some(place) = self.free.iter().rposition(|&number| !self.is_held(number)) else {
-            return false;
-        };
-        let number = self.free.swap_remove(place);
-        self.release(number);
-        true
-    }
-
-    fn release(&mut self, segment: u32) {
-        let Segment {
-            room_bytes, span, ..
-        } = self.segments[segment as usize];
-        self.arena
-            .region()
-            .release(self.start_of(segment), room_bytes);
-        for number in segment..segment + span {
-            self.segments[number as usize] = Segment::unused();
-        }
-        self.resident_bytes -= room_bytes;
-        self.budget.give(room_bytes);
     }
 }

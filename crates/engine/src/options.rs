@@ -23,6 +23,9 @@ pub struct Config {
     pub shards: Option<usize>,
     /// Seed of the key hash; `None` draws a random one.
     pub seed: Option<u64>,
+    /// Whether memory that holds nothing live goes back to the system: upkeep then compacts what
+    /// is partly dead even when nobody asks for memory.
+    pub release_memory: bool,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -41,6 +44,7 @@ impl Config {
             lease_ms: 30_000,
             shards: None,
             seed: None,
+            release_memory: false,
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -316,6 +320,33 @@ pub struct ScanCursor(pub u64);
 impl ScanCursor {
     /// The beginning.
     pub const START: ScanCursor = ScanCursor(0);
+}
+
+/// How long after their deadlines the memory of expired items was taken back, over all shards and
+/// since start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReclaimLag {
+    /// Items in each bin; bin `n` holds lags below [`ReclaimLag::below_ms`]`(n)` and not below that
+    /// of the bin before.
+    pub items: [u64; ReclaimLag::BINS],
+}
+
+impl ReclaimLag {
+    /// Number of bins; the last holds all longer lags.
+    pub const BINS: usize = 26;
+
+    /// The bin of a lag.
+    pub(crate) fn bin_of(lag_ms: u64) -> usize {
+        let bin = u64::BITS - lag_ms.leading_zeros();
+        (bin as usize).min(Self::BINS - 1)
+    }
+
+    /// The lag in milliseconds that all of a bin's items are below: 1, 2, 4, ...; `None` for the
+    /// last bin.
+    #[must_use]
+    pub fn below_ms(bin: usize) -> Option<u64> {
+        (bin + 1 < Self::BINS).then(|| 1 << bin)
+    }
 }
 
 /// Counts and byte sums over all shards; monotonic counts since start unless said otherwise.

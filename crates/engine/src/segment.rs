@@ -4,7 +4,7 @@
 //! unused --take--> open --seal--> sealed --emptied--> free --take--> open
 //!    ^                              |                   |
 //!    |                              +--still read--> draining --last reader gone--> free
-//!    +-----------release (memory goes back to the budget)-------------+
+//!    +--release (memory goes back to the budget, first in transit)--+
 //! ```
 //!
 //! How segments are taken, filled and given back is in `log.rs`.
@@ -13,7 +13,7 @@ use crate::clock::{Deadline, Instant};
 use crate::expire::Deaths;
 use crate::timescale::Timescale;
 
-const STAMPS: usize = 8;
+const STAMPS: usize = 4;
 
 /// The two FIFO queues of S3-FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(crate) enum Use {
     Sealed,
     /// Empty, but a handle or draft still uses its bytes.
     Draining,
+    /// Empty; its memory is being touched, or given back to the system.
+    InTransit,
     /// Part of the extent that begins at a segment before it.
     Continued,
 }
@@ -65,6 +67,8 @@ pub(crate) struct Segment {
     pub(crate) stamps: Stamps,
 }
 
+const _: () = assert!(size_of::<Segment>() == 192, "three cache lines");
+
 impl Segment {
     /// A segment without memory or content.
     pub(crate) fn unused() -> Segment {
@@ -92,8 +96,26 @@ impl Segment {
         if self.is_all_dead(now) {
             return self.written_bytes;
         }
-        let dead = self.hole_bytes + self.deaths.dead_bytes(now, self.scale, self.last_deadline);
-        dead.min(self.written_bytes)
+        (self.hole_bytes + self.expired_bytes(now)).min(self.written_bytes)
+    }
+
+    /// About how many bytes of its items are over at `now`, while some item is alive.
+    fn expired_bytes(&self, now: Instant) -> usize {
+        // A single item is alive until all is dead.
+        if self.items == 1 {
+            return 0;
+        }
+        self.deaths.dead_bytes(now, self.scale)
+    }
+
+    /// About how many of its items are over at `now` and still have an entry in the index.
+    pub(crate) fn dead_items(&self, now: Instant) -> usize {
+        let items = self.items as usize;
+        if self.is_all_dead(now) {
+            return items;
+        }
+        let held = self.written_bytes.saturating_sub(self.hole_bytes).max(1);
+        (items * self.expired_bytes(now) / held).min(items)
     }
 
     /// Whether no item in it can be alive at `now`.
@@ -101,7 +123,7 @@ impl Segment {
         self.flushed || self.items == 0 || self.last_deadline.has_passed(now)
     }
 
-    /// The second in which the item at `offset` was stored, about.
+    /// The second in which the item `offset` bytes into it was stored, about.
     pub(crate) fn stored_s(&self, offset: usize) -> u64 {
         self.stamps.second_at(offset)
     }
@@ -111,29 +133,37 @@ impl Segment {
 /// they run out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stamps {
-    pairs: [(usize, u64); STAMPS],
-    len: usize,
+    pairs: [(u32, u32); STAMPS],
+    len: u8,
 }
 
 impl Stamps {
-    /// Notes that bytes from `offset` on are written in `second`.
+    /// Notes that bytes from `offset` into the segment on are written in `second`.
+    #[inline]
     pub(crate) fn note(&mut self, offset: usize, second: u64) {
-        if self.len > 0 && self.pairs[self.len - 1].1 == second {
+        let (len, second) = (usize::from(self.len), second as u32);
+        if len > 0 && self.pairs[len - 1].1 == second {
             return;
         }
-        if self.len == STAMPS {
+        self.push((offset as u32, second));
+    }
+
+    fn push(&mut self, pair: (u32, u32)) {
+        if usize::from(self.len) == STAMPS {
             for place in 0..STAMPS / 2 {
                 self.pairs[place] = self.pairs[place * 2];
             }
-            self.len = STAMPS / 2;
+            self.len = STAMPS as u8 / 2;
         }
-        self.pairs[self.len] = (offset, second);
+        self.pairs[usize::from(self.len)] = pair;
         self.len += 1;
     }
 
     fn second_at(&self, offset: usize) -> u64 {
-        let known = &self.pairs[..self.len];
-        let latest_before = known.iter().rev().find(|pair| pair.0 <= offset);
-        latest_before.or(known.first()).map_or(0, |pair| pair.1)
+        let known = &self.pairs[..usize::from(self.len)];
+        let latest_before = known.iter().rev().find(|pair| pair.0 as usize <= offset);
+        latest_before
+            .or(known.first())
+            .map_or(0, |pair| u64::from(pair.1))
     }
 }

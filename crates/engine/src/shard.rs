@@ -526,16 +526,19 @@ impl Shard {
         let segment = self.store.log.segment(located.segment);
         let since = match located.layout.access_s(self.store.log.arena()) {
             Some(second) => u64::from(second),
-            None => segment.stored_s(located.layout.offset),
+            None => {
+                let start = self.store.log.start_of(located.segment);
+                segment.stored_s(located.layout.offset - start)
+            }
         };
         (now.0 / 1000).saturating_sub(since)
     }
 
     /// Upkeep off the request path; whether some of it is left.
-    pub(crate) fn tick(&mut self, now: Instant) -> bool {
+    pub(crate) fn tick(&mut self, release: bool, now: Instant) -> bool {
         self.begin(now);
         self.watch.try_hand_over();
-        self.reclaimer.tick(&mut self.store, now)
+        self.reclaimer.tick(&mut self.store, release, now)
     }
 
     /// Gives memory back to the shared budget for another shard; keeps `floor` bytes.

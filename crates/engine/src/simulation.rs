@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::ghost::Ghosts;
-use crate::log::is_better_off_alone;
-use crate::memory::whole_pages;
+use crate::log::{extent_bytes, is_better_off_alone};
+use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
 use crate::sample::{Coarse, part};
 use crate::segment::{Queue, Segment};
 
@@ -35,7 +35,7 @@ impl Room {
     fn taken_by(self, bytes: u32) -> u32 {
         let (bytes, segment) = (bytes as usize, self.segment_bytes);
         let taken = if is_better_off_alone(bytes, segment) {
-            whole_pages(bytes) + bytes.div_ceil(segment) * size_of::<Segment>()
+            extent_bytes(bytes, segment) + bytes.div_ceil(segment) * size_of::<Segment>()
         } else {
             bytes + bytes * bytes / (2 * segment)
         };
@@ -45,11 +45,8 @@ impl Room {
 
 /// Bytes an item takes in the index: a slot of 8 bytes at a load of 0.85.
 const SLOT_BYTES: usize = 9;
-/// The rules of eviction, as in `evict.rs`.
-const SMALL_PERCENT: u64 = 10;
+/// Reads of an item that count, as in the index.
 const FREQUENCY_MAX: u8 = 3;
-const GHOSTS_PER_ITEM: usize = 2;
-const GHOSTS_PERCENT_MAX: usize = 2;
 /// What is left of the sampling rate when it is lowered, in percent.
 const LOWER_PERCENT: u64 = 70;
 /// Entries of the expiry queue for each record: more than one, for deadlines that came closer.
@@ -137,7 +134,7 @@ impl Simulation {
     /// Bytes that a simulation with `records_max` records may take, about.
     pub(crate) const fn bytes_for(records_max: usize) -> usize {
         let due = DUE_PER_RECORD * size_of::<Reverse<(Coarse, u16)>>();
-        let ghosts = GHOSTS_PER_ITEM * size_of::<u16>() * 2;
+        let ghosts = size_of::<u16>() * 2;
         records_max * (size_of::<Record>() + due + ghosts)
             + (records_max * 3 / 2).next_power_of_two() * size_of::<u16>()
     }
@@ -286,24 +283,25 @@ impl Simulation {
         let ghost_bytes_max = room * GHOSTS_PERCENT_MAX as u64 / 100;
         loop {
             let [small, main] = self.queues.map(|queue| queue.bytes);
-            let ghost_bytes = (self.items * GHOSTS_PER_ITEM * size_of::<u16>()) as u64;
+            let ghost_bytes = (self.items * size_of::<u16>()) as u64;
             let held = small + main + ghost_bytes.min(ghost_bytes_max);
             if held + bytes <= room || self.items == 0 {
                 return;
             }
             self.keep_ghosts(ghost_bytes_max as usize / size_of::<u16>());
-            let from_small = small * 100 > (small + main) * SMALL_PERCENT;
-            self.evict_one(if from_small {
+            let from_small = small * 100 > (small + main) * SMALL_PERCENT as u64;
+            let queue = if from_small {
                 Queue::Small
             } else {
                 Queue::Main
-            });
+            };
+            self.evict_one(queue, room as usize);
         }
     }
 
     /// Makes or enlarges the memory of ghosts, as `evict.rs` does.
     fn keep_ghosts(&mut self, most: usize) {
-        let keys = (self.items * GHOSTS_PER_ITEM).min(most);
+        let keys = self.items.min(most);
         if keys > self.ghosts.capacity() * 2 {
             self.ghosts = Ghosts::of(keys);
         }
@@ -311,7 +309,7 @@ impl Simulation {
 
     /// Takes the oldest item of a queue, or of the other if that is empty: it leaves, or moves on
     /// because it was read.
-    fn evict_one(&mut self, queue: Queue) {
+    fn evict_one(&mut self, queue: Queue, room: usize) {
         let mut id = self.queues[queue as usize].first;
         if id == NONE {
             let other = match queue {
@@ -321,7 +319,9 @@ impl Simulation {
             id = self.queues[other as usize].first;
         }
         let record = self.records[usize::from(id)];
-        if record.frequency == 0 {
+        let bytes = (record.bytes as usize).saturating_sub(SLOT_BYTES);
+        let reads_needed = reads_needed(bytes, room, self.items);
+        if record.frequency < reads_needed {
             if record.queue == Queue::Small {
                 self.ghosts.insert(record.hash());
             }
@@ -329,7 +329,7 @@ impl Simulation {
         }
         self.record(id).frequency = match record.queue {
             Queue::Small => 0,
-            Queue::Main => record.frequency - 1,
+            Queue::Main => record.frequency - reads_needed,
         };
         self.unlink(id);
         self.append(id, Queue::Main);

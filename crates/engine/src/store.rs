@@ -8,11 +8,11 @@
 
 use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant};
-use crate::index::{Index, SlotRef};
+use crate::expire::Lags;
+use crate::index::{Index, STEP_BYTES, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
-use crate::memory::PAGE_BYTES;
 use crate::options::Item;
 use crate::segment::Queue;
 use crate::timescale::Timescale;
@@ -33,6 +33,7 @@ pub(crate) struct Counts {
     pub(crate) copied: u64,
     pub(crate) segments_freed: u64,
     pub(crate) dead_at_eviction_max_ppm: u64,
+    pub(crate) reclaim_lags: Lags,
 }
 
 /// A live item and its entry; good until the store next changes.
@@ -96,7 +97,7 @@ impl Store {
         };
         if self.is_over(&located, now) {
             self.counts.misses_expired += u64::from(!self.log.segment(segment).flushed);
-            self.remove_expired(&located);
+            self.remove_expired(&located, now);
             return None;
         }
         Some(located)
@@ -153,9 +154,10 @@ impl Store {
     }
 
     /// Removes an item whose time is over.
-    pub(crate) fn remove_expired(&mut self, located: &Located) {
+    pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
         if !self.log.segment(located.segment).flushed {
             self.counts.expired += 1;
+            self.counts.reclaim_lags.note(located.layout.deadline, now);
             self.counts.expired_unfetched += u64::from(!self.index.is_fetched(located.slot));
         }
         self.remove(located);
@@ -343,14 +345,14 @@ impl Store {
         }
     }
 
-    /// Adds a bucket to the index if memory allows: a page is paid for from the budget, or with a
+    /// Adds a bucket to the index if memory allows: it is paid for from the budget, or with a
     /// free segment.
     fn grow_index(&mut self) -> bool {
         if !self.index.can_grow() {
             return false;
         }
-        if self.index.growth_takes_a_page() {
-            while !self.log.budget().take(PAGE_BYTES) {
+        if self.index.growth_takes_memory() {
+            while !self.log.budget().take(STEP_BYTES) {
                 if !self.log.release_free() {
                     return false;
                 }

@@ -54,6 +54,47 @@ pub(crate) const fn never(width: u8) -> u64 {
     (1 << (8 * width as u64)) - 1
 }
 
+/// How many recent items needed which deadline width, to choose the next segment's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Widths {
+    items: [u32; Timescale::WIDTHS.len() + 1],
+}
+
+impl Widths {
+    /// Bytes an item pays when its deadline does not fit its segment.
+    const MISFIT_BYTES: u64 = 10;
+
+    /// Notes an item's deadline.
+    pub(crate) fn note(&mut self, deadline: Deadline, now: Instant) {
+        let place = Timescale::narrowest(deadline, now.0).unwrap_or(Timescale::WIDTHS.len());
+        self.items[place] += 1;
+    }
+
+    /// The width that would have cost the noted items least.
+    pub(crate) fn cheapest(self) -> u8 {
+        let cost = |width: u8| -> u64 {
+            let needs = self.items.iter().enumerate();
+            needs
+                .map(|(place, &items)| {
+                    let fits = Timescale::WIDTHS
+                        .get(place)
+                        .is_some_and(|&needed| needed <= width);
+                    u64::from(items)
+                        * if fits {
+                            u64::from(width)
+                        } else {
+                            Self::MISFIT_BYTES
+                        }
+                })
+                .sum()
+        };
+        Timescale::WIDTHS
+            .into_iter()
+            .min_by_key(|&width| cost(width))
+            .unwrap_or(3)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

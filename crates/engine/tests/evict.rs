@@ -1,7 +1,7 @@
 //! What leaves when memory is full, and what it costs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use cellar_engine::{Config, Error, Stored};
+use cellar_engine::{Config, Error, ReclaimLag, Stats, Stored};
 
 #[path = "support/cache.rs"]
 #[allow(dead_code, reason = "shared by several tests")]
@@ -204,6 +204,95 @@ fn the_index_shrinks_when_many_small_items_are_gone() {
         after.index_bytes * 10 < before.index_bytes,
         "{before:?} {after:?}"
     );
+}
+
+#[test]
+fn memory_of_the_dead_goes_back_if_the_configuration_says_so() {
+    for release_memory in [false, true] {
+        let timed = Timed::with(Config {
+            shards: Some(1),
+            seed: Some(3),
+            release_memory,
+            ..Config::with_memory(32 << 20)
+        });
+        for number in 0..100_000 {
+            let ttl_ms = (number % 4 != 0).then_some(1_000);
+            timed.set(&format!("{number}"), &[1; 200], ttl_ms).unwrap();
+        }
+        let before = timed.cache.stats();
+        timed.clock.advance_ms(1_000);
+        for _ in 0..4_000 {
+            timed.cache.tick();
+            timed.clock.advance_ms(1);
+        }
+        let after = timed.cache.stats();
+        let held = |stats: &Stats| stats.live_bytes + stats.dead_bytes + stats.free_bytes;
+        if release_memory {
+            assert!(held(&after) * 3 < held(&before), "{before:?} {after:?}");
+            assert!(after.dead_bytes * 20 < after.live_bytes, "{after:?}");
+        } else {
+            assert!(held(&after) >= held(&before), "{before:?} {after:?}");
+        }
+        let kept = (0..100_000).step_by(4);
+        for number in kept {
+            assert_eq!(timed.get(&format!("{number}")), Some(vec![1; 200]));
+        }
+        for number in (0..100_000).filter(|number| number % 4 != 0) {
+            timed.set(&format!("{number}"), &[2; 200], None).unwrap();
+        }
+        let full = timed.cache.stats();
+        assert_eq!((full.items, full.evicted), (100_000, 0));
+    }
+}
+
+#[test]
+fn the_lag_of_every_expired_item_is_counted() {
+    let timed = Timed::new(8 << 20);
+    for number in 0..100 {
+        timed.set(&format!("a{number}"), b"", Some(1_000)).unwrap();
+    }
+    timed.clock.advance_ms(1_000 + 5);
+    for number in 0..60 {
+        assert_eq!(timed.get(&format!("a{number}")), None);
+    }
+    timed.clock.advance_ms(1_000);
+    while timed.cache.tick() {}
+    timed.cache.tick();
+    let lag = timed.cache.reclaim_lag();
+    let bin = |lag_ms: u64| {
+        let below = (0..ReclaimLag::BINS)
+            .position(|bin| ReclaimLag::below_ms(bin).is_none_or(|below_ms| lag_ms < below_ms));
+        below.unwrap()
+    };
+    assert_eq!(
+        (lag.items[bin(5)], lag.items[bin(1_005)]),
+        (60, 40),
+        "{lag:?}"
+    );
+    assert_eq!(lag.items.iter().sum::<u64>(), timed.cache.stats().expired);
+}
+
+#[test]
+fn a_mass_of_dead_items_goes_before_the_rest_of_a_half_evicted_segment() {
+    let timed = Timed::new(8 << 20);
+    let mut number = 0;
+    let mut fill = |count: usize, ttl_ms: Option<u64>| {
+        for _ in 0..count {
+            number += 1;
+            timed.set(&format!("{number}"), &[1; 100], ttl_ms).unwrap();
+        }
+    };
+    // Full, half of it to die at one moment; then that moment comes while live items are leaving.
+    fill(80_000, None);
+    for round in 0..20 {
+        fill(15_000, Some(10_000));
+        fill(15_000 + 13 * round, None);
+        timed.clock.advance_ms(10_000);
+        let before = timed.cache.stats().evicted;
+        fill(5_000, None);
+        assert_eq!(timed.cache.stats().evicted, before, "round {round}");
+    }
+    assert!(timed.cache.stats().dead_at_eviction_max_ppm < 60_000);
 }
 
 #[test]

@@ -126,6 +126,22 @@ fn a_cache_that_holds_everything_gains_nothing_from_more_memory() {
 }
 
 #[test]
+fn the_smallest_cache_has_a_curve_too() {
+    let timed = Timed::new(16 << 10);
+    for round in 0..5 {
+        for number in 0..1_000 {
+            timed.get(&format!("key {number}"));
+            timed
+                .set(&format!("key {number}"), &[round; 10], None)
+                .unwrap();
+        }
+    }
+    let curve = timed.cache.miss_ratio_curve();
+    assert_eq!(curve.gets, 5_000);
+    assert!(curve.points[2].misses > 3_000, "{curve:?}");
+}
+
+#[test]
 fn counts_of_the_curve_never_go_back() {
     let timed = small();
     let workload = Workload {

@@ -11,6 +11,8 @@ pub enum Kind {
     Count,
     /// Goes up and down.
     Gauge,
+    /// Counts by size.
+    Histogram,
 }
 
 /// One figure of the engine.
@@ -90,8 +92,8 @@ const HEAD: &str = "\
 Written from the tables in `crates/server/src/counters.rs` and `crates/server/src/metrics.rs`; do
 not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
 
-A count only grows, from zero at start; a gauge goes up and down. The second column is the name in
-memcached's `stats`, where `stats reset` sets counts back.
+A count only grows, from zero at start; a gauge goes up and down; a histogram counts by size. The
+second column is the name in memcached's `stats`, where `stats reset` sets counts back.
 ";
 
 const COLUMNS: &str = "| name | in `stats` | kind | meaning |\n|---|---|---|---|\n";
@@ -105,6 +107,14 @@ const GAUGES: &[[&str; 3]] = &[
         "Bytes of the cache held by values that are being received or sent.",
     ],
 ];
+
+/// Histograms, which `stats expiry` shows bin by bin.
+const HISTOGRAMS: &[[&str; 3]] = &[[
+    "reclaim_lag_ms",
+    "reclaim_lag_ms:below_<n>",
+    "Expired items by the time from their deadline until their memory was taken back; bins double \
+     from 1 ms.",
+]];
 
 /// The page's text.
 #[must_use]
@@ -120,6 +130,9 @@ pub fn page() -> String {
     for row in ENGINE {
         text.push_str(&line(row.name, row.stat, row.kind, row.help));
     }
+    for [name, stat, help] in HISTOGRAMS {
+        text.push_str(&line(name, stat, Kind::Histogram, help));
+    }
     text
 }
 
@@ -129,10 +142,10 @@ fn line(name: &str, stat: &str, kind: Kind, help: &str) -> String {
     } else {
         format!("`{stat}`")
     };
-    let kind = if kind == Kind::Count {
-        "count"
-    } else {
-        "gauge"
+    let kind = match kind {
+        Kind::Count => "count",
+        Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
     };
     format!("| `{name}` | {stat} | {kind} | {help} |\n")
 }

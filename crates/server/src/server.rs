@@ -153,6 +153,7 @@ fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {
         threads: settings.threads,
         value_bytes_max: settings.max_value_bytes,
         lease_ms: settings.lease_ms,
+        release_memory: settings.release_memory,
         clock: clock.engine(),
         ..Config::with_memory(settings.memory_bytes)
     };

@@ -16,6 +16,8 @@ use tracing::level_filters::LevelFilter;
 
 use self::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 
+/// What a setting takes that is on or off; as a flag alone it means on.
+pub const SWITCH: &str = "on|off";
 /// Most event loops.
 pub const THREADS_MAX: usize = 256;
 /// Most connections that may be asked for.
@@ -54,6 +56,8 @@ pub struct Settings {
     pub write_timeout_ms: u64,
     /// Longest time in milliseconds that a stopping server takes to finish.
     pub drain_timeout_ms: u64,
+    /// Whether memory that holds nothing live goes back to the system.
+    pub release_memory: bool,
     /// Milliseconds for which a lease keeps others out.
     pub lease_ms: u64,
     /// Least severe log lines that are printed.
@@ -75,6 +79,7 @@ impl Default for Settings {
             idle_timeout_s: 0,
             write_timeout_ms: 30_000,
             drain_timeout_ms: 5_000,
+            release_memory: false,
             lease_ms: 30_000,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
@@ -243,6 +248,16 @@ pub const TABLE: &[Row] = &[
         show: |s| show_duration_ms(s.drain_timeout_ms),
     },
     Row {
+        name: "release-memory",
+        value: SWITCH,
+        default: "off",
+        help: "Gives memory that holds nothing live back to the system within seconds; what is \
+               partly dead is compacted for it. Without it the cache keeps such memory for items \
+               to come.",
+        set: |s, v| put(&mut s.release_memory, switch(v)),
+        show: |s| if s.release_memory { "on" } else { "off" }.to_owned(),
+    },
+    Row {
         name: "lease-timeout",
         value: "DURATION",
         default: "30s",
@@ -311,6 +326,14 @@ fn only_off(text: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err("this version serves memcached only".to_owned())
+    }
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither on nor off")),
     }
 }
 
@@ -400,6 +423,7 @@ mod tests {
             ("idle-timeout", "10"),
             ("write-timeout", "0"),
             ("lease-timeout", "-1s"),
+            ("release-memory", "yes"),
             ("log-level", "loud"),
             ("log-level", "3"),
             ("log-format", "xml"),

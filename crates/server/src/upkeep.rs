@@ -1,7 +1,8 @@
 //! Upkeep: what the cache needs besides requests, on a thread that serves nobody.
 //!
-//! Dead segments are emptied and memory in full use goes to huge pages while the event loops go on.
-//! Holding a shard's lock is brief; a step as a whole may take milliseconds.
+//! Dead segments are emptied, memory goes back to the system if the settings say so, and memory in
+//! full use goes to huge pages, while the event loops go on. The work is cut into short steps with
+//! pauses between them, so that it never takes a large part of a processor that serves requests.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,8 +14,10 @@ use crate::state::State;
 
 /// Pause between two steps when nothing is left to do.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Pause between two steps when more is waiting.
-const SHORT_PAUSE: Duration = Duration::from_millis(10);
+/// Pause between two steps when more dead items are waiting.
+const SHORT_PAUSE: Duration = Duration::from_millis(1);
+/// Pause between two steps when more memory waits for huge pages.
+const HUGE_PAUSE: Duration = Duration::from_millis(10);
 
 /// The running thread.
 #[derive(Debug)]
@@ -49,6 +52,8 @@ fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
         clock.refresh();
         pause = if state.cache.tick() {
             SHORT_PAUSE
+        } else if state.cache.use_huge_pages() {
+            HUGE_PAUSE
         } else {
             PAUSE
         };

@@ -5,6 +5,7 @@
 use crate::hot::Hot;
 use crate::insight::Insight;
 use crate::options::Config;
+use crate::segment::Segment;
 use crate::simulation::Room;
 use crate::table::PLACES;
 
@@ -15,7 +16,11 @@ const SHARDS_PER_THREAD: usize = 4;
 const SHARDS_MAX: usize = 1024;
 /// Segments a shard's share of memory is cut into, unless they get too small or too large.
 const SEGMENTS_PER_SHARD: usize = 256;
-const SEGMENT_SHIFT_MIN: u32 = 14;
+/// Segments of a shard that are free or half full at any time, about.
+const SEGMENTS_NOT_FULL: usize = 3;
+/// Bytes of bookkeeping for a segment, with what is left unused at its end.
+const SEGMENT_COST_BYTES: usize = size_of::<Segment>() + 64;
+const SEGMENT_SHIFT_MIN: u32 = 10;
 const SEGMENT_SHIFT_MAX: u32 = 20;
 /// Address range of a shard's log, as a multiple of its share of memory, so that extents find
 /// neighbouring free segments.
@@ -47,11 +52,7 @@ impl Shape {
     pub(super) fn of(config: &Config, memory: usize, slot_bytes: usize) -> Shape {
         let shards = shard_count(config, memory);
         let share = memory / shards;
-        let segment_shift = (share / SEGMENTS_PER_SHARD)
-            .max(1)
-            .next_power_of_two()
-            .ilog2();
-        let segment_shift = segment_shift.clamp(SEGMENT_SHIFT_MIN, SEGMENT_SHIFT_MAX);
+        let segment_shift = segment_shift(share);
         // Room for many extents beside each other, and for the largest value in any shard.
         let reach = (share * RANGE_PER_SHARE).max(memory.min(2 * Config::VALUE_BYTES_LIMIT));
         let reach = reach.min(PLACES as usize);
@@ -86,6 +87,19 @@ const _: () = assert!(
     Hot::bytes_for(HOT_KEYS_MAX) * (HOT_KEYS / HOT_KEYS_MAX) <= 1 << 20,
     "the lists of the most read keys take at most 1 MiB in up to 64 shards"
 );
+
+/// log2 of the bytes in a segment for a shard of `share` bytes: [`SEGMENTS_PER_SHARD`] segments,
+/// or fewer where their bookkeeping would cost more than the segments that are not full.
+fn segment_shift(share: usize) -> u32 {
+    let waste = |shift: &u32| {
+        let segment = 1 << shift;
+        SEGMENTS_NOT_FULL * segment + share / segment * SEGMENT_COST_BYTES
+    };
+    let cheapest = (SEGMENT_SHIFT_MIN..=SEGMENT_SHIFT_MAX).min_by_key(waste);
+    let wanted = (share / SEGMENTS_PER_SHARD).max(1).next_power_of_two();
+    let wanted = wanted.ilog2().max(cheapest.unwrap_or(SEGMENT_SHIFT_MIN));
+    wanted.clamp(SEGMENT_SHIFT_MIN, SEGMENT_SHIFT_MAX)
+}
 
 /// The configured number of shards, or as many as the threads want and the memory allows.
 fn shard_count(config: &Config, memory: usize) -> usize {

@@ -72,7 +72,7 @@ pub const COMMANDS: &[Command] = commands! {
     "me" "<key> [b]" "0.1": "Meta debug: shows an item's facts.";
     "flush_all" "[<delay>] [noreply]" "0.1":
         "Makes every present item a miss, at once or at a later moment.";
-    "stats" "[settings|items|slabs|sizes|conns|reset]" "0.1":
+    "stats" "[settings|items|slabs|sizes|conns|expiry|reset]" "0.1":
         "Shows statistics, or sets them back.";
     "stats mrc" "" "0.1": "Shows how many reads would miss with 1/4 to 4 times the memory.";
     "stats misses" "" "0.1": "Shows why reads missed: never stored, expired, evicted, deleted.";

@@ -84,6 +84,8 @@ pub enum Stats {
     Slabs,
     /// stats sizes
     Sizes,
+    /// stats expiry: what the dead hold, and how soon their memory is taken back
+    Expiry,
     /// stats conns
     Connections,
     /// stats mrc

@@ -8,7 +8,7 @@ mod insights;
 
 use std::io::Write;
 
-use cellar_engine::ScanCursor;
+use cellar_engine::{ReclaimLag, ScanCursor};
 use cellar_protocol::memcached::{Stats, reply};
 
 use super::context::Context;
@@ -74,6 +74,7 @@ pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
         Stats::Settings => general::settings(context, out),
         Stats::Items => items(&Counts::of(context), out),
         Stats::Slabs => slabs(&Counts::of(context), out),
+        Stats::Expiry => expiry(context, out),
         // Not counted unless a flag asks for it there, and never here.
         Stats::Sizes => reply::stat(out, "sizes_status", "disabled"),
         Stats::CacheDump { class, limit } => cachedump(class, limit, context, out),
@@ -175,6 +176,28 @@ fn slabs(counts: &Counts, out: &mut Vec<u8>) {
         "total_malloced",
         held + engine.index_bytes + engine.overhead_bytes,
     );
+}
+
+/// stats expiry: memory by state now, and for how long the dead held theirs, since start.
+fn expiry(context: Context<'_>, out: &mut Vec<u8>) {
+    let stats = context.cache().stats();
+    for (name, value) in [
+        ("live_bytes", stats.live_bytes),
+        ("dead_bytes", stats.dead_bytes),
+        ("free_bytes", stats.free_bytes),
+        ("dead_at_eviction_max_ppm", stats.dead_at_eviction_max_ppm),
+        ("expired", stats.expired),
+    ] {
+        reply::stat(out, name, value);
+    }
+    let lag = context.cache().reclaim_lag();
+    for (bin, items) in lag.items.into_iter().enumerate() {
+        let name = ReclaimLag::below_ms(bin).map_or_else(
+            || "reclaim_lag_ms:longer".to_owned(),
+            |below_ms| format!("reclaim_lag_ms:below_{below_ms}"),
+        );
+        reply::stat(out, &name, items);
+    }
 }
 
 /// stats cachedump: up to `limit` keys that can be shown in a line.

@@ -10,7 +10,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use super::{Row, Settings, TABLE};
+use super::{Row, SWITCH, Settings, TABLE};
 use crate::error::Error;
 
 /// Longest settings file that is read.
@@ -150,10 +150,17 @@ fn command() -> Command {
         .help("Prints all settings with their origins as a settings file, and exits.");
     let rows = TABLE.iter().map(|row| {
         let help = format!("{} [default: {}]", row.help, row.default);
-        Arg::new(row.name)
+        let arg = Arg::new(row.name)
             .long(row.name)
             .value_name(row.value)
-            .help(help)
+            .help(help);
+        if row.value == SWITCH {
+            arg.num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("on")
+        } else {
+            arg
+        }
     });
     Command::new("cellar")
         .version(env!("CARGO_PKG_VERSION"))
@@ -228,6 +235,9 @@ fn read_file(loaded: &mut Loaded, path: &str) -> Result<(), Error> {
         let text = match value {
             toml::Value::String(text) => text.clone(),
             toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Boolean(on) if row.value == SWITCH => {
+                if *on { "on" } else { "off" }.to_owned()
+            }
             _ => {
                 return Err(fail(format!(
                     "key {key:?} takes a string or a whole number"
@@ -276,6 +286,24 @@ mod tests {
         assert_eq!(loaded.origin("threads"), Origin::Variable);
         assert_eq!(loaded.origin("max-value"), Origin::File);
         assert_eq!(loaded.origin("http"), Origin::Default);
+    }
+
+    #[test]
+    fn a_switch_is_a_bare_flag_or_says_on_or_off() {
+        let path = file("switch.toml", "release_memory = true\n");
+        for (arguments, expected) in [
+            (vec![], false),
+            (vec!["--release-memory"], true),
+            (vec!["--release-memory", "--memory", "3MiB"], true),
+            (vec!["--release-memory=off"], false),
+            (vec!["--config", &path], true),
+            (vec!["--config", &path, "--release-memory=off"], false),
+        ] {
+            let loaded = run(&arguments, &[]).unwrap();
+            assert_eq!(loaded.settings.release_memory, expected, "{arguments:?}");
+        }
+        assert!(run(&["--release-memory=true"], &[]).is_err());
+        assert!(run(&[], &[("CELLAR_RELEASE_MEMORY", "on")]).is_ok());
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(super) fn stats(mut tokens: Tokens<'_>) -> Result<Request<'_>, Refused> {
             b"items" => Stats::Items,
             b"slabs" => Stats::Slabs,
             b"sizes" => Stats::Sizes,
+            b"expiry" => Stats::Expiry,
             b"mrc" => Stats::MissRatioCurve,
             b"misses" => Stats::Misses,
             b"hotkeys" => Stats::HotKeys,

@@ -1,0 +1,186 @@
+//! Baselines: known policies, simulated over the same trace in the same bytes.
+//!
+//! Each item costs its key, its value and a fixed overhead; nothing else is counted. Expiry is
+//! lazy: an expired item is never served, but its bytes stay until it is asked for, overwritten or
+//! evicted, as in a cache that has no bulk expiry. An item larger than the whole cache is not
+//! stored, and what its key held before is gone.
+
+mod queue;
+mod fifo;
+mod s3fifo;
+mod belady;
+
+use clap::ValueEnum;
+
+use self::belady::Belady;
+use self::fifo::Fifo;
+use self::s3fifo::S3Fifo;
+use super::progress::Progress;
+use super::trace::{Row, Trace};
+
+const ROWS_PER_STEP: usize = 1 << 14;
+
+/// A policy to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+pub(crate) enum Baseline {
+    /// Evicts what was not used for the longest time
+    Lru,
+    /// Evicts what was stored first
+    Fifo,
+    /// A small queue for new items, a main one for used ones, and ghosts
+    #[value(name = "s3fifo")]
+    S3Fifo,
+    /// Knows the future: evicts what is used again last
+    Belady,
+}
+
+impl Baseline {
+    /// Its name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Baseline::Lru => "lru",
+            Baseline::Fifo => "fifo",
+            Baseline::S3Fifo => "s3fifo",
+            Baseline::Belady => "belady",
+        }
+    }
+}
+
+/// How a policy did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Gets that found their item.
+    pub(crate) hits: u64,
+    /// Gets that did not.
+    pub(crate) misses: u64,
+}
+
+/// Plays `trace` against a policy in `memory_bytes`.
+pub(crate) fn simulate(
+    baseline: Baseline,
+    trace: &Trace,
+    memory_bytes: u64,
+    overhead_bytes: u64,
+) -> Tally {
+    let keys = trace.keys.len();
+    let contents = Contents::new(keys, memory_bytes, overhead_bytes);
+    let what = format!("{} as {}", trace.name, baseline.name());
+    let progress = Progress::towards(trace.rows.len(), &what);
+    match baseline {
+        Baseline::Lru => play(trace, contents, Fifo::moving_used(keys), &progress),
+        Baseline::Fifo => play(trace, contents, Fifo::new(keys), &progress),
+        Baseline::S3Fifo => play(trace, contents, S3Fifo::new(keys, memory_bytes), &progress),
+        Baseline::Belady => play(trace, contents, Belady::new(trace), &progress),
+    }
+}
+
+/// Which items a cache holds; all policies share it.
+struct Contents {
+    /// Bytes by key with overhead; zero if it is not held.
+    bytes: Vec<u64>,
+    deadline_ms: Vec<u64>,
+    used_bytes: u64,
+    memory_bytes: u64,
+    overhead_bytes: u64,
+}
+
+impl Contents {
+    fn new(keys: usize, memory_bytes: u64, overhead_bytes: u64) -> Contents {
+        Contents {
+            bytes: vec![0; keys],
+            deadline_ms: vec![0; keys],
+            used_bytes: 0,
+            memory_bytes,
+            overhead_bytes,
+        }
+    }
+
+    fn is_held(&self, key: u32) -> bool {
+        self.bytes[key as usize] > 0
+    }
+
+    fn is_live(&self, key: u32, now_ms: u64) -> bool {
+        self.is_held(key) && self.deadline_ms[key as usize] > now_ms
+    }
+
+    fn remove(&mut self, key: u32) {
+        self.used_bytes -= self.bytes[key as usize];
+        self.bytes[key as usize] = 0;
+    }
+
+    fn insert(&mut self, key: u32, bytes: u64, deadline_ms: u64) {
+        self.used_bytes = self.used_bytes - self.bytes[key as usize] + bytes;
+        self.bytes[key as usize] = bytes;
+        self.deadline_ms[key as usize] = deadline_ms;
+    }
+
+    /// Bytes of the item that `row` stores; never zero, even if nothing is charged for it.
+    fn item_bytes(&self, trace: &Trace, row: Row) -> u64 {
+        let key_bytes = trace.keys.get(row.key).len() as u64;
+        key_bytes + u64::from(row.value_bytes) + self.overhead_bytes
+    }
+}
+
+/// An order of eviction. `at` is the number of the row that is being played.
+trait Policy {
+    /// A get found the item.
+    fn used(&mut self, key: u32, at: usize, contents: &Contents);
+    /// The item was stored; it was not held before.
+    fn stored(&mut self, key: u32, at: usize, contents: &Contents);
+    /// The item was stored over an older one, which had `bytes_before`.
+    fn overwritten(&mut self, key: u32, at: usize, bytes_before: u64, contents: &Contents);
+    /// The item leaves for another reason than eviction; it is still among the contents.
+    fn removed(&mut self, key: u32, contents: &Contents);
+    /// Takes the item that has to leave out of the order; there is at least one.
+    fn evict(&mut self, now_ms: u64, contents: &Contents) -> u32;
+}
+
+fn play<P: Policy>(
+    trace: &Trace,
+    mut contents: Contents,
+    mut policy: P,
+    progress: &Progress,
+) -> Tally {
+    let mut tally = Tally::default();
+    for (at, &row) in trace.rows.iter().enumerate() {
+        if at % ROWS_PER_STEP == 0 {
+            progress.at(at);
+        }
+        if !row.is_set() {
+            if contents.is_live(row.key, row.at_ms) {
+                tally.hits += 1;
+                policy.used(row.key, at, &contents);
+                continue;
+            }
+            tally.misses += 1;
+        }
+        store(trace, row, at, &mut contents, &mut policy);
+    }
+    tally
+}
+
+fn store<P: Policy>(trace: &Trace, row: Row, at: usize, contents: &mut Contents, policy: &mut P) {
+    let bytes = contents.item_bytes(trace, row);
+    let is_too_large = bytes > contents.memory_bytes;
+    if contents.is_held(row.key) && (is_too_large || !contents.is_live(row.key, row.at_ms)) {
+        policy.removed(row.key, contents);
+        contents.remove(row.key);
+    }
+    if is_too_large {
+        return;
+    }
+    let bytes_before = contents.bytes[row.key as usize];
+    contents.insert(row.key, bytes, row.deadline_ms());
+    if bytes_before > 0 {
+        policy.overwritten(row.key, at, bytes_before, contents);
+    } else {
+        policy.stored(row.key, at, contents);
+    }
+    while contents.used_bytes > contents.memory_bytes {
+        let victim = policy.evict(row.at_ms, contents);
+        contents.remove(victim);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,388 @@
+//! Playing a trace: the engine in this process, with the trace's clock.
+//!
+//! A get that misses is followed by a set of the row's size and TTL. Every hit is checked: its
+//! value must be what was stored last, its deadline ahead. If nothing was evicted, no live item may
+//! be missing either.
+
+use std::sync::Arc;
+
+use cellar_engine::{
+    Cache, Config, Deadline, DeleteOptions, Error as Refusal, Instant, Key, ManualClock,
+    ScanCursor, SetOptions, Stats,
+};
+
+use super::progress::Progress;
+use super::stamp::Stamps;
+use super::trace::{Row, Trace, number};
+use crate::clock::{now_ns, seconds};
+use crate::error::Error;
+use crate::usage::rss_bytes;
+
+/// Upkeep is due every tenth of a second of the trace, but not more often than so many requests.
+const TICK_MS: u64 = 100;
+const ROWS_PER_TICK_MIN: usize = 4096;
+/// How often the dead are counted in a run.
+const SAMPLES: usize = 1000;
+/// Samples count from this part of the requests on if nothing is evicted.
+const WARM_UP_PART: usize = 4;
+/// Rows ahead of which the index is asked to load.
+const ROWS_AHEAD: usize = 16;
+
+/// The engine's settings of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EngineSetup {
+    pub(crate) memory_bytes: u64,
+    pub(crate) threads: usize,
+    pub(crate) shards: Option<usize>,
+    pub(crate) seed: u64,
+}
+
+/// What a run found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Played {
+    pub(crate) requests: u64,
+    pub(crate) sets: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: Misses,
+    /// Stores, of misses and of set rows.
+    pub(crate) stores: u64,
+    /// Stores that the engine refused because the value is too large.
+    pub(crate) refused: u64,
+    pub(crate) dead_mean_pct: f64,
+    pub(crate) dead_max_pct: f64,
+    pub(crate) stats: Stats,
+    pub(crate) rss_bytes: u64,
+    pub(crate) overhead_bytes_per_item: f64,
+    pub(crate) seconds: f64,
+}
+
+/// Why gets missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Misses {
+    /// The key was never stored, or its value was refused.
+    pub(crate) absent: u64,
+    /// The item's time was over.
+    pub(crate) expired: u64,
+    /// The item left for want of memory.
+    pub(crate) evicted: u64,
+}
+
+impl Misses {
+    pub(crate) fn all(self) -> u64 {
+        self.absent + self.expired + self.evicted
+    }
+}
+
+struct Player<'t> {
+    trace: &'t Trace,
+    cache: Cache,
+    clock: Arc<ManualClock>,
+    stamps: Stamps,
+    /// By key: the deadline of what was stored last.
+    deadline_ms: Vec<u64>,
+    dead: Dead,
+    played: Played,
+    /// This process's memory before the cache was made.
+    rss_before_bytes: u64,
+}
+
+/// Plays `trace` on a fresh cache.
+///
+/// # Errors
+/// [`Error::Usage`] if the engine cannot work with the setup, [`Error::Wrong`] if it served
+/// something wrong.
+pub(crate) fn play(trace: &Trace, setup: &EngineSetup) -> Result<Played, Error> {
+    let started_ns = now_ns();
+    let mut player = Player::new(trace, setup)?;
+    player.run()?;
+    player.played.seconds = seconds(now_ns() - started_ns);
+    player.finish()
+}
+
+fn own_rss_bytes() -> Result<u64, Error> {
+    rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
+}
+
+fn make_cache(setup: &EngineSetup, clock: Arc<ManualClock>) -> Result<Cache, Error> {
+    let memory_bytes = usize::try_from(setup.memory_bytes)
+        .map_err(|_| Error::Usage("more memory than this machine can address".to_owned()))?;
+    Cache::new(Config {
+        threads: setup.threads,
+        value_bytes_max: Config::VALUE_BYTES_LIMIT,
+        shards: setup.shards,
+        seed: Some(setup.seed),
+        clock,
+        ..Config::with_memory(memory_bytes)
+    })
+    .map_err(Error::Engine)
+}
+
+impl<'t> Player<'t> {
+    fn new(trace: &'t Trace, setup: &EngineSetup) -> Result<Player<'t>, Error> {
+        // Longer values than the memory are surely refused.
+        let value_bytes_max = usize::try_from(setup.memory_bytes).unwrap_or(usize::MAX);
+        let stamps = Stamps::new(trace, value_bytes_max);
+        let deadline_ms = vec![u64::MAX; trace.keys.len()];
+        let rss_before_bytes = own_rss_bytes()?;
+        let clock = Arc::new(ManualClock::default());
+        Ok(Player {
+            trace,
+            cache: make_cache(setup, clock.clone())?,
+            clock,
+            stamps,
+            deadline_ms,
+            dead: Dead::default(),
+            played: Played::default(),
+            rss_before_bytes,
+        })
+    }
+
+    fn run(&mut self) -> Result<(), Error> {
+        let trace = self.trace;
+        let progress = Progress::towards(trace.rows.len(), &trace.name);
+        let (mut ticked_ms, mut ticked_at) = (0, 0);
+        let rows_per_sample = trace.rows.len().div_ceil(SAMPLES).max(1);
+        for (at, &row) in trace.rows.iter().enumerate() {
+            self.clock.set(Instant(row.at_ms));
+            if at - ticked_at >= ROWS_PER_TICK_MIN && row.at_ms - ticked_ms >= TICK_MS {
+                self.cache.tick();
+                (ticked_ms, ticked_at) = (row.at_ms, at);
+            }
+            if at % rows_per_sample == 0 {
+                let is_warm = at * WARM_UP_PART >= trace.rows.len();
+                self.dead.sample(&self.cache.stats(), is_warm);
+                progress.at(at);
+            }
+            if let Some(ahead) = trace.rows.get(at + ROWS_AHEAD) {
+                self.cache.hint_index(self.key(ahead.key)?);
+            }
+            self.request(at, row)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn request(&mut self, at: usize, row: Row) -> Result<(), Error> {
+        let key = self.key(row.key)?;
+        self.played.requests += 1;
+        if row.is_set() {
+            self.played.sets += 1;
+            return self.store(key, at, row);
+        }
+        let found = self.cache.get(key, |item| {
+            self.stamps.is_last(row.key, item.value.len(), item.value)
+        });
+        let is_live = self.deadline_ms[row.key as usize] > row.at_ms;
+        match found {
+            Some(true) if is_live => self.played.hits += 1,
+            Some(true) => return Err(self.wrong(at, row, "an item was served after its deadline")),
+            Some(false) => {
+                return Err(self.wrong(at, row, "the value is not what was stored last"));
+            }
+            None => {
+                self.count_miss(row.key, is_live);
+                self.store(key, at, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self, number: u32) -> Result<Key<'t>, Error> {
+        self.cache
+            .key(self.trace.keys.get(number))
+            .map_err(Error::Engine)
+    }
+
+    fn count_miss(&mut self, key: u32, is_live: bool) {
+        let misses = &mut self.played.misses;
+        if !self.stamps.is_stored(key) {
+            misses.absent += 1;
+        } else if is_live {
+            misses.evicted += 1;
+        } else {
+            misses.expired += 1;
+        }
+    }
+
+    fn store(&mut self, key: Key<'_>, at: usize, row: Row) -> Result<(), Error> {
+        let options = SetOptions {
+            deadline: match row.ttl_ms() {
+                0 => Deadline::NEVER,
+                ttl_ms => Instant(row.at_ms).plus_ms(ttl_ms),
+            },
+            ..SetOptions::default()
+        };
+        self.played.stores += 1;
+        self.deadline_ms[row.key as usize] = row.deadline_ms();
+        let value = self.stamps.stamp(number(at), row);
+        match self.cache.set(key, value, &options) {
+            Ok(_) => Ok(()),
+            Err(Refusal::TooLarge { .. }) => {
+                self.played.refused += 1;
+                self.stamps.clear(row.key);
+                // What the key held before is out of date.
+                let deleted = self.cache.delete(key, &DeleteOptions::default());
+                deleted.map(|_| ()).map_err(Error::Engine)
+            }
+            Err(error) => Err(Error::Engine(error)),
+        }
+    }
+
+    fn wrong(&self, at: usize, row: Row, what: &str) -> Error {
+        let key = String::from_utf8_lossy(self.trace.keys.get(row.key));
+        let (name, at) = (&self.trace.name, at + 1);
+        Error::Wrong(format!("{name}, request {at}, key {key:?}: {what}"))
+    }
+
+    /// Collects what the cache knows at the end.
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+    fn finish(mut self) -> Result<Played, Error> {
+        self.played.rss_bytes = own_rss_bytes()?.saturating_sub(self.rss_before_bytes);
+        let stats = self.cache.stats();
+        let misses = self.played.misses;
+        if stats.evicted == 0 && misses.evicted > 0 {
+            return Err(Error::Wrong(format!(
+                "{}: {} live items are missing, but none was evicted",
+                self.trace.name, misses.evicted
+            )));
+        }
+        let (mut items, mut over_payload_bytes) = (0u64, 0u64);
+        let mut cursor = Some(ScanCursor::START);
+        while let Some(from) = cursor {
+            cursor = self.cache.keys(from, |facts| {
+                items += 1;
+                over_payload_bytes +=
+                    (facts.stored_bytes - facts.key.len() - facts.value_bytes) as u64;
+            });
+        }
+        let overhead_bytes = over_payload_bytes + stats.index_bytes + stats.overhead_bytes;
+        self.played.overhead_bytes_per_item = overhead_bytes as f64 / items.max(1) as f64;
+        (self.played.dead_mean_pct, self.played.dead_max_pct) = self.dead.mean_and_max();
+        self.played.stats = stats;
+        Ok(self.played)
+    }
+}
+
+/// How much of the memory was dead, sampled at equal distances.
+#[derive(Debug, Default)]
+struct Dead {
+    /// Since the first eviction.
+    evicting: Samples,
+    /// Since a part of the requests.
+    warm: Samples,
+}
+
+#[derive(Debug, Default)]
+struct Samples {
+    count: u32,
+    sum: f64,
+    max: f64,
+}
+
+impl Dead {
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+    fn sample(&mut self, stats: &Stats, is_warm: bool) {
+        let share = stats.dead_bytes as f64 / stats.memory_bytes as f64;
+        for (samples, counts) in [
+            (&mut self.evicting, stats.evicted > 0),
+            (&mut self.warm, is_warm),
+        ] {
+            if counts {
+                samples.count += 1;
+                samples.sum += share * 100.0;
+                samples.max = samples.max.max(share * 100.0);
+            }
+        }
+    }
+
+    fn mean_and_max(&self) -> (f64, f64) {
+        let samples = match self.evicting.count {
+            0 => &self.warm,
+            _ => &self.evicting,
+        };
+        (samples.sum / f64::from(samples.count.max(1)), samples.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::trace::Interner;
+
+    const SETUP: EngineSetup = EngineSetup {
+        memory_bytes: 4 << 20,
+        threads: 1,
+        shards: None,
+        seed: 1,
+    };
+    const VALUE_BYTES: u32 = 20;
+
+    /// One key: stored for two seconds, then read at the given moments.
+    fn trace(reads_ms: &[u64]) -> Trace {
+        let mut interner = Interner::default();
+        let key = interner.number(b"k").unwrap();
+        let row = |at_ms, is_set| Row::new(at_ms, is_set, key, VALUE_BYTES, 2000);
+        let reads = reads_ms.iter().map(|&at_ms| row(at_ms, false));
+        Trace {
+            name: "test".to_owned(),
+            keys: interner.into_keys(),
+            rows: std::iter::once(row(0, true)).chain(reads).collect(),
+        }
+    }
+
+    /// What a replay says if something happens to the cache behind its back after the first row.
+    fn error_after(tamper: impl FnOnce(&mut Player<'_>)) -> String {
+        let trace = trace(&[1000]);
+        let mut player = Player::new(&trace, &SETUP).unwrap();
+        player.request(0, trace.rows[0]).unwrap();
+        tamper(&mut player);
+        player.clock.set(Instant(1000));
+        let result = player.request(1, trace.rows[1]);
+        let result = result.and_then(|()| player.finish().map(|_| ()));
+        result.unwrap_err().to_string()
+    }
+
+    fn overwrite(player: &Player<'_>, value: &[u8]) {
+        let key = player.cache.key(b"k").unwrap();
+        let stored = player.cache.set(key, value, &SetOptions::default());
+        assert!(stored.is_ok());
+    }
+
+    #[test]
+    fn an_item_is_served_until_its_deadline_and_not_from_it_on() {
+        let played = play(&trace(&[1, 1999, 2000, 3999, 4000]), &SETUP).unwrap();
+        assert_eq!(played.hits, 3);
+        assert_eq!((played.misses.expired, played.misses.all()), (2, 2));
+    }
+
+    #[test]
+    fn a_foreign_value_fails_the_run() {
+        for value in [[7; VALUE_BYTES as usize].as_slice(), b"short", b""] {
+            let error = error_after(|player| overwrite(player, value));
+            assert!(error.contains("not what was stored last"), "{error}");
+            assert!(error.contains("test, request 2, key \"k\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_item_served_late_fails_the_run() {
+        let error = error_after(|player| player.deadline_ms[0] = 1000);
+        assert!(error.contains("after its deadline"), "{error}");
+    }
+
+    #[test]
+    fn a_live_item_that_is_missing_without_any_eviction_fails_the_run() {
+        let error = error_after(|player| player.cache.flush());
+        assert!(error.contains("none was evicted"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_is_too_large_is_refused_and_ends_the_older_one() {
+        let mut trace = trace(&[1, 2]);
+        let key = trace.rows[0].key;
+        trace.rows[1] = Row::new(1, true, key, 3 << 20, 0);
+        let played = play(&trace, &SETUP).unwrap();
+        assert_eq!((played.refused, played.hits), (1, 0));
+        assert_eq!(played.misses.absent, 1);
+    }
+}

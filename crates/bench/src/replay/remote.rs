@@ -1,0 +1,360 @@
+//! Replaying over the network: the same requests to any server that speaks memcached or RESP.
+//!
+//! One connection, many requests in flight: a batch of rows with different keys leaves at once, and
+//! before it the stores for the misses of the batch before. So a get never overtakes the store of
+//! its own key; stores come at most a batch late. A batch is small enough that neither side waits
+//! for the other to read. TTLs are not sent: a server's clock is not the trace's.
+
+mod resp;
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use self::resp::RespScanner;
+use super::progress::Progress;
+use super::stamp::Stamps;
+use super::trace::{Row, Trace, number};
+use crate::address::{Address, Stream};
+use crate::clock::{now_ns, seconds};
+use crate::error::Error;
+use crate::wire::{Event, Scanner, Wire};
+
+const BATCH_ROWS: usize = 64;
+/// Keys and values of a batch, unless one row alone has more: less than sockets hold by themselves.
+const BATCH_BYTES: usize = 64 << 10;
+const TIMEOUT: Duration = Duration::from_secs(30);
+const INFO_LINES_MAX: usize = 100;
+const INPUT_BYTES: usize = 64 << 10;
+/// As much of a value as is checked.
+const HEAD_BYTES: usize = 8;
+const MEMCACHED_KEY_BYTES_MAX: usize = 250;
+
+/// A protocol that a server may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    /// memcached's classic text protocol
+    Memcached,
+    /// Redis' protocol
+    Resp,
+}
+
+/// How a server did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Served {
+    pub(crate) requests: u64,
+    pub(crate) sets: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    /// Stores, of misses and of set rows.
+    pub(crate) stores: u64,
+    /// Stores that the server refused.
+    pub(crate) refused: u64,
+    pub(crate) seconds: f64,
+}
+
+/// Plays `trace` against the server at `target`, which should be empty.
+///
+/// # Errors
+/// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
+/// something that was not stored last.
+pub(crate) fn play(trace: &Trace, protocol: Protocol, target: &Address) -> Result<Served, Error> {
+    if protocol == Protocol::Memcached {
+        check_keys(trace)?;
+    }
+    let started_ns = now_ns();
+    let progress = Progress::towards(trace.rows.len(), &trace.name);
+    let mut client = Client::new(trace, protocol, target)?;
+    let mut at = 0;
+    while at < trace.rows.len() {
+        client.add_stores();
+        at = client.add_batch(at);
+        client.exchange()?;
+        progress.at(at);
+    }
+    client.add_stores();
+    client.exchange()?;
+    Ok(Served {
+        seconds: seconds(now_ns() - started_ns),
+        ..client.ledger.served
+    })
+}
+
+/// The version that a server tells over Redis' protocol.
+///
+/// # Errors
+/// [`Error`] if it does not answer, or says nothing of a version.
+pub(crate) fn redis_version(target: &Address) -> Result<String, Error> {
+    let failed = |error| Error::system(format!("asking {target} for its version"), error);
+    let mut stream = target.connect().map_err(failed)?;
+    stream.set_timeout(Some(TIMEOUT)).map_err(failed)?;
+    let mut command = Vec::new();
+    resp::push_command(&mut command, &[b"INFO", b"server"]);
+    stream.write_all(&command).map_err(failed)?;
+    let lines = BufReader::new(stream).lines();
+    for line in lines.take(INFO_LINES_MAX) {
+        if let Some(version) = line.map_err(failed)?.strip_prefix("redis_version:") {
+            return Ok(version.trim().to_owned());
+        }
+    }
+    Err(Error::Garbled("no version in INFO server".to_owned()))
+}
+
+fn check_keys(trace: &Trace) -> Result<(), Error> {
+    let fits = |key: &[u8]| {
+        key.len() <= MEMCACHED_KEY_BYTES_MAX
+            && !key
+                .iter()
+                .any(|byte| byte.is_ascii_control() || *byte == b' ')
+    };
+    let keys = (0..trace.keys.len()).map(|at| trace.keys.get(number(at)));
+    match keys.into_iter().find(|key| !fits(key)) {
+        None => Ok(()),
+        Some(key) => Err(Error::Usage(format!(
+            "{}: the key {:?} is too long for memcached's protocol or has spaces in it",
+            trace.name,
+            String::from_utf8_lossy(key)
+        ))),
+    }
+}
+
+/// A request in flight.
+#[derive(Clone, Copy)]
+struct Asked {
+    row: u32,
+    is_get: bool,
+}
+
+/// What has arrived of a value.
+#[derive(Clone, Copy, Default)]
+struct ValueHead {
+    is_there: bool,
+    bytes: usize,
+    head: [u8; HEAD_BYTES],
+}
+
+impl ValueHead {
+    fn extend(&mut self, data: &[u8]) {
+        if let Some(free) = self.head.get_mut(self.bytes..) {
+            let bytes = free.len().min(data.len());
+            free[..bytes].copy_from_slice(&data[..bytes]);
+        }
+        self.bytes += data.len();
+    }
+}
+
+/// What was asked and what came back.
+struct Ledger<'t> {
+    trace: &'t Trace,
+    asked: VecDeque<Asked>,
+    /// Rows whose get missed and which are to be stored.
+    missed: Vec<u32>,
+    stamps: Stamps,
+    value: ValueHead,
+    served: Served,
+}
+
+impl Ledger<'_> {
+    fn take(&mut self, event: Event<'_>) -> Result<(), Error> {
+        match event {
+            Event::Value { .. } => self.value.is_there = true,
+            Event::Data(data) => self.value.extend(data),
+            Event::GetDone => {
+                let row = self.answered(true)?;
+                self.got(row)?;
+            }
+            Event::SetDone { stored } => {
+                let row = self.answered(false)?;
+                self.set(row, stored);
+            }
+            Event::Refused(text) => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                let row = self.answered(false).map_err(|_| Error::Garbled(text))?;
+                self.set(row, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of the oldest request in flight, which must be of this kind.
+    fn answered(&mut self, is_get: bool) -> Result<u32, Error> {
+        match self.asked.pop_front() {
+            Some(asked) if asked.is_get == is_get => Ok(asked.row),
+            _ => Err(Error::Garbled("a reply to what was not asked".to_owned())),
+        }
+    }
+
+    fn got(&mut self, number: u32) -> Result<(), Error> {
+        let value = std::mem::take(&mut self.value);
+        let key = self.trace.rows[number as usize].key;
+        if !value.is_there {
+            self.served.misses += 1;
+            self.missed.push(number);
+        } else if self.stamps.is_last(key, value.bytes, &value.head) {
+            self.served.hits += 1;
+        } else {
+            return Err(Error::Wrong(format!(
+                "{}, request {}: the value is not what was stored last; was the server empty?",
+                self.trace.name,
+                u64::from(number) + 1
+            )));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, number: u32, is_stored: bool) {
+        if !is_stored {
+            self.served.refused += 1;
+            // Some servers drop the older value then, some keep it.
+            self.stamps.distrust(self.trace.rows[number as usize].key);
+        }
+    }
+}
+
+struct Client<'t> {
+    trace: &'t Trace,
+    stream: Stream,
+    codec: Codec,
+    output: Vec<u8>,
+    /// By key: the batch it was in last, for a key is once in a batch.
+    seen: Vec<u32>,
+    batch: u32,
+    ledger: Ledger<'t>,
+}
+
+impl<'t> Client<'t> {
+    fn new(trace: &'t Trace, protocol: Protocol, target: &Address) -> Result<Client<'t>, Error> {
+        let failed = |error| Error::system(format!("connecting to {target}"), error);
+        let stream = target.connect().map_err(failed)?;
+        stream.set_timeout(Some(TIMEOUT)).map_err(failed)?;
+        Ok(Client {
+            trace,
+            stream,
+            codec: Codec::new(protocol),
+            output: Vec::new(),
+            seen: vec![0; trace.keys.len()],
+            batch: 0,
+            ledger: Ledger {
+                trace,
+                asked: VecDeque::new(),
+                missed: Vec::new(),
+                stamps: Stamps::new(trace, usize::MAX),
+                value: ValueHead::default(),
+                served: Served::default(),
+            },
+        })
+    }
+
+    /// Adds the next rows from `at` on; returns where the batch after it begins.
+    fn add_batch(&mut self, at: usize) -> usize {
+        self.batch += 1;
+        let mut bytes = 0;
+        let rows = &self.trace.rows[at..];
+        for (place, &row) in rows.iter().take(BATCH_ROWS).enumerate() {
+            bytes += self.trace.keys.get(row.key).len() + row.value_bytes as usize;
+            let seen = &mut self.seen[row.key as usize];
+            if place > 0 && (*seen == self.batch || bytes > BATCH_BYTES) {
+                return at + place;
+            }
+            *seen = self.batch;
+            self.ledger.served.requests += 1;
+            if row.is_set() {
+                self.ledger.served.sets += 1;
+                self.add_store(number(at + place), row);
+            } else {
+                self.add_get(number(at + place), row);
+            }
+        }
+        at + rows.len().min(BATCH_ROWS)
+    }
+
+    /// Adds the stores for the misses of the last batch.
+    fn add_stores(&mut self) {
+        for row in std::mem::take(&mut self.ledger.missed) {
+            self.add_store(row, self.trace.rows[row as usize]);
+        }
+    }
+
+    fn add_get(&mut self, number: u32, row: Row) {
+        let key = self.trace.keys.get(row.key);
+        self.codec.push_get(&mut self.output, key);
+        let asked = Asked {
+            row: number,
+            is_get: true,
+        };
+        self.ledger.asked.push_back(asked);
+    }
+
+    fn add_store(&mut self, number: u32, row: Row) {
+        let key = self.trace.keys.get(row.key);
+        let value = self.ledger.stamps.stamp(number, row);
+        self.codec.push_set(&mut self.output, key, value);
+        let asked = Asked {
+            row: number,
+            is_get: false,
+        };
+        self.ledger.served.stores += 1;
+        self.ledger.asked.push_back(asked);
+    }
+
+    /// Sends what was added and takes all replies to it.
+    fn exchange(&mut self) -> Result<(), Error> {
+        let failed = |error| Error::system("talking to the server", error);
+        self.stream.write_all(&self.output).map_err(failed)?;
+        self.output.clear();
+        let mut input = [0; INPUT_BYTES];
+        while !self.ledger.asked.is_empty() {
+            let bytes = self.stream.read(&mut input).map_err(failed)?;
+            if bytes == 0 {
+                let replies = self.ledger.served.hits + self.ledger.served.misses;
+                return Err(Error::Closed { replies });
+            }
+            let mut rest = &input[..bytes];
+            while let Some(event) = self.codec.next(&mut rest).map_err(Error::Garbled)? {
+                self.ledger.take(event)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Requests to bytes, bytes to replies.
+enum Codec {
+    Memcached(Box<Scanner>),
+    Resp(RespScanner),
+}
+
+impl Codec {
+    fn new(protocol: Protocol) -> Codec {
+        match protocol {
+            Protocol::Memcached => Codec::Memcached(Box::new(Wire::Memcached.scanner())),
+            Protocol::Resp => Codec::Resp(RespScanner::new()),
+        }
+    }
+
+    fn push_get(&self, out: &mut Vec<u8>, key: &[u8]) {
+        match self {
+            Codec::Memcached(_) => Wire::Memcached.push_get(out, key),
+            Codec::Resp(_) => resp::push_command(out, &[b"GET", key]),
+        }
+    }
+
+    fn push_set(&self, out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+        match self {
+            Codec::Memcached(_) => Wire::Memcached.push_set(out, key, 0, value),
+            Codec::Resp(_) => resp::push_command(out, &[b"SET", key, value]),
+        }
+    }
+
+    fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Result<Option<Event<'a>>, String> {
+        match self {
+            Codec::Memcached(scanner) => scanner.next(input),
+            Codec::Resp(scanner) => scanner.next(input),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

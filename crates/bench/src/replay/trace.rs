@@ -1,0 +1,204 @@
+//! A trace in memory: the requests of some cache, 24 bytes each, and every key once.
+//!
+//! Times count from the first request and never go back: a row that is older than the one before
+//! it happens at the same moment.
+
+use hashbrown::HashTable;
+use rapidhash::v3::rapidhash_v3;
+
+/// Bytes that a baseline pays for each item over key and value, as Cellar does.
+pub(crate) const OVERHEAD_BYTES: u64 = 17;
+
+/// The set bit of [`Row::ttl_and_op`].
+const SET: u64 = 1 << 63;
+
+/// The requests of some cache.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// The file it came from, without its folder and endings.
+    pub(crate) name: String,
+    pub(crate) keys: Keys,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// Milliseconds since the first request.
+    pub(crate) at_ms: u64,
+    ttl_and_op: u64,
+    /// Number of the key.
+    pub(crate) key: u32,
+    pub(crate) value_bytes: u32,
+}
+
+const _: () = assert!(
+    size_of::<Row>() == 24,
+    "millions of rows are held in memory"
+);
+
+impl Row {
+    /// A get, or a set if `is_set`; a TTL of zero is none.
+    pub(crate) fn new(at_ms: u64, is_set: bool, key: u32, value_bytes: u32, ttl_ms: u64) -> Row {
+        let ttl_ms = ttl_ms.min(SET - 1);
+        Row {
+            at_ms,
+            ttl_and_op: if is_set { ttl_ms | SET } else { ttl_ms },
+            key,
+            value_bytes,
+        }
+    }
+
+    /// Whether the row stores without reading before.
+    pub(crate) fn is_set(self) -> bool {
+        self.ttl_and_op & SET != 0
+    }
+
+    /// Milliseconds to live; zero is for ever.
+    pub(crate) fn ttl_ms(self) -> u64 {
+        self.ttl_and_op & !SET
+    }
+
+    /// When an item that this row stores is gone.
+    pub(crate) fn deadline_ms(self) -> u64 {
+        match self.ttl_ms() {
+            0 => u64::MAX,
+            ttl_ms => self.at_ms.saturating_add(ttl_ms),
+        }
+    }
+}
+
+impl Trace {
+    /// Bytes of all keys with their last values and the overhead of each.
+    pub(crate) fn footprint_bytes(&self) -> u64 {
+        let mut last = vec![0; self.keys.len()];
+        for row in &self.rows {
+            last[row.key as usize] = u64::from(row.value_bytes);
+        }
+        let values: u64 = last.iter().sum();
+        values + self.keys.bytes.len() as u64 + self.keys.len() as u64 * OVERHEAD_BYTES
+    }
+
+    /// Whether any item has a limited life.
+    pub(crate) fn has_ttl(&self) -> bool {
+        self.rows.iter().any(|row| row.ttl_ms() != 0)
+    }
+
+    /// The longest value.
+    pub(crate) fn value_bytes_max(&self) -> usize {
+        let longest = self.rows.iter().map(|row| row.value_bytes).max();
+        longest.unwrap_or(0) as usize
+    }
+}
+
+/// The number of a row, from its place among less than 2^32.
+pub(crate) fn number(at: usize) -> u32 {
+    u32::try_from(at).expect("a trace has less than 2^32 rows")
+}
+
+/// Every key once, in the order of first appearance.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The bytes of a key.
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        let start = if number == 0 {
+            0
+        } else {
+            self.ends[number - 1]
+        };
+        &self.bytes[start..self.ends[number]]
+    }
+}
+
+/// Gives each key its number.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    keys: Keys,
+    numbers: HashTable<u32>,
+}
+
+impl Interner {
+    /// The number of `key`, a fresh one if it was not met before; `None` after 2^32 keys.
+    pub(crate) fn number(&mut self, key: &[u8]) -> Option<u32> {
+        let keys = &mut self.keys;
+        let hash = rapidhash_v3(key);
+        if let Some(&known) = self.numbers.find(hash, |&known| keys.get(known) == key) {
+            return Some(known);
+        }
+        let fresh = u32::try_from(keys.len()).ok()?;
+        keys.bytes.extend_from_slice(key);
+        keys.ends.push(keys.bytes.len());
+        let keys = &self.keys;
+        self.numbers
+            .insert_unique(hash, fresh, |&known| rapidhash_v3(keys.get(known)));
+        Some(fresh)
+    }
+
+    /// How many different keys were met.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// All keys by number.
+    pub(crate) fn into_keys(self) -> Keys {
+        self.keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_keeps_its_number_and_its_bytes() {
+        let mut interner = Interner::default();
+        let names: Vec<String> = (0..10_000).map(|n| format!("key-{}", n % 5_000)).collect();
+        for (n, name) in names.iter().enumerate() {
+            assert_eq!(interner.number(name.as_bytes()), Some(n as u32 % 5_000));
+        }
+        let keys = interner.into_keys();
+        assert_eq!(keys.len(), 5_000);
+        assert_eq!(keys.get(0), b"key-0");
+        assert_eq!(keys.get(4_999), b"key-4999");
+    }
+
+    #[test]
+    fn a_row_keeps_all_it_is_given() {
+        let row = Row::new(5, true, 3, 9, 1_000);
+        assert!(row.is_set());
+        assert_eq!((row.ttl_ms(), row.deadline_ms()), (1_000, 1_005));
+        let get = Row::new(5, false, 3, 9, 0);
+        assert!(!get.is_set());
+        assert_eq!((get.ttl_ms(), get.deadline_ms()), (0, u64::MAX));
+    }
+
+    #[test]
+    fn a_footprint_counts_each_key_with_its_last_value() {
+        let mut interner = Interner::default();
+        let (a, b) = (interner.number(b"a"), interner.number(b"bcd"));
+        let (a, b) = (a.unwrap(), b.unwrap());
+        let trace = Trace {
+            name: String::new(),
+            keys: interner.into_keys(),
+            rows: vec![
+                Row::new(0, false, a, 100, 0),
+                Row::new(0, false, b, 10, 0),
+                Row::new(1, true, a, 50, 7),
+            ],
+        };
+        assert_eq!(trace.footprint_bytes(), (1 + 50 + 17) + (3 + 10 + 17));
+        assert_eq!(trace.value_bytes_max(), 100);
+    }
+}

@@ -1,0 +1,98 @@
+//! Upkeep: what a cache needs besides requests, in steps that a thread of its owner calls.
+//!
+//! Locks are held briefly. What takes longer, giving memory to the system or putting it on huge
+//! pages, is done between two locks, on memory that the shard sets aside meanwhile.
+//!
+//! Why: docs/decisions/0010. Tests: tests/evict.rs.
+
+use super::{Cache, Slot};
+use crate::clock::Instant;
+
+impl Cache {
+    /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
+    /// shrinks an index that has become too large, touches the memory that a growing shard needs
+    /// next, and with
+    /// [`Config::release_memory`](crate::Config::release_memory) compacts what is partly dead and
+    /// gives free memory back to the system. Whether more of it is waiting.
+    ///
+    /// To be called about ten times a second, and every millisecond while more is waiting. Holds
+    /// each shard's lock for some 128 items at most.
+    pub fn tick(&self) -> bool {
+        let now = self.now();
+        let release = self.config.release_memory;
+        let mut is_left = false;
+        for slot in &self.shards {
+            is_left |= self.lock(slot).tick(release, now);
+            is_left |= self.touch_ahead(slot, now);
+            is_left |= release && self.release_segment(slot, now);
+        }
+        is_left
+    }
+
+    /// Makes memory resident that a growing shard will need next, without the lock; whether there
+    /// was any.
+    fn touch_ahead(&self, slot: &Slot, now: Instant) -> bool {
+        let mut shard = self.lock(slot);
+        let (index, segment) = (
+            shard.store.index.begin_touch(),
+            shard.store.log.begin_touch(now),
+        );
+        drop(shard);
+        if let Some((at, bytes)) = index {
+            slot.table.region().populate(at, bytes);
+        }
+        if let Some(segment) = segment {
+            let start = segment as usize * self.segment_bytes;
+            slot.arena.region().populate(start, self.segment_bytes);
+            self.lock(slot).store.log.end_touch(segment);
+        }
+        index.is_some() || segment.is_some()
+    }
+
+    /// Gives one free segment of a shard back to the system, without the lock; whether there was
+    /// one.
+    fn release_segment(&self, slot: &Slot, now: Instant) -> bool {
+        let Some(segment) = self.lock(slot).store.log.begin_release(now) else {
+            return false;
+        };
+        let start = segment as usize * self.segment_bytes;
+        slot.arena.region().release(start, self.segment_bytes);
+        self.lock(slot).store.log.end_release(segment);
+        true
+    }
+
+    /// Puts memory that is in full use on huge pages: in each shard one stretch of the index and
+    /// one of the log at most. Whether there was any; none while the cache grows, because the
+    /// system makes all who touch fresh memory wait meanwhile.
+    ///
+    /// To be called now and then from a thread that serves nobody: it holds no lock for long but
+    /// may itself take milliseconds.
+    pub fn use_huge_pages(&self) -> bool {
+        let now = self.now();
+        let is_growing = |slot: &Slot| self.lock(slot).store.log.is_growing(now);
+        if self.shards.iter().any(is_growing) {
+            return false;
+        }
+        let mut was_any = false;
+        for slot in &self.shards {
+            was_any |= self.make_huge(slot);
+        }
+        was_any
+    }
+
+    fn make_huge(&self, slot: &Slot) -> bool {
+        let mut shard = self.lock(slot);
+        let (index, log) = (shard.store.index.begin_huge(), shard.store.log.begin_huge());
+        drop(shard);
+        if let Some(stretch) = index {
+            slot.table.region().make_huge(stretch);
+        }
+        if let Some(stretch) = log {
+            slot.arena.region().make_huge(stretch);
+        }
+        let mut shard = self.lock(slot);
+        shard.store.index.end_huge();
+        shard.store.log.end_huge();
+        index.is_some() || log.is_some()
+    }
+}
