@@ -202,16 +202,15 @@ impl Cache {
             ..Audit::default()
         };
         let now = self.now();
-        let (mut fixed_bytes, mut outcome) = (0, Ok(()));
-        self.each_shard(|shard, bytes| {
+        let mut outcome = Ok(());
+        self.each_shard(|shard| {
             shard.begin(now);
-            fixed_bytes += bytes as u64;
             if outcome.is_ok() {
                 outcome = audit.add(shard, now);
             }
         });
         outcome?;
-        audit.check_memory(fixed_bytes)?;
+        audit.check_memory(self.fixed_bytes() as u64)?;
         Ok(audit)
     }
 }

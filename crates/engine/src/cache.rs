@@ -7,6 +7,8 @@
 //! Lock order: one shard at a time; no operation holds two.
 //! Why: docs/decisions/0006 and 0008. Tests: tests/.
 
+mod insights;
+mod shape;
 mod upkeep;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +17,9 @@ use crate::arena::{Arena, Draft, Handle};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::evict::Newest;
+use crate::hot::Hot;
 use crate::index::Index;
+use crate::insight::Insight;
 use crate::key::{Hasher, Key, random_seed};
 use crate::log::{Log, memory_for_item};
 use crate::memory::Budget;
@@ -23,29 +27,14 @@ use crate::options::{
     Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lookup,
     ReclaimLag, ScanCursor, SetOptions, Stats, Stored,
 };
-use crate::segment::Segment;
 use crate::shard::Shard;
 use crate::store::Store;
-use crate::table::{PLACES, Table};
+use crate::table::Table;
+use crate::watch::Watch;
+use shape::Shape;
 
 /// Least memory of a cache.
 const MEMORY_BYTES_MIN: usize = 16 << 10;
-/// Least memory a shard is worth having for.
-const SHARD_BYTES_MIN: usize = 4 << 20;
-/// Shards for each thread, so that two threads seldom meet.
-const SHARDS_PER_THREAD: usize = 4;
-const SHARDS_MAX: usize = 1024;
-/// Segments a shard's share of memory is cut into, unless they get too small or too large.
-const SEGMENTS_PER_SHARD: usize = 256;
-/// Segments of a shard that are free or half full at any time, about.
-const SEGMENTS_NOT_FULL: usize = 3;
-/// Bytes of bookkeeping for a segment, with what is left unused at its end.
-const SEGMENT_COST_BYTES: usize = size_of::<Segment>() + 64;
-const SEGMENT_SHIFT_MIN: u32 = 10;
-const SEGMENT_SHIFT_MAX: u32 = 20;
-/// Address range of a shard's log, as a multiple of its share of memory, so that extents find
-/// neighbouring free segments.
-const RANGE_PER_SHARE: usize = if cfg!(miri) { 2 } else { 8 };
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
 const ITEM_BYTES_MIN: usize = if cfg!(miri) { 1_400 } else { 14 };
 /// How many shards beyond its own share an index may grow, for uneven hashing.
@@ -71,6 +60,7 @@ pub struct Cache {
     config: Config,
     pub(crate) budget: Arc<Budget>,
     segment_bytes: usize,
+    insight: Arc<Mutex<Insight>>,
 }
 
 /// A shard, alone on its cache lines, and before it what hints read without its lock: those lines
@@ -96,7 +86,7 @@ impl Lock {
 }
 
 impl Cache {
-    /// Makes a cache; reserves address space but touches no memory yet.
+    /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
     ///
     /// # Errors
     /// [`Error::MemoryTooSmall`] below 1 MiB, [`Error::Reserve`] if the system refuses the address
@@ -109,28 +99,36 @@ impl Cache {
                 min: MEMORY_BYTES_MIN,
             });
         }
-        let count = shard_count(&config);
-        let share = memory / count;
-        let segment_shift = segment_shift(share);
-        // Room for many extents beside each other, and for the largest value in any shard.
-        let reach = (share * RANGE_PER_SHARE).max(memory.min(2 * Config::VALUE_BYTES_LIMIT));
-        let reach = reach.min(PLACES as usize);
+        let shape = Shape::of(&config, memory, size_of::<Slot>());
+        let Shape {
+            shards: count,
+            segment_shift,
+            reach,
+            ..
+        } = shape;
+        let now = config.clock.now();
+        let room_in = |memory| Shape::of(&config, memory, size_of::<Slot>()).room();
+        let insight = Insight::new(memory, room_in, now);
+        let below = insight.below();
+        let insight = Arc::new(Mutex::new(insight));
         let seed = config.seed.unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
-        let fixed_bytes = count * fixed_bytes_of(reach >> segment_shift);
-        let budget = Arc::new(Budget::new(memory.saturating_sub(fixed_bytes)));
+        let budget = Arc::new(Budget::new(memory.saturating_sub(shape.fixed_bytes)));
         let first_version = hasher.hash(b"first version") >> 16;
         let make = |number| {
             let arena = Arena::reserve(reach >> segment_shift, segment_shift)?;
-            let index = Index::reserve(share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
+            let index = Index::reserve(shape.share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
             // The smallest table is there from the start.
             let _ = budget.take(index.bytes());
             let table = Arc::clone(index.table());
-            let log = Log::new(arena, Arc::clone(&budget), count, share);
+            let log = Log::new(arena, Arc::clone(&budget), count, shape.share);
             let arena = Arc::clone(log.arena());
             let store = Store::new(index, log, hasher.clone());
             let version = first_version + number as u64;
-            let shard = Lock(Mutex::new(Shard::new(store, version, count as u64)));
+            let hot = Hot::new(shape.hot_keys(), seed ^ version, now);
+            let watch = Watch::new(Arc::clone(&insight), below, hot);
+            let shard = Shard::new(store, watch, version, count as u64);
+            let shard = Lock(Mutex::new(shard));
             Ok(Slot {
                 shard,
                 table,
@@ -149,6 +147,7 @@ impl Cache {
             config,
             budget,
             segment_bytes,
+            insight,
         })
     }
 
@@ -433,6 +432,7 @@ impl Cache {
     /// Makes every item stored before `at` a miss from `at` on; replaces an earlier delayed flush.
     pub fn flush_at(&self, at: Instant) {
         let now = self.now();
+        self.flush_insights(at, now);
         for slot in &self.shards {
             self.lock(slot).flush_at(at, now);
         }
@@ -493,14 +493,20 @@ impl Cache {
         for slot in &self.shards {
             self.lock(slot).add_to(&mut stats, now);
         }
+        self.add_insights_to(&mut stats);
         stats
     }
 
-    /// Shows one shard after the other, with the bytes it took before its first item.
-    pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard, usize)) {
+    /// Shows one shard after the other.
+    pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard)) {
         for slot in &self.shards {
-            look(&mut self.lock(slot), fixed_bytes_of(slot.arena.segments()));
+            look(&mut self.lock(slot));
         }
+    }
+
+    /// Bytes that were taken before the first item.
+    pub(crate) fn fixed_bytes(&self) -> usize {
+        Shape::of(&self.config, self.config.memory_bytes, size_of::<Slot>()).fixed_bytes
     }
 
     /// How long after their deadlines the memory of expired items was taken back; locks one shard
@@ -547,36 +553,4 @@ impl std::fmt::Debug for Cache {
             .field("shards", &self.shards.len())
             .finish_non_exhaustive()
     }
-}
-
-/// log2 of the bytes in a segment for a shard of `share` bytes: [`SEGMENTS_PER_SHARD`] segments,
-/// or fewer where their bookkeeping would cost more than the segments that are not full.
-fn segment_shift(share: usize) -> u32 {
-    let waste = |shift: &u32| {
-        let segment = 1 << shift;
-        SEGMENTS_NOT_FULL * segment + share / segment * SEGMENT_COST_BYTES
-    };
-    let cheapest = (SEGMENT_SHIFT_MIN..=SEGMENT_SHIFT_MAX).min_by_key(waste);
-    let wanted = (share / SEGMENTS_PER_SHARD).max(1).next_power_of_two();
-    let wanted = wanted.ilog2().max(cheapest.unwrap_or(SEGMENT_SHIFT_MIN));
-    wanted.clamp(SEGMENT_SHIFT_MIN, SEGMENT_SHIFT_MAX)
-}
-
-/// Bytes that a shard over `segments` segments takes before its first item.
-fn fixed_bytes_of(segments: usize) -> usize {
-    size_of::<Slot>() + segments * size_of::<u32>()
-}
-
-/// The configured number of shards, or as many as the threads want and the memory allows.
-fn shard_count(config: &Config) -> usize {
-    let wanted = (config.threads.max(1) * SHARDS_PER_THREAD).next_power_of_two();
-    let afforded = (config.memory_bytes / SHARD_BYTES_MIN).max(1);
-    let chosen = wanted.min(1 << afforded.ilog2());
-    // A shard's slots reach a bounded range, so much memory needs more shards.
-    let needed = (config.memory_bytes / (PLACES as usize / RANGE_PER_SHARE)).next_power_of_two();
-    config
-        .shards
-        .unwrap_or(chosen.max(needed))
-        .next_power_of_two()
-        .clamp(1, SHARDS_MAX)
 }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::item::Spec;
 use crate::key::Key;
 use crate::options::{Counted, Increment};
+use crate::sample::Action;
 use crate::shard::{Content, Shard};
 use crate::store::Located;
 
@@ -53,7 +54,10 @@ impl Shard {
             spec.deadline = deadline;
         }
         let value = &text[..spec.value_bytes];
-        self.put(key, Some(located), &spec, Content::Bytes(value), now)?;
+        let stored = self.put(key, Some(located), &spec, Content::Bytes(value), now)?;
+        if let Some(stored) = stored {
+            self.note(key, Action::Set, &stored, now);
+        }
         let version = spec.version.unwrap_or(0);
         Ok(Counted::Number {
             number,
@@ -83,6 +87,9 @@ impl Shard {
         let stored: Option<Located> =
             self.put(key, None, &spec, Content::Bytes(&text[..value_bytes]), now)?;
         self.store.counts.stored += u64::from(stored.is_some());
+        if let Some(stored) = stored {
+            self.note(key, Action::Set, &stored, now);
+        }
         let version = version.unwrap_or(0);
         Ok(Counted::Number {
             number,

@@ -17,6 +17,7 @@ use crate::clock::Instant;
 use crate::ghost::Ghosts;
 use crate::item::{Entry, Spec};
 use crate::log::Room;
+use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
 use crate::segment::Queue;
 use crate::store::{Located, Store};
 use crate::survey::{Survey, all_dead};
@@ -33,18 +34,11 @@ const SCAN_MS: u64 = 50;
 const GIVEN_BACK_PER_SEGMENT: usize = 2;
 /// Buckets by which the index may shrink in one tick.
 const SHRINK_PER_TICK: usize = 64;
-/// The small queue's share of memory, in percent.
-const SMALL_PERCENT: usize = 10;
 /// While a segment is being evicted, the share of memory, in millionths, above which the dead go
 /// first again; looked at after so many milliseconds, or when this part of memory was buried.
 const DEAD_REVIEW_PPM: u64 = 40_000;
 const SURVEY_MS: u64 = 10;
 const SURVEY_SHARE: usize = 200;
-/// As many ghosts as items, up to this share of memory, in percent.
-const GHOSTS_PERCENT_MAX: usize = 2;
-/// Items of more than so many times the mean size need two reads to stay, of so many three: in
-/// their place, several others could stay.
-const LARGE_MEANS: [usize; 2] = [2, 8];
 
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -486,7 +480,8 @@ impl Reclaimer {
         }
         let queue = store.log.segment(victim.segment).queue;
         let frequency = store.index.frequency(located.slot);
-        let reads_needed = reads_needed(store, located.layout.total_bytes());
+        let (memory, bytes) = (store.log.resident_bytes(), located.layout.total_bytes());
+        let reads_needed = reads_needed(bytes, memory, store.items());
         let (queue, frequency) = match (victim.purpose, queue) {
             (Purpose::Compact, queue) => (queue, frequency),
             (Purpose::Evict, _) if frequency < reads_needed => {
@@ -516,13 +511,4 @@ impl Reclaimer {
         allowance.copy_bytes -= bytes;
         false
     }
-}
-
-/// How often an item of `bytes` must have been read to stay when its segment is evicted.
-fn reads_needed(store: &Store, bytes: usize) -> u8 {
-    let mean = store.log.resident_bytes() / store.items().max(1);
-    1 + LARGE_MEANS
-        .iter()
-        .filter(|&&means| bytes > means * mean)
-        .count() as u8
 }

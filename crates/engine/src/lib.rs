@@ -19,6 +19,15 @@ mod expire;
 mod segment;
 mod log;
 mod ghost;
+mod policy;
+mod sample;
+mod history;
+mod simulation;
+mod curve;
+mod reasons;
+mod insight;
+mod hot;
+mod watch;
 mod store;
 mod survey;
 mod evict;
@@ -35,6 +44,7 @@ pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use error::Error;
 pub use key::{KEY_BYTES_MAX, Key};
 pub use options::{
-    Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lease, Lookup,
-    ReclaimLag, ScanCursor, SetOptions, Stats, Stored, When,
+    Config, Counted, CurvePoint, DeleteOptions, Deleted, End, Found, HotKey, Increment, Item,
+    KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ReclaimLag, ScanCursor, SetOptions,
+    Stats, Stored, When,
 };

@@ -33,6 +33,19 @@ pub(crate) fn memory_for_item(bytes: usize, segment_bytes: usize) -> usize {
     whole_pages(bytes) + span * size_of::<Segment>() + 2 * segment_bytes
 }
 
+/// Whether an item of `bytes` does not fit into a segment, or would leave more of one unused at its
+/// end than it loses to whole pages.
+pub(crate) fn is_better_off_alone(bytes: usize, segment_bytes: usize) -> bool {
+    let unused = extent_bytes(bytes, segment_bytes) - bytes;
+    bytes > segment_bytes || (bytes * 8 > segment_bytes && unused * 8 < bytes)
+}
+
+/// Bytes of memory of an extent for an item: whole pages, or whole segments if these are smaller,
+/// so that no two extents share a page that is given back.
+pub(crate) fn extent_bytes(bytes: usize, segment_bytes: usize) -> usize {
+    bytes.next_multiple_of(PAGE_BYTES.min(segment_bytes))
+}
+
 /// Room for an item, not yet written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
@@ -406,18 +419,14 @@ impl Log {
         Some(first as u32)
     }
 
-    /// Whether an item of `bytes` is better off with an extent of its own: if it does not fit into
-    /// a segment, or would leave more of one unused at its end than it loses to whole pages.
+    /// Whether an item of `bytes` is better off with an extent of its own.
     pub(crate) fn wants_extent(&self, bytes: usize) -> bool {
-        let segment = self.segment_bytes();
-        let unused = self.extent_bytes(bytes) - bytes;
-        bytes > segment || (bytes * 8 > segment && unused * 8 < bytes)
+        is_better_off_alone(bytes, self.segment_bytes())
     }
 
-    /// Bytes of memory of an extent for an item: whole pages, or whole segments if these are
-    /// smaller, so that no two extents share a page that is given back.
+    /// Bytes of memory of an extent for an item.
     fn extent_bytes(&self, bytes: usize) -> usize {
-        bytes.next_multiple_of(PAGE_BYTES.min(self.segment_bytes()))
+        extent_bytes(bytes, self.segment_bytes())
     }
 
     /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::item::{LeaseState, Spec};
 use crate::key::Key;
 use crate::options::{Found, Lease, Lookup};
+use crate::sample::Action;
 use crate::shard::{Content, Shard};
 use crate::store::Located;
 
@@ -26,7 +27,7 @@ impl Shard {
         now: Instant,
         read: impl FnOnce(Found<'_>) -> R,
     ) -> Result<Option<R>, Error> {
-        let Some(located) = self.store.find(key, now) else {
+        let Some(located) = self.find_to_read(key, now) else {
             return match lookup.vivify {
                 Some(deadline) => self
                     .vivify(key, lookup, deadline, lease_ms, now, read)
@@ -64,6 +65,9 @@ impl Shard {
         let Some(located) = self.update(key, located, &before, &after, now)? else {
             return Ok(None);
         };
+        if let Some(deadline) = lookup.touch {
+            self.watch.note(key, Action::Touch, (0, deadline), now);
+        }
         if !lookup.quiet {
             self.mark_used(&located, now);
         }

@@ -19,8 +19,10 @@ use crate::log::Room;
 use crate::options::{
     DeleteOptions, Deleted, End, Item, KeyFacts, SetOptions, Stats, Stored, When,
 };
+use crate::sample::Action;
 use crate::segment::Queue;
 use crate::store::{Located, Store};
+use crate::watch::Watch;
 
 /// Items of this size have a version from the start, so that attaching one never copies them.
 const VERSIONED_VALUE_BYTES: usize = 16 << 10;
@@ -43,6 +45,7 @@ pub(crate) struct Shard {
     flush_at: Option<Instant>,
     /// Bytes appended for which reclaiming is still to be done.
     due_bytes: usize,
+    pub(crate) watch: Watch,
     pub(crate) store: Store,
     reclaimer: Reclaimer,
     /// The last version given to an item, and how far it is to the next: as many as there are
@@ -53,9 +56,10 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// A shard over an empty store; versions count from `version` in steps of `version_step`.
-    pub(crate) fn new(store: Store, version: u64, version_step: u64) -> Shard {
+    pub(crate) fn new(store: Store, watch: Watch, version: u64, version_step: u64) -> Shard {
         let reclaimer = Reclaimer::new();
         Shard {
+            watch,
             store,
             reclaimer,
             version,
@@ -106,9 +110,28 @@ impl Shard {
     #[inline]
     pub(crate) fn get(&mut self, key: Key<'_>, now: Instant) -> Option<Item<'_>> {
         self.begin(now);
-        let located = self.store.find(key, now)?;
+        let located = self.find_to_read(key, now)?;
         self.mark_used(&located, now);
         Some(self.store.item(&located))
+    }
+
+    /// Finds a live item for a read, which is counted as a hit or a miss.
+    #[inline]
+    pub(crate) fn find_to_read(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
+        self.watch.count_get(key, now);
+        let Some(located) = self.store.find(key, now) else {
+            self.watch.note_miss(key, now);
+            return None;
+        };
+        self.note(key, Action::Hit, &located, now);
+        Some(located)
+    }
+
+    /// Tells the insights what happened to an item, as it is after that.
+    #[inline]
+    pub(crate) fn note(&mut self, key: Key<'_>, action: Action, item: &Located, now: Instant) {
+        let facts = (item.layout.total_bytes(), item.layout.deadline);
+        self.watch.note(key, action, facts, now);
     }
 
     /// Counts a use of the item: for eviction, and its last access if that is kept.
@@ -136,10 +159,13 @@ impl Shard {
             Err(refused) => return Ok(refused),
         };
         let done = self.put(key, old, &spec, Content::Bytes(value), now)?;
-        Ok(done.map_or(Stored::NotStored, |located| self.stored(&located, &spec)))
+        Ok(done.map_or(Stored::NotStored, |located| {
+            self.stored(key, &located, &spec, now)
+        }))
     }
 
-    fn stored(&mut self, located: &Located, spec: &Spec) -> Stored {
+    fn stored(&mut self, key: Key<'_>, located: &Located, spec: &Spec, now: Instant) -> Stored {
+        self.note(key, Action::Set, located, now);
         self.store.index.reset_fetched(located.slot);
         self.store.counts.stored += 1;
         Stored::Done {
@@ -308,7 +334,9 @@ impl Shard {
             Err(refused) => return Ok(refused),
         };
         let done = self.put(key, Some(old), &spec, Content::Extended(end, bytes), now)?;
-        Ok(done.map_or(Stored::NotStored, |located| self.stored(&located, &spec)))
+        Ok(done.map_or(Stored::NotStored, |located| {
+            self.stored(key, &located, &spec, now)
+        }))
     }
 
     /// Gives a live item a new deadline.
@@ -323,6 +351,7 @@ impl Shard {
         };
         self.mark_used(&located, now);
         self.set_deadline(key, &located, deadline, now)?;
+        self.watch.note(key, Action::Touch, (0, deadline), now);
         Ok(true)
     }
 
@@ -350,14 +379,19 @@ impl Shard {
         options: &DeleteOptions,
         now: Instant,
     ) -> Result<Deleted, Error> {
+        let is_plain = !options.mark_stale && !options.drop_value;
         let Some(located) = self.store.find(key, now) else {
+            if is_plain {
+                self.note_deleted(key, now);
+            }
             return Ok(Deleted::NotFound);
         };
         let before = located.layout.spec(self.store.log.arena());
         if options.when_version.is_some() && before.version != options.when_version {
             return Ok(Deleted::Exists);
         }
-        if !options.mark_stale && !options.drop_value {
+        if is_plain {
+            self.note_deleted(key, now);
             self.store.remove(&located);
             self.store.shrink_index(1);
             return Ok(Deleted::Done);
@@ -389,6 +423,11 @@ impl Shard {
             self.store.index.reset_fetched(kept.slot);
         }
         Ok(Deleted::Done)
+    }
+
+    fn note_deleted(&mut self, key: Key<'_>, now: Instant) {
+        self.watch
+            .note(key, Action::Delete, (0, Deadline::NEVER), now);
     }
 
     /// Room for a value that is still being received.
@@ -456,14 +495,13 @@ impl Shard {
             .store
             .commit_draft(room, room_bytes, &spec, key.bytes());
         let slot = self.link(key, old.as_ref(), &layout);
-        Ok(self.stored(
-            &Located {
-                slot,
-                layout,
-                segment: room.segment,
-            },
-            &spec,
-        ))
+        let segment = room.segment;
+        let located = Located {
+            slot,
+            layout,
+            segment,
+        };
+        Ok(self.stored(key, &located, &spec, now))
     }
 
     /// Facts about an item, for listings.
@@ -499,6 +537,7 @@ impl Shard {
     /// Upkeep off the request path; whether some of it is left.
     pub(crate) fn tick(&mut self, release: bool, now: Instant) -> bool {
         self.begin(now);
+        self.watch.try_hand_over();
         self.reclaimer.tick(&mut self.store, release, now)
     }
 
@@ -537,6 +576,7 @@ impl Shard {
         stats.misses_expired += counts.misses_expired;
         stats.copied += counts.copied;
         stats.segments_freed += counts.segments_freed;
+        stats.samples_dropped += self.watch.dropped();
         let max = &mut stats.dead_at_eviction_max_ppm;
         *max = (*max).max(counts.dead_at_eviction_max_ppm);
     }

@@ -51,7 +51,7 @@ engine_rows! {
     free_bytes "free_bytes" Gauge: "Bytes of resident memory that hold no item.";
     index_bytes "hash_bytes" Gauge: "Bytes of the index.";
     overhead_bytes "overhead_bytes" Gauge:
-        "Bytes of all other bookkeeping: segment tables and ghosts.";
+        "Bytes of all other bookkeeping: segment tables, ghosts, insights.";
     memory_bytes "limit_maxbytes" Gauge: "The configured memory.";
     evicted "evictions" Count: "Live items that left because memory was needed.";
     evicted_unfetched "evicted_unfetched" Count: "Of those, items that were never fetched.";
@@ -66,6 +66,24 @@ engine_rows! {
     segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";
     shards "shards" Gauge: "Shards.";
     dead_at_eviction_max_ppm "" Gauge: "Most millionths of memory that were dead at an eviction.";
+    samples_dropped "" Count:
+        "Sampled requests that the insights did not see because somebody was at work on them.";
+    gets "" Count: "Reads of the engine: every key asked for counts.";
+    misses "" Count: "Reads that missed.";
+    misses_at_quarter "" Count:
+        "Reads that would have missed with a quarter of the memory; an estimate.";
+    misses_at_half "" Count: "Reads that would have missed with half of the memory; an estimate.";
+    misses_at_double "" Count: "Reads that would have missed with twice the memory; an estimate.";
+    misses_at_fourfold "" Count:
+        "Reads that would have missed with four times the memory; an estimate.";
+    missed_never_stored "misses_never_stored" Count:
+        "Misses of keys that were never stored, or too long ago to be known; an estimate.";
+    missed_expired "misses_expired" Count:
+        "Misses of items whose deadline had passed, whatever took them away; an estimate.";
+    missed_evicted "misses_evicted" Count:
+        "Misses of items that had to make room before their deadline; an estimate.";
+    missed_deleted "misses_deleted" Count:
+        "Misses of items that were deleted or flushed before their deadline; an estimate.";
 }
 
 const HEAD: &str = "\

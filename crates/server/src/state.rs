@@ -39,6 +39,8 @@ pub struct StatsZero {
     pub totals: Totals,
     /// The engine's counts.
     pub engine: cellar_engine::Stats,
+    /// The miss-ratio curve.
+    pub curve: cellar_engine::MissRatioCurve,
 }
 
 impl State {

@@ -74,6 +74,9 @@ pub const COMMANDS: &[Command] = commands! {
         "Makes every present item a miss, at once or at a later moment.";
     "stats" "[settings|items|slabs|sizes|conns|expiry|reset]" "0.1":
         "Shows statistics, or sets them back.";
+    "stats mrc" "" "0.1": "Shows how many reads would miss with 1/4 to 4 times the memory.";
+    "stats misses" "" "0.1": "Shows why reads missed: never stored, expired, evicted, deleted.";
+    "stats hotkeys" "" "0.1": "Lists the keys read most in the last minute or so.";
     "stats cachedump" "<class> <limit>" "0.1": "Lists some keys; one slab class, 1, is shown.";
     "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their facts.";
     "lru_crawler mgdump" "all|hash|<class>,..." "0.1": "Lists all keys as mg commands.";

@@ -88,6 +88,12 @@ pub enum Stats {
     Expiry,
     /// stats conns
     Connections,
+    /// stats mrc
+    MissRatioCurve,
+    /// stats misses
+    Misses,
+    /// stats hotkeys
+    HotKeys,
     /// stats reset
     Reset,
     /// stats cachedump

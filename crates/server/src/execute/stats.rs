@@ -4,6 +4,7 @@
 //! tools expect to find at least one.
 
 mod general;
+mod insights;
 
 use std::io::Write;
 
@@ -47,6 +48,14 @@ impl Counts {
             (&mut engine.expired, zero.engine.expired),
             (&mut engine.expired_unfetched, zero.engine.expired_unfetched),
             (&mut engine.misses_expired, zero.engine.misses_expired),
+            (&mut engine.misses, zero.engine.misses),
+            (
+                &mut engine.missed_never_stored,
+                zero.engine.missed_never_stored,
+            ),
+            (&mut engine.missed_expired, zero.engine.missed_expired),
+            (&mut engine.missed_evicted, zero.engine.missed_evicted),
+            (&mut engine.missed_deleted, zero.engine.missed_deleted),
         ] {
             *count = count.saturating_sub(zero);
         }
@@ -69,6 +78,9 @@ pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
         // Not counted unless a flag asks for it there, and never here.
         Stats::Sizes => reply::stat(out, "sizes_status", "disabled"),
         Stats::CacheDump { class, limit } => cachedump(class, limit, context, out),
+        Stats::MissRatioCurve => insights::curve(context, out),
+        Stats::Misses => insights::misses(&Counts::of(context), out),
+        Stats::HotKeys => insights::hot_keys(context, out),
         Stats::Connections | Stats::Empty => {}
         Stats::Reset => {
             reset(context);
@@ -83,6 +95,7 @@ fn reset(context: Context<'_>) {
     let zero = StatsZero {
         totals: Counters::sum(state.counters.iter().map(|counters| &**counters)),
         engine: state.cache.stats(),
+        curve: state.cache.miss_ratio_curve(),
     };
     *state
         .stats_zero

@@ -45,6 +45,9 @@ pub(super) fn stats(mut tokens: Tokens<'_>) -> Result<Request<'_>, Refused> {
             b"slabs" => Stats::Slabs,
             b"sizes" => Stats::Sizes,
             b"expiry" => Stats::Expiry,
+            b"mrc" => Stats::MissRatioCurve,
+            b"misses" => Stats::Misses,
+            b"hotkeys" => Stats::HotKeys,
             _ => return Err(Refused::line(UNKNOWN)),
         }
     };

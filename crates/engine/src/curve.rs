@@ -1,0 +1,132 @@
+//! Curve: how many reads would miss with less or more memory.
+//!
+//! Five simulations, from a quarter of the memory to four times as much, see the same sampled
+//! requests. Each has its own sampling rate, as its records allow: a small cache is simulated on a
+//! larger share of its keys. A read that a simulation misses is followed by a store there: by the
+//! client's own if the real cache missed too, else at once, with the size of the real item and the
+//! TTL that it was stored with.
+//!
+//! What is estimated is the difference to the real cache on the same sampled keys, which varies far
+//! less than the misses themselves; the real cache's misses are counted exactly.
+//! Why: docs/decisions/0011. Tests: tests/insight.rs.
+
+use crate::history::History;
+use crate::sample::{Action, Coarse, Event, part};
+use crate::simulation::{Room, Simulation};
+
+/// Sizes of the imagined caches, in quarters of the real one.
+pub(crate) const QUARTERS: [usize; SIZES] = [1, 2, 4, 8, 16];
+pub(crate) const SIZES: usize = 5;
+/// Keys whose TTL is remembered for each record of a simulation: more than the real cache holds of
+/// the smallest simulation's sample.
+const TTLS_PER_RECORD: usize = 6;
+
+/// The simulations and what they counted.
+#[derive(Debug)]
+pub(crate) struct Curve {
+    simulations: [Simulation; SIZES],
+    ttls: History,
+    /// Misses there, and misses of the real cache among the same keys; each sampled one counts for
+    /// all that it stands for.
+    misses: [f64; SIZES],
+    real_misses: [f64; SIZES],
+}
+
+impl Curve {
+    /// Simulations of caches with so much room for items, in `records_max` records each.
+    pub(crate) fn new(rooms: [Room; SIZES], records_max: usize, below: u32) -> Curve {
+        Curve {
+            simulations: rooms.map(|room| Simulation::new(room, records_max, below)),
+            ttls: History::of(records_max * TTLS_PER_RECORD),
+            misses: [0.0; SIZES],
+            real_misses: [0.0; SIZES],
+        }
+    }
+
+    /// Bytes that a curve with so many records takes.
+    pub(crate) const fn bytes_for(records_max: usize) -> usize {
+        SIZES * Simulation::bytes_for(records_max)
+            + History::bytes_for(records_max * TTLS_PER_RECORD)
+    }
+
+    /// Keys whose part lies below this are in the sample of at least one simulation.
+    pub(crate) fn below(&self) -> u32 {
+        let below = self.simulations.iter().map(Simulation::below);
+        below.max().unwrap_or(0)
+    }
+
+    /// Lowers all rates to at most this.
+    pub(crate) fn lower(&mut self, below: u32) {
+        for simulation in &mut self.simulations {
+            simulation.lower(below);
+        }
+    }
+
+    /// About how many items the real cache holds.
+    pub(crate) fn items(&self) -> f64 {
+        self.simulations[SIZES / 2].items()
+    }
+
+    /// Misses that a cache of each size would have had, relative to those of the real one.
+    pub(crate) fn difference(&self) -> [f64; SIZES] {
+        std::array::from_fn(|size| self.misses[size] - self.real_misses[size])
+    }
+
+    /// Shows a request to all simulations that have its key in their sample; returns how many.
+    pub(crate) fn see(&mut self, event: &Event) -> u64 {
+        let Event {
+            hash,
+            bytes,
+            deadline,
+            now,
+            ..
+        } = *event;
+        let part = part(hash);
+        if matches!(event.action, Action::Set | Action::Touch) && deadline != Coarse::NEVER {
+            let below = self.below();
+            self.ttls.store(hash, below, deadline, now);
+        }
+        let mut steps = 0;
+        for (size, simulation) in self.simulations.iter_mut().enumerate() {
+            if part >= simulation.below() {
+                continue;
+            }
+            steps += 1;
+            match event.action {
+                Action::Hit | Action::Miss => {
+                    let real_hit = event.action == Action::Hit;
+                    let weight = simulation.weight();
+                    self.real_misses[size] += if real_hit { 0.0 } else { weight };
+                    if simulation.get(hash, real_hit, now) {
+                        continue;
+                    }
+                    self.misses[size] += weight;
+                    if real_hit {
+                        let deadline = refill_deadline(&mut self.ttls, event);
+                        simulation.set(hash, bytes, deadline, now);
+                    }
+                }
+                Action::Set => simulation.set(hash, bytes, deadline, now),
+                Action::Touch => simulation.touch(hash, deadline, now),
+                Action::Delete => simulation.delete(hash),
+            }
+        }
+        steps
+    }
+
+    /// Deletes everything everywhere.
+    pub(crate) fn flush(&mut self) {
+        self.simulations.iter_mut().for_each(Simulation::flush);
+    }
+}
+
+/// The deadline of an item that is stored anew, because only the real cache still has it.
+fn refill_deadline(ttls: &mut History, event: &Event) -> Coarse {
+    if event.deadline == Coarse::NEVER {
+        return Coarse::NEVER;
+    }
+    match ttls.find(event.hash) {
+        Some(fate) => fate.ttl.from(event.now),
+        None => event.deadline,
+    }
+}

@@ -1,0 +1,645 @@
+//! Simulation: a miniature of this cache at another memory size, fed with a sample of the keys.
+//!
+//! It keeps no values, only one record for each sampled item: its bytes, deadline and place in one
+//! of the two queues of S3-FIFO, by the rules of `evict.rs`, one item at a time. Its memory is that
+//! of the imagined cache times the sampling rate, so it fills and evicts as that cache would.
+//! Expired items give their memory back when their time comes, before live ones leave.
+//!
+//! Records are bounded: when they run out, the rate is lowered and the keys that fall out of the
+//! sample are dropped.
+//!
+//! Invariant: a record is in the index and in exactly one queue, or in the list of free ones.
+//! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::ghost::Ghosts;
+use crate::log::{extent_bytes, is_better_off_alone};
+use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
+use crate::sample::{Coarse, part};
+use crate::segment::{Queue, Segment};
+
+/// What a cache of another size has for its items.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Memory that holds items, their slots and the ghosts, in bytes.
+    pub(crate) bytes: usize,
+    /// Bytes in one of its segments.
+    pub(crate) segment_bytes: usize,
+}
+
+impl Room {
+    /// Bytes that an item of `bytes` takes there in all: its slot, and its part of what segments
+    /// have left at their ends, or the pages of its own extent.
+    fn taken_by(self, bytes: u32) -> u32 {
+        let (bytes, segment) = (bytes as usize, self.segment_bytes);
+        let taken = if is_better_off_alone(bytes, segment) {
+            extent_bytes(bytes, segment) + bytes.div_ceil(segment) * size_of::<Segment>()
+        } else {
+            bytes + bytes * bytes / (2 * segment)
+        };
+        u32::try_from(taken + SLOT_BYTES).unwrap_or(u32::MAX)
+    }
+}
+
+/// Bytes an item takes in the index: a slot of 8 bytes at a load of 0.85.
+const SLOT_BYTES: usize = 9;
+/// Reads of an item that count, as in the index.
+const FREQUENCY_MAX: u8 = 3;
+/// What is left of the sampling rate when it is lowered, in percent.
+const LOWER_PERCENT: u64 = 70;
+/// Entries of the expiry queue for each record: more than one, for deadlines that came closer.
+const DUE_PER_RECORD: usize = 2;
+/// Not a record.
+const NONE: u16 = u16::MAX;
+
+/// A sampled item.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    hash: [u32; 2],
+    bytes: u32,
+    deadline: Coarse,
+    /// The moment for which the record stands in the expiry queue.
+    due: Coarse,
+    before: u16,
+    after: u16,
+    queue: Queue,
+    frequency: u8,
+    is_live: bool,
+    /// The real cache missed what is here: the store to come is its refill.
+    is_refilled: bool,
+}
+
+const _: () = assert!(
+    size_of::<Record>() == 28,
+    "records are what the insights take most for"
+);
+
+impl Record {
+    fn hash(&self) -> u64 {
+        u64::from(self.hash[0]) << 32 | u64::from(self.hash[1])
+    }
+}
+
+/// A list of records, oldest first.
+#[derive(Clone, Copy, Debug)]
+struct Fifo {
+    first: u16,
+    last: u16,
+    bytes: u64,
+}
+
+const EMPTY: Fifo = Fifo {
+    first: NONE,
+    last: NONE,
+    bytes: 0,
+};
+
+/// A cache in miniature.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    room: Room,
+    /// Keys whose part lies below are in the sample.
+    below: u32,
+    records_max: usize,
+    records: Vec<Record>,
+    free: u16,
+    /// Open addressing: where a record's number stands.
+    places: Box<[u16]>,
+    queues: [Fifo; 2],
+    items: usize,
+    ghosts: Ghosts,
+    due: BinaryHeap<Reverse<(Coarse, u16)>>,
+}
+
+impl Simulation {
+    /// A simulation of a cache with so much room for items, in at most `records_max` records.
+    pub(crate) fn new(room: Room, records_max: usize, below: u32) -> Simulation {
+        let records_max = records_max.min(usize::from(NONE));
+        Simulation {
+            room,
+            below,
+            records_max,
+            records: Vec::with_capacity(records_max),
+            free: NONE,
+            places: vec![NONE; (records_max * 3 / 2).next_power_of_two()].into_boxed_slice(),
+            queues: [EMPTY; 2],
+            items: 0,
+            ghosts: Ghosts::none(),
+            due: BinaryHeap::new(),
+        }
+    }
+
+    /// Bytes that a simulation with `records_max` records may take, about.
+    pub(crate) const fn bytes_for(records_max: usize) -> usize {
+        let due = DUE_PER_RECORD * size_of::<Reverse<(Coarse, u16)>>();
+        let ghosts = size_of::<u16>() * 2;
+        records_max * (size_of::<Record>() + due + ghosts)
+            + (records_max * 3 / 2).next_power_of_two() * size_of::<u16>()
+    }
+
+    /// Keys whose part lies below this are in the sample.
+    pub(crate) fn below(&self) -> u32 {
+        self.below
+    }
+
+    /// How many keys each sampled one stands for.
+    pub(crate) fn weight(&self) -> f64 {
+        (u32::MAX as f64 + 1.0) / (f64::from(self.below) + 1.0)
+    }
+
+    /// Items the imagined cache would hold.
+    pub(crate) fn items(&self) -> f64 {
+        self.items as f64 * self.weight()
+    }
+
+    /// Reads a key; whether it is there. `real_hit`: whether it was in the real cache.
+    pub(crate) fn get(&mut self, hash: u64, real_hit: bool, now: Coarse) -> bool {
+        let Some(id) = self.live(hash, now) else {
+            return false;
+        };
+        let record = self.record(id);
+        record.frequency = (record.frequency + 1).min(FREQUENCY_MAX);
+        record.is_refilled = !real_hit;
+        true
+    }
+
+    /// Stores a key: a new item, another value, or the refill after a miss that was none here.
+    pub(crate) fn set(&mut self, hash: u64, bytes: u32, deadline: Coarse, now: Coarse) {
+        let Some(id) = self.live(hash, now) else {
+            return self.insert(hash, bytes, deadline, now);
+        };
+        let bytes = self.room.taken_by(bytes);
+        let record = self.record(id);
+        if std::mem::take(&mut record.is_refilled) {
+            return;
+        }
+        let (queue, before) = (record.queue, record.bytes);
+        record.bytes = bytes;
+        let sum = &mut self.queues[queue as usize].bytes;
+        *sum = *sum + u64::from(bytes) - u64::from(before);
+        self.set_deadline(id, deadline);
+        if bytes > before {
+            // It does not fit where it was.
+            self.unlink(id);
+            self.append(id, queue);
+            self.make_room(0, now);
+        }
+    }
+
+    /// Gives a key another deadline, if it is there.
+    pub(crate) fn touch(&mut self, hash: u64, deadline: Coarse, now: Coarse) {
+        if let Some(id) = self.live(hash, now) {
+            let record = self.record(id);
+            record.frequency = (record.frequency + 1).min(FREQUENCY_MAX);
+            self.set_deadline(id, deadline);
+        }
+    }
+
+    /// Deletes a key, if it is there.
+    pub(crate) fn delete(&mut self, hash: u64) {
+        if let Some(id) = self.find(hash) {
+            self.remove(id);
+        }
+    }
+
+    /// Deletes all keys.
+    pub(crate) fn flush(&mut self) {
+        for id in 0..self.records.len() as u16 {
+            if self.records[usize::from(id)].is_live {
+                self.remove(id);
+            }
+        }
+    }
+
+    /// Takes keys out of the sample, so that it is `below` or smaller.
+    pub(crate) fn lower(&mut self, below: u32) {
+        if below >= self.below {
+            return;
+        }
+        self.below = below;
+        self.ghosts = Ghosts::none();
+        for id in 0..self.records.len() as u16 {
+            let record = &self.records[usize::from(id)];
+            if record.is_live && part(record.hash()) >= below {
+                self.remove(id);
+            }
+        }
+    }
+
+    fn insert(&mut self, hash: u64, bytes: u32, deadline: Coarse, now: Coarse) {
+        let queue = if self.ghosts.take(hash) {
+            Queue::Main
+        } else {
+            Queue::Small
+        };
+        let bytes = self.room.taken_by(bytes);
+        self.make_room(u64::from(bytes), now);
+        while self.free == NONE && self.records.len() == self.records_max {
+            self.lower((u64::from(self.below) * LOWER_PERCENT / 100) as u32);
+        }
+        if part(hash) >= self.below {
+            return;
+        }
+        let id = self.new_record(Record {
+            hash: [(hash >> 32) as u32, hash as u32],
+            bytes,
+            deadline: Coarse::NEVER,
+            due: Coarse::NEVER,
+            before: NONE,
+            after: NONE,
+            queue,
+            frequency: 0,
+            is_live: true,
+            is_refilled: false,
+        });
+        let place = self.place_of(hash, |id| id == NONE);
+        self.places[place] = id;
+        self.items += 1;
+        self.append(id, queue);
+        self.set_deadline(id, deadline);
+    }
+
+    fn new_record(&mut self, record: Record) -> u16 {
+        let id = self.free;
+        if id == NONE {
+            self.records.push(record);
+            return (self.records.len() - 1) as u16;
+        }
+        let old = self.record(id);
+        let (due, next_free) = (old.due, old.after);
+        // What stands in the expiry queue for the record's number stays good.
+        *old = Record { due, ..record };
+        self.free = next_free;
+        id
+    }
+
+    /// Lets items leave until there is room for `bytes`.
+    fn make_room(&mut self, bytes: u64, now: Coarse) {
+        self.expire(now);
+        let share = f64::from(self.below) / (u32::MAX as f64 + 1.0);
+        let room = (self.room.bytes as f64 * share) as u64;
+        let ghost_bytes_max = room * GHOSTS_PERCENT_MAX as u64 / 100;
+        loop {
+            let [small, main] = self.queues.map(|queue| queue.bytes);
+            let ghost_bytes = (self.items * size_of::<u16>()) as u64;
+            let held = small + main + ghost_bytes.min(ghost_bytes_max);
+            if held + bytes <= room || self.items == 0 {
+                return;
+            }
+            self.keep_ghosts(ghost_bytes_max as usize / size_of::<u16>());
+            let from_small = small * 100 > (small + main) * SMALL_PERCENT as u64;
+            let queue = if from_small {
+                Queue::Small
+            } else {
+                Queue::Main
+            };
+            self.evict_one(queue, room as usize);
+        }
+    }
+
+    /// Makes or enlarges the memory of ghosts, as `evict.rs` does.
+    fn keep_ghosts(&mut self, most: usize) {
+        let keys = self.items.min(most);
+        if keys > self.ghosts.capacity() * 2 {
+            self.ghosts = Ghosts::of(keys);
+        }
+    }
+
+    /// Takes the oldest item of a queue, or of the other if that is empty: it leaves, or moves on
+    /// because it was read.
+    fn evict_one(&mut self, queue: Queue, room: usize) {
+        let mut id = self.queues[queue as usize].first;
+        if id == NONE {
+            let other = match queue {
+                Queue::Small => Queue::Main,
+                Queue::Main => Queue::Small,
+            };
+            id = self.queues[other as usize].first;
+        }
+        let record = self.records[usize::from(id)];
+        let bytes = (record.bytes as usize).saturating_sub(SLOT_BYTES);
+        let reads_needed = reads_needed(bytes, room, self.items);
+        if record.frequency < reads_needed {
+            if record.queue == Queue::Small {
+                self.ghosts.insert(record.hash());
+            }
+            return self.remove(id);
+        }
+        self.record(id).frequency = match record.queue {
+            Queue::Small => 0,
+            Queue::Main => record.frequency - reads_needed,
+        };
+        self.unlink(id);
+        self.append(id, Queue::Main);
+    }
+
+    /// Removes the items whose time has come.
+    fn expire(&mut self, now: Coarse) {
+        while let Some(&Reverse((due, id))) = self.due.peek()
+            && due <= now
+        {
+            self.due.pop();
+            let record = self.record(id);
+            if record.due != due {
+                continue;
+            }
+            record.due = Coarse::NEVER;
+            let deadline = record.deadline;
+            if !record.is_live {
+                continue;
+            }
+            if deadline <= now {
+                self.remove(id);
+            } else {
+                self.set_deadline(id, deadline);
+            }
+        }
+    }
+
+    fn set_deadline(&mut self, id: u16, deadline: Coarse) {
+        let record = self.record(id);
+        record.deadline = deadline;
+        if deadline >= record.due {
+            return;
+        }
+        record.due = deadline;
+        if self.due.len() >= self.records_max * DUE_PER_RECORD {
+            self.due.clear();
+            for (id, record) in self.records.iter_mut().enumerate() {
+                record.due = record.deadline;
+                if record.is_live && record.due != Coarse::NEVER {
+                    self.due.push(Reverse((record.due, id as u16)));
+                }
+            }
+        } else {
+            self.due.push(Reverse((deadline, id)));
+        }
+    }
+
+    /// The record of a key that is live at `now`.
+    fn live(&mut self, hash: u64, now: Coarse) -> Option<u16> {
+        let id = self.find(hash)?;
+        if self.records[usize::from(id)].deadline <= now {
+            self.remove(id);
+            return None;
+        }
+        Some(id)
+    }
+
+    fn find(&self, hash: u64) -> Option<u16> {
+        let is_it = |id: u16| id == NONE || self.records[usize::from(id)].hash() == hash;
+        let id = self.places[self.place_of(hash, is_it)];
+        (id != NONE).then_some(id)
+    }
+
+    /// The first place from the hash's own on that `fits`; there is always an empty one.
+    fn place_of(&self, hash: u64, fits: impl Fn(u16) -> bool) -> usize {
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        while !fits(self.places[place]) {
+            place = (place + 1) & mask;
+        }
+        place
+    }
+
+    /// Takes a record out of everything.
+    fn remove(&mut self, id: u16) {
+        let hash = self.records[usize::from(id)].hash();
+        self.empty_place(self.place_of(hash, |at| at == id));
+        self.unlink(id);
+        self.items -= 1;
+        let free = self.free;
+        let record = self.record(id);
+        record.is_live = false;
+        record.after = free;
+        self.free = id;
+    }
+
+    /// Empties a place and moves those behind it forward, so that no search ends too early.
+    fn empty_place(&mut self, mut empty: usize) {
+        let mask = self.places.len() - 1;
+        let mut place = empty;
+        loop {
+            place = (place + 1) & mask;
+            let id = self.places[place];
+            if id == NONE {
+                self.places[empty] = NONE;
+                return;
+            }
+            let home = self.records[usize::from(id)].hash() as usize & mask;
+            if place.wrapping_sub(home) & mask >= place.wrapping_sub(empty) & mask {
+                self.places[empty] = id;
+                empty = place;
+            }
+        }
+    }
+
+    fn unlink(&mut self, id: u16) {
+        let Record {
+            before,
+            after,
+            queue,
+            bytes,
+            ..
+        } = self.records[usize::from(id)];
+        let fifo = &mut self.queues[queue as usize];
+        fifo.bytes -= u64::from(bytes);
+        if before == NONE {
+            fifo.first = after;
+        }
+        if after == NONE {
+            fifo.last = before;
+        }
+        if before != NONE {
+            self.record(before).after = after;
+        }
+        if after != NONE {
+            self.record(after).before = before;
+        }
+    }
+
+    fn append(&mut self, id: u16, queue: Queue) {
+        let last = self.queues[queue as usize].last;
+        let record = self.record(id);
+        (record.queue, record.before, record.after) = (queue, last, NONE);
+        let bytes = u64::from(record.bytes);
+        let fifo = &mut self.queues[queue as usize];
+        fifo.bytes += bytes;
+        fifo.last = id;
+        if last == NONE {
+            fifo.first = id;
+        } else {
+            self.record(last).after = id;
+        }
+    }
+
+    fn record(&mut self, id: u16) -> &mut Record {
+        &mut self.records[usize::from(id)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Room = Room {
+        bytes: 100_000,
+        segment_bytes: 16 << 10,
+    };
+    const NOW: Coarse = Coarse(100);
+
+    fn hash(number: u64) -> u64 {
+        let hash = (number + 1).wrapping_mul(0xd129_0d3c_9f2b_5a4d);
+        (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+
+    fn simulation(records: usize) -> Simulation {
+        Simulation::new(ROOM, records, u32::MAX)
+    }
+
+    /// Checks that index, queues, free list and sums agree.
+    fn check(simulation: &Simulation) {
+        let mut seen = 0;
+        for (queue, fifo) in [Queue::Small, Queue::Main]
+            .into_iter()
+            .zip(simulation.queues)
+        {
+            let (mut id, mut before, mut bytes) = (fifo.first, NONE, 0);
+            while id != NONE {
+                let record = &simulation.records[usize::from(id)];
+                assert!(record.is_live && record.queue == queue && record.before == before);
+                assert!(part(record.hash()) < simulation.below);
+                assert_eq!(simulation.find(record.hash()), Some(id));
+                bytes += u64::from(record.bytes);
+                (before, id, seen) = (id, record.after, seen + 1);
+            }
+            assert_eq!((fifo.last, fifo.bytes), (before, bytes));
+        }
+        assert_eq!(seen, simulation.items);
+        let placed = simulation.places.iter().filter(|&&id| id != NONE).count();
+        assert_eq!(placed, simulation.items);
+        let (mut id, mut free) = (simulation.free, 0);
+        while id != NONE {
+            assert!(!simulation.records[usize::from(id)].is_live);
+            (id, free) = (simulation.records[usize::from(id)].after, free + 1);
+        }
+        assert_eq!(simulation.items + free, simulation.records.len());
+        assert!(simulation.records.len() <= simulation.records_max);
+        assert!(simulation.due.len() <= simulation.records_max * DUE_PER_RECORD);
+    }
+
+    #[test]
+    fn whatever_happens_index_and_queues_agree_and_memory_is_bounded() {
+        let mut simulation = simulation(400);
+        let mut random = 1_u64;
+        for step in 0..60_000_u32 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let (hash, bytes) = (
+                hash(random >> 33 & 1_023),
+                20 + (random >> 50) as u32 % 2_000,
+            );
+            let (action, now) = (random >> 45 & 15, Coarse(step / 16));
+            if part(hash) >= simulation.below() {
+                continue;
+            }
+            let deadline = match random >> 20 & 3 {
+                0 => Coarse::NEVER,
+                some => Coarse(now.0 + 100 * some as u32),
+            };
+            match action {
+                0..=5 => drop(simulation.get(hash, action < 3, now)),
+                6..=12 => simulation.set(hash, bytes, deadline, now),
+                13 => simulation.touch(hash, deadline, now),
+                _ => simulation.delete(hash),
+            }
+            if step % 97 == 0 {
+                check(&simulation);
+                let held: u64 = simulation.queues.iter().map(|queue| queue.bytes).sum();
+                assert!(held as usize <= ROOM.bytes);
+            }
+        }
+        simulation.flush();
+        check(&simulation);
+        assert_eq!(simulation.items, 0);
+    }
+
+    #[test]
+    fn a_due_item_is_gone_and_makes_room_before_live_ones_leave() {
+        let mut simulation = simulation(10_000);
+        (0..400).for_each(|n| simulation.set(hash(n), 100, Coarse::NEVER, NOW));
+        (400..800).for_each(|n| simulation.set(hash(n), 100, Coarse(150), NOW));
+        assert!(simulation.get(hash(500), true, Coarse(149)));
+        assert!(!simulation.get(hash(500), true, Coarse(150)));
+        (800..1_200).for_each(|n| simulation.set(hash(n), 100, Coarse::NEVER, Coarse(150)));
+        let kept = (0..400).filter(|&n| simulation.get(hash(n), true, Coarse(150)));
+        assert_eq!(kept.count(), 400);
+    }
+
+    #[test]
+    fn a_deadline_that_comes_closer_counts() {
+        let mut simulation = simulation(100);
+        simulation.set(hash(1), 100, Coarse(1_000), NOW);
+        simulation.touch(hash(1), Coarse(200), NOW);
+        simulation.set(hash(2), 100, Coarse::NEVER, Coarse(200));
+        assert_eq!(simulation.items, 1);
+    }
+
+    #[test]
+    fn the_store_after_a_miss_that_was_none_here_changes_nothing() {
+        let mut simulation = simulation(100);
+        simulation.set(hash(1), 100, Coarse(200), NOW);
+        assert!(simulation.get(hash(1), false, NOW));
+        simulation.set(hash(1), 100, Coarse(300), NOW);
+        assert!(!simulation.get(hash(1), true, Coarse(200)));
+        simulation.set(hash(1), 100, Coarse(300), Coarse(200));
+        simulation.set(hash(1), 100, Coarse(400), Coarse(200));
+        assert!(simulation.get(hash(1), true, Coarse(300)));
+    }
+
+    #[test]
+    fn what_is_read_outlives_a_scan() {
+        let mut simulation = simulation(10_000);
+        (0..100).for_each(|n| simulation.set(hash(n), 100, Coarse::NEVER, NOW));
+        for number in 100..5_000 {
+            simulation.get(hash(number % 100), true, NOW);
+            simulation.set(hash(number), 100, Coarse::NEVER, NOW);
+        }
+        assert!((0..100).all(|n| simulation.get(hash(n), true, NOW)));
+    }
+
+    #[test]
+    fn when_records_run_out_the_rate_is_lowered_and_the_items_it_stands_for_stay() {
+        let mut simulation = Simulation::new(
+            Room {
+                bytes: 10_000_000,
+                ..ROOM
+            },
+            500,
+            u32::MAX,
+        );
+        for number in (0..20_000).map(hash) {
+            if part(number) < simulation.below() {
+                simulation.set(number, 100, Coarse::NEVER, NOW);
+            }
+        }
+        check(&simulation);
+        assert!(
+            (25.0..70.0).contains(&simulation.weight()),
+            "{}",
+            simulation.weight()
+        );
+        assert!((simulation.items() - 20_000.0).abs() < 3_000.0);
+    }
+
+    #[test]
+    fn an_item_takes_what_it_takes_in_the_engine() {
+        assert_eq!(ROOM.taken_by(100), 109);
+        assert_eq!(ROOM.taken_by(2_000), 2_000 + 122 + 9);
+        let extent = 20_480 + 2 * size_of::<Segment>() as u32 + 9;
+        assert_eq!(ROOM.taken_by(20_000), extent);
+    }
+}

@@ -1,0 +1,192 @@
+//! Watch: what a shard notes about its requests for the insights.
+//!
+//! Every read is counted; one in some 64 also for its key's heat. Requests for sampled keys go to a
+//! buffer, and from there to the insights whenever enough has gathered and nobody else is at work
+//! on them. All of it happens under the shard's lock; nothing waits.
+//!
+//! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
+
+use std::sync::{Arc, Mutex};
+
+use crate::clock::{Deadline, Instant};
+use crate::hot::Hot;
+use crate::insight::Insight;
+use crate::key::Key;
+use crate::sample::{Action, Coarse, Event, Sampler, part};
+
+/// What one shard has noted. It is small: what most requests do not touch lies elsewhere.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Watch {
+    /// Keys whose part lies below are in the sample.
+    below: u32,
+    /// Reads until the next that counts for its key's heat.
+    until_counted: u32,
+    misses: u64,
+    more: Box<More>,
+}
+
+#[derive(Debug)]
+struct More {
+    sampler: Sampler,
+    hot: Hot,
+    insight: Arc<Mutex<Insight>>,
+    /// Reads before the present gap, and the gap's length.
+    gets: u64,
+    gap: u32,
+}
+
+impl Watch {
+    /// Nothing noted yet.
+    pub(crate) fn new(insight: Arc<Mutex<Insight>>, below: u32, hot: Hot) -> Watch {
+        let mut more = Box::new(More {
+            sampler: Sampler::new(),
+            hot,
+            insight,
+            gets: 0,
+            gap: 0,
+        });
+        more.gap = more.hot.gap();
+        Watch {
+            below,
+            until_counted: more.gap,
+            misses: 0,
+            more,
+        }
+    }
+
+    /// Counts a read.
+    #[inline]
+    pub(crate) fn count_get(&mut self, key: Key<'_>, now: Instant) {
+        self.until_counted -= 1;
+        if self.until_counted == 0 {
+            self.count_heat(key, now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_heat(&mut self, key: Key<'_>, now: Instant) {
+        let more = &mut *self.more;
+        more.hot.count(key.bytes(), key.hash(), now);
+        more.gets += u64::from(more.gap);
+        more.gap = more.hot.gap();
+        self.until_counted = more.gap;
+    }
+
+    /// Counts and notes that a read found nothing.
+    #[inline]
+    pub(crate) fn note_miss(&mut self, key: Key<'_>, now: Instant) {
+        self.misses += 1;
+        self.note(key, Action::Miss, (0, Deadline::NEVER), now);
+    }
+
+    /// Notes what a request did to a key; `item` is what is there now: its bytes and its deadline.
+    #[inline]
+    pub(crate) fn note(
+        &mut self,
+        key: Key<'_>,
+        action: Action,
+        item: (usize, Deadline),
+        now: Instant,
+    ) {
+        if part(key.hash()) < self.below {
+            self.sample(key.hash(), action, item, now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sample(&mut self, hash: u64, action: Action, item: (usize, Deadline), now: Instant) {
+        let (bytes, deadline) = item;
+        self.more.sampler.note(Event {
+            hash,
+            action,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            deadline: Coarse::deadline(deadline),
+            now: Coarse::moment(now),
+        });
+        if self.more.sampler.is_worth_taking() {
+            self.try_hand_over();
+        }
+    }
+
+    /// Hands what was noted to the insights, unless somebody else is at work on them.
+    pub(crate) fn try_hand_over(&mut self) {
+        let insight = Arc::clone(&self.more.insight);
+        if let Ok(mut insight) = insight.try_lock() {
+            self.hand_over(&mut insight);
+        }
+    }
+
+    /// Hands what was noted to the insights, whose lock the caller holds.
+    pub(crate) fn hand_over(&mut self, insight: &mut Insight) {
+        self.more.sampler.take(insight.batch());
+        insight.see_batch();
+        self.below = insight.below();
+    }
+
+    /// Reads so far, and how many of them missed.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let in_gap = self.more.gap - self.until_counted;
+        (self.more.gets + u64::from(in_gap), self.misses)
+    }
+
+    /// Sampled requests that were dropped because somebody else was at work on the insights.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.more.sampler.dropped
+    }
+
+    /// The keys that were read most.
+    pub(crate) fn hot(&mut self) -> &mut Hot {
+        &mut self.more.hot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Hasher;
+    use crate::simulation::Room;
+
+    const NOW: Instant = Instant(1_000);
+
+    fn insight() -> Arc<Mutex<Insight>> {
+        let room = |bytes| Room {
+            bytes,
+            segment_bytes: 16 << 10,
+        };
+        Arc::new(Mutex::new(Insight::new(1 << 20, room, NOW)))
+    }
+
+    #[test]
+    fn while_somebody_is_at_work_on_the_insights_requests_are_dropped_and_none_waits() {
+        let insight = insight();
+        let mut watch = Watch::new(Arc::clone(&insight), u32::MAX, Hot::new(4, 1, NOW));
+        let hasher = Hasher::with_seed(1);
+        let key = hasher.key(b"key").unwrap();
+        let at_work = insight.lock().unwrap();
+        for _ in 0..1_000 {
+            watch.count_get(key, NOW);
+            watch.note_miss(key, NOW);
+        }
+        drop(at_work);
+        assert_eq!((watch.counts(), watch.dropped()), ((1_000, 1_000), 936));
+        watch.note_miss(key, NOW);
+        assert_eq!(insight.lock().unwrap().reasons().never_stored, 64);
+    }
+
+    #[test]
+    fn a_lowered_rate_reaches_the_shard_with_the_next_batch() {
+        let insight = insight();
+        let mut watch = Watch::new(Arc::clone(&insight), u32::MAX, Hot::new(4, 1, NOW));
+        let hasher = Hasher::with_seed(1);
+        for number in 0..100_000_u32 {
+            let bytes = number.to_le_bytes();
+            let key = hasher.key(&bytes).unwrap();
+            watch.note(key, Action::Set, (100, Deadline::NEVER), NOW);
+        }
+        assert!(watch.below < u32::MAX / 8);
+        assert!(watch.dropped() == 0 && watch.below >= insight.lock().unwrap().below());
+    }
+}

@@ -1,0 +1,58 @@
+//! `stats mrc`, `stats misses` and `stats hotkeys`: what the engine knows about its requests.
+
+use cellar_engine::MissRatioCurve;
+use cellar_protocol::memcached::reply::{self, stat};
+
+use super::Counts;
+use crate::execute::context::Context;
+
+/// Keys that `stats hotkeys` shows.
+const HOT_KEYS_MAX: usize = 20;
+
+/// stats mrc: the reads since the last reset, and how many would have missed at each memory size.
+pub(super) fn curve(context: Context<'_>, out: &mut Vec<u8>) {
+    let state = context.state;
+    let zero = state
+        .stats_zero
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .curve;
+    let curve = state.cache.miss_ratio_curve().since(&zero);
+    stat(out, "mrc:gets", curve.gets);
+    let ratios = curve.miss_ratios();
+    for ((factor, point), ratio) in MissRatioCurve::FACTORS.iter().zip(curve.points).zip(ratios) {
+        stat(
+            out,
+            &format!("mrc:{factor}x:memory_bytes"),
+            point.memory_bytes,
+        );
+        stat(out, &format!("mrc:{factor}x:misses"), point.misses);
+        let name = format!("mrc:{factor}x:miss_ratio");
+        stat(out, &name, format_args!("{ratio:.4}"));
+    }
+}
+
+/// stats misses: why reads missed since the last reset.
+pub(super) fn misses(counts: &Counts, out: &mut Vec<u8>) {
+    let engine = &counts.engine;
+    stat(out, "misses:all", engine.misses);
+    stat(out, "misses:never_stored", engine.missed_never_stored);
+    stat(out, "misses:expired", engine.missed_expired);
+    stat(out, "misses:evicted", engine.missed_evicted);
+    stat(out, "misses:deleted", engine.missed_deleted);
+}
+
+/// stats hotkeys: the keys read most in the last minute or so, percent-encoded.
+pub(super) fn hot_keys(context: Context<'_>, out: &mut Vec<u8>) {
+    let hottest = context.cache().hottest_keys(HOT_KEYS_MAX);
+    for (place, hot) in (1..).zip(&hottest) {
+        let mut key = Vec::new();
+        reply::percent_escaped(&mut key, &hot.key);
+        let key = String::from_utf8_lossy(&key);
+        stat(out, &format!("hotkeys:{place}:key"), key);
+        let per_s = format_args!("{:.1}", hot.gets_per_s);
+        stat(out, &format!("hotkeys:{place}:gets_per_s"), per_s);
+        let share = format_args!("{:.4}", hot.share);
+        stat(out, &format!("hotkeys:{place}:share"), share);
+    }
+}
