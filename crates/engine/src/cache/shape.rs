@@ -17,7 +17,7 @@ const SHARDS_MAX: usize = 1024;
 /// Segments a shard's share of memory is cut into, unless they get too small or too large.
 const SEGMENTS_PER_SHARD: usize = 256;
 /// Segments of a shard that are free or half full at any time, about.
-const SEGMENTS_NOT_FULL: usize = 3;
+const SEGMENTS_NOT_FULL: usize = 5;
 /// Bytes of bookkeeping for a segment, with what is left unused at its end.
 const SEGMENT_COST_BYTES: usize = size_of::<Segment>() + 64;
 const SEGMENT_SHIFT_MIN: u32 = 10;
