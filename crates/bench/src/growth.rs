@@ -14,9 +14,10 @@ mod report;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use cellar_engine::{Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions};
+use cellar_engine::{
+    Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions, Upkeep,
+};
 use clap::Args;
 use serde::Serialize;
 
@@ -41,9 +42,6 @@ const TTL_MS: u64 = 86_400_000;
 const ROUNDS_PER_READING: u64 = 256;
 const QUICK_ITEMS: u64 = 1_000_000;
 const QUICK_WINDOW: u64 = 200_000;
-/// The server's pauses between two steps of upkeep: with nothing left to do, and with more.
-const PAUSE: Duration = Duration::from_millis(100);
-const SHORT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Options of `cellar-bench growth`.
 #[derive(Args, Clone, Debug)]
@@ -223,14 +221,14 @@ fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
     })
 }
 
-/// Does the upkeep of both caches until it is over, with the pauses of the server.
+/// Does the upkeep of both caches until it is over, at the pace the engine asks for.
 fn keep_up(caches: &[Arc<Cache>], clock: &ManualClock, started_ns: u64, over: &AtomicBool) {
-    let mut pause = PAUSE;
+    let mut upkeeps: Vec<Upkeep> = caches.iter().map(|_| Upkeep::default()).collect();
     while !over.load(Ordering::Relaxed) {
-        std::thread::sleep(pause);
         clock.set(instant(started_ns));
-        let is_left = caches.iter().fold(false, |left, cache| cache.tick() | left);
-        pause = if is_left { SHORT_PAUSE } else { PAUSE };
+        let steps = caches.iter().zip(&mut upkeeps);
+        let pauses = steps.map(|(cache, upkeep)| upkeep.step(cache));
+        std::thread::sleep(pauses.min().unwrap_or_default());
     }
 }
 

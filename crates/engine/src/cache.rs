@@ -11,6 +11,8 @@ mod insights;
 mod shape;
 mod upkeep;
 
+pub use self::upkeep::Upkeep;
+
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::{Arena, Draft, Handle};

@@ -133,7 +133,7 @@ impl Reclaimer {
                 self.choose(store, now);
             } else if self.ghosts_wanted > 0 {
                 self.enlarge_ghosts(store);
-            } else if store.log.take_rolled() || self.is_tidying {
+            } else if store.log.is_budget_short() && (store.log.take_rolled() || self.is_tidying) {
                 self.keep_tidy(store, now);
             }
         }
@@ -153,10 +153,9 @@ impl Reclaimer {
         }
     }
 
-    /// While this shard has free memory, each time it opens a segment: empties what is dead
-    /// altogether, and when memory runs short also what is largely dead, so that little is dead
-    /// when the first shard has to evict. A shard with more than its share gives back what it can
-    /// do without.
+    /// While this shard has free memory but all shards together run short of it, each time it opens
+    /// a segment: empties what is largely dead, so that little is dead when the first shard has to
+    /// evict. A shard with more than its share gives back what it can do without.
     fn keep_tidy(&mut self, store: &mut Store, now: Instant) {
         if store.log.is_over_share() {
             for _ in 0..GIVEN_BACK_PER_SEGMENT {
@@ -165,11 +164,7 @@ impl Reclaimer {
                 }
             }
         }
-        let dead = if store.log.is_budget_short() {
-            Survey::of(store, None, now).worth_compacting()
-        } else {
-            all_dead(store, now)
-        };
+        let dead = Survey::of(store, None, now).worth_compacting();
         self.is_tidying = dead.is_some();
         if let Some(segment) = dead {
             self.set_victim(store, segment, Purpose::Compact, 0);

@@ -84,10 +84,8 @@ pub(crate) struct Log {
     next_stretch: usize,
     /// All segments before this one are in use.
     unused_from: usize,
-    /// Fresh segments taken since upkeep last looked, and when it last saw any.
-    fresh_taken: usize,
-    /// Segments still to be touched ahead.
-    ahead: usize,
+    /// Segments opened since upkeep last looked, and when fresh memory was last taken.
+    opened: usize,
     grew_at: Option<Instant>,
     /// Free segments still to be given back, and when to look for more.
     surplus: usize,
@@ -112,8 +110,7 @@ impl Log {
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
             unused_from: 0,
-            fresh_taken: 0,
-            ahead: 0,
+            opened: 0,
             grew_at: None,
             free: Vec::new(),
             free_low: 0,
@@ -344,6 +341,7 @@ impl Log {
         self.touched[queue as usize] = if is_fresh { start } else { start + room_bytes };
         self.queue_bytes[queue as usize] += room_bytes;
         self.rolled = true;
+        self.opened += 1;
         true
     }
 
@@ -376,7 +374,6 @@ impl Log {
             return Some((number, false));
         }
         let number = self.take_fresh()?;
-        self.fresh_taken += 1;
         Some((number, true))
     }
 

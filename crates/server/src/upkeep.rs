@@ -1,8 +1,7 @@
 //! Upkeep: what the cache needs besides requests, on a thread that serves nobody.
 //!
 //! Dead segments are emptied, memory goes back to the system if the settings say so, and memory in
-//! full use goes to huge pages, while the event loops go on. The work is cut into short steps with
-//! pauses between them, so that it never takes a large part of a processor that serves requests.
+//! full use goes to huge pages, while the event loops go on; the engine says at which pace.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,13 +10,6 @@ use std::time::Duration;
 
 use crate::clock::LoopClock;
 use crate::state::State;
-
-/// Pause between two steps when nothing is left to do.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Pause between two steps when more dead items are waiting.
-const SHORT_PAUSE: Duration = Duration::from_millis(1);
-/// Pause between two steps when more memory waits for huge pages.
-const HUGE_PAUSE: Duration = Duration::from_millis(10);
 
 /// The running thread.
 #[derive(Debug)]
@@ -47,15 +39,10 @@ impl Upkeep {
 }
 
 fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
-    let mut pause = PAUSE;
+    let mut upkeep = cellar_engine::Upkeep::default();
+    let mut pause = Duration::ZERO;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         clock.refresh();
-        pause = if state.cache.tick() {
-            SHORT_PAUSE
-        } else if state.cache.use_huge_pages() {
-            HUGE_PAUSE
-        } else {
-            PAUSE
-        };
+        pause = upkeep.step(&state.cache);
     }
 }

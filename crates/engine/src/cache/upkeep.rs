@@ -5,8 +5,45 @@
 //!
 //! Why: docs/decisions/0010. Tests: tests/evict.rs.
 
+use std::time::Duration;
+
 use super::{Cache, Slot};
 use crate::clock::Instant;
+
+/// Pause between two steps when nothing is left to do.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two steps when there was something to do, now or a few steps ago.
+const SHORT_PAUSE: Duration = Duration::from_millis(1);
+/// Steps without work after which the pauses get longer.
+const IDLE_STEPS: u32 = 100;
+/// Pause between two steps when more memory waits for huge pages.
+const HUGE_PAUSE: Duration = Duration::from_millis(10);
+
+/// A cache's upkeep at the right pace, for a thread that serves nobody: short steps, so that it
+/// never takes a large part of a processor that others want.
+#[derive(Debug, Default)]
+pub struct Upkeep {
+    idle_steps: u32,
+}
+
+impl Upkeep {
+    /// Does one step, [`Cache::tick`] or [`Cache::use_huge_pages`], and says how long to pause
+    /// before the next.
+    pub fn step(&mut self, cache: &Cache) -> Duration {
+        self.idle_steps = if cache.tick() {
+            0
+        } else {
+            self.idle_steps.saturating_add(1)
+        };
+        if self.idle_steps < IDLE_STEPS {
+            SHORT_PAUSE
+        } else if cache.use_huge_pages() {
+            HUGE_PAUSE
+        } else {
+            PAUSE
+        }
+    }
+}
 
 impl Cache {
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
@@ -15,8 +52,8 @@ impl Cache {
     /// [`Config::release_memory`](crate::Config::release_memory) compacts what is partly dead and
     /// gives free memory back to the system. Whether more of it is waiting.
     ///
-    /// To be called about ten times a second, and every millisecond while more is waiting. Holds
-    /// each shard's lock for some 128 items at most.
+    /// To be called as [`Upkeep`] does: ten times a second, and every millisecond while more is
+    /// waiting. Holds each shard's lock for some 128 items at most.
     pub fn tick(&self) -> bool {
         let now = self.now();
         let release = self.config.release_memory;

@@ -15,26 +15,24 @@ const STRETCHES_LOOKED_AT: usize = 64;
 /// Only segments that stayed free for this long are given back, and one is kept.
 const RELEASE_PERIOD_MS: u64 = 500;
 const FREE_KEPT: usize = 1;
-/// Most segments of a shard that are touched ahead of their use.
-const AHEAD_MAX: usize = 4;
+/// Free segments of a shard that grows, touched ahead of their use.
+const FREE_AHEAD: usize = 2;
 /// A log that took fresh memory counts as growing for this long.
 const GROWING_MS: u64 = 500;
 
 impl Log {
-    /// A fresh segment to be touched ahead of its use, if fresh memory was used since the last
-    /// call; nobody uses it until [`Log::end_touch`].
+    /// A fresh segment to be touched ahead of its use, if segments were opened since the last call
+    /// and few are free; nobody uses it until [`Log::end_touch`].
     pub(crate) fn begin_touch(&mut self, now: Instant) -> Option<u32> {
-        let taken = std::mem::take(&mut self.fresh_taken);
-        if taken > 0 {
-            self.grew_at = Some(now);
-            self.ahead = (self.ahead + taken).min(AHEAD_MAX);
-        }
-        if self.ahead == 0 || self.free.len() >= AHEAD_MAX {
-            self.ahead = 0;
+        if self.opened == 0 {
             return None;
         }
-        self.ahead -= 1;
+        if self.free.len() >= FREE_AHEAD {
+            self.opened = 0;
+            return None;
+        }
         let number = self.take_fresh()?;
+        self.grew_at = Some(now);
         let room_bytes = self.segment_bytes();
         self.segments[number as usize] = Segment {
             used: Use::InTransit,
