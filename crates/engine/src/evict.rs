@@ -11,7 +11,7 @@
 //! victim at once, and then it copies at most one segment.
 //!
 //! Invariant: a victim's live items all lie at or behind the cursor.
-//! Why: docs/decisions/0005. Tests: tests/evict.rs.
+//! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
 use crate::clock::Instant;
 use crate::ghost::Ghosts;

@@ -9,7 +9,7 @@
 //! Bins are half octaves of an item's age at death, up to the longest life that items lately got.
 //! Each knows the first and the last moment at which something in it dies, to a 255th of the bin;
 //! between these, deaths count as evenly spread.
-//! Why: docs/decisions/0004. Tests: at the end of this file.
+//! Why: docs/decisions/0004 and 0013. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
 use crate::options::ReclaimLag;

@@ -6,7 +6,7 @@
 //! a live item is evicted. Only dead bytes count: with the unused ends of segments counted too,
 //! compaction copies half-empty segments in a circle.
 //!
-//! Why: docs/decisions/0005. Tests: tests/evict.rs.
+//! Why: docs/decisions/0013. Tests: tests/expiry.rs.
 
 use crate::clock::Instant;
 use crate::index::ENTRY_BYTES;

@@ -3,7 +3,7 @@
 //! Locks are held briefly. What takes longer, giving memory to the system or putting it on huge
 //! pages, is done between two locks, on memory that the shard sets aside meanwhile.
 //!
-//! Why: docs/decisions/0010. Tests: tests/evict.rs.
+//! Why: docs/decisions/0014. Tests: tests/evict.rs.
 
 use std::time::Duration;
 

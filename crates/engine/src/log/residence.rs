@@ -3,7 +3,7 @@
 //! These take longer than a lock may be held, so upkeep does them between a `begin` and an `end`
 //! under the lock; what happens meanwhile leaves that memory alone.
 //!
-//! Why: docs/decisions/0008 and 0010. Tests: tests/evict.rs.
+//! Why: docs/decisions/0014. Tests: tests/evict.rs.
 
 use super::Log;
 use crate::clock::Instant;
