@@ -86,6 +86,9 @@ pub struct ReplayArgs {
     /// Gives all values this length
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     value_bytes: Option<u32>,
+    /// Stretches or shrinks all values, so that each size is this share of the footprint
+    #[arg(long, value_name = "SHARE", conflicts_with = "over")]
+    stretch: Option<Size>,
     /// This share of the sets over existing keys gets another length, half to double
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     resize_overwrites: f64,
@@ -121,7 +124,13 @@ pub fn command(args: &ReplayArgs) -> Result<(), Error> {
     }
     args.output.write_page(|| {
         let (baselines, overhead_bytes) = (args.baselines(), args.baseline_overhead);
-        page::page(&args.title, &report, &baselines, overhead_bytes)
+        let stretch = args.stretch.map(|share| share.to_string());
+        page::page(
+            &args.title,
+            &report,
+            &baselines,
+            &page::method(overhead_bytes, stretch.as_deref()),
+        )
     })?;
     args.print(&report)
 }
@@ -162,10 +171,27 @@ impl ReplayArgs {
         }
     }
 
+    /// The trace with values as `--stretch` wants them for this size.
+    fn stretched(&self, trace: &Trace, size: Size) -> Result<Option<Trace>, Error> {
+        match (self.stretch, size) {
+            (None, _) => Ok(None),
+            (Some(Size::Percent(percent)), Size::Bytes(bytes)) => {
+                let footprint_bytes = Size::Percent(1e4 / percent).bytes(bytes);
+                Ok(Some(trace.stretched(footprint_bytes)))
+            }
+            _ => {
+                let what = "--stretch is a share such as 10%, and goes with sizes in bytes";
+                Err(Error::Usage(what.to_owned()))
+            }
+        }
+    }
+
     /// Replays one trace at all sizes.
     fn sweep(&self, trace: &Trace, report: &mut Report) -> Result<(), Error> {
-        let footprint_bytes = trace.footprint_bytes();
         for size in self.asked_sizes() {
+            let stretched = self.stretched(trace, size)?;
+            let trace = stretched.as_ref().unwrap_or(trace);
+            let footprint_bytes = trace.footprint_bytes();
             let memory_bytes = size.bytes(footprint_bytes);
             let setup = EngineSetup {
                 memory_bytes,

@@ -314,6 +314,7 @@ fn options_that_make_no_sense_are_refused() {
         (&["--memory", "1MiB", "--baseline", "mru"], "mru"),
         (&["--memory", "1MiB", "--value-bytes", "0"], "--value-bytes"),
         (&["--memory", "1MiB", "--shards", "3"], "--shards"),
+        (&["--memory", "5%", "--stretch", "5%"], "--stretch"),
         (
             &["--memory", "1MiB", "--resize-overwrites", "2"],
             "--resize",
@@ -495,4 +496,16 @@ fn a_contest_finds_each_servers_setting_below_the_limit() {
     }
     let text = std::fs::read_to_string(page).unwrap();
     assert!(text.contains("redis-server allkeys-lfu"), "{text}");
+}
+
+#[test]
+fn values_are_stretched_until_a_size_is_a_share_of_the_footprint() {
+    let options = ["--sizes", "1MiB,4MiB", "--stretch", "25%", "--json", "-"];
+    let report = report(&replay_of(sample(true).as_bytes(), &options));
+    for (run, memory_mib) in report["runs"].as_array().unwrap().iter().zip([1, 4]) {
+        let footprint = run["footprint_bytes"].as_f64().unwrap();
+        let expected = f64::from((memory_mib * 4) << 20);
+        assert!((footprint / expected - 1.0).abs() < 0.05, "{footprint}");
+        assert!(run["evicted"].as_u64().unwrap() > 0);
+    }
 }

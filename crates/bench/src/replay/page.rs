@@ -23,12 +23,7 @@ const GOAL_WORST: f64 = 1.06;
 const GOAL_DEAD_PCT: f64 = 6.0;
 
 /// The page of all runs; `baselines` names those that were simulated, LRU among them.
-pub(super) fn page(
-    title: &str,
-    report: &Report,
-    baselines: &[Baseline],
-    overhead_bytes: u64,
-) -> Page {
+pub(super) fn page(title: &str, report: &Report, baselines: &[Baseline], method: &str) -> Page {
     let sizes = sizes(report);
     let mut findings = vec![
         Finding::Text(goal::table(&goals(report, &sizes))),
@@ -45,7 +40,7 @@ pub(super) fn page(
     Page {
         title: title.to_owned(),
         question: QUESTION.to_owned(),
-        method: method(overhead_bytes),
+        method: method.to_owned(),
         findings,
         meaning: meaning(report, &sizes),
         limits: LIMITS.to_owned(),
@@ -101,15 +96,22 @@ fn named(run: &Run) -> String {
     format!("{} at {}", run.trace, run.size)
 }
 
-fn method(overhead_bytes: u64) -> String {
+/// How it was measured; `stretch` is the share of the footprint that every size was made.
+pub(super) fn method(overhead_bytes: u64, stretch: Option<&str>) -> String {
+    let stretched = stretch.map_or_else(String::new, |share| {
+        format!(
+            " All values of a trace are stretched by one factor for each size, so that the size is \
+             {share} of the footprint."
+        )
+    });
     format!(
         "Each trace runs through the engine in one process, with the trace's clock; a get that \
          misses is followed by a set of the same size and TTL. Every hit is checked against what \
          was stored last. Memory in percent is of the trace's footprint: all keys with their last \
-         values and 17 bytes each. The engine pays for everything out of that memory: headers, \
-         index, ghosts, segments that are being filled. LRU and the other policies are simulated \
-         in the same bytes and pay {overhead_bytes} bytes for each item over key and value, and \
-         nothing else."
+         values and 17 bytes each.{stretched} The engine pays for everything out of that memory: \
+         headers, index, ghosts, segments that are being filled. LRU and the other policies are \
+         simulated in the same bytes and pay {overhead_bytes} bytes for each item over key and \
+         value, and nothing else."
     )
 }
 
@@ -320,7 +322,7 @@ mod tests {
             runs,
             skipped: Vec::new(),
         };
-        let page = page("Misses", &report, &[Baseline::Lru], 17);
+        let page = page("Misses", &report, &[Baseline::Lru], &method(17, None));
         let Finding::Text(table) = &page.findings[1] else {
             panic!("the table comes first");
         };
