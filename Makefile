@@ -17,7 +17,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 RELEASE := $(CARGO_TARGET_DIR)/release
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 build: ## compile the server and the load generator into target/release
 	$(CARGO) build --release --locked
@@ -57,8 +57,11 @@ fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (60)
 compare: tools build ## the server, memcached and an echo floor under the same load
 	bench/compare.sh $(ARGS)
 
-bench: tools build ## all measurements, results into bench/results
+bench: tools build ## all measurements, results into bench/results, pages into docs/benchmarks
 	bench/all.sh $(ARGS)
+
+bench-engine: tools build ## what the engine promises, as pages in docs/benchmarks; PART=expiry, QUICK=1
+	PART="$(PART)" QUICK="$(QUICK)" bench/engine.sh $(ARGS)
 
 docs: ## write the generated pages in docs/ anew, then the API pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
@@ -77,4 +80,4 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help build run tools check test java clients conformance fuzz bench compare docs miri tsan ci
+.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine compare docs miri tsan ci

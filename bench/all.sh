@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs every measurement; figures and tables of the day go to bench/results.
+# Runs every measurement; figures and tables of the day go to bench/results, pages about the engine
+# to docs/benchmarks.
 # With --quick it only shows that each works, and keeps no results.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,7 +13,8 @@ command -v memcached >/dev/null || memcached=off
 if [ "${1-}" = --quick ]; then
     "$bench" engine --quick
     "$bench" compare --quick --cellar "$target/cellar" --memcached "$memcached"
-    exec "$bench" ycsb --quick --cellar "$target/cellar" --memcached "$memcached"
+    "$bench" ycsb --quick --cellar "$target/cellar" --memcached "$memcached"
+    exec bench/engine.sh --quick
 fi
 
 day=$(date -u +%F)
@@ -23,4 +25,5 @@ mkdir -p "$results"
     --json "$results/compare-$day.json" > "$results/compare-$day.md"
 "$bench" ycsb --cellar "$target/cellar" --memcached "$memcached" \
     --json "$results/ycsb-$day.json" > "$results/ycsb-$day.md"
+bench/engine.sh
 cat "$results/engine-$day.md" "$results/compare-$day.md" "$results/ycsb-$day.md"

@@ -21,8 +21,10 @@ use crate::error::Error;
 use crate::load::options::nanoseconds;
 use crate::load::{self, Keys, Limit, Plan, Report};
 use crate::machine::Setting;
+use crate::output::write_json;
+use crate::peers::{CpuArgs, PeerArgs};
 use crate::popularity::Popularity;
-use crate::process::{Ingredients, Recipe, Server, parse_peer};
+use crate::process::{Ingredients, Recipe, Server};
 use crate::quantity::{ByteRange, TtlMix, parse_count};
 use crate::record::Records;
 use crate::spread::Spread;
@@ -65,72 +67,11 @@ pub struct CompareArgs {
     /// Items of the memory row; 0 leaves it out
     #[arg(long, default_value = "4M", value_parser = parse_count)]
     memory_items: u64,
-    /// Processor of the servers
-    #[arg(long, default_value_t = 0)]
-    server_cpu: usize,
-    /// Processor of the load
-    #[arg(long, default_value_t = 1)]
-    load_cpu: usize,
+    #[command(flatten)]
+    cpus: CpuArgs,
     /// Writes all figures to this file, such as bench/results/compare-DATE.json
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-/// Which servers a measurement starts.
-#[derive(Args, Clone, Debug)]
-pub struct PeerArgs {
-    /// Cellar's program, or off
-    #[arg(long, value_name = "PATH", default_value = "target/release/cellar")]
-    cellar: String,
-    /// Further arguments for Cellar, separated by spaces
-    #[arg(
-        long,
-        value_name = "ARGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    cellar_args: String,
-    /// memcached's program, or off
-    #[arg(long, value_name = "PATH", default_value = "memcached")]
-    memcached: String,
-    /// Another server that speaks memcached's protocol, with {port}, {memory_mib} and {threads}
-    #[arg(long = "peer", value_name = "NAME=COMMAND", value_parser = parse_peer)]
-    others: Vec<Recipe>,
-    /// Memory of each server in MiB
-    #[arg(long, default_value_t = 1024)]
-    pub(crate) memory_mib: u64,
-}
-
-impl PeerArgs {
-    /// The caches to measure, Cellar first.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if none is left, or Cellar is not built.
-    pub(crate) fn recipes(&self) -> Result<Vec<Recipe>, Error> {
-        let mut recipes = Vec::new();
-        if self.cellar != "off" {
-            if !std::path::Path::new(&self.cellar).is_file() {
-                return Err(Error::Usage(format!(
-                    "--cellar {}: there is no such program; cargo build --release makes it",
-                    self.cellar
-                )));
-            }
-            let extra: Vec<String> = self
-                .cellar_args
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect();
-            recipes.push(Recipe::cellar(&self.cellar, &extra));
-        }
-        if self.memcached != "off" {
-            recipes.push(Recipe::memcached(&self.memcached));
-        }
-        recipes.extend(self.others.iter().cloned());
-        if recipes.is_empty() {
-            return Err(Error::Usage("no server is left to measure".to_owned()));
-        }
-        Ok(recipes)
-    }
 }
 
 /// One kind of request.
@@ -241,20 +182,6 @@ pub fn command(args: &CompareArgs) -> Result<(), Error> {
     write_json(args.json.as_deref(), &comparison)
 }
 
-/// Writes the figures to a file, if one is given.
-///
-/// # Errors
-/// If the file cannot be written.
-pub(crate) fn write_json(
-    file: Option<&std::path::Path>,
-    figures: &impl Serialize,
-) -> Result<(), Error> {
-    let Some(file) = file else { return Ok(()) };
-    let failed = |error| Error::system(format!("writing {}", file.display()), error);
-    let text = serde_json::to_string_pretty(figures).map_err(|error| failed(error.into()))?;
-    std::fs::write(file, text + "\n").map_err(failed)
-}
-
 impl CompareArgs {
     /// The options with `--quick` applied and the processors checked.
     fn settled(&self) -> CompareArgs {
@@ -265,11 +192,7 @@ impl CompareArgs {
             args.memory_items = args.memory_items.min(QUICK_MEMORY_ITEMS);
         }
         args.rounds = args.rounds.max(1);
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        if args.server_cpu >= cpus || args.load_cpu >= cpus {
-            eprintln!("only {cpus} processors: servers and load share the first one");
-            (args.server_cpu, args.load_cpu) = (0, 0);
-        }
+        args.cpus = args.cpus.settled();
         args
     }
 
@@ -277,7 +200,7 @@ impl CompareArgs {
         let with = Ingredients {
             memory_mib: self.peers.memory_mib,
             threads: 1,
-            cpu: Some(self.server_cpu),
+            cpu: Some(self.cpus.server_cpu),
         };
         let floor = Recipe::echo(KEY_BYTES, self.value_bytes)?;
         let mut contestants = vec![Contestant {
@@ -341,7 +264,7 @@ impl CompareArgs {
             rate_per_s: None,
             verify: false,
             seed: 1,
-            cpus: vec![self.load_cpu],
+            cpus: vec![self.cpus.load_cpu],
             server_pid: None,
             progress: false,
         })

@@ -18,9 +18,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 
 use crate::clock::{now_ns, seconds, thread_cpu_ns};
-use crate::compare::write_json;
 use crate::error::Error;
+use crate::goal::{self, Goal};
 use crate::machine::Setting;
+use crate::output::write_json;
 use crate::popularity::{Picker, Popularity, Scatter};
 use crate::quantity::{ByteRange, TtlMix, parse_count};
 use crate::random::Random;
@@ -382,8 +383,17 @@ impl Bench {
     }
 
     fn gets(&self, draws: &[u32]) -> u64 {
-        let mut key = Vec::with_capacity(self.records.key_bytes());
         let mut sink = vec![0; self.records.value_bytes().high];
+        self.count(draws, |key| {
+            let got = self.cache.get(key, |item| copy_out(&item, &mut sink));
+            got.is_some()
+        })
+    }
+
+    /// How many of these keys an operation succeeds with.
+    #[inline]
+    fn count(&self, draws: &[u32], mut operation: impl FnMut(Key<'_>) -> bool) -> u64 {
+        let mut key = Vec::with_capacity(self.records.key_bytes());
         let mut found = 0;
         for &number in draws {
             key.clear();
@@ -391,11 +401,7 @@ impl Bench {
             let Ok(key) = self.cache.key(&key) else {
                 continue;
             };
-            found += u64::from(
-                self.cache
-                    .get(key, |item| copy_out(&item, &mut sink))
-                    .is_some(),
-            );
+            found += u64::from(operation(key));
         }
         found
     }
@@ -427,7 +433,6 @@ impl Bench {
     }
 
     fn sets(&self, draws: &[u32]) -> u64 {
-        let mut key = Vec::with_capacity(self.records.key_bytes());
         let mut value = Vec::new();
         self.records.push_value(&mut value, 0, 1);
         let deadline = self.clock.now().plus_ms(TTL_MS);
@@ -435,16 +440,7 @@ impl Bench {
             deadline,
             ..SetOptions::default()
         };
-        let mut found = 0;
-        for &number in draws {
-            key.clear();
-            self.records.push_key(&mut key, u64::from(number));
-            let Ok(key) = self.cache.key(&key) else {
-                continue;
-            };
-            found += u64::from(self.cache.set(key, &value, &options).is_ok());
-        }
-        found
+        self.count(draws, |key| self.cache.set(key, &value, &options).is_ok())
     }
 }
 
@@ -477,8 +473,11 @@ fn render(outcome: &Outcome) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = render_rows(outcome, &mut text);
-    let _ = render_goals(outcome, &mut text);
-    text
+    format!(
+        "{text}\n{}\nFrom {}.\n",
+        goal::table(&goals(outcome)),
+        outcome.setting
+    )
 }
 
 fn render_rows(outcome: &Outcome, text: &mut String) -> std::fmt::Result {
@@ -533,49 +532,30 @@ fn span(spread: &Spread) -> String {
     )
 }
 
-fn render_goals(outcome: &Outcome, text: &mut String) -> std::fmt::Result {
+fn goals(outcome: &Outcome) -> Vec<Goal> {
     let zipf = Popularity::Zipf(0.99).to_string();
     let gets = |threads: usize| {
-        let rows = outcome.rows.iter();
-        rows.filter(|row| row.threads == threads && row.distribution == zipf)
-            .filter(|row| row.operation == Operation::GetMany32.name())
-            .map(|row| {
-                (
-                    row.operations_per_thread_cpu_s.median,
-                    row.operations_per_wall_s.median,
-                )
-            })
-            .next()
+        let mut rows = outcome.rows.iter();
+        rows.find(|row| {
+            row.threads == threads
+                && row.distribution == zipf
+                && row.operation == Operation::GetMany32.name()
+        })
     };
-    let verdict = |good: bool| if good { "reached" } else { "MISSED" };
-    writeln!(
-        text,
-        "\n| the engine must reach | limit | found | |\n|---|---|---|---|"
-    )?;
-    if let Some((one, _)) = gets(1) {
-        writeln!(
-            text,
-            "| gets/s on one thread, in batches of 32, zipf | {} | {} | {} |",
-            short(GOAL_GETS_PER_S),
-            short(one),
-            verdict(one >= GOAL_GETS_PER_S)
-        )?;
-    }
-    if let (Some((_, one)), Some((_, two))) = (gets(1), gets(2)) {
-        writeln!(
-            text,
-            "| the same on two threads, x one | {GOAL_TWO_THREADS} | {:.2} | {} |",
-            two / one,
-            verdict(two >= one * GOAL_TWO_THREADS)
-        )?;
-    }
-    if let Some(memory) = &outcome.memory {
-        writeln!(
-            text,
-            "| bytes per item over key + value | {GOAL_OVERHEAD_BYTES} | {:.1} | {} |",
-            memory.overhead_per_item_bytes,
-            verdict(memory.overhead_per_item_bytes <= GOAL_OVERHEAD_BYTES)
-        )?;
-    }
-    writeln!(text, "\nFrom {}.", outcome.setting)
+    let (one, two) = (gets(1), gets(2));
+    let speed = one.map(|one| {
+        let found = one.operations_per_thread_cpu_s.median;
+        let what = "gets/s on one thread, in batches of 32, zipf";
+        Goal::at_least(what, GOAL_GETS_PER_S, found, short)
+    });
+    let gain = one.zip(two).map(|(one, two)| {
+        let found = two.operations_per_wall_s.median / one.operations_per_wall_s.median;
+        let what = "the same on two threads, x one";
+        Goal::at_least(what, GOAL_TWO_THREADS, found, |it| format!("{it:.2}"))
+    });
+    let memory = outcome.memory.as_ref().map(|memory| {
+        let what = "bytes per item over key + value";
+        Goal::at_most(what, GOAL_OVERHEAD_BYTES, memory.overhead_per_item_bytes, 1)
+    });
+    speed.into_iter().chain(gain).chain(memory).collect()
 }

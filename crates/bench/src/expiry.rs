@@ -12,20 +12,19 @@ mod figures;
 mod scene;
 mod report;
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
 use serde::Serialize;
 
-use crate::compare::write_json;
 use crate::error::Error;
 use crate::latency::LatencySummary;
 use crate::machine::Setting;
+use crate::output::FileArgs;
+use crate::peers::{CellarArgs, CpuArgs, some, takes_part};
 use crate::process::Recipe;
 use crate::quantity::parse_count;
 use crate::spread::Spread;
-use crate::wire::Wire;
 use figures::Figures;
 
 const QUICK_ITEMS: u64 = 50_000;
@@ -40,17 +39,8 @@ const SHOWN_S: [u64; 3] = [1, 5, 10];
 /// Options of `cellar-bench expiry`.
 #[derive(Args, Clone, Debug)]
 pub struct ExpiryArgs {
-    /// Cellar's program, or off
-    #[arg(long, value_name = "PATH", default_value = "target/release/cellar")]
-    cellar: String,
-    /// Further arguments for Cellar, separated by spaces
-    #[arg(
-        long,
-        value_name = "ARGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    cellar_args: String,
+    #[command(flatten)]
+    cellar: CellarArgs,
     /// Redis' program, or off
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis: String,
@@ -97,26 +87,10 @@ pub struct ExpiryArgs {
     /// One short round over few items: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
-    /// Processor of the servers
-    #[arg(long, default_value_t = 0)]
-    server_cpu: usize,
-    /// Processor of the load
-    #[arg(long, default_value_t = 1)]
-    load_cpu: usize,
-    /// Writes all figures to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Writes a page with plots to this Markdown file
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
-}
-
-/// A server that takes part.
-#[derive(Clone, Debug)]
-struct Contender {
-    name: String,
-    recipe: Recipe,
-    wire: Wire,
+    #[command(flatten)]
+    cpus: CpuArgs,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -257,10 +231,7 @@ pub fn command(args: &ExpiryArgs) -> Result<(), Error> {
             .collect(),
     };
     print!("{}", report::render(&outcome));
-    if let Some(file) = &args.page {
-        report::page(&outcome).write(file)?;
-    }
-    write_json(args.json.as_deref(), &outcome)
+    args.files.write(&outcome, || report::page(&outcome))
 }
 
 impl ExpiryArgs {
@@ -278,11 +249,7 @@ impl ExpiryArgs {
         }
         args.before_s = args.before_s.max(1);
         args.rounds = args.rounds.max(1);
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        if args.server_cpu >= cpus || args.load_cpu >= cpus {
-            eprintln!("only {cpus} processors: servers and load share the first one");
-            (args.server_cpu, args.load_cpu) = (0, 0);
-        }
+        args.cpus = args.cpus.settled();
         args
     }
 
@@ -295,59 +262,42 @@ impl ExpiryArgs {
     }
 
     /// The servers, Cellar first.
-    fn contenders(&self) -> Result<Vec<Contender>, Error> {
+    fn contenders(&self) -> Result<Vec<Recipe>, Error> {
         let mut contenders = Vec::new();
-        if self.cellar != "off" {
-            let extra: Vec<String> = self
-                .cellar_args
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect();
-            let mut add = |name: &str, extra: Vec<String>| {
-                contenders.push(Contender {
-                    name: name.to_owned(),
-                    recipe: Recipe::cellar(&self.cellar, &extra),
-                    wire: Wire::Memcached,
-                });
-            };
-            add("cellar", extra.clone());
-            if knows_release_memory(&self.cellar)? && !extra.iter().any(|it| it == RELEASE_MEMORY) {
-                let extra = extra.into_iter().chain([RELEASE_MEMORY.to_owned()]);
-                add("cellar --release-memory", extra.collect());
-            }
+        if let Some(cellar) = self.cellar.recipe()? {
+            let releasing = releasing(&cellar)?;
+            contenders.push(cellar);
+            contenders.extend(releasing);
         }
-        if self.redis != "off" {
+        if takes_part(&self.redis) {
             for effort in &self.redis_efforts {
                 let extra = ["--active-expire-effort", &effort.to_string()];
-                contenders.push(Contender {
-                    name: format!("redis, effort {effort}"),
-                    recipe: Recipe::redis(&self.redis, &extra),
-                    wire: Wire::Resp,
-                });
+                let recipe = Recipe::redis(&self.redis, &extra);
+                contenders.push(recipe.named(&format!("redis, effort {effort}")));
             }
         }
-        if contenders.is_empty() {
-            return Err(Error::Usage("no server is left to measure".to_owned()));
-        }
-        Ok(contenders)
+        some(contenders)
     }
 }
 
 const RELEASE_MEMORY: &str = "--release-memory";
 
-/// Whether this Cellar can give the memory of the dead back to the system.
-fn knows_release_memory(program: &str) -> Result<bool, Error> {
+/// The same Cellar giving the memory of the dead back to the system, if it can and does not yet.
+fn releasing(cellar: &Recipe) -> Result<Option<Recipe>, Error> {
+    let program = &cellar.words[0];
     let help = Command::new(program).arg("--help").output();
     let help = help.map_err(|error| Error::system(format!("starting {program}"), error))?;
-    Ok(String::from_utf8_lossy(&help.stdout).contains(RELEASE_MEMORY))
+    let is_known = String::from_utf8_lossy(&help.stdout).contains(RELEASE_MEMORY);
+    let release = RELEASE_MEMORY.to_owned();
+    if !is_known || cellar.words.contains(&release) {
+        return Ok(None);
+    }
+    let mut recipe = cellar.clone().named(&format!("cellar {RELEASE_MEMORY}"));
+    recipe.words.push(release);
+    Ok(Some(recipe))
 }
 
-fn summarize(
-    contender: &Contender,
-    version: String,
-    memory: Watched,
-    runs: Vec<Run>,
-) -> ServerResult {
+fn summarize(contender: &Recipe, version: String, memory: Watched, runs: Vec<Run>) -> ServerResult {
     let spread = |figure: fn(&Run) -> f64| Spread::of(runs.iter().map(figure).collect());
     let controls = runs.iter().filter_map(|run| run.control.as_ref());
     let controls: Vec<f64> = controls

@@ -11,7 +11,6 @@
 mod watch;
 mod report;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,11 +21,11 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::clock::now_ns;
-use crate::compare::write_json;
 use crate::engine::bind;
 use crate::error::Error;
 use crate::latency::LatencySummary;
 use crate::machine::Setting;
+use crate::output::FileArgs;
 use crate::quantity::{ByteRange, parse_count};
 use crate::random::Random;
 use crate::record::Records;
@@ -79,12 +78,8 @@ pub struct GrowthArgs {
     /// Grows to 1 M items: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
-    /// Writes all figures to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Writes a page with plots to this Markdown file
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -172,10 +167,7 @@ pub fn command(args: &GrowthArgs) -> Result<(), Error> {
     args.window = args.window.clamp(1, args.items.max(1));
     let outcome = run(&args)?;
     print!("{}", report::render(&outcome));
-    if let Some(file) = &args.page {
-        report::page(&outcome).write(file)?;
-    }
-    write_json(args.json.as_deref(), &outcome)
+    args.files.write(&outcome, || report::page(&outcome))
 }
 
 fn run(args: &GrowthArgs) -> Result<Outcome, Error> {

@@ -16,13 +16,13 @@ mod worker;
 pub mod report;
 pub mod options;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use crate::address::Stream;
+use crate::client::Client;
 use crate::clock::{now_ns, seconds};
 use crate::error::Error;
 use crate::usage::{CpuTime, cpu_time};
@@ -126,43 +126,19 @@ fn server_cpu(pid: u32) -> Result<CpuTime, Error> {
 /// anything is measured.
 fn connect(plan: &Plan) -> Result<Vec<std::os::fd::OwnedFd>, Error> {
     let failed = |error| Error::system(format!("connecting to {}", plan.target), error);
-    let mut greeting = Vec::new();
     let mut key = Vec::new();
     plan.records.push_key(&mut key, 0);
-    plan.wire.push_get(&mut greeting, &key);
     let mut sockets = Vec::with_capacity(plan.connections);
     for _ in 0..plan.connections {
-        let mut stream = plan.target.connect().map_err(failed)?;
-        greet(plan, &mut stream, &greeting)?;
-        sockets.push(stream.into_nonblocking().map_err(failed)?);
+        let mut client = Client::connect(&plan.target, plan.wire, Duration::from_secs(STALL_S))?;
+        client.get(&key);
+        client.exchange(|event| match event {
+            Event::Refused(line) => Err(Error::Garbled(String::from_utf8_lossy(line).into_owned())),
+            _ => Ok(()),
+        })?;
+        sockets.push(client.into_stream().into_nonblocking().map_err(failed)?);
     }
     Ok(sockets)
-}
-
-fn greet(plan: &Plan, stream: &mut Stream, greeting: &[u8]) -> Result<(), Error> {
-    let failed = |error| Error::system(format!("asking {} for a first key", plan.target), error);
-    stream
-        .set_timeout(Some(Duration::from_secs(STALL_S)))
-        .map_err(failed)?;
-    stream.write_all(greeting).map_err(failed)?;
-    let mut scanner = plan.wire.scanner();
-    let mut buffer = [0; 16 << 10];
-    loop {
-        let read = stream.read(&mut buffer).map_err(failed)?;
-        if read == 0 {
-            return Err(Error::Closed { replies: 0 });
-        }
-        let mut input = &buffer[..read];
-        while let Some(event) = scanner.next(&mut input).map_err(Error::Garbled)? {
-            match event {
-                Event::GetDone => return Ok(()),
-                Event::Refused(line) => {
-                    return Err(Error::Garbled(String::from_utf8_lossy(line).into_owned()));
-                }
-                _ => {}
-            }
-        }
-    }
 }
 
 /// Waits for all threads, showing progress, and adds up what they did.

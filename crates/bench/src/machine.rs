@@ -49,17 +49,24 @@ impl std::fmt::Display for Setting {
     }
 }
 
-/// This program's command line; of absolute paths only the last part.
+/// This program's command line, with the names of files but not where they lie.
 fn own_command() -> String {
-    let short = |word: String| match word.rsplit_once('/') {
-        Some((_, last)) if word.starts_with('/') => last.to_owned(),
-        _ => word,
-    };
+    let words = std::env::args().skip(1).map(|word| without_paths(&word));
     let program = "cellar-bench".to_owned();
     std::iter::once(program)
-        .chain(std::env::args().skip(1).map(short))
+        .chain(words)
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// An argument in which only the last part of each path is left, behind `=` and a space too.
+fn without_paths(argument: &str) -> String {
+    let mut text = String::new();
+    for piece in argument.split_inclusive(['=', ' ']) {
+        let name = piece.trim_end_matches('/').rsplit('/').next();
+        text += name.unwrap_or_default();
+    }
+    text
 }
 
 /// The commit of the directory this runs in, marked if files are changed.
@@ -81,5 +88,20 @@ mod tests {
         let setting = Setting::here();
         assert!(setting.cpus > 0);
         assert_eq!(setting.to_string().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_command_names_files_but_not_where_they_lie() {
+        for (argument, shown) in [
+            ("../../traces/p3.csv.zst", "p3.csv.zst"),
+            ("/some/where/cellar", "cellar"),
+            ("target/release/", "release"),
+            ("--json=bench/results/a.json", "--json=a.json"),
+            ("other=/bin/x -f ./y {port}", "other=x -f y {port}"),
+            ("--sizes", "--sizes"),
+            ("60@3,1h..2h@1", "60@3,1h..2h@1"),
+        ] {
+            assert_eq!(without_paths(argument), shown);
+        }
     }
 }

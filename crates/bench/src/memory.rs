@@ -10,17 +10,17 @@ mod client;
 mod scenario;
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
 
-use crate::compare::{PeerArgs, write_json};
 use crate::error::Error;
+use crate::goal::{self, Goal};
 use crate::machine::Setting;
+use crate::output::FileArgs;
 use crate::page::{Finding, Page};
+use crate::peers::{PeerArgs, takes_part};
 use crate::process::{Ingredients, Recipe};
-use client::Speech;
 use scenario::{SCENARIOS, Scenario};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -45,12 +45,8 @@ pub struct MemoryArgs {
     /// 32 MiB for each server: shows that it works
     #[arg(long)]
     quick: bool,
-    /// Writes all figures to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Writes a page about the figures to this file
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -91,8 +87,10 @@ struct Row {
 /// [`Error`] if a server does not start, or answers what makes no sense.
 pub fn command(args: &MemoryArgs) -> Result<(), Error> {
     let mut recipes = args.peers.recipes()?;
-    if args.redis != "off" {
-        recipes.push(redis(&args.redis));
+    if takes_part(&args.redis) {
+        // As a cache: the least used leave when memory is full.
+        let policy = ["--maxmemory-policy", "allkeys-lru"];
+        recipes.push(Recipe::redis(&args.redis, &policy));
     }
     let memory_mib = if args.quick {
         QUICK_MEMORY_MIB
@@ -125,35 +123,13 @@ pub fn command(args: &MemoryArgs) -> Result<(), Error> {
         setting: Setting::here(),
         rows,
     };
-    print!("{}\nFrom {}.\n", table(&outcome.rows), outcome.setting);
-    write_json(args.json.as_deref(), &outcome)?;
-    match &args.page {
-        Some(file) => page(&outcome).write(file),
-        None => Ok(()),
-    }
-}
-
-/// Redis as a cache: nothing goes to disk, and the least used leave when memory is full.
-fn redis(program: &str) -> Recipe {
-    let words = [
-        program,
-        "--port",
-        "{port}",
-        "--bind",
-        "127.0.0.1",
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--maxmemory",
-        "{memory_mib}mb",
-        "--maxmemory-policy",
-        "allkeys-lru",
-    ];
-    Recipe {
-        name: "redis".to_owned(),
-        words: words.map(str::to_owned).to_vec(),
-    }
+    let goals = goal::table(&goals(&outcome.rows));
+    print!(
+        "{}\n{goals}\nFrom {}.\n",
+        table(&outcome.rows),
+        outcome.setting
+    );
+    args.files.write(&outcome, || page(&outcome))
 }
 
 fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row, Error> {
@@ -163,19 +139,11 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row,
         cpu: None,
     };
     let server = recipe.start(with)?;
-    let speech = if recipe.name == "redis" {
-        Speech::Redis
-    } else {
-        Speech::Memcached
-    };
-    let version = match speech {
-        Speech::Redis => String::new(),
-        Speech::Memcached => server.version()?,
-    };
+    let version = server.version()?;
     let memory_bytes = memory_mib << 20;
-    let done = scenario.run(server.address(), speech, memory_bytes)?;
-    let [peak_rss_bytes, rss_bytes] = resident_bytes(server.pid())?;
-    let held = done.read_back(server.address(), speech)?;
+    let done = scenario.run(&server, memory_bytes)?;
+    let (peak_rss_bytes, rss_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
+    let held = done.read_back(&server)?;
     server.stop();
     let connections = done.connections();
     Ok(Row {
@@ -194,19 +162,6 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row,
         user_bytes_held: held.user_bytes,
         efficiency: ratio(held.user_bytes, rss_bytes),
     })
-}
-
-/// The peak of a process's resident memory, and what it is now.
-fn resident_bytes(pid: u32) -> Result<[u64; 2], Error> {
-    let failed = |error| Error::system("reading the server's memory", error);
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(failed)?;
-    let size = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        kib.map(|kib| kib * 1024)
-            .ok_or_else(|| failed(std::io::Error::other(format!("{name} is missing"))))
-    };
-    Ok([size("VmHWM:")?, size("VmRSS:")?])
 }
 
 #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
@@ -245,6 +200,17 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
+/// What Cellar promises, in each scenario.
+fn goals(rows: &[Row]) -> Vec<Goal> {
+    let cellar = rows.iter().filter(|row| row.server == "cellar");
+    let goals = cellar.map(|row| {
+        let what = format!("peak beside memory MiB, {}", row.scenario);
+        let limit = mib(row.promised_bytes.cast_signed());
+        Goal::at_most(what, limit, mib(row.peak_beside_memory_bytes), 1)
+    });
+    goals.collect()
+}
+
 fn page(outcome: &Outcome) -> Page {
     let scenarios = SCENARIOS.iter().filter(|scenario| {
         let mut rows = outcome.rows.iter();
@@ -254,10 +220,8 @@ fn page(outcome: &Outcome) -> Page {
         .map(|scenario| format!("- **{}**: {}\n", scenario.name, scenario.what))
         .collect();
     let cellar = outcome.rows.iter().filter(|row| row.server == "cellar");
-    let broken = cellar
-        .clone()
-        .filter(|row| row.peak_beside_memory_bytes > row.promised_bytes.cast_signed())
-        .count();
+    let broken = goals(&outcome.rows);
+    let broken = broken.iter().filter(|goal| !goal.is_reached).count();
     let worst = cellar.clone().map(|row| row.peak_beside_memory_bytes).max();
     let worst = worst.map_or_else(String::new, |bytes| {
         format!(
@@ -278,7 +242,10 @@ fn page(outcome: &Outcome) -> Page {
              data* are the keys and values found, *of RSS* is their share of resident memory at \
              the end.\n\n{list}"
         ),
-        findings: vec![Finding::Text(table(&outcome.rows))],
+        findings: vec![
+            Finding::Text(table(&outcome.rows)),
+            Finding::Text(goal::table(&goals(&outcome.rows))),
+        ],
         meaning: format!(
             "Cellar promises at most 16 MiB beside `--memory`, and 64 KiB for each connection.\
              {worst}"
@@ -296,35 +263,47 @@ fn page(outcome: &Outcome) -> Page {
 mod tests {
     use super::*;
 
-    #[test]
-    fn this_process_has_a_peak_that_is_no_less_than_what_it_occupies() {
-        let [peak, now] = resident_bytes(std::process::id()).unwrap();
-        assert!(peak >= now && now > 100_000);
-        assert!(resident_bytes(u32::MAX).is_err());
-    }
-
-    #[test]
-    fn a_table_has_a_line_for_each_row() {
-        let row = Row {
-            scenario: "mixed sizes",
-            server: "cellar".to_owned(),
+    fn row(scenario: &'static str, server: &str, beside_mib: i64) -> Row {
+        Row {
+            scenario,
+            server: server.to_owned(),
             version: "1".to_owned(),
             memory_bytes: 64 << 20,
             connections: 2,
             peak_rss_bytes: 68 << 20,
             rss_bytes: 68 << 20,
-            peak_beside_memory_bytes: 4 << 20,
-            promised_bytes: BASE_BYTES,
+            peak_beside_memory_bytes: beside_mib << 20,
+            promised_bytes: BASE_BYTES + 2 * CONNECTION_BYTES,
             items_stored: 100,
             items_refused: 3,
             items_held: 10,
             user_bytes_held: 34 << 20,
             efficiency: ratio(34, 68),
-        };
-        let text = table(&[row]);
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_row() {
+        let text = table(&[row("mixed sizes", "cellar", 4)]);
         assert!(
             text.ends_with("| mixed sizes | cellar 1 | 64 | 2 | +4.0 | 3 | 10 | 34.0 | 50 % |\n")
         );
         assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn the_promise_is_one_of_cellar_in_each_scenario() {
+        let goals = goals(&[
+            row("a", "cellar", 16),
+            row("a", "memcached", 90),
+            row("b", "cellar", 17),
+        ]);
+        let table = goal::table(&goals);
+        assert!(
+            table.contains("| peak beside memory MiB, a | <= 16.125 | 16.0 | reached |"),
+            "{table}"
+        );
+        assert!(table.contains("b | <= 16.125 | 17.0 | MISSED |"), "{table}");
+        assert_eq!(goals.len(), 2);
     }
 }

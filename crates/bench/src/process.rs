@@ -5,15 +5,18 @@
 //! comparison leaves nothing running.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::address::Address;
+use crate::client::Client;
 use crate::clock::{NS_PER_S, now_ns};
 use crate::error::Error;
+use crate::usage;
+use crate::wire::Wire;
 
 /// How long a server may take to listen.
 const START_S_MAX: u64 = 20;
@@ -32,6 +35,8 @@ pub struct Recipe {
     pub name: String,
     /// Program and arguments.
     pub words: Vec<String>,
+    /// The protocol it speaks at `{port}`.
+    pub wire: Wire,
 }
 
 /// What a recipe is started with.
@@ -49,6 +54,7 @@ pub struct Ingredients {
 #[derive(Debug)]
 pub struct Server {
     name: String,
+    wire: Wire,
     child: Child,
     address: Address,
     /// What it writes to stderr; the file has no name any more.
@@ -73,6 +79,7 @@ impl Recipe {
                 .map(str::to_owned)
                 .chain(extra.iter().cloned())
                 .collect(),
+            wire: Wire::Memcached,
         }
     }
 
@@ -87,10 +94,11 @@ impl Recipe {
                 .chain(command.split(' '))
                 .map(str::to_owned)
                 .collect(),
+            wire: Wire::Memcached,
         }
     }
 
-    /// redis-server, which writes nothing to disk, with `extra` arguments.
+    /// redis-server, which writes nothing to disk, with `extra` arguments, such as a policy.
     #[must_use]
     pub fn redis(program: &str, extra: &[&str]) -> Recipe {
         let command = "--bind 127.0.0.1 --port {port} --maxmemory {memory_bytes} --appendonly no";
@@ -100,7 +108,15 @@ impl Recipe {
         Recipe {
             name: "redis-server".to_owned(),
             words: words.map(str::to_owned).collect(),
+            wire: Wire::Resp,
         }
+    }
+
+    /// The same recipe under another name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Recipe {
+        let name = name.to_owned();
+        Recipe { name, ..self }
     }
 
     /// The same recipe with this memory, to the byte where the server takes bytes.
@@ -116,6 +132,7 @@ impl Recipe {
         Recipe {
             name: self.name.clone(),
             words: words.collect(),
+            wire: self.wire,
         }
     }
 
@@ -136,6 +153,7 @@ impl Recipe {
                 .into_iter()
                 .chain(words)
                 .collect(),
+            wire: Wire::Memcached,
         })
     }
 
@@ -163,6 +181,7 @@ impl Recipe {
             .map_err(|error| Error::system(format!("starting {}", words.join(" ")), error))?;
         let mut server = Server {
             name: self.name.clone(),
+            wire: self.wire,
             child,
             address,
             output,
@@ -220,20 +239,39 @@ impl Server {
         self.child.id()
     }
 
-    /// The version it tells over memcached's protocol.
+    /// The protocol it speaks.
+    #[must_use]
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// The version it tells.
     ///
     /// # Errors
-    /// If it does not answer in a line.
+    /// If it does not answer.
     pub fn version(&self) -> Result<String, Error> {
-        let failed = |error| Error::system(format!("asking {} for its version", self.name), error);
-        let mut stream = self.address.connect().map_err(failed)?;
-        stream.set_timeout(Some(ASK_TIMEOUT)).map_err(failed)?;
-        stream.write_all(b"version\r\n").map_err(failed)?;
-        let mut line = String::new();
-        BufReader::new(stream)
-            .read_line(&mut line)
-            .map_err(failed)?;
-        Ok(line.trim().trim_start_matches("VERSION ").to_owned())
+        Client::connect(&self.address, self.wire, ASK_TIMEOUT)?.version()
+    }
+
+    /// The resident memory of its process.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn rss_bytes(&self) -> Result<u64, Error> {
+        self.usage(usage::rss_bytes)
+    }
+
+    /// The most resident memory its process has had.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn rss_peak_bytes(&self) -> Result<u64, Error> {
+        self.usage(usage::rss_peak_bytes)
+    }
+
+    fn usage(&self, read: fn(u32) -> io::Result<u64>) -> Result<u64, Error> {
+        let failed = |error| Error::system(format!("reading {}'s memory", self.name), error);
+        read(self.pid()).map_err(failed)
     }
 
     /// Ends the server and waits for its end.
@@ -317,6 +355,7 @@ pub fn parse_peer(text: &str) -> Result<Recipe, String> {
     Ok(Recipe {
         name: name.to_owned(),
         words: command.split_whitespace().map(str::to_owned).collect(),
+        wire: Wire::Memcached,
     })
 }
 
@@ -362,6 +401,7 @@ mod tests {
         let recipe = Recipe {
             name: "bad".to_owned(),
             words: words.map(str::to_owned).to_vec(),
+            wire: Wire::Memcached,
         };
         let error = recipe.start(PLAIN).unwrap_err().to_string();
         assert!(error.contains("bad: ended at once"), "{error}");

@@ -26,12 +26,13 @@ use clap::Args;
 use self::baseline::{Baseline, simulate};
 use self::play::{EngineSetup, play};
 use self::read::Reading;
-use self::remote::Protocol;
 use self::report::{RemoteRun, Report, Run, Skipped};
 use self::size::Size;
 use self::trace::{OVERHEAD_BYTES, Trace};
 use crate::address::Address;
 use crate::error::Error;
+use crate::output::PrintArgs;
+use crate::wire::Wire;
 
 /// Options that say nothing about a server that runs already.
 const NOT_OVER: [&str; 7] = [
@@ -64,7 +65,7 @@ pub struct ReplayArgs {
     sizes: Vec<Size>,
     /// Replays against a running, empty server instead of the engine; TTLs are left out
     #[arg(long, value_name = "PROTOCOL", requires = "target", conflicts_with_all = NOT_OVER)]
-    over: Option<Protocol>,
+    over: Option<Wire>,
     /// The server: HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS", requires = "over")]
     target: Option<Address>,
@@ -77,21 +78,17 @@ pub struct ReplayArgs {
     /// Draws the miss ratio over memory into this file
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Writes a page with tables and plots to this file, against lru at least
-    #[arg(long, value_name = "FILE.md")]
-    page: Option<PathBuf>,
-    /// Prints JSON instead of a table, or writes it to --json=FILE
-    #[arg(
-        long,
-        value_name = "FILE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = report::STDOUT
-    )]
-    json: Option<PathBuf>,
+    /// Heading of the page, which compares with lru at least
+    #[arg(long, value_name = "TEXT", default_value = "Misses", requires = "page")]
+    title: String,
+    #[command(flatten)]
+    output: PrintArgs,
     /// Gives all values this length
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     value_bytes: Option<u32>,
+    /// Stretches or shrinks all values, so that each size is this share of the footprint
+    #[arg(long, value_name = "SHARE", conflicts_with = "over")]
+    stretch: Option<Size>,
     /// This share of the sets over existing keys gets another length, half to double
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     resize_overwrites: f64,
@@ -113,8 +110,8 @@ pub struct ReplayArgs {
 /// wrong.
 pub fn command(args: &ReplayArgs) -> Result<(), Error> {
     args.check()?;
-    if let (Some(protocol), Some(target)) = (args.over, &args.target) {
-        return args.replay_over(protocol, target);
+    if let (Some(wire), Some(target)) = (args.over, &args.target) {
+        return args.replay_over(wire, target);
     }
     let mut report = Report::default();
     for path in &args.traces {
@@ -125,9 +122,16 @@ pub fn command(args: &ReplayArgs) -> Result<(), Error> {
         let runs: Vec<&Run> = report.runs.iter().collect();
         curve::plot(&runs, &args.baselines()).write(file)?;
     }
-    if let Some(file) = &args.page {
-        page::page(&report, &args.baselines(), args.baseline_overhead).write(file)?;
-    }
+    args.output.write_page(|| {
+        let (baselines, overhead_bytes) = (args.baselines(), args.baseline_overhead);
+        let stretch = args.stretch.map(|share| share.to_string());
+        page::page(
+            &args.title,
+            &report,
+            &baselines,
+            &page::method(overhead_bytes, stretch.as_deref()),
+        )
+    })?;
     args.print(&report)
 }
 
@@ -149,7 +153,7 @@ impl ReplayArgs {
     /// The policies asked for, and LRU if the page needs it.
     fn baselines(&self) -> Vec<Baseline> {
         let mut baselines = self.baselines.clone();
-        if self.page.is_some() && !baselines.contains(&Baseline::Lru) {
+        if self.output.has_page() && !baselines.contains(&Baseline::Lru) {
             baselines.insert(0, Baseline::Lru);
         }
         baselines
@@ -167,10 +171,27 @@ impl ReplayArgs {
         }
     }
 
+    /// The trace with values as `--stretch` wants them for this size.
+    fn stretched(&self, trace: &Trace, size: Size) -> Result<Option<Trace>, Error> {
+        match (self.stretch, size) {
+            (None, _) => Ok(None),
+            (Some(Size::Percent(percent)), Size::Bytes(bytes)) => {
+                let footprint_bytes = Size::Percent(1e4 / percent).bytes(bytes);
+                Ok(Some(trace.stretched(footprint_bytes)))
+            }
+            _ => {
+                let what = "--stretch is a share such as 10%, and goes with sizes in bytes";
+                Err(Error::Usage(what.to_owned()))
+            }
+        }
+    }
+
     /// Replays one trace at all sizes.
     fn sweep(&self, trace: &Trace, report: &mut Report) -> Result<(), Error> {
-        let footprint_bytes = trace.footprint_bytes();
         for size in self.asked_sizes() {
+            let stretched = self.stretched(trace, size)?;
+            let trace = stretched.as_ref().unwrap_or(trace);
+            let footprint_bytes = trace.footprint_bytes();
             let memory_bytes = size.bytes(footprint_bytes);
             let setup = EngineSetup {
                 memory_bytes,
@@ -213,19 +234,19 @@ impl ReplayArgs {
         let is_single = self.traces.len() == 1 && self.asked_sizes().count() == 1;
         let text = || report::table(report, &self.baselines());
         match report.runs.first() {
-            Some(run) if is_single => report::print(self.json.as_deref(), run, text),
-            _ => report::print(self.json.as_deref(), report, text),
+            Some(run) if is_single => self.output.print(run, text),
+            _ => self.output.print(report, text),
         }
     }
 
-    fn replay_over(&self, protocol: Protocol, target: &Address) -> Result<(), Error> {
+    fn replay_over(&self, wire: Wire, target: &Address) -> Result<(), Error> {
         let [path] = self.traces.as_slice() else {
             let what = "--over replays one trace, because the next would not find an empty server";
             return Err(Error::Usage(what.to_owned()));
         };
         let trace = read::read(path, &self.reading())?;
-        let served = remote::play(&trace, protocol, target)?;
+        let served = remote::play(&trace, wire, target)?;
         let run = RemoteRun::of(&trace, &served);
-        report::print(self.json.as_deref(), &run, || run.to_string())
+        self.output.print(&run, || run.to_string())
     }
 }

@@ -1,9 +1,11 @@
-//! The client's side of RESP, Redis' protocol, as far as a load needs it: get and set.
+//! The client's side of RESP, Redis' protocol, as far as needed: GET, SET, INCR and INFO.
 //!
 //! Replies are scanned as they arrive, cut at any place; values are handed on in pieces.
 //!
 //! Invariant: after an error the scanner is of no use, because the border between two replies is
 //! lost.
+//!
+//! Source: the Redis serialization protocol specification, RESP2.
 
 use std::io::Write;
 
@@ -47,6 +49,11 @@ pub fn push_set(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
     );
 }
 
+/// Appends `INCR key`.
+pub fn push_count(out: &mut Vec<u8>, key: &[u8]) {
+    push_command(out, &[b"INCR", key]);
+}
+
 /// One piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
@@ -61,6 +68,8 @@ pub enum Reply<'a> {
     End,
     /// `+OK`.
     Ok,
+    /// `:7`.
+    Number(u64),
     /// A whole line `-ERR ...`, without its end.
     Error(&'a [u8]),
 }
@@ -96,7 +105,7 @@ impl ReplyScanner {
     /// Takes the next piece off the front of `input`; `None` when it is used up.
     ///
     /// # Errors
-    /// A sentence, if the bytes are no reply to a get or a set.
+    /// A sentence, if the bytes are no reply to these commands.
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
@@ -161,13 +170,17 @@ impl ReplyScanner {
             [b'-', ..] => return Ok(Some(Reply::Error(line))),
             _ => {}
         }
-        let digits = line.strip_prefix(b"$").map(String::from_utf8_lossy);
-        let Some(bytes) = digits.and_then(|digits| digits.parse().ok()) else {
-            let shown = String::from_utf8_lossy(line);
-            return Err(format!("no known reply of Redis: {shown:?}"));
-        };
-        self.state = State::Value { left: bytes };
-        Ok(Some(Reply::Value { bytes }))
+        let text = String::from_utf8_lossy(line);
+        if let Some(number) = text.strip_prefix(':').and_then(|text| text.parse().ok()) {
+            return Ok(Some(Reply::Number(number)));
+        }
+        match text.strip_prefix('$').and_then(|text| text.parse().ok()) {
+            Some(bytes) => {
+                self.state = State::Value { left: bytes };
+                Ok(Some(Reply::Value { bytes }))
+            }
+            None => Err(format!("no known reply of Redis: {text:?}")),
+        }
     }
 }
 
@@ -196,13 +209,14 @@ mod tests {
 
     #[test]
     fn replies_are_the_same_however_they_are_cut() {
-        let bytes: &[u8] = b"$3\r\na\r\n\r\n$-1\r\n+OK\r\n-ERR no\r\n$0\r\n\r\n";
+        let bytes: &[u8] = b"$3\r\na\r\n\r\n$-1\r\n+OK\r\n:7\r\n-ERR no\r\n$0\r\n\r\n";
         let expected = [
             "Value { bytes: 3 }",
             "=a\r\n",
             "End",
             "End",
             "Ok",
+            "Number(7)",
             "-ERR no",
             "Value { bytes: 0 }",
             "End",
@@ -214,7 +228,13 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_and_a_line_does_not_grow_without_limit() {
-        for bad in [&b"HELLO\r\n"[..], b"$x\r\n", b":1\r\n", b"$1\r\nab\r\n"] {
+        for bad in [
+            &b"HELLO\r\n"[..],
+            b"$x\r\n",
+            b":x\r\n",
+            b"\r\n",
+            b"$1\r\nab\r\n",
+        ] {
             let (mut scanner, mut input) = (ReplyScanner::default(), bad);
             let error = loop {
                 match scanner.next(&mut input) {
@@ -227,6 +247,17 @@ mod tests {
         }
         let long = vec![b'-'; LINE_BYTES_MAX + 1];
         assert!(ReplyScanner::default().next(&mut &long[..]).is_err());
+    }
+
+    #[test]
+    fn a_command_counts_its_words_and_their_bytes() {
+        let mut out = Vec::new();
+        push_command(&mut out, &[b"SET", b"k", b""]);
+        push_count(&mut out, b"n");
+        assert_eq!(
+            out,
+            b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n"
+        );
     }
 
     #[test]

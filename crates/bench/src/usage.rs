@@ -97,11 +97,21 @@ pub fn rss_bytes(pid: u32) -> io::Result<u64> {
             .map_err(|_| malformed())?;
         return Ok(kib * 1024);
     }
+    rss_counted_bytes(pid)
+}
+
+/// Reads the resident memory of a process as the kernel counts it along: a look at a counter, which
+/// may lag a little, and does not hold the process up.
+///
+/// # Errors
+/// If there is no such process.
+pub fn rss_counted_bytes(pid: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm"))?;
     let pages = text
         .split(' ')
         .nth(1)
         .and_then(|pages| pages.parse::<u64>().ok());
+    let malformed = || io::Error::other("malformed memory figures");
     Ok(pages.ok_or_else(malformed)? * PAGE_BYTES)
 }
 
@@ -132,6 +142,8 @@ mod tests {
         std::thread::yield_now();
         assert!(cpu_time(own).unwrap().ns >= before);
         assert!(rss_bytes(own).unwrap() > 100_000);
+        assert!(rss_counted_bytes(own).unwrap() > 100_000);
+        assert!(rss_counted_bytes(u32::MAX).is_err());
         let block = std::hint::black_box(vec![1u8; 32 << 20]);
         assert!(rss_peak_bytes(own).unwrap() > block.len() as u64);
         assert!(cpu_time(u32::MAX).is_err());

@@ -1,22 +1,22 @@
-//! The wire: how requests are written and replies read in each protocol that can be loaded.
+//! The wire: how requests are written and replies read in each protocol that is measured.
 //!
-//! A load asks two things of a protocol, a get and a set, and learns five things back ([`Event`]).
-
-use std::str::FromStr;
+//! Three things are asked over a protocol, a get, a set and a count, and each is answered by the
+//! same pieces in all of them ([`Event`]).
 
 use cellar_protocol::memcached::client::{self, Reply, ReplyScanner};
+use clap::ValueEnum;
 
 use crate::resp;
 
 /// Flags of the stored items.
 const FLAGS: u32 = 0;
 
-/// A protocol that can be loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A protocol that a server may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Wire {
-    /// memcached's classic text protocol.
+    /// memcached's classic text protocol
     Memcached,
-    /// Redis' protocol.
+    /// Redis' protocol
     Resp,
 }
 
@@ -49,6 +49,29 @@ impl Wire {
         }
     }
 
+    /// Appends what adds one to a number, which begins at zero if it is missing; returns how many
+    /// replies that brings.
+    pub fn push_count(self, out: &mut Vec<u8>, key: &[u8]) -> u64 {
+        match self {
+            Wire::Memcached => {
+                for part in [
+                    b"add ".as_slice(),
+                    key,
+                    b" 0 0 1\r\n0\r\nincr ",
+                    key,
+                    b" 1\r\n",
+                ] {
+                    out.extend_from_slice(part);
+                }
+                2
+            }
+            Wire::Resp => {
+                resp::push_count(out, key);
+                1
+            }
+        }
+    }
+
     /// Appends what a server answers to a get that hits.
     pub fn push_hit(self, out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
         match self {
@@ -67,17 +90,6 @@ impl Wire {
         match self {
             Wire::Memcached => Scanner::Memcached(ReplyScanner::new()),
             Wire::Resp => Scanner::Resp(resp::ReplyScanner::default()),
-        }
-    }
-}
-
-impl FromStr for Wire {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Wire, String> {
-        match text {
-            "memcached" => Ok(Wire::Memcached),
-            _ => Err("the load generator speaks memcached".to_owned()),
         }
     }
 }
@@ -101,8 +113,21 @@ pub enum Event<'a> {
         /// Whether the server took the value.
         stored: bool,
     },
+    /// The reply to a count: the new number; none if the key was gone.
+    CountDone {
+        /// The number.
+        number: Option<u64>,
+    },
     /// The server refused the request with this text; the reply is complete.
     Refused(&'a [u8]),
+}
+
+impl Event<'_> {
+    /// Whether the reply is complete with this piece.
+    #[must_use]
+    pub fn is_last(self) -> bool {
+        !matches!(self, Event::Value { .. } | Event::Data(_))
+    }
 }
 
 /// Cuts the received bytes of one connection into events.
@@ -122,7 +147,7 @@ impl Scanner {
     /// Takes the next piece off the front of `input`; `None` when it is used up.
     ///
     /// # Errors
-    /// A sentence, if the bytes are no reply to a get or a set.
+    /// A sentence, if the bytes are no reply to a get, a set or a count.
     #[inline]
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
@@ -139,6 +164,10 @@ impl Scanner {
                 Ok(Some(Reply::End)) => Event::GetDone,
                 Ok(Some(Reply::Stored)) => Event::SetDone { stored: true },
                 Ok(Some(Reply::NotStored)) => Event::SetDone { stored: false },
+                Ok(Some(Reply::Number(number))) => Event::CountDone {
+                    number: Some(number),
+                },
+                Ok(Some(Reply::NotFound)) => Event::CountDone { number: None },
                 Ok(Some(Reply::Error(line))) => Event::Refused(line),
                 Ok(Some(other)) => return Err(format!("unexpected reply {other:?}")),
                 Err(error) => return Err(error.to_string()),
@@ -148,6 +177,9 @@ impl Scanner {
                 resp::Reply::Data(data) => Event::Data(data),
                 resp::Reply::End => Event::GetDone,
                 resp::Reply::Ok => Event::SetDone { stored: true },
+                resp::Reply::Number(number) => Event::CountDone {
+                    number: Some(number),
+                },
                 resp::Reply::Error(line) => Event::Refused(line),
             })),
         }
@@ -158,54 +190,67 @@ impl Scanner {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_hit_a_miss_a_set_and_a_refusal_are_told_apart() {
-        let wire = Wire::Memcached;
+    /// All pieces of what comes after the reply to a get that hits, which is the same everywhere
+    /// but for the key.
+    fn events_after_a_hit(wire: Wire, replies: &[u8]) -> Vec<String> {
         let mut bytes = Vec::new();
         wire.push_hit(&mut bytes, b"k", b"abc");
-        bytes.extend_from_slice(b"END\r\nSTORED\r\nNOT_STORED\r\nSERVER_ERROR no\r\n");
+        bytes.extend_from_slice(replies);
         let mut scanner = wire.scanner();
         let mut input = bytes.as_slice();
+        let key: Option<&[u8]> = (wire == Wire::Memcached).then_some(b"k");
         for expected in [
-            Event::Value {
-                key: Some(b"k"),
-                bytes: 3,
-            },
+            Event::Value { key, bytes: 3 },
             Event::Data(b"abc"),
             Event::GetDone,
-            Event::GetDone,
-            Event::SetDone { stored: true },
-            Event::SetDone { stored: false },
-            Event::Refused(b"SERVER_ERROR no"),
         ] {
             assert_eq!(scanner.next(&mut input), Ok(Some(expected)));
         }
-        assert_eq!(scanner.next(&mut input), Ok(None));
+        let mut events = Vec::new();
+        while let Some(event) = scanner.next(&mut input).unwrap() {
+            assert!(event.is_last(), "{event:?}");
+            events.push(match event {
+                Event::Refused(line) => String::from_utf8_lossy(line).into_owned(),
+                event => format!("{event:?}"),
+            });
+        }
+        events
+    }
+
+    #[test]
+    fn a_hit_a_miss_a_set_a_count_and_a_refusal_are_told_apart() {
+        let replies = b"END\r\nSTORED\r\nNOT_STORED\r\n7\r\nNOT_FOUND\r\nSERVER_ERROR no\r\n";
+        let expected = [
+            "GetDone",
+            "SetDone { stored: true }",
+            "SetDone { stored: false }",
+            "CountDone { number: Some(7) }",
+            "CountDone { number: None }",
+            "SERVER_ERROR no",
+        ];
+        assert_eq!(events_after_a_hit(Wire::Memcached, replies), expected);
+        let mut scanner = Wire::Memcached.scanner();
         assert!(scanner.next(&mut &b"TOUCHED\r\n"[..]).is_err());
-        assert!("resp".parse::<Wire>().is_err());
     }
 
     #[test]
     fn redis_replies_become_the_same_events() {
-        let wire = Wire::Resp;
-        let mut bytes = Vec::new();
-        wire.push_hit(&mut bytes, b"k", b"abc");
-        bytes.extend_from_slice(b"$-1\r\n+OK\r\n-OOM no\r\n");
-        let mut scanner = wire.scanner();
-        let mut input = bytes.as_slice();
-        for expected in [
-            Event::Value {
-                key: None,
-                bytes: 3,
-            },
-            Event::Data(b"abc"),
-            Event::GetDone,
-            Event::GetDone,
-            Event::SetDone { stored: true },
-            Event::Refused(b"-OOM no"),
-        ] {
-            assert_eq!(scanner.next(&mut input), Ok(Some(expected)));
-        }
-        assert_eq!(scanner.next(&mut input), Ok(None));
+        let expected = [
+            "GetDone",
+            "SetDone { stored: true }",
+            "CountDone { number: Some(7) }",
+            "-OOM no",
+        ];
+        let replies = b"$-1\r\n+OK\r\n:7\r\n-OOM no\r\n";
+        assert_eq!(events_after_a_hit(Wire::Resp, replies), expected);
+    }
+
+    #[test]
+    fn a_count_brings_as_many_replies_as_it_says() {
+        let mut out = Vec::new();
+        assert_eq!(Wire::Memcached.push_count(&mut out, b"n"), 2);
+        assert_eq!(out, b"add n 0 0 1\r\n0\r\nincr n 1\r\n");
+        out.clear();
+        assert_eq!(Wire::Resp.push_count(&mut out, b"n"), 1);
     }
 }

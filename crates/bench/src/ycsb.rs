@@ -14,10 +14,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use crate::compare::{PeerArgs, write_json};
 use crate::error::Error;
 use crate::load::{self, Keys, Limit, Plan, Report};
 use crate::machine::Setting;
+use crate::output::write_json;
+use crate::peers::PeerArgs;
 use crate::popularity::Popularity;
 use crate::process::{Ingredients, Recipe};
 use crate::quantity::{ByteRange, TtlMix, parse_count};

@@ -20,6 +20,9 @@ use crate::timescale::Timescale;
 /// Buckets the index may add while an insertion looks for a free slot.
 const GROWTH_PER_INSERT_MAX: usize = 8;
 
+/// The part of an extent that may become a hole when its item is written over.
+const EXTENT_HOLE_SHARE: usize = 32;
+
 /// Counts of what happened to items, since the shard was made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
@@ -172,13 +175,17 @@ impl Store {
     }
 
     /// Whether the item can be written over with one of `spec` where it lies: it fits into the room
-    /// of the old one and the hole behind it, and nobody reads the old value any more.
+    /// of the old one and the hole behind it, and nobody reads the old value any more. An extent is
+    /// never compacted, so what its new item leaves unused must be little.
     #[inline]
     pub(crate) fn fits_in_place(&self, located: &Located, spec: &Spec) -> bool {
-        let bytes = spec.total_bytes(self.log.segment(located.segment).scale);
+        let segment = self.log.segment(located.segment);
+        let bytes = spec.total_bytes(segment.scale);
         let old_bytes = located.layout.total_bytes();
         (bytes <= old_bytes || bytes <= old_bytes + self.hole_behind(located))
             && !self.log.is_pinned(located.segment)
+            && (!self.log.is_extent(located.segment)
+                || segment.written_bytes - bytes <= segment.room_bytes / EXTENT_HOLE_SHARE)
     }
 
     /// Bytes of the hole that directly follows an item, which the item may grow into.

@@ -311,3 +311,22 @@ fn all_items_are_gone_after_a_flush_and_their_memory_is_used_again() {
     assert_eq!(timed.cache.stats().evicted, 0);
     assert!(accounted(&timed) <= 4 << 20);
 }
+
+#[test]
+fn large_values_that_shrink_leave_no_dead_bytes_behind() {
+    let timed = Timed::new(8 << 20);
+    let mut evicted = 0;
+    for number in 0..2_000_usize {
+        let bytes = [100_000, 30_000, 70_000][number / 60 % 3];
+        timed
+            .set(&format!("key {}", number % 90), &vec![1; bytes], None)
+            .unwrap();
+        let now_evicted = timed.cache.stats().evicted;
+        if now_evicted > evicted {
+            evicted = now_evicted;
+            let audit = timed.cache.audit().unwrap();
+            assert!(audit.dead_ppm() <= 60_000, "{number}: {audit:?}");
+        }
+    }
+    assert!(evicted > 40, "{evicted}");
+}

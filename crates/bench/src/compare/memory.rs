@@ -13,7 +13,6 @@ use crate::popularity::Popularity;
 use crate::process::{Ingredients, Recipe};
 use crate::quantity::{ByteRange, TtlMix};
 use crate::record::Records;
-use crate::usage::rss_bytes;
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 32;
@@ -57,15 +56,11 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> 
     let with = Ingredients {
         memory_mib: args.peers.memory_mib,
         threads: 1,
-        cpu: Some(args.server_cpu),
+        cpu: Some(args.cpus.server_cpu),
     };
     let server = recipe.start(with)?;
-    let rss = || {
-        rss_bytes(server.pid())
-            .map_err(|error| Error::system(format!("reading {}'s memory", recipe.name), error))
-    };
     let version = server.version()?;
-    let start_bytes = rss()?;
+    let start_bytes = server.rss_bytes()?;
     let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
     let plan = Plan {
         records: records.map_err(Error::Usage)?,
@@ -76,7 +71,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> 
         ..args.plan(server.address(), super::ROWS[2])?
     };
     load::run(&plan.fill())?;
-    let filled_bytes = rss()?;
+    let filled_bytes = server.rss_bytes()?;
     let probe = load::run(&plan)?;
     if probe.mismatches > 0 {
         return Err(Error::Wrong(format!(

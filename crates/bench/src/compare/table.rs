@@ -3,26 +3,27 @@
 use std::fmt::Write;
 
 use super::{Comparison, RowResult};
+use crate::goal::{self, Goal};
 use crate::spread::short;
 
-/// A figure that Cellar must reach.
-struct Goal {
+/// What a request may cost Cellar.
+struct Limit {
     request: &'static str,
     /// Largest ratio of its processor time to the floor's.
     limit: f64,
 }
 
 /// The bars of the speed table in the design; memory has its own.
-const GOALS: [Goal; 3] = [
-    Goal {
+const LIMITS: [Limit; 3] = [
+    Limit {
         request: "get, depth 1",
         limit: 1.06,
     },
-    Goal {
+    Limit {
         request: "get, depth 32",
         limit: 1.95,
     },
-    Goal {
+    Limit {
         request: "set, depth 32",
         limit: 2.3,
     },
@@ -35,7 +36,9 @@ pub(super) fn render(comparison: &Comparison) -> String {
     // Writing to a string cannot fail.
     let _ = render_rows(comparison, &mut text);
     let _ = render_memory(comparison, &mut text);
-    let _ = render_goals(comparison, &mut text);
+    if let Some(goals) = goals(comparison) {
+        text += &format!("\n{}", goal::table(&goals));
+    }
     text
 }
 
@@ -114,46 +117,24 @@ fn render_memory(comparison: &Comparison, text: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-fn render_goals(comparison: &Comparison, text: &mut String) -> std::fmt::Result {
+/// What Cellar must reach, if it took part.
+fn goals(comparison: &Comparison) -> Option<Vec<Goal>> {
     let cellar = |request: &str| -> Option<&RowResult> {
-        comparison
-            .rows
-            .iter()
-            .find(|row| row.server == "cellar" && row.request == request)
+        let mut rows = comparison.rows.iter();
+        rows.find(|row| row.server == "cellar" && row.request == request)
     };
-    if cellar(GOALS[0].request).is_none() {
-        return Ok(());
-    }
-    writeln!(
-        text,
-        "\n| Cellar must reach | limit | found | |\n|---|---|---|---|"
-    )?;
-    for goal in GOALS {
-        let Some(row) = cellar(goal.request) else {
-            continue;
-        };
-        let found = row.server_cpu_ratio_to_floor.median;
-        writeln!(
-            text,
-            "| {}, x floor | {:.2} | {found:.2} | {} |",
-            goal.request,
-            goal.limit,
-            verdict(found, goal.limit)
-        )?;
-    }
-    if let Some(row) = comparison.memory.iter().find(|row| row.server == "cellar") {
-        writeln!(
-            text,
-            "| bytes per item over key + value | {MEMORY_GOAL_BYTES} | {:.1} | {} |",
-            row.overhead_per_item_bytes,
-            verdict(row.overhead_per_item_bytes, MEMORY_GOAL_BYTES)
-        )?;
-    }
-    Ok(())
-}
-
-fn verdict(found: f64, limit: f64) -> &'static str {
-    if found <= limit { "reached" } else { "MISSED" }
+    cellar(LIMITS[0].request)?;
+    let costs = LIMITS.iter().filter_map(|limit| {
+        let found = cellar(limit.request)?.server_cpu_ratio_to_floor.median;
+        let what = format!("{}, x floor", limit.request);
+        Some(Goal::at_most(what, limit.limit, found, 2))
+    });
+    let memory = comparison.memory.iter().find(|row| row.server == "cellar");
+    let memory = memory.map(|row| {
+        let what = "bytes per item over key + value";
+        Goal::at_most(what, MEMORY_GOAL_BYTES, row.overhead_per_item_bytes, 1)
+    });
+    Some(costs.chain(memory).collect())
 }
 
 fn titled(server: &str, version: &str) -> String {

@@ -4,19 +4,17 @@
 //! read from `statm`: a look at a counter, while a walk through the page tables would hold up the
 //! server that is measured.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::address::{Address, Stream};
+use crate::client::Client;
 use crate::error::Error;
-use crate::resp;
+use crate::process::Server;
+use crate::usage::rss_counted_bytes;
 use crate::wire::Wire;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-const PAGE_BYTES: u64 = 4096;
 
 /// What a server says of itself at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -40,8 +38,7 @@ pub(super) struct Figures {
 pub(super) struct Informant {
     wire: Wire,
     pid: u32,
-    stream: BufReader<Stream>,
-    text: String,
+    client: Client,
 }
 
 impl Informant {
@@ -49,15 +46,12 @@ impl Informant {
     ///
     /// # Errors
     /// [`Error::System`] if that is not possible.
-    pub(super) fn connect(wire: Wire, address: &Address, pid: u32) -> Result<Informant, Error> {
-        let failed = |error| Error::system(format!("connecting to {address}"), error);
-        let stream = address.connect().map_err(failed)?;
-        stream.set_timeout(Some(TIMEOUT)).map_err(failed)?;
+    pub(super) fn connect(server: &Server) -> Result<Informant, Error> {
+        let wire = server.wire();
         Ok(Informant {
             wire,
-            pid,
-            stream: BufReader::new(stream),
-            text: String::new(),
+            pid: server.pid(),
+            client: Client::connect(server.address(), wire, TIMEOUT)?,
         })
     }
 
@@ -66,62 +60,16 @@ impl Informant {
     /// # Errors
     /// [`Error::System`] if the server does not answer, [`Error::Garbled`] if not with figures.
     pub(super) fn ask(&mut self) -> Result<Figures, Error> {
-        self.listen()?;
+        let text = self.client.figures()?;
         let found = match self.wire {
-            Wire::Memcached => of_stats(&self.text),
-            Wire::Resp => of_info(&self.text),
+            Wire::Memcached => of_stats(&text),
+            Wire::Resp => of_info(&text),
         };
-        let mut figures = found
-            .ok_or_else(|| Error::Garbled(format!("no figures about items in {:?}", self.text)))?;
-        figures.rss_bytes = resident_bytes(self.pid)?;
+        let mut figures =
+            found.ok_or_else(|| Error::Garbled(format!("no figures about items in {text:?}")))?;
+        let failed = |error| Error::system(format!("reading the memory of {}", self.pid), error);
+        figures.rss_bytes = rss_counted_bytes(self.pid).map_err(failed)?;
         Ok(figures)
-    }
-
-    /// The server's version.
-    ///
-    /// # Errors
-    /// As [`Informant::ask`].
-    pub(super) fn version(&mut self) -> Result<String, Error> {
-        self.listen()?;
-        let found = match self.wire {
-            Wire::Memcached => field(&self.text, "STAT version "),
-            Wire::Resp => field(&self.text, "redis_version:"),
-        };
-        found
-            .map(str::to_owned)
-            .ok_or_else(|| Error::Garbled("the server does not tell its version".to_owned()))
-    }
-
-    /// Has the server tell all it knows.
-    fn listen(&mut self) -> Result<(), Error> {
-        let failed = |error| Error::system("asking a server for its figures", error);
-        let mut request = Vec::new();
-        match self.wire {
-            Wire::Memcached => request.extend_from_slice(b"stats\r\n"),
-            Wire::Resp => resp::push_command(&mut request, &[b"INFO"]),
-        }
-        self.stream.get_mut().write_all(&request).map_err(failed)?;
-        self.text.clear();
-        match self.wire {
-            Wire::Memcached => {
-                while !self.text.ends_with("END\r\n") {
-                    if self.stream.read_line(&mut self.text).map_err(failed)? == 0 {
-                        return Err(Error::Closed { replies: 0 });
-                    }
-                }
-            }
-            Wire::Resp => {
-                self.stream.read_line(&mut self.text).map_err(failed)?;
-                let digits = self.text.trim_end().strip_prefix('$').unwrap_or_default();
-                let bytes: usize = digits
-                    .parse()
-                    .map_err(|_| Error::Garbled(self.text.clone()))?;
-                let mut body = vec![0; bytes + 2];
-                self.stream.read_exact(&mut body).map_err(failed)?;
-                self.text = String::from_utf8_lossy(&body).into_owned();
-            }
-        }
-        Ok(())
     }
 }
 
@@ -160,14 +108,6 @@ fn of_info(text: &str) -> Option<Figures> {
     })
 }
 
-fn resident_bytes(pid: u32) -> Result<u64, Error> {
-    let failed = |error| Error::system(format!("reading the memory of process {pid}"), error);
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).map_err(failed)?;
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    let pages: u64 = pages.ok_or_else(|| failed(std::io::Error::other("malformed statm")))?;
-    Ok(pages * PAGE_BYTES)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,11 +135,5 @@ mod tests {
         );
         assert_eq!(of_stats("ERROR\r\n"), None);
         assert_eq!(of_info("-ERR\r\n"), None);
-    }
-
-    #[test]
-    fn resident_memory_is_that_of_a_process() {
-        assert!(resident_bytes(std::process::id()).unwrap() > 100_000);
-        assert!(resident_bytes(u32::MAX).is_err());
     }
 }

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::figures::{Figures, Informant};
-use super::{Contender, ExpiryArgs, Point, RATE_SHARE, Run, Slice, Watched};
+use super::{ExpiryArgs, Point, RATE_SHARE, Run, Slice, Watched};
 use crate::clock::{NS_PER_S, now_ns, seconds, unix_ns};
 use crate::error::Error;
 use crate::latency::{Latencies, LatencySummary};
 use crate::load::{self, Keys, Limit, Plan, Report, Sample};
 use crate::popularity::Popularity;
-use crate::process::{Ingredients, Server};
+use crate::process::{Ingredients, Recipe, Server};
 use crate::quantity::{ByteRange, TtlMix};
 use crate::record::Records;
 
@@ -51,7 +51,7 @@ pub(super) struct Timed {
 /// A server that holds the items that stay, unless they come together with those that die.
 struct Scene<'a> {
     args: &'a ExpiryArgs,
-    contender: &'a Contender,
+    contender: &'a Recipe,
     server: Server,
     informant: Informant,
     plan: Plan,
@@ -67,7 +67,7 @@ struct Scene<'a> {
     clippy::cast_sign_loss,
     reason = "a rate is positive and below 2^53"
 )]
-pub(super) fn rate(args: &ExpiryArgs, contenders: &[Contender]) -> Result<u64, Error> {
+pub(super) fn rate(args: &ExpiryArgs, contenders: &[Recipe]) -> Result<u64, Error> {
     let mut slowest = f64::MAX;
     for contender in contenders {
         let few = ExpiryArgs {
@@ -90,11 +90,11 @@ pub(super) fn rate(args: &ExpiryArgs, contenders: &[Contender]) -> Result<u64, E
 /// Watches a server's memory across the moment; the version, and what was seen.
 pub(super) fn watch(
     args: &ExpiryArgs,
-    contender: &Contender,
+    contender: &Recipe,
     rate: u64,
 ) -> Result<(String, Watched), Error> {
     let mut scene = Scene::set(args, contender)?;
-    let version = scene.informant.version()?;
+    let version = scene.server.version()?;
     eprintln!("watching {} {version}", contender.name);
     let moment_s = scene.add_dying()?;
     let full = scene.informant.ask()?;
@@ -105,8 +105,7 @@ pub(super) fn watch(
     );
     let moment_ns = scene.wait(moment_s)?;
     let over = AtomicBool::new(false);
-    let mut informant =
-        Informant::connect(contender.wire, scene.server.address(), scene.server.pid())?;
+    let mut informant = Informant::connect(&scene.server)?;
     let (load, polled) = std::thread::scope(|scope| {
         let poller = scope.spawn(|| poll(&mut informant, &over));
         let load = scene.load(rate, args.seed(0));
@@ -135,7 +134,7 @@ pub(super) fn watch(
 /// Measures latencies: first as long without any expiry, then across the moment.
 pub(super) fn run(
     args: &ExpiryArgs,
-    contender: &Contender,
+    contender: &Recipe,
     rate: u64,
     round: usize,
 ) -> Result<Run, Error> {
@@ -172,13 +171,13 @@ impl ExpiryArgs {
 
 impl<'a> Scene<'a> {
     /// Starts a server and stores the items that stay.
-    fn set(args: &'a ExpiryArgs, contender: &'a Contender) -> Result<Scene<'a>, Error> {
-        let server = contender.recipe.start(Ingredients {
+    fn set(args: &'a ExpiryArgs, contender: &'a Recipe) -> Result<Scene<'a>, Error> {
+        let server = contender.start(Ingredients {
             memory_mib: args.memory_mib,
             threads: 1,
-            cpu: Some(args.server_cpu),
+            cpu: Some(args.cpus.server_cpu),
         })?;
-        let mut informant = Informant::connect(contender.wire, server.address(), server.pid())?;
+        let mut informant = Informant::connect(&server)?;
         let value_bytes = ByteRange::fixed(args.value_bytes);
         let records = Records::new(args.live, LIVE_KEY_BYTES, value_bytes);
         let plan = Plan {
@@ -195,7 +194,7 @@ impl<'a> Scene<'a> {
             rate_per_s: None,
             verify: false,
             seed: 1,
-            cpus: vec![args.load_cpu],
+            cpus: vec![args.cpus.load_cpu],
             server_pid: None,
             progress: false,
         };
@@ -305,7 +304,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn fill(contender: &Contender, plan: &Plan, items: u64) -> Result<(), Error> {
+fn fill(contender: &Recipe, plan: &Plan, items: u64) -> Result<(), Error> {
     let report = load::run(&plan.fill())?;
     if report.set.stored == items {
         return Ok(());

@@ -117,6 +117,10 @@ impl Connection {
                         let start_ns = land(&mut self.flights, Some(Kind::Set))?.start_ns;
                         tally.set(stored, now.saturating_sub(start_ns));
                     }
+                    Event::CountDone { .. } => {
+                        let what = "the reply to a count came for a get or a set";
+                        return Err(Error::Garbled(what.to_owned()));
+                    }
                     Event::Refused(line) => {
                         let flight = land(&mut self.flights, None)?;
                         self.value_came = false;

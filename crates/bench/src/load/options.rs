@@ -16,8 +16,8 @@ use crate::wire::Wire;
 /// Options of `cellar-bench load`.
 #[derive(Args, Clone, Debug)]
 pub struct LoadArgs {
-    /// Protocol the server speaks: memcached
-    #[arg(long, default_value = "memcached")]
+    /// Protocol the server speaks
+    #[arg(long, value_name = "PROTOCOL", default_value = "memcached")]
     pub protocol: Wire,
     /// The server: HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDR")]
@@ -246,7 +246,7 @@ mod tests {
             (&["--requests", "1", "--seconds", "1"][..], "--seconds"),
             (&["--seconds", "0"], "--seconds"),
             (&["--keys", "1G", "--key-bytes", "4"], "fit"),
-            (&["--protocol", "resp"], "memcached"),
+            (&["--protocol", "smtp"], "memcached"),
             (&["--value-bytes", "9..1"], "larger"),
         ] {
             let error = plan(options).unwrap_err();

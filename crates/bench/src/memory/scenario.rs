@@ -1,10 +1,11 @@
 //! The scenarios: what is stored, how often, and who keeps a connection open meanwhile.
 
-use crate::address::{Address, Stream};
+use crate::address::Stream;
 use crate::error::Error;
+use crate::process::Server;
 use crate::random::{Random, mix};
 
-use super::client::{Client, Held, Speech};
+use super::client::{Counter, Held};
 
 /// Values of a silent reader's requests.
 const SILENT_VALUE_BYTES: usize = 200_000;
@@ -131,12 +132,7 @@ pub(super) struct Done {
 
 impl Scenario {
     /// Runs the scenario; the connections stay open until what is returned is dropped.
-    pub(super) fn run(
-        &self,
-        address: &Address,
-        speech: Speech,
-        memory_bytes: u64,
-    ) -> Result<Done, Error> {
+    pub(super) fn run(&self, server: &Server, memory_bytes: u64) -> Result<Done, Error> {
         let item_bytes = self.item_bytes();
         let keys = (memory_bytes * self.keys_percent / 100 / item_bytes).max(1);
         let mut done = Done {
@@ -146,19 +142,19 @@ impl Scenario {
             open: Vec::new(),
         };
         for number in 0..self.idle {
-            let mut client = Client::connect(address, speech)?;
+            let mut client = Counter::connect(server)?;
             client.set(&format!("idle{number}"), 0, 1_000)?;
             client.get(&format!("idle{number}"))?;
             client.finish()?;
             done.open.push(client.into_stream());
         }
-        let mut client = Client::connect(address, speech)?;
+        let mut client = Counter::connect(server)?;
         if self.silent > 0 {
             client.set("silent", 0, SILENT_VALUE_BYTES)?;
             client.finish()?;
         }
         for _ in 0..self.silent {
-            let silent = Client::connect(address, speech)?;
+            let silent = Counter::connect(server)?;
             done.open
                 .push(silent.ask_and_leave("silent", SILENT_REQUESTS)?);
         }
@@ -216,8 +212,8 @@ impl Done {
     }
 
     /// Reads every key and counts what is found.
-    pub(super) fn read_back(&self, address: &Address, speech: Speech) -> Result<Held, Error> {
-        let mut client = Client::connect(address, speech)?;
+    pub(super) fn read_back(&self, server: &Server) -> Result<Held, Error> {
+        let mut client = Counter::connect(server)?;
         for number in 0..self.keys.min(self.stored) {
             client.get(&key_of(number))?;
         }

@@ -15,15 +15,16 @@ use serde::Serialize;
 
 use self::tune::Tuner;
 use super::read::{self, Reading};
-use super::remote::{self, Protocol, Served};
+use super::remote::{self, Served};
 use super::report;
 use super::size::binary;
 use super::trace::Trace;
 use crate::error::Error;
 use crate::machine::Setting;
+use crate::output::PrintArgs;
+use crate::peers::{CellarArgs, some, takes_part};
 use crate::process::{Ingredients, Recipe};
 use crate::quantity::parse_bytes;
-use crate::usage::{rss_bytes, rss_peak_bytes};
 
 /// How finely memory is set; memcached knows whole MiB only.
 const STEP_BYTES: u64 = 64 << 10;
@@ -41,17 +42,8 @@ pub struct ContestArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', required = true,
           value_parser = parse_bytes)]
     rss: Vec<u64>,
-    /// Cellar's program, or off
-    #[arg(long, value_name = "PATH", default_value = "target/release/cellar")]
-    cellar: String,
-    /// Further arguments for Cellar, separated by spaces
-    #[arg(
-        long,
-        value_name = "ARGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    cellar_args: String,
+    #[command(flatten)]
+    cellar: CellarArgs,
     /// memcached's program, or off
     #[arg(long, value_name = "PATH", default_value = "memcached")]
     memcached: String,
@@ -67,18 +59,8 @@ pub struct ContestArgs {
     /// The first 100,000 requests and two trials: shows that it works, not who wins
     #[arg(long)]
     quick: bool,
-    /// Writes a page with tables and plots to this file
-    #[arg(long, value_name = "FILE.md")]
-    page: Option<PathBuf>,
-    /// Prints JSON instead of a table, or writes it to --json=FILE
-    #[arg(
-        long,
-        value_name = "FILE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = report::STDOUT
-    )]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: PrintArgs,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -114,7 +96,6 @@ struct Outcome {
 /// A server that takes part.
 struct Contestant {
     recipe: Recipe,
-    protocol: Protocol,
     /// How finely its memory can be set.
     step_bytes: u64,
 }
@@ -147,44 +128,27 @@ pub fn command(args: &ContestArgs) -> Result<(), Error> {
         setting: Setting::here(),
         results,
     };
-    if let Some(file) = &args.page {
-        table::page(&contest).write(file)?;
-    }
-    report::print(args.json.as_deref(), &contest, || table::render(&contest))
+    args.output.write_page(|| table::page(&contest))?;
+    args.output.print(&contest, || table::render(&contest))
 }
 
 impl ContestArgs {
     fn contestants(&self) -> Result<Vec<Contestant>, Error> {
         let mut contestants = Vec::new();
-        let mut add = |recipe, protocol, step_bytes| {
-            contestants.push(Contestant {
-                recipe,
-                protocol,
-                step_bytes,
-            });
-        };
-        if self.cellar != "off" {
-            let extra = self.cellar_args.split_whitespace().map(str::to_owned);
-            let recipe = Recipe::cellar(&self.cellar, &extra.collect::<Vec<_>>());
-            add(recipe, Protocol::Memcached, STEP_BYTES);
+        let mut add = |recipe, step_bytes| contestants.push(Contestant { recipe, step_bytes });
+        if let Some(recipe) = self.cellar.recipe()? {
+            add(recipe, STEP_BYTES);
         }
-        if self.memcached != "off" {
-            let recipe = Recipe::memcached(&self.memcached);
-            add(recipe, Protocol::Memcached, MEMCACHED_STEP_BYTES);
+        if takes_part(&self.memcached) {
+            add(Recipe::memcached(&self.memcached), MEMCACHED_STEP_BYTES);
         }
-        if self.redis != "off" {
+        if takes_part(&self.redis) {
             for policy in ["allkeys-lru", "allkeys-lfu"] {
-                let recipe = Recipe {
-                    name: format!("redis-server {policy}"),
-                    ..Recipe::redis(&self.redis, &["--maxmemory-policy", policy])
-                };
-                add(recipe, Protocol::Resp, STEP_BYTES);
+                let recipe = Recipe::redis(&self.redis, &["--maxmemory-policy", policy]);
+                add(recipe.named(&format!("redis-server {policy}")), STEP_BYTES);
             }
         }
-        match contestants.is_empty() {
-            true => Err(Error::Usage("no server is left to measure".to_owned())),
-            false => Ok(contestants),
-        }
+        some(contestants)
     }
 
     fn trace(&self, path: &std::path::Path) -> Result<Trace, Error> {
@@ -251,17 +215,13 @@ impl Contestant {
             cpu: None,
         };
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
-        let failed = |error| Error::system(format!("reading {}'s memory", self.recipe.name), error);
-        let version = match self.protocol {
-            Protocol::Memcached => server.version()?,
-            Protocol::Resp => remote::redis_version(server.address())?,
-        };
-        let served = remote::play(trace, self.protocol, server.address())?;
+        let version = server.version()?;
+        let served = remote::play(trace, server.wire(), server.address())?;
         let trial = Trial {
             version,
             served,
-            rss_end_bytes: rss_bytes(server.pid()).map_err(failed)?,
-            rss_peak_bytes: rss_peak_bytes(server.pid()).map_err(failed)?,
+            rss_end_bytes: server.rss_bytes()?,
+            rss_peak_bytes: server.rss_peak_bytes()?,
         };
         server.stop();
         Ok(trial)

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::baseline::Baseline;
 use super::curve;
 use super::report::{self, Report, Run};
+use crate::goal::{self, Goal};
 use crate::machine::Setting;
 use crate::page::{Finding, Page};
 use crate::plot::{Axis, Plot, Scale, Series};
@@ -15,10 +16,19 @@ const LIMITS: &str = "Time passes with the requests alone, and each request is d
     next begins; sockets and threads take no part. A trace says what one cache was asked for, not \
     what yours will be. Belady is a bound only for values of one length.";
 
+/// Misses over those of LRU at shares of the footprint: of all traces together, and of the worst.
+const GOAL_MEAN: f64 = 0.95;
+const GOAL_WORST: f64 = 1.06;
+/// Percent of the memory that may be dead when a live item has to leave.
+const GOAL_DEAD_PCT: f64 = 6.0;
+
 /// The page of all runs; `baselines` names those that were simulated, LRU among them.
-pub(super) fn page(report: &Report, baselines: &[Baseline], overhead_bytes: u64) -> Page {
+pub(super) fn page(title: &str, report: &Report, baselines: &[Baseline], method: &str) -> Page {
     let sizes = sizes(report);
-    let mut findings = vec![Finding::Text(ratio_table(report, &sizes))];
+    let mut findings = vec![
+        Finding::Text(goal::table(&goals(report, &sizes))),
+        Finding::Text(ratio_table(report, &sizes)),
+    ];
     findings.extend(ratio_plot(report, &sizes));
     findings.push(Finding::Text(report::table(report, baselines)));
     if sizes.len() > 1 {
@@ -28,9 +38,9 @@ pub(super) fn page(report: &Report, baselines: &[Baseline], overhead_bytes: u64)
         }));
     }
     Page {
-        title: "Misses".to_owned(),
+        title: title.to_owned(),
         question: QUESTION.to_owned(),
-        method: method(overhead_bytes),
+        method: method.to_owned(),
         findings,
         meaning: meaning(report, &sizes),
         limits: LIMITS.to_owned(),
@@ -38,15 +48,70 @@ pub(super) fn page(report: &Report, baselines: &[Baseline], overhead_bytes: u64)
     }
 }
 
-fn method(overhead_bytes: u64) -> String {
+/// What all runs together must reach. Misses are a goal at shares of the footprint only: in so many
+/// bytes, what there is to gain depends on the trace alone.
+fn goals(report: &Report, sizes: &[&str]) -> Vec<Goal> {
+    let shares = sizes.iter().filter(|size| percent(size) > 0.0);
+    let shares: Vec<&str> = shares.copied().collect();
+    let of_sizes = |sizes: &[&str]| {
+        let runs = report.runs.iter();
+        Summary::of(runs.filter(|run| sizes.contains(&run.size.as_str())))
+    };
+    let mut goals = Vec::new();
+    let mut add = |place: &str, sizes: &[&str]| {
+        if let Some(summary) = of_sizes(sizes) {
+            let mean = format!("misses over LRU's, geometric mean, {place}");
+            goals.push(Goal::at_most(mean, GOAL_MEAN, summary.geometric_mean, 3));
+            let worst = format!("misses over LRU's, worst, {place}: {}", summary.worst_run);
+            goals.push(Goal::at_most(worst, GOAL_WORST, summary.worst, 3));
+        }
+    };
+    for size in &shares {
+        add(size, &[size]);
+    }
+    if shares.len() > 1 {
+        add("all sizes", &shares);
+    }
+    goals.extend(dead_goal(report));
+    goals
+}
+
+/// Whether little is dead when live items leave; nothing if none has left.
+fn dead_goal(report: &Report) -> Option<Goal> {
+    let evicting = report.runs.iter().filter(|run| run.evicted > 0);
+    let worst = evicting.clone().max_by(|a, b| {
+        a.dead_at_eviction_max_pct
+            .total_cmp(&b.dead_at_eviction_max_pct)
+    })?;
+    let what = format!(
+        "% dead when a live item had to leave, most of {} runs in which any had to: {}",
+        evicting.count(),
+        named(worst)
+    );
+    let found = worst.dead_at_eviction_max_pct;
+    Some(Goal::at_most(what, GOAL_DEAD_PCT, found, 2))
+}
+
+fn named(run: &Run) -> String {
+    format!("{} at {}", run.trace, run.size)
+}
+
+/// How it was measured; `stretch` is the share of the footprint that every size was made.
+pub(super) fn method(overhead_bytes: u64, stretch: Option<&str>) -> String {
+    let stretched = stretch.map_or_else(String::new, |share| {
+        format!(
+            " All values of a trace are stretched by one factor for each size, so that the size is \
+             {share} of the footprint."
+        )
+    });
     format!(
         "Each trace runs through the engine in one process, with the trace's clock; a get that \
          misses is followed by a set of the same size and TTL. Every hit is checked against what \
          was stored last. Memory in percent is of the trace's footprint: all keys with their last \
-         values and 17 bytes each. The engine pays for everything out of that memory: headers, \
-         index, ghosts, segments that are being filled. LRU and the other policies are simulated \
-         in the same bytes and pay {overhead_bytes} bytes for each item over key and value, and \
-         nothing else."
+         values and 17 bytes each.{stretched} The engine pays for everything out of that memory: \
+         headers, index, ghosts, segments that are being filled. LRU and the other policies are \
+         simulated in the same bytes and pay {overhead_bytes} bytes for each item over key and \
+         value, and nothing else."
     )
 }
 
@@ -95,20 +160,20 @@ struct Summary {
     traces: usize,
     geometric_mean: f64,
     worst: f64,
+    worst_run: String,
 }
 
 impl Summary {
     #[expect(clippy::cast_precision_loss, reason = "a handful of traces")]
     fn of<'r>(runs: impl Iterator<Item = &'r Run>) -> Option<Summary> {
-        let ratios: Vec<f64> = runs.filter_map(to_lru).collect();
-        if ratios.is_empty() {
-            return None;
-        }
-        let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+        let ratios: Vec<_> = runs.filter_map(|run| Some((to_lru(run)?, run))).collect();
+        let (worst, worst_run) = ratios.iter().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        let logarithms: f64 = ratios.iter().map(|(ratio, _)| ratio.ln()).sum();
         Some(Summary {
             traces: ratios.len(),
             geometric_mean: (logarithms / ratios.len() as f64).exp(),
-            worst: ratios.iter().copied().fold(0.0, f64::max),
+            worst: *worst,
+            worst_run: named(worst_run),
         })
     }
 }
@@ -257,8 +322,8 @@ mod tests {
             runs,
             skipped: Vec::new(),
         };
-        let page = page(&report, &[Baseline::Lru], 17);
-        let Finding::Text(table) = &page.findings[0] else {
+        let page = page("Misses", &report, &[Baseline::Lru], &method(17, None));
+        let Finding::Text(table) = &page.findings[1] else {
             panic!("the table comes first");
         };
         for row in [
@@ -276,5 +341,43 @@ mod tests {
         });
         assert_eq!(plots.collect::<Vec<_>>(), ["ratios", "a", "b"]);
         assert!(page.meaning.contains("At 10 % Cellar misses 0.600 times"));
+    }
+
+    #[test]
+    fn goals_are_read_off_for_each_share_and_for_all() {
+        let mut runs = vec![
+            run("a", 10.0, 450, 500),
+            run("b", 10.0, 545, 500),
+            run("a", 5.0, 400, 500),
+        ];
+        runs[1].evicted = 3;
+        runs[1].dead_at_eviction_max_pct = 6.5;
+        // No live item had to leave, so it does not matter how much was dead.
+        runs[2].dead_at_eviction_max_pct = 60.0;
+        let report = Report {
+            runs,
+            skipped: Vec::new(),
+        };
+        let table = goal::table(&goals(&report, &sizes(&report)));
+        for row in [
+            "| misses over LRU's, geometric mean, 5 % | <= 0.95 | 0.800 | reached |",
+            "| misses over LRU's, geometric mean, 10 % | <= 0.95 | 0.990 | MISSED |",
+            "| misses over LRU's, worst, 10 %: b at 10 % | <= 1.06 | 1.090 | MISSED |",
+            "| misses over LRU's, geometric mean, all sizes | <= 0.95 | 0.922 | reached |",
+            "most of 1 runs in which any had to: b at 10 % | <= 6 | 6.50 | MISSED |",
+        ] {
+            assert!(table.contains(row), "{row} in {table}");
+        }
+    }
+
+    #[test]
+    fn misses_in_fixed_sizes_are_no_goal() {
+        let mut one = run("a", 10.0, 545, 500);
+        one.size = Size::Bytes(16 << 20).to_string();
+        let report = Report {
+            runs: vec![one],
+            skipped: Vec::new(),
+        };
+        assert_eq!(goals(&report, &sizes(&report)), []);
     }
 }

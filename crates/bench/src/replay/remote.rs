@@ -5,41 +5,25 @@
 //! its own key; stores come at most a batch late. A batch is small enough that neither side waits
 //! for the other to read. TTLs are not sent: a server's clock is not the trace's.
 
-mod resp;
-
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
-use clap::ValueEnum;
-
-use self::resp::RespScanner;
 use super::progress::Progress;
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
-use crate::address::{Address, Stream};
+use crate::address::Address;
+use crate::client::Client;
 use crate::clock::{now_ns, seconds};
 use crate::error::Error;
-use crate::wire::{Event, Scanner, Wire};
+use crate::wire::{Event, Wire};
 
 const BATCH_ROWS: usize = 64;
 /// Keys and values of a batch, unless one row alone has more: less than sockets hold by themselves.
 const BATCH_BYTES: usize = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
-const INFO_LINES_MAX: usize = 100;
-const INPUT_BYTES: usize = 64 << 10;
 /// As much of a value as is checked.
 const HEAD_BYTES: usize = 8;
 const MEMCACHED_KEY_BYTES_MAX: usize = 250;
-
-/// A protocol that a server may speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Protocol {
-    /// memcached's classic text protocol
-    Memcached,
-    /// Redis' protocol
-    Resp,
-}
 
 /// How a server did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,46 +44,26 @@ pub(crate) struct Served {
 /// # Errors
 /// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
 /// something that was not stored last.
-pub(crate) fn play(trace: &Trace, protocol: Protocol, target: &Address) -> Result<Served, Error> {
-    if protocol == Protocol::Memcached {
+pub(crate) fn play(trace: &Trace, wire: Wire, target: &Address) -> Result<Served, Error> {
+    if wire == Wire::Memcached {
         check_keys(trace)?;
     }
     let started_ns = now_ns();
     let progress = Progress::towards(trace.rows.len(), &trace.name);
-    let mut client = Client::new(trace, protocol, target)?;
+    let mut player = Player::new(trace, wire, target)?;
     let mut at = 0;
     while at < trace.rows.len() {
-        client.add_stores();
-        at = client.add_batch(at);
-        client.exchange()?;
+        player.add_stores();
+        at = player.add_batch(at);
+        player.exchange()?;
         progress.at(at);
     }
-    client.add_stores();
-    client.exchange()?;
+    player.add_stores();
+    player.exchange()?;
     Ok(Served {
         seconds: seconds(now_ns() - started_ns),
-        ..client.ledger.served
+        ..player.ledger.served
     })
-}
-
-/// The version that a server tells over Redis' protocol.
-///
-/// # Errors
-/// [`Error`] if it does not answer, or says nothing of a version.
-pub(crate) fn redis_version(target: &Address) -> Result<String, Error> {
-    let failed = |error| Error::system(format!("asking {target} for its version"), error);
-    let mut stream = target.connect().map_err(failed)?;
-    stream.set_timeout(Some(TIMEOUT)).map_err(failed)?;
-    let mut command = Vec::new();
-    resp::push_command(&mut command, &[b"INFO", b"server"]);
-    stream.write_all(&command).map_err(failed)?;
-    let lines = BufReader::new(stream).lines();
-    for line in lines.take(INFO_LINES_MAX) {
-        if let Some(version) = line.map_err(failed)?.strip_prefix("redis_version:") {
-            return Ok(version.trim().to_owned());
-        }
-    }
-    Err(Error::Garbled("no version in INFO server".to_owned()))
 }
 
 fn check_keys(trace: &Trace) -> Result<(), Error> {
@@ -169,6 +133,9 @@ impl Ledger<'_> {
                 let row = self.answered(false)?;
                 self.set(row, stored);
             }
+            Event::CountDone { .. } => {
+                return Err(Error::Garbled("a reply to what was not asked".to_owned()));
+            }
             Event::Refused(text) => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 let row = self.answered(false).map_err(|_| Error::Garbled(text))?;
@@ -213,27 +180,20 @@ impl Ledger<'_> {
     }
 }
 
-struct Client<'t> {
+struct Player<'t> {
     trace: &'t Trace,
-    stream: Stream,
-    codec: Codec,
-    output: Vec<u8>,
+    client: Client,
     /// By key: the batch it was in last, for a key is once in a batch.
     seen: Vec<u32>,
     batch: u32,
     ledger: Ledger<'t>,
 }
 
-impl<'t> Client<'t> {
-    fn new(trace: &'t Trace, protocol: Protocol, target: &Address) -> Result<Client<'t>, Error> {
-        let failed = |error| Error::system(format!("connecting to {target}"), error);
-        let stream = target.connect().map_err(failed)?;
-        stream.set_timeout(Some(TIMEOUT)).map_err(failed)?;
-        Ok(Client {
+impl<'t> Player<'t> {
+    fn new(trace: &'t Trace, wire: Wire, target: &Address) -> Result<Player<'t>, Error> {
+        Ok(Player {
             trace,
-            stream,
-            codec: Codec::new(protocol),
-            output: Vec::new(),
+            client: Client::connect(target, wire, TIMEOUT)?,
             seen: vec![0; trace.keys.len()],
             batch: 0,
             ledger: Ledger {
@@ -279,7 +239,7 @@ impl<'t> Client<'t> {
 
     fn add_get(&mut self, number: u32, row: Row) {
         let key = self.trace.keys.get(row.key);
-        self.codec.push_get(&mut self.output, key);
+        self.client.get(key);
         let asked = Asked {
             row: number,
             is_get: true,
@@ -290,7 +250,7 @@ impl<'t> Client<'t> {
     fn add_store(&mut self, number: u32, row: Row) {
         let key = self.trace.keys.get(row.key);
         let value = self.ledger.stamps.stamp(number, row);
-        self.codec.push_set(&mut self.output, key, value);
+        self.client.set(key, 0, value);
         let asked = Asked {
             row: number,
             is_get: false,
@@ -301,58 +261,7 @@ impl<'t> Client<'t> {
 
     /// Sends what was added and takes all replies to it.
     fn exchange(&mut self) -> Result<(), Error> {
-        let failed = |error| Error::system("talking to the server", error);
-        self.stream.write_all(&self.output).map_err(failed)?;
-        self.output.clear();
-        let mut input = [0; INPUT_BYTES];
-        while !self.ledger.asked.is_empty() {
-            let bytes = self.stream.read(&mut input).map_err(failed)?;
-            if bytes == 0 {
-                let replies = self.ledger.served.hits + self.ledger.served.misses;
-                return Err(Error::Closed { replies });
-            }
-            let mut rest = &input[..bytes];
-            while let Some(event) = self.codec.next(&mut rest).map_err(Error::Garbled)? {
-                self.ledger.take(event)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Requests to bytes, bytes to replies.
-enum Codec {
-    Memcached(Box<Scanner>),
-    Resp(RespScanner),
-}
-
-impl Codec {
-    fn new(protocol: Protocol) -> Codec {
-        match protocol {
-            Protocol::Memcached => Codec::Memcached(Box::new(Wire::Memcached.scanner())),
-            Protocol::Resp => Codec::Resp(RespScanner::new()),
-        }
-    }
-
-    fn push_get(&self, out: &mut Vec<u8>, key: &[u8]) {
-        match self {
-            Codec::Memcached(_) => Wire::Memcached.push_get(out, key),
-            Codec::Resp(_) => resp::push_command(out, &[b"GET", key]),
-        }
-    }
-
-    fn push_set(&self, out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
-        match self {
-            Codec::Memcached(_) => Wire::Memcached.push_set(out, key, 0, value),
-            Codec::Resp(_) => resp::push_command(out, &[b"SET", key, value]),
-        }
-    }
-
-    fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Result<Option<Event<'a>>, String> {
-        match self {
-            Codec::Memcached(scanner) => scanner.next(input),
-            Codec::Resp(scanner) => scanner.next(input),
-        }
+        self.client.exchange(|event| self.ledger.take(event))
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -15,11 +14,6 @@ use super::play::Played;
 use super::remote::Served;
 use super::size::{Size, binary};
 use super::trace::Trace;
-use crate::compare::write_json;
-use crate::error::Error;
-
-/// The file name that means stdout.
-pub(super) const STDOUT: &str = "-";
 
 /// All runs of one call.
 #[derive(Debug, Default, Serialize)]
@@ -135,24 +129,6 @@ impl fmt::Display for RemoteRun {
         }
         Ok(())
     }
-}
-
-/// Prints JSON to stdout or a file if `--json` says so, else the text.
-pub(crate) fn print(
-    json: Option<&Path>,
-    figures: &impl Serialize,
-    text: impl FnOnce() -> String,
-) -> Result<(), Error> {
-    match json {
-        None => print!("{}", text()),
-        Some(file) if file.as_os_str() == STDOUT => {
-            let text = serde_json::to_string_pretty(figures)
-                .map_err(|error| Error::system("writing the report", error))?;
-            println!("{text}");
-        }
-        file => write_json(file, figures)?,
-    }
-    Ok(())
 }
 
 impl Run {

@@ -79,6 +79,29 @@ impl Trace {
         values + self.keys.bytes.len() as u64 + self.keys.len() as u64 * OVERHEAD_BYTES
     }
 
+    /// The same requests with all values longer or shorter by one factor, so that the footprint is
+    /// about this; no value gets shorter than a byte.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a factor of lengths needs no 53 bits, and is never negative"
+    )]
+    pub(crate) fn stretched(&self, footprint_bytes: u64) -> Trace {
+        let fixed = self.keys.bytes.len() as u64 + self.keys.len() as u64 * OVERHEAD_BYTES;
+        let values = (self.footprint_bytes() - fixed).max(1);
+        let factor = footprint_bytes.saturating_sub(fixed) as f64 / values as f64;
+        let rows = self.rows.iter().map(|&row| Row {
+            value_bytes: ((f64::from(row.value_bytes) * factor) as u32).max(1),
+            ..row
+        });
+        Trace {
+            name: self.name.clone(),
+            keys: self.keys.clone(),
+            rows: rows.collect(),
+        }
+    }
+
     /// Whether any item has a limited life.
     pub(crate) fn has_ttl(&self) -> bool {
         self.rows.iter().any(|row| row.ttl_ms() != 0)
@@ -97,7 +120,7 @@ pub(crate) fn number(at: usize) -> u32 {
 }
 
 /// Every key once, in the order of first appearance.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
     ends: Vec<usize>,

@@ -75,7 +75,7 @@ fn trace(words: &str, value_bytes: u32) -> Trace {
 
 fn replay(words: &str, value_bytes: u32, manners: Manners) -> (Result<Served, Error>, Vec<String>) {
     let (address, thread) = serve(manners);
-    let served = play(&trace(words, value_bytes), Protocol::Memcached, &address);
+    let served = play(&trace(words, value_bytes), Wire::Memcached, &address);
     (served, thread.join().unwrap())
 }
 
@@ -125,6 +125,6 @@ fn a_key_that_memcached_cannot_take_is_refused_before_anything_is_sent() {
         rows: vec![Row::new(0, false, key, 1, 0)],
     };
     let nowhere = Address::free_port().unwrap();
-    let error = play(&trace, Protocol::Memcached, &nowhere).unwrap_err();
+    let error = play(&trace, Wire::Memcached, &nowhere).unwrap_err();
     assert!(matches!(error, Error::Usage(_)), "{error}");
 }

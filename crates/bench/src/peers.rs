@@ -1,0 +1,120 @@
+//! Peers: the options that say which servers take part in a measurement, and where they run.
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::process::{Recipe, parse_peer};
+
+/// How a server is left out.
+const OFF: &str = "off";
+
+/// Cellar's program.
+#[derive(Args, Clone, Debug)]
+pub struct CellarArgs {
+    /// Cellar's program, or off
+    #[arg(long, value_name = "PATH", default_value = "target/release/cellar")]
+    cellar: String,
+    /// Further arguments for Cellar, separated by spaces
+    #[arg(
+        long,
+        value_name = "ARGS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    cellar_args: String,
+}
+
+impl CellarArgs {
+    /// How to start Cellar, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn recipe(&self) -> Result<Option<Recipe>, Error> {
+        if !takes_part(&self.cellar) {
+            return Ok(None);
+        }
+        if !std::path::Path::new(&self.cellar).is_file() {
+            return Err(Error::Usage(format!(
+                "--cellar {}: there is no such program; cargo build --release makes it",
+                self.cellar
+            )));
+        }
+        let extra = self.cellar_args.split_whitespace().map(str::to_owned);
+        let extra: Vec<String> = extra.collect();
+        Ok(Some(Recipe::cellar(&self.cellar, &extra)))
+    }
+}
+
+/// Which servers a measurement starts.
+#[derive(Args, Clone, Debug)]
+pub struct PeerArgs {
+    #[command(flatten)]
+    cellar: CellarArgs,
+    /// memcached's program, or off
+    #[arg(long, value_name = "PATH", default_value = "memcached")]
+    memcached: String,
+    /// Another server that speaks memcached's protocol, with {port}, {memory_mib} and {threads}
+    #[arg(long = "peer", value_name = "NAME=COMMAND", value_parser = parse_peer)]
+    others: Vec<Recipe>,
+    /// Memory of each server in MiB
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) memory_mib: u64,
+}
+
+impl PeerArgs {
+    /// The caches to measure, Cellar first.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if none is left, or Cellar is not built.
+    pub(crate) fn recipes(&self) -> Result<Vec<Recipe>, Error> {
+        let mut recipes: Vec<Recipe> = self.cellar.recipe()?.into_iter().collect();
+        if takes_part(&self.memcached) {
+            recipes.push(Recipe::memcached(&self.memcached));
+        }
+        recipes.extend(self.others.iter().cloned());
+        some(recipes)
+    }
+}
+
+/// The processors of a measurement.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct CpuArgs {
+    /// Processor of the servers
+    #[arg(long, default_value_t = 0)]
+    pub(crate) server_cpu: usize,
+    /// Processor of the load
+    #[arg(long, default_value_t = 1)]
+    pub(crate) load_cpu: usize,
+}
+
+impl CpuArgs {
+    /// The same, or the first processor for both where there are too few.
+    #[must_use]
+    pub(crate) fn settled(self) -> CpuArgs {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if self.server_cpu < cpus && self.load_cpu < cpus {
+            return self;
+        }
+        eprintln!("only {cpus} processors: servers and load share the first one");
+        CpuArgs {
+            server_cpu: 0,
+            load_cpu: 0,
+        }
+    }
+}
+
+/// Whether a program is not left out.
+pub(crate) fn takes_part(program: &str) -> bool {
+    program != OFF
+}
+
+/// The servers, of which there must be one.
+///
+/// # Errors
+/// [`Error::Usage`] if there is none.
+pub(crate) fn some<T>(servers: Vec<T>) -> Result<Vec<T>, Error> {
+    if servers.is_empty() {
+        return Err(Error::Usage("no server is left to measure".to_owned()));
+    }
+    Ok(servers)
+}
