@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::{Arc, Barrier};
 
-use cellar_engine::{Cache, Clock, Config, Instant, Item, Key, ManualClock, SetOptions};
+use cellar_engine::{Cache, Clock, Config, Instant, Item, Key, ManualClock, SetOptions, Upkeep};
 use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
@@ -256,8 +256,7 @@ impl Bench {
             }
         }
         let elapsed_ns = now_ns() - started_ns;
-        // What a server's upkeep thread has done by then.
-        while self.cache.tick() | self.cache.use_huge_pages() {}
+        self.settle();
         let stats = self.cache.stats();
         if stats.items != self.records.keys() {
             return Err(Error::Wrong(format!(
@@ -267,6 +266,19 @@ impl Bench {
             )));
         }
         Ok(elapsed_ns)
+    }
+
+    /// Does the upkeep that a server's thread would have done by the time nothing is left.
+    fn settle(&self) {
+        let mut upkeep = Upkeep::default();
+        loop {
+            self.tick();
+            let pause = upkeep.step(&self.cache);
+            if pause >= Upkeep::PAUSE {
+                return;
+            }
+            std::thread::sleep(pause);
+        }
     }
 
     /// Lets the cache's time follow the machine's and does its upkeep.

@@ -13,6 +13,7 @@ mod report;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cellar_engine::{
     Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions, Upkeep,
@@ -39,6 +40,8 @@ const HEADROOM_BYTES: u64 = 64 << 20;
 const TTL_MS: u64 = 86_400_000;
 /// The caches' time and the kernel's figures are read once in so many rounds.
 const ROUNDS_PER_READING: u64 = 256;
+/// Time for upkeep to come to rest.
+const SETTLING: Duration = Duration::from_secs(3);
 const QUICK_ITEMS: u64 = 1_000_000;
 const QUICK_WINDOW: u64 = 200_000;
 
@@ -298,6 +301,8 @@ impl Bench {
             args.items
         );
         self.window(steady, args.items)?;
+        // Upkeep ends what it does after growth before anything is measured.
+        std::thread::sleep(SETTLING);
         steady.is_full = true;
         steady.watches = Watches::default();
         let mut windows = Vec::new();

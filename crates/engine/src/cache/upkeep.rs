@@ -10,8 +10,6 @@ use std::time::Duration;
 use super::{Cache, Slot};
 use crate::clock::Instant;
 
-/// Pause between two steps when nothing is left to do.
-const PAUSE: Duration = Duration::from_millis(100);
 /// Pause between two steps when there was something to do, now or a few steps ago.
 const SHORT_PAUSE: Duration = Duration::from_millis(1);
 /// Steps without work after which the pauses get longer.
@@ -27,6 +25,9 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
+    /// The pause between two steps when nothing is left to do.
+    pub const PAUSE: Duration = Duration::from_millis(100);
+
     /// Does one step, [`Cache::tick`] or [`Cache::use_huge_pages`], and says how long to pause
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
@@ -40,7 +41,7 @@ impl Upkeep {
         } else if cache.use_huge_pages() {
             HUGE_PAUSE
         } else {
-            PAUSE
+            Upkeep::PAUSE
         }
     }
 }
@@ -70,11 +71,14 @@ impl Cache {
     /// was any.
     fn touch_ahead(&self, slot: &Slot, now: Instant) -> bool {
         let mut shard = self.lock(slot);
-        let (index, segment) = (
-            shard.store.index.begin_touch(),
-            shard.store.log.begin_touch(now),
-        );
+        let index = shard.store.index.begin_touch();
+        let open = shard.store.log.touch_open(now);
+        let segment = shard.store.log.begin_touch(now);
         drop(shard);
+        // If the open segment is given back meanwhile, some pages of it come back early.
+        if let Some((at, bytes)) = open {
+            slot.arena.region().populate(at, bytes);
+        }
         if let Some((at, bytes)) = index {
             slot.table.region().populate(at, bytes);
         }
@@ -83,7 +87,7 @@ impl Cache {
             slot.arena.region().populate(start, self.segment_bytes);
             self.lock(slot).store.log.end_touch(segment);
         }
-        index.is_some() || segment.is_some()
+        index.is_some() || open.is_some() || segment.is_some()
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was

@@ -8,15 +8,16 @@
 use super::Log;
 use crate::clock::Instant;
 use crate::memory::HUGE_PAGE_BYTES;
-use crate::segment::{Segment, Use};
+use crate::segment::{Queue, Segment, Use};
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
 /// Only segments that stayed free for this long are given back, and one is kept.
 const RELEASE_PERIOD_MS: u64 = 500;
 const FREE_KEPT: usize = 1;
-/// Free segments of a shard that grows, touched ahead of their use.
-const FREE_AHEAD: usize = 2;
+/// Memory of a growing queue that is touched ahead of its use: of the open segment, or of the free
+/// ones if segments are that small.
+const AHEAD_BYTES: usize = 64 << 10;
 /// A log that took fresh memory counts as growing for this long.
 const GROWING_MS: u64 = 500;
 
@@ -27,7 +28,7 @@ impl Log {
         if self.opened == 0 {
             return None;
         }
-        if self.free.len() >= FREE_AHEAD {
+        if self.free.len() >= AHEAD_BYTES / self.segment_bytes() {
             self.opened = 0;
             return None;
         }
@@ -46,6 +47,27 @@ impl Log {
     pub(crate) fn end_touch(&mut self, segment: u32) {
         self.segments[segment as usize].used = Use::Free;
         self.free.push(segment);
+    }
+
+    /// What of the open segments' memory should be touched ahead, as offset and length; it counts as
+    /// touched from here on.
+    pub(crate) fn touch_open(&mut self, now: Instant) -> Option<(usize, usize)> {
+        for queue in [Queue::Small, Queue::Main] {
+            let Some(number) = self.open[queue as usize] else {
+                continue;
+            };
+            let start = self.start_of(number);
+            let segment = self.segment(number);
+            let (written, end) = (start + segment.written_bytes, start + segment.room_bytes);
+            let touched = self.touched[queue as usize];
+            if touched < end && touched < written + AHEAD_BYTES / 2 {
+                let upto = (written + AHEAD_BYTES).min(end);
+                self.touched[queue as usize] = upto;
+                self.grew_at = Some(now);
+                return Some((touched, upto - touched));
+            }
+        }
+        None
     }
 
     /// Whether fresh memory was taken not long ago.
