@@ -49,8 +49,8 @@ impl Log {
         self.free.push(segment);
     }
 
-    /// What of the open segments' memory should be touched ahead, as offset and length; it counts as
-    /// touched from here on.
+    /// What of the open segments' memory should be touched ahead, as offset and length; it is
+    /// taken for touched from here on.
     pub(crate) fn touch_open(&mut self, now: Instant) -> Option<(usize, usize)> {
         for queue in [Queue::Small, Queue::Main] {
             let Some(number) = self.open[queue as usize] else {
