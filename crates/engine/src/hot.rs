@@ -10,7 +10,7 @@
 use crate::clock::Instant;
 
 /// Reads between two that are counted, on average.
-pub(crate) const GAP_MEAN: u32 = 256;
+pub(crate) const GAP_MEAN: u32 = 128;
 /// Longer keys are not listed.
 const KEY_BYTES_MAX: usize = 250;
 /// After this many milliseconds counts are worth half.

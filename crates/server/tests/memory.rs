@@ -9,10 +9,10 @@ mod resident;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use daemon::{Daemon, check, expect, hit, pattern, set};
-use resident::{Random, Sender, check_resident};
+use resident::{Random, Sender, check_resident, occupied_bytes};
 
 const MIB: usize = 1 << 20;
 
@@ -101,6 +101,36 @@ fn forty_times_to_live_stay_within_a_small_memory() {
     sender.finish();
     assert!(daemon.stat("evictions") > 0);
     check_resident(&daemon, 8 * MIB, 2);
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server goes by the machine's time"
+)]
+fn memory_of_the_dead_goes_back_to_the_system_if_asked_for() {
+    let daemon = Daemon::start(&["--memory", "64MiB", "--release-memory"]);
+    let mut sender = Sender::new(&daemon);
+    for number in 0..180_000 {
+        let ttl_s = if number % 6 == 0 { 0 } else { 2 };
+        sender.store(&format!("key{number}"), 250, ttl_s);
+    }
+    sender.finish();
+    let full = occupied_bytes(&daemon, "VmRSS");
+    assert!(full > 45 * MIB, "{full}");
+    let until = Instant::now() + Duration::from_secs(30);
+    while occupied_bytes(&daemon, "VmRSS") > full / 2 {
+        let stat = |name| daemon.stat(name);
+        assert!(
+            Instant::now() < until,
+            "{} items, {} dead bytes",
+            stat("curr_items"),
+            stat("dead_bytes")
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut reader = daemon.connect();
+    check(&mut reader, b"get key6\r\n", &hit("key6", &[b'v'; 250]));
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(crate) fn check_resident(daemon: &Daemon, memory_bytes: usize, connections: 
 }
 
 /// A size from the system's account of the process.
-fn occupied_bytes(daemon: &Daemon, name: &str) -> usize {
+pub(crate) fn occupied_bytes(daemon: &Daemon, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
     let line = status
         .lines()
