@@ -188,6 +188,11 @@ impl Log {
         self.budget.left() / self.sharers < self.share_bytes / BUDGET_SHORT_SHARE
     }
 
+    /// This log's share of all memory, in bytes.
+    pub(crate) fn share_bytes(&self) -> usize {
+        self.share_bytes
+    }
+
     /// Whether this log holds more than its share while others may be in need of memory.
     pub(crate) fn is_over_share(&self) -> bool {
         self.resident_bytes > self.share_bytes

@@ -38,7 +38,9 @@ impl Survey {
     /// Looks at all segments, but not at `except`.
     pub(crate) fn of(store: &Store, except: Option<u32>, now: Instant) -> Survey {
         let mut survey = Survey {
-            memory_bytes: store.log.resident_bytes() + store.index.bytes(),
+            // A shard that gave memory to others is still measured by its share of all of it.
+            memory_bytes: (store.log.resident_bytes() + store.index.bytes())
+                .max(store.log.share_bytes()),
             ..Survey::default()
         };
         for number in store.log.in_use().filter(|&number| Some(number) != except) {
