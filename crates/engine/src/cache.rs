@@ -91,7 +91,7 @@ impl Cache {
     /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
     ///
     /// # Errors
-    /// [`Error::MemoryTooSmall`] below 1 MiB, [`Error::Reserve`] if the system refuses the address
+    /// [`Error::MemoryTooSmall`] below 16 KiB, [`Error::Reserve`] if the system refuses the address
     /// space.
     pub fn new(config: Config) -> Result<Cache, Error> {
         let memory = config.memory_bytes;

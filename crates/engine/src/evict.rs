@@ -139,17 +139,12 @@ impl Reclaimer {
         }
         self.review_victim(store, now);
         if self.victim.is_some() {
-            let copy_bytes = store.log.segment_bytes();
-            let entries = ENTRIES_PER_INSERT;
-            self.process(
-                store,
-                &mut Allowance {
-                    entries,
-                    bytes: 2 * bytes,
-                    copy_bytes,
-                },
-                now,
-            );
+            let mut allowance = Allowance {
+                entries: ENTRIES_PER_INSERT,
+                bytes: 2 * bytes,
+                copy_bytes: store.log.segment_bytes(),
+            };
+            self.process(store, &mut allowance, now);
         }
     }
 
@@ -164,11 +159,7 @@ impl Reclaimer {
                 }
             }
         }
-        let dead = Survey::of(store, None, now).worth_compacting();
-        self.is_tidying = dead.is_some();
-        if let Some(segment) = dead {
-            self.set_victim(store, segment, Purpose::Compact, 0);
-        }
+        self.is_tidying = self.compact(store, &Survey::of(store, None, now));
     }
 
     /// Room for an item of `spec`, made by force if there is none; `None` if nothing in this shard
@@ -273,16 +264,15 @@ impl Reclaimer {
                 if now < self.nothing_dead_until {
                     break;
                 }
-                let dead = if release {
-                    Survey::of(store, None, now).worth_compacting()
+                let is_chosen = if release {
+                    self.compact(store, &Survey::of(store, None, now))
                 } else {
-                    all_dead(store, now)
+                    self.compact_all_dead(store, now)
                 };
-                let Some(segment) = dead else {
+                if !is_chosen {
                     self.nothing_dead_until = Instant(now.0 + SCAN_MS);
                     break;
-                };
-                self.set_victim(store, segment, Purpose::Compact, 0);
+                }
             }
             self.process(store, &mut allowance, now);
         }
@@ -293,12 +283,28 @@ impl Reclaimer {
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
         let survey = Survey::of(store, None, now);
-        match survey.worth_compacting() {
-            Some(segment) => {
-                self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
-            }
-            None => self.choose_to_evict(store, &survey, now),
+        if !self.compact(store, &survey) {
+            self.choose_to_evict(store, &survey, now);
         }
+    }
+
+    /// Makes the segment the victim that should be compacted, if there is one; whether there was.
+    fn compact(&mut self, store: &Store, survey: &Survey) -> bool {
+        let Some(segment) = survey.worth_compacting() else {
+            return false;
+        };
+        self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
+        true
+    }
+
+    /// Makes a segment the victim whose items are all dead, if there is one; whether there was.
+    fn compact_all_dead(&mut self, store: &Store, now: Instant) -> bool {
+        let Some(segment) = all_dead(store, now) else {
+            return false;
+        };
+        // No live item can leave with it.
+        self.set_victim(store, segment, Purpose::Compact, 0);
+        true
     }
 
     fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
@@ -351,12 +357,9 @@ impl Reclaimer {
             return;
         }
         let survey = Survey::of(store, Some(victim.segment), now);
-        let dead = (survey.dead_ppm() > DEAD_REVIEW_PPM).then(|| survey.worth_compacting());
-        match dead.flatten() {
-            Some(segment) => {
-                self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
-            }
-            None => self.note_survey(store, &survey, now),
+        let is_much = survey.dead_ppm() > DEAD_REVIEW_PPM;
+        if !(is_much && self.compact(store, &survey)) {
+            self.note_survey(store, &survey, now);
         }
     }
 

@@ -116,12 +116,10 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Hasher;
 
     fn hash(number: u64) -> u64 {
-        (number + 1)
-            .wrapping_mul(0xd129_0d3c_9f2b_5a4d)
-            .rotate_left(31)
-            .wrapping_mul(0x9e37_79b9_0000_0001)
+        Hasher::with_seed(1).hash(&number.to_le_bytes())
     }
 
     fn knows(history: &mut History, number: u64) -> bool {

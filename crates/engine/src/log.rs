@@ -84,8 +84,9 @@ pub(crate) struct Log {
     next_stretch: usize,
     /// All segments before this one are in use.
     unused_from: usize,
-    /// Segments opened since upkeep last looked, and when fresh memory was last taken.
-    opened: usize,
+    /// Whether a segment was opened since upkeep last found enough of them touched, and when fresh
+    /// memory was last taken.
+    opened: bool,
     grew_at: Option<Instant>,
     /// Free segments still to be given back, and when to look for more.
     surplus: usize,
@@ -110,7 +111,7 @@ impl Log {
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
             unused_from: 0,
-            opened: 0,
+            opened: false,
             grew_at: None,
             free: Vec::new(),
             free_low: 0,
@@ -346,7 +347,7 @@ impl Log {
         self.touched[queue as usize] = if is_fresh { start } else { start + room_bytes };
         self.queue_bytes[queue as usize] += room_bytes;
         self.rolled = true;
-        self.opened += 1;
+        self.opened = true;
         true
     }
 

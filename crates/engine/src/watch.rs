@@ -1,8 +1,8 @@
 //! Watch: what a shard notes about its requests for the insights.
 //!
-//! Every read is counted; one in some 64 also for its key's heat. Requests for sampled keys go to a
-//! buffer, and from there to the insights whenever enough has gathered and nobody else is at work
-//! on them. All of it happens under the shard's lock; nothing waits.
+//! Every read is counted; one in some 128 also for its key's heat. Requests for sampled keys go to
+//! a buffer, and from there to the insights whenever enough has gathered and nobody else is at
+//! work on them. All of it happens under the shard's lock; nothing waits.
 //!
 //! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
 

@@ -36,7 +36,7 @@ impl Cache {
 
     /// The `most` keys that were read most in the last minute or so, the hottest first.
     ///
-    /// Estimates from one read in 64; keys of more than 250 bytes are not listed. A key that gets
+    /// Estimates from one read in 128; keys of more than 250 bytes are not listed. A key that gets
     /// less than about a hundredth of its shard's reads may be missing. Takes each shard's lock for
     /// a moment.
     #[must_use]
@@ -76,9 +76,11 @@ impl Cache {
 
     /// Adds what the insights know to `stats`.
     pub(super) fn add_insights_to(&self, stats: &mut Stats) {
-        let curve = self.miss_ratio_curve();
+        let mut insight = self.lock_insight();
+        let (gets, misses) = self.gather(&mut insight);
+        let curve = insight.curve(self.config.memory_bytes, gets, misses);
+        let reasons = insight.reasons();
         let [quarter, half, present, double, fourfold] = curve.points.map(|point| point.misses);
-        let reasons = self.miss_reasons();
         (stats.gets, stats.misses) = (curve.gets, present);
         (stats.misses_at_quarter, stats.misses_at_half) = (quarter, half);
         (stats.misses_at_double, stats.misses_at_fourfold) = (double, fourfold);

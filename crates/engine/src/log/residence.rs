@@ -25,11 +25,11 @@ impl Log {
     /// A fresh segment to be touched ahead of its use, if segments were opened since the last call
     /// and few are free; nobody uses it until [`Log::end_touch`].
     pub(crate) fn begin_touch(&mut self, now: Instant) -> Option<u32> {
-        if self.opened == 0 {
+        if !self.opened {
             return None;
         }
         if self.free.len() >= AHEAD_BYTES / self.segment_bytes() {
-            self.opened = 0;
+            self.opened = false;
             return None;
         }
         let number = self.take_fresh()?;
