@@ -17,7 +17,8 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::execute::{Unfinished, Upload};
+use crate::execute::Unfinished;
+use crate::execute::memcached::Upload;
 use crate::listener::Transport;
 use crate::output::Output;
 
@@ -68,7 +69,7 @@ pub(crate) struct Connection {
     pub(crate) backlog: bool,
     pub(crate) intake: Intake,
     /// The answer that goes on when there is room for it, before the next request.
-    pub(crate) unfinished: Option<Box<Unfinished>>,
+    pub(crate) unfinished: Option<Box<dyn Unfinished>>,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
     /// Whether it stands in the loop's ready list.
@@ -198,11 +199,8 @@ impl Connection {
     /// Bytes of lines that wait, incomplete or not yet answered.
     #[inline]
     pub(crate) fn waiting_line_bytes(&self) -> usize {
-        let unanswered = match self.unfinished.as_deref() {
-            Some(Unfinished::Get { keys, .. }) => keys.len(),
-            Some(Unfinished::List { .. }) | None => 0,
-        };
-        self.leftover.len() + unanswered
+        let unanswered = self.unfinished.as_ref().map(|rest| rest.waiting_bytes());
+        self.leftover.len() + unanswered.unwrap_or(0)
     }
 
     /// Notes that bytes of a transfer moved.

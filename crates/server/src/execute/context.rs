@@ -1,9 +1,10 @@
 //! Context: what every execution needs, and how a connection goes on after one.
 
-use cellar_engine::{Cache, Deadline, Instant, Key, ScanCursor};
-use cellar_protocol::memcached::{Listing, Meta};
+use cellar_engine::{Cache, Deadline, Instant, Key};
+use cellar_protocol::memcached::Meta;
 
 use crate::counters::Counters;
+use crate::output::Output;
 use crate::state::State;
 
 /// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
@@ -12,8 +13,8 @@ const RELATIVE_EXPTIME_S_MAX: i32 = 30 * 24 * 60 * 60;
 /// What a request is executed against.
 #[derive(Clone, Copy)]
 pub struct Context<'s> {
-    pub(super) state: &'s State,
-    pub(super) counters: &'s Counters,
+    pub(in crate::execute) state: &'s State,
+    pub(in crate::execute) counters: &'s Counters,
 }
 
 /// How a connection goes on after a request.
@@ -23,30 +24,18 @@ pub enum Flow {
     Continue,
     /// Not at all: what waits is written, then the connection is closed.
     Close,
-    /// With [`resume`](super::resume) when the output has drained, and only then with its next
+    /// With [`Unfinished::go_on`] when the output has drained, and only then with its next
     /// request.
-    Unfinished(Box<Unfinished>),
+    Unfinished(Box<dyn Unfinished>),
 }
 
 /// An answer of which more is to come.
-#[derive(Debug)]
-pub enum Unfinished {
-    /// A read with many keys.
-    Get {
-        /// The keys not answered yet.
-        keys: Box<[u8]>,
-        /// Whether versions are asked for.
-        with_version: bool,
-        /// The new deadline, for gat and gats.
-        touch: Option<Deadline>,
-    },
-    /// A listing of all keys.
-    List {
-        /// Its form.
-        form: Listing,
-        /// Where it goes on.
-        cursor: ScanCursor,
-    },
+pub trait Unfinished: std::fmt::Debug + Send {
+    /// Appends the next piece.
+    fn go_on(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow;
+
+    /// Bytes of the request that it still holds.
+    fn waiting_bytes(&self) -> usize;
 }
 
 impl<'s> Context<'s> {
@@ -59,7 +48,7 @@ impl<'s> Context<'s> {
 
     /// The cache.
     #[inline]
-    pub(super) fn cache(&self) -> &'s Cache {
+    pub(in crate::execute) fn cache(&self) -> &'s Cache {
         &self.state.cache
     }
 
@@ -67,7 +56,7 @@ impl<'s> Context<'s> {
     ///
     /// Zero is never; a negative one has passed; up to 30 days count from now; more is a Unix time.
     #[inline]
-    pub(super) fn deadline(&self, exptime: i32) -> Deadline {
+    pub(in crate::execute) fn deadline(&self, exptime: i32) -> Deadline {
         let Ok(seconds) = u64::try_from(exptime) else {
             return Deadline::PASSED;
         };
@@ -81,25 +70,25 @@ impl<'s> Context<'s> {
     }
 
     /// The engine's moment of a Unix time; zero if that lies before the start.
-    pub(super) fn instant(&self, unix_s: u64) -> Instant {
+    pub(in crate::execute) fn instant(&self, unix_s: u64) -> Instant {
         Instant((unix_s * 1000).saturating_sub(self.state.unix_ms_at_zero))
     }
 
     /// Whole seconds left, a begun one counted; `None` for ever.
-    pub(super) fn ttl_s(&self, deadline: Deadline) -> Option<u64> {
+    pub(in crate::execute) fn ttl_s(&self, deadline: Deadline) -> Option<u64> {
         deadline
             .remaining_ms(self.cache().now())
             .map(|ms| ms.div_ceil(1000))
     }
 
     /// The Unix time of an engine's moment, in seconds.
-    pub(super) fn unix_s(&self, at: Instant) -> u64 {
+    pub(in crate::execute) fn unix_s(&self, at: Instant) -> u64 {
         self.state.unix_ms_at_zero.saturating_add(at.0) / 1000
     }
 
     /// The hashed key of decoded bytes.
     #[inline]
-    pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+    pub(in crate::execute) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         self.cache()
             .key(bytes)
             .expect("a decoded key has 1 to 250 bytes")
@@ -107,7 +96,7 @@ impl<'s> Context<'s> {
 
     /// Runs `run` with the key of a meta command, which is hashed here if it is base64.
     #[inline]
-    pub(super) fn with_key<R>(
+    pub(in crate::execute) fn with_key<R>(
         &self,
         meta: &Meta<'_>,
         prepared: Option<Key<'_>>,

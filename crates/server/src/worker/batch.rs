@@ -6,7 +6,7 @@
 
 use cellar_protocol::memcached::{Limits, Refused};
 
-use crate::execute::Prepared;
+use crate::execute::memcached::Prepared;
 
 /// Bytes taken from one socket in one turn.
 pub(super) const READ_BYTES_MAX: usize = 16 << 10;

@@ -16,7 +16,7 @@ use cellar_protocol::memcached::{self, Decoded};
 use super::Worker;
 use super::batch::{Batch, LIMITS, READ_BYTES_MAX, STEPS_MAX, Span, Step, Task, recycle};
 use crate::connection::{Connection, Ending, Intake, Received};
-use crate::execute::{self, Context, Flow};
+use crate::execute::{Context, Flow, memcached as execute};
 
 /// How far ahead of execution index lines are fetched.
 const INDEX_AHEAD: usize = 20;
@@ -105,7 +105,7 @@ impl Worker {
         };
         connection.output.borrow_buffer(&mut self.spares);
         let context = Context::new(&self.common.state, &self.counters);
-        match execute::resume(*unfinished, context, &mut connection.output) {
+        match unfinished.go_on(context, &mut connection.output) {
             Flow::Continue => {}
             Flow::Close => connection.ending = Ending::AfterOutput,
             Flow::Unfinished(rest) => connection.unfinished = Some(rest),

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar::execute::{
-    self, Context, Flow, Received, Unfinished, Upload, execute, finish, prepare, receive, refuse,
-};
+use cellar::execute::memcached::{Received, Upload, execute, finish, prepare, receive, refuse};
+use cellar::execute::{Context, Flow, Unfinished};
 use cellar::output::Output;
 use cellar::settings::Settings;
 use cellar::state::State;
@@ -44,7 +43,7 @@ pub(crate) struct Session {
     input: Vec<u8>,
     output: Output,
     upload: Option<Box<Upload>>,
-    unfinished: Option<Box<Unfinished>>,
+    unfinished: Option<Box<dyn Unfinished>>,
     swallow: usize,
     closed: bool,
     longest_answer: usize,
@@ -91,7 +90,7 @@ impl Session {
     fn step(&mut self, input: &[u8], state: &State) -> Option<usize> {
         let context = Context::new(state, &state.counters[0]);
         if let Some(unfinished) = self.unfinished.take() {
-            let flow = execute::resume(*unfinished, context, &mut self.output);
+            let flow = unfinished.go_on(context, &mut self.output);
             self.follow(flow);
             return Some(0);
         }

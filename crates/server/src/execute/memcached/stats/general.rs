@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use cellar_protocol::memcached::reply::stat;
 
 use super::Counts;
-use crate::execute::VERSION;
 use crate::execute::context::Context;
+use crate::execute::memcached::VERSION;
 
 /// Clock ticks a second in Linux's process statistics.
 const TICKS_PER_S: u64 = 100;

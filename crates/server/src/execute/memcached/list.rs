@@ -5,11 +5,28 @@ use std::io::Write;
 use cellar_engine::{KeyFacts, ScanCursor};
 use cellar_protocol::memcached::{Listing, base64, reply};
 
-use super::context::{Context, Flow, Unfinished};
+use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::Output;
 
 /// Bytes of a listing that are made in one call, give or take one call of the cache.
 const PIECE_BYTES: usize = 16 << 10;
+
+/// A listing and where it goes on.
+#[derive(Debug)]
+struct Rest {
+    form: Listing,
+    cursor: ScanCursor,
+}
+
+impl Unfinished for Rest {
+    fn go_on(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        go_on(self.form, self.cursor, context, output)
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        0
+    }
+}
 
 /// Begins a listing; `all` is whether the class that holds all items is asked for.
 pub(super) fn start(form: Listing, all: bool, context: Context<'_>, output: &mut Output) -> Flow {
@@ -22,12 +39,7 @@ pub(super) fn start(form: Listing, all: bool, context: Context<'_>, output: &mut
 }
 
 /// Makes the next piece.
-pub(super) fn go_on(
-    form: Listing,
-    cursor: ScanCursor,
-    context: Context<'_>,
-    output: &mut Output,
-) -> Flow {
+fn go_on(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut Output) -> Flow {
     let out = output.bytes();
     let full = out.len() + PIECE_BYTES;
     let mut cursor = cursor;
@@ -41,7 +53,7 @@ pub(super) fn go_on(
             None => return end(form, output),
         }
     }
-    Flow::Unfinished(Box::new(Unfinished::List { form, cursor }))
+    Flow::Unfinished(Box::new(Rest { form, cursor }))
 }
 
 fn end(form: Listing, output: &mut Output) -> Flow {

@@ -11,9 +11,9 @@ use std::io::Write;
 use cellar_engine::{ReclaimLag, ScanCursor};
 use cellar_protocol::memcached::{Stats, reply};
 
-use super::context::Context;
 use super::list;
 use crate::counters::{Counters, Totals};
+use crate::execute::context::Context;
 use crate::output::Output;
 use crate::state::StatsZero;
 

@@ -4,7 +4,7 @@ use cellar_engine::{Deadline, Handle, Item, Key, Lookup};
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
 
-use super::context::{Context, Flow, Unfinished};
+use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
 
 /// Keys that are hinted and read together.
@@ -13,10 +13,27 @@ const KEYS_TOGETHER_MAX: usize = 16;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// How items are read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct How {
     with_version: bool,
     touch: Option<Deadline>,
+}
+
+/// The keys of a read that are not answered yet.
+#[derive(Debug)]
+struct Rest {
+    keys: Box<[u8]>,
+    how: How,
+}
+
+impl Unfinished for Rest {
+    fn go_on(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        go_on(&self.keys, self.how, context, output)
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.keys.len()
+    }
 }
 
 /// get, gets, gat, gats; `first` is the first key.
@@ -28,8 +45,11 @@ pub(super) fn get(
     output: &mut Output,
 ) -> Flow {
     if !get.is_single() {
-        let touch = get.touch.map(|exptime| context.deadline(exptime));
-        return go_on(get.keys, get.with_version, touch, context, output);
+        let how = How {
+            with_version: get.with_version,
+            touch: get.touch.map(|exptime| context.deadline(exptime)),
+        };
+        return go_on(get.keys, how, context, output);
     }
     if get.touch.is_none() && !get.with_version {
         plain(first, context, output);
@@ -50,17 +70,7 @@ pub(super) fn get(
 }
 
 /// Reads the keys of `keys` until the answer is long enough for one call.
-pub(super) fn go_on(
-    keys: &[u8],
-    with_version: bool,
-    touch: Option<Deadline>,
-    context: Context<'_>,
-    output: &mut Output,
-) -> Flow {
-    let how = How {
-        with_version,
-        touch,
-    };
+fn go_on(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Flow {
     let mut words = Words::of(keys);
     let mut answered = 0;
     loop {
@@ -72,11 +82,7 @@ pub(super) fn go_on(
         }
         if answered >= ANSWER_BYTES_MAX {
             let keys = words.rest().into();
-            return Flow::Unfinished(Box::new(Unfinished::Get {
-                keys,
-                with_version,
-                touch,
-            }));
+            return Flow::Unfinished(Box::new(Rest { keys, how }));
         }
     }
 }

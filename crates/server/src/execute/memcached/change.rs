@@ -4,7 +4,7 @@ use cellar_engine::{Counted, DeleteOptions, Deleted, Increment, Key};
 use cellar_protocol::memcached::reply;
 
 use super::answer;
-use super::context::Context;
+use crate::execute::context::Context;
 use crate::output::Output;
 
 /// delete

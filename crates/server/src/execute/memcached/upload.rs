@@ -9,8 +9,8 @@ use cellar_protocol::memcached::refusal::BAD_DATA;
 use cellar_protocol::memcached::{OwnedMeta, Request, reply};
 
 use super::Prepared;
-use super::context::Context;
 use super::store::{self, Order, Source};
+use crate::execute::context::Context;
 use crate::output::Output;
 
 /// The line end behind a value.

@@ -4,7 +4,7 @@ use cellar_engine::{Deadline, Draft, End, Error, Key, SetOptions, Stored, When};
 use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
-use super::context::Context;
+use crate::execute::context::Context;
 use crate::output::Output;
 
 /// Attempts of an append that creates the item on a miss, against others who create or delete it.

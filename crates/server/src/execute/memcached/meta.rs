@@ -10,8 +10,8 @@ use cellar_protocol::memcached::Meta;
 use cellar_protocol::memcached::reply::{self, Code};
 
 use super::change;
-use super::context::Context;
 use super::read;
+use crate::execute::context::Context;
 use crate::output::Output;
 
 /// mg

@@ -1,0 +1,142 @@
+//! memcached: its text and meta commands, run against the engine.
+//!
+//! Bytes that are no request go to [`refuse`]; a storage command with a long value goes to
+//! [`receive`], its bytes into [`Upload::buffer`], and when it is whole to [`finish`].
+//!
+//! Tests: tests/conformance.rs, tests/hostile.rs.
+
+use cellar_engine::{Cache, Key};
+use cellar_protocol::memcached::{Refused, Request, reply};
+
+use super::context::{Context, Flow};
+use crate::output::Output;
+
+mod read;
+mod store;
+mod upload;
+mod change;
+mod meta;
+mod list;
+mod stats;
+
+pub use upload::{Received, Upload, finish, receive};
+
+/// The version that clients are told: the memcached that is answered for, then this server's own.
+pub const VERSION: &str = concat!("1.6.45-cellar-", env!("CARGO_PKG_VERSION"));
+
+/// A request and the hash of the key it needs first.
+#[derive(Clone, Copy, Debug)]
+pub struct Prepared<'a> {
+    request: Request<'a>,
+    key: Option<Key<'a>>,
+}
+
+impl<'a> Prepared<'a> {
+    /// The key to hint the cache about; base64 keys are not worth a hint.
+    #[inline]
+    #[must_use]
+    pub fn key(&self) -> Option<Key<'a>> {
+        self.key
+    }
+
+    /// The request.
+    #[inline]
+    #[must_use]
+    pub fn request(&self) -> &Request<'a> {
+        &self.request
+    }
+}
+
+/// Hashes the request's key, once.
+#[inline]
+#[must_use]
+pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
+    let key = request.plain_key().and_then(|bytes| cache.key(bytes).ok());
+    Prepared { request, key }
+}
+
+/// Runs a request and appends its answer.
+#[inline]
+pub fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -> Flow {
+    match (&prepared.request, prepared.key) {
+        (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
+        (Request::Store(request), Some(key)) => store::classic(request, key, context, output),
+        (Request::Delete { noreply, .. }, Some(key)) => {
+            change::delete(key, *noreply, context, output);
+        }
+        (
+            Request::Count {
+                delta,
+                subtract,
+                noreply,
+                ..
+            },
+            Some(key),
+        ) => {
+            change::count(key, (*delta, *subtract), *noreply, context, output);
+        }
+        (
+            Request::Touch {
+                exptime, noreply, ..
+            },
+            Some(key),
+        ) => {
+            change::touch(key, *exptime, *noreply, context, output);
+        }
+        (request, key) => return execute_other(request, key, context, output),
+    }
+    Flow::Continue
+}
+
+/// Meta commands, and commands without a key.
+fn execute_other(
+    request: &Request<'_>,
+    key: Option<Key<'_>>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    match request {
+        Request::MetaGet(request) => meta::get(request, key, context, output),
+        Request::MetaSet { meta, verb, value } => {
+            store::meta((meta, *verb, value), key, context, output);
+        }
+        Request::MetaDelete(request) => meta::delete(request, key, context, output),
+        Request::MetaArithmetic { meta, subtract } => {
+            meta::arithmetic(meta, *subtract, key, context, output);
+        }
+        Request::MetaDebug(request) => meta::debug(request, key, context, output),
+        Request::MetaNoop => output.bytes().extend_from_slice(reply::line::META_NOOP),
+        Request::FlushAll { delay, noreply } => {
+            change::flush_all(*delay, *noreply, context, output);
+        }
+        Request::Version => reply::text_line(output.bytes(), &format!("VERSION {VERSION}")),
+        Request::Stats(group) => stats::show(*group, context, output),
+        Request::List { form, all } => return list::start(*form, *all, context, output),
+        Request::Okay { noreply } => answer(reply::line::OK, *noreply, output),
+        Request::Quit => return Flow::Close,
+        other => unreachable!("a decoded request has a key: {other:?}"),
+    }
+    Flow::Continue
+}
+
+/// Answers bytes that are no request; the caller drops [`Refused::used`] bytes of its input and
+/// then [`Refused::swallow`] more as they come.
+pub fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> Flow {
+    if !refused.line.is_empty() {
+        context.counters.protocol_errors.add(1);
+        reply::text_line(output.bytes(), refused.line);
+    }
+    if refused.close {
+        Flow::Close
+    } else {
+        Flow::Continue
+    }
+}
+
+/// Appends a line unless the client wants no answer.
+#[inline]
+fn answer(line: &[u8], noreply: bool, output: &mut Output) {
+    if !noreply {
+        output.bytes().extend_from_slice(line);
+    }
+}
