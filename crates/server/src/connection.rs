@@ -17,8 +17,8 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::execute::Unfinished;
-use crate::execute::memcached::Upload;
+use crate::execute::resp::Session;
+use crate::execute::{Unfinished, Upload};
 use crate::listener::Transport;
 use crate::output::Output;
 
@@ -32,14 +32,11 @@ pub(crate) enum Intake {
     #[default]
     Requests,
     /// The rest of a large value and its line end.
-    Value {
-        /// The memory it goes to, and what to do with it then.
-        upload: Box<Upload>,
-        /// Length of the value.
-        bytes: usize,
-    },
+    Value(Upload),
     /// So many bytes of a refused value.
     Skip(usize),
+    /// More of a long command, whose beginning is what is left over.
+    Frame,
 }
 
 /// How a connection comes to its end.
@@ -63,6 +60,8 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
+    /// What a client of the Redis protocol has set up; none for memcached.
+    pub(crate) session: Option<Box<Session>>,
     /// The incomplete request, or the requests that have to wait for the output.
     pub(crate) leftover: Vec<u8>,
     /// Whether `leftover` may hold a complete request.
@@ -113,6 +112,7 @@ impl Connection {
     pub(crate) fn new(socket: OwnedFd, transport: Transport, now_ms: u64) -> Connection {
         Connection {
             socket,
+            session: None,
             leftover: Vec::new(),
             backlog: false,
             intake: Intake::Requests,
@@ -149,10 +149,11 @@ impl Connection {
 
     /// Reads once into the value that is being received, at most `bytes_max`.
     pub(crate) fn receive_value(&mut self, bytes_max: usize) -> Received {
-        let Intake::Value { upload, .. } = &mut self.intake else {
+        let Intake::Value(upload) = &mut self.intake else {
             return Received::Nothing;
         };
-        let room = upload.buffer();
+        let filling = upload.filling();
+        let room = filling.buffer();
         let wanted = room.len().min(bytes_max);
         let received = receive(
             &self.socket,
@@ -162,8 +163,24 @@ impl Connection {
             &mut self.ended,
         );
         if let Received::Bytes(bytes) = received {
-            upload.advance(bytes);
+            filling.advance(bytes);
         }
+        received
+    }
+
+    /// Reads once behind what is left over, at most `bytes_max`.
+    pub(crate) fn receive_frame(&mut self, bytes_max: usize) -> Received {
+        let kept = self.leftover.len();
+        self.leftover.resize(kept + bytes_max, 0);
+        let received = receive(
+            &self.socket,
+            &mut self.leftover[kept..],
+            &mut self.readable,
+            &mut self.hung_up,
+            &mut self.ended,
+        );
+        let bytes = if let Received::Bytes(bytes) = received { bytes } else { 0 };
+        self.leftover.truncate(kept + bytes);
         received
     }
 
@@ -226,8 +243,8 @@ impl Connection {
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
         let receiving = match &self.intake {
-            Intake::Value { bytes, .. } => *bytes,
-            Intake::Requests | Intake::Skip(_) => 0,
+            Intake::Value(upload) => upload.value_bytes(),
+            Intake::Requests | Intake::Skip(_) | Intake::Frame => 0,
         };
         receiving + self.output.pinned_bytes()
     }

@@ -8,6 +8,49 @@
 //! [`Flow::Unfinished`] and go on when the client has read.
 
 pub mod context;
+pub mod filling;
 pub mod memcached;
+pub mod resp;
 
 pub use context::{Context, Flow, Unfinished};
+pub use filling::Filling;
+
+/// A storage command whose value is received straight into the engine's memory.
+#[derive(Debug)]
+pub enum Upload {
+    /// memcached's set and its like.
+    Memcached(Box<memcached::Upload>),
+    /// SET.
+    Resp(Box<resp::Upload>),
+}
+
+impl Upload {
+    /// Length of the value.
+    #[inline]
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Upload::Memcached(upload) => upload.filling.value_bytes(),
+            Upload::Resp(upload) => upload.filling.value_bytes(),
+        }
+    }
+
+    /// Bytes to come, the line end included.
+    #[inline]
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        match self {
+            Upload::Memcached(upload) => upload.filling.missing(),
+            Upload::Resp(upload) => upload.filling.missing(),
+        }
+    }
+
+    /// The value so far.
+    #[inline]
+    pub fn filling(&mut self) -> &mut Filling {
+        match self {
+            Upload::Memcached(upload) => &mut upload.filling,
+            Upload::Resp(upload) => &mut upload.filling,
+        }
+    }
+}

@@ -23,12 +23,34 @@ pub enum Transport {
     Unix,
 }
 
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// memcached's text and meta commands.
+    Memcached,
+    /// RESP, Redis's protocol.
+    Resp,
+}
+
+impl Protocol {
+    /// The name of its setting.
+    #[must_use]
+    pub fn flag(self) -> &'static str {
+        match self {
+            Protocol::Memcached => "memcached",
+            Protocol::Resp => "resp",
+        }
+    }
+}
+
 /// A bound and listening socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
     /// What carries its connections.
     pub transport: Transport,
+    /// What is spoken on them.
+    pub protocol: Protocol,
     /// The address in effect, or the path.
     pub address: String,
     /// The socket file to remove at the end.
@@ -55,9 +77,9 @@ impl Listener {
     ///
     /// # Errors
     /// [`Error::Listen`] if the name means nothing or an address cannot be taken.
-    pub fn tcp(flag: &'static str, address: &str) -> Result<Vec<Listener>, Error> {
+    pub fn tcp(protocol: Protocol, address: &str) -> Result<Vec<Listener>, Error> {
         let fail = |reason: String| Error::Listen {
-            flag,
+            flag: protocol.flag(),
             address: address.to_owned(),
             reason,
         };
@@ -66,7 +88,7 @@ impl Listener {
             .map_err(|error| fail(error.to_string()))?;
         let mut listeners: Vec<Listener> = Vec::new();
         for one in resolved {
-            listeners.push(Listener::tcp_at(one).map_err(|errno| fail(reason(errno)))?);
+            listeners.push(Listener::tcp_at(protocol, one).map_err(|errno| fail(reason(errno)))?);
         }
         if listeners.is_empty() {
             return Err(fail("the name has no address".to_owned()));
@@ -74,7 +96,7 @@ impl Listener {
         Ok(listeners)
     }
 
-    fn tcp_at(address: SocketAddr) -> Result<Listener, Errno> {
+    fn tcp_at(protocol: Protocol, address: SocketAddr) -> Result<Listener, Errno> {
         let family = if address.is_ipv4() {
             AddressFamily::INET
         } else {
@@ -94,6 +116,7 @@ impl Listener {
         Ok(Listener {
             socket,
             transport: Transport::Tcp,
+            protocol,
             address: bound.to_string(),
             file: None,
         })
@@ -105,11 +128,11 @@ impl Listener {
     ///
     /// # Errors
     /// [`Error::Listen`] if a server answers there, the file is no socket, or cannot be made.
-    pub fn unix(flag: &'static str, path: &Path, mode: u32) -> Result<Listener, Error> {
+    pub fn unix(protocol: Protocol, path: &Path, mode: u32) -> Result<Listener, Error> {
         let fail = |reason: String| {
             let address = path.display().to_string();
             Error::Listen {
-                flag,
+                flag: "unix",
                 address,
                 reason,
             }
@@ -130,6 +153,7 @@ impl Listener {
             Ok(Listener {
                 socket,
                 transport: Transport::Unix,
+                protocol,
                 address,
                 file,
             })
@@ -143,6 +167,17 @@ impl Listener {
     /// `AGAIN` if none waits, `MFILE` and the like if the system has no room for it.
     pub fn accept(&self) -> Result<OwnedFd, Errno> {
         rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+    }
+
+    /// The address of a connection's peer where somebody may ask for it, else empty.
+    #[must_use]
+    pub fn peer_of(&self, socket: &OwnedFd) -> String {
+        if self.protocol == Protocol::Memcached {
+            return String::new();
+        }
+        let address = rustix::net::getpeername(socket).ok();
+        let address = address.and_then(|any| SocketAddr::try_from(any).ok());
+        address.map_or(String::new(), |address| address.to_string())
     }
 
     /// Whether only programs on this machine can reach it.
@@ -214,9 +249,9 @@ mod tests {
 
     #[test]
     fn port_zero_tells_the_port_it_took_and_a_taken_port_is_an_error() {
-        let listeners = Listener::tcp("memcached", "127.0.0.1:0").unwrap();
+        let listeners = Listener::tcp(Protocol::Memcached, "127.0.0.1:0").unwrap();
         assert!(listeners[0].is_local());
-        let error = Listener::tcp("memcached", &listeners[0].address).unwrap_err();
+        let error = Listener::tcp(Protocol::Memcached, &listeners[0].address).unwrap_err();
         assert!(
             error.to_string().contains("is taken by another server"),
             "{error}"
@@ -226,10 +261,10 @@ mod tests {
     #[test]
     fn a_living_socket_is_an_error_and_a_dead_one_is_replaced() {
         let path = path("life");
-        let living = Listener::unix("unix", &path, 0o600).unwrap();
+        let living = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap();
         let mode = std::fs::metadata(&path).unwrap().mode() & 0o777;
         assert_eq!(mode, 0o600);
-        let error = Listener::unix("unix", &path, 0o600).unwrap_err();
+        let error = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap_err();
         assert!(
             error.to_string().contains("another server answers"),
             "{error}"
@@ -240,9 +275,9 @@ mod tests {
         let dead = std::os::unix::net::UnixListener::bind(&path).unwrap();
         drop(dead);
         assert!(path.exists(), "the standard library leaves the file");
-        drop(Listener::unix("unix", &path, 0o600).unwrap());
+        drop(Listener::unix(Protocol::Memcached, &path, 0o600).unwrap());
         std::fs::write(&path, "precious").unwrap();
-        let error = Listener::unix("unix", &path, 0o600).unwrap_err();
+        let error = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap_err();
         assert!(error.to_string().contains("no socket"), "{error}");
         std::fs::remove_file(&path).unwrap();
     }
@@ -250,7 +285,7 @@ mod tests {
     #[test]
     fn a_file_that_took_its_place_is_left_alone() {
         let path = path("successor");
-        let old = Listener::unix("unix", &path, 0o600).unwrap();
+        let old = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap();
         let moved = path.with_extension("old");
         std::fs::rename(&path, &moved).unwrap();
         std::fs::write(&path, "another's").unwrap();

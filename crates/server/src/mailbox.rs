@@ -1,21 +1,38 @@
-//! Mailbox: how connections get from the loop that accepts them to the loop that serves them.
+//! Mailbox: what one event loop tells another: a new connection, or that something waits in the
+//! inbox of one that it serves.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::io::Errno;
 
-use crate::listener::Transport;
+use crate::listener::{Protocol, Transport};
 use crate::poller::Waker;
+
+/// A connection on its way to the loop that serves it.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// What carries it.
+    pub transport: Transport,
+    /// What is spoken on it.
+    pub protocol: Protocol,
+    /// The peer's address, for listings; empty where there is none.
+    pub peer: String,
+}
 
 /// One event loop's mailbox. `max_connections` bounds what waits in all of them together.
 #[derive(Debug)]
 pub struct Mailbox {
     /// Wakes the loop.
     pub waker: Waker,
-    waiting: Mutex<VecDeque<(OwnedFd, Transport)>>,
+    waiting: Mutex<VecDeque<Arrival>>,
+    /// Tokens of the connections whose inbox got something.
+    called: Mutex<Vec<u64>>,
+    is_called: AtomicBool,
     /// Connections that the loop serves or that wait here.
     connections: AtomicUsize,
     draining: AtomicBool,
@@ -30,6 +47,8 @@ impl Mailbox {
         Ok(Mailbox {
             waker: Waker::new()?,
             waiting: Mutex::default(),
+            called: Mutex::default(),
+            is_called: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
         })
@@ -39,7 +58,7 @@ impl Mailbox {
     ///
     /// # Panics
     /// If there is no loop.
-    pub fn post(all: &[Mailbox], socket: OwnedFd, transport: Transport) {
+    pub fn post(all: &[Mailbox], arrival: Arrival) {
         // Relaxed: a guess about load needs no order.
         let load = |mailbox: &&Mailbox| mailbox.connections.load(Ordering::Relaxed);
         let mailbox = all
@@ -47,12 +66,12 @@ impl Mailbox {
             .min_by_key(load)
             .expect("there is at least one event loop");
         mailbox.connections.fetch_add(1, Ordering::Relaxed);
-        mailbox.lock().push_back((socket, transport));
+        mailbox.lock().push_back(arrival);
         mailbox.waker.wake();
     }
 
     /// The connection that has waited longest.
-    pub fn take(&self) -> Option<(OwnedFd, Transport)> {
+    pub fn take(&self) -> Option<Arrival> {
         self.lock().pop_front()
     }
 
@@ -75,9 +94,35 @@ impl Mailbox {
         self.draining.load(Ordering::Acquire)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(OwnedFd, Transport)>> {
-        self.waiting
-            .lock()
-            .expect("no code panics while it holds this lock")
+    /// Tells the loop that something waits in the inbox of the connection with this token.
+    pub fn call(&self, token: u64) {
+        let mut called = lock(&self.called);
+        called.push(token);
+        // Release and Acquire: who sees the flag sees the token.
+        let was_called = self.is_called.swap(true, Ordering::AcqRel);
+        drop(called);
+        if !was_called {
+            self.waker.wake();
+        }
     }
+
+    /// Takes the tokens of all connections that were called, into `tokens`.
+    #[inline]
+    pub fn take_calls(&self, tokens: &mut Vec<u64>) {
+        if self.is_called.load(Ordering::Relaxed) {
+            let mut called = lock(&self.called);
+            self.is_called.store(false, Ordering::Release);
+            tokens.append(&mut called);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
+        lock(&self.waiting)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .expect("no code panics while it holds this lock")
 }

@@ -18,7 +18,7 @@ use rustix::net::SendFlags;
 /// cheaper than a handle.
 pub const PINNED_VALUE_BYTES_MIN: usize = 16 << 10;
 /// Waiting reply bytes from which an output is full.
-const WAITING_BYTES_MAX: usize = 32 << 10;
+pub const WAITING_BYTES_MAX: usize = 32 << 10;
 /// Waiting values from which an output is full.
 const WAITING_VALUES_MAX: usize = 4;
 /// Waiting bytes in values from which an output is full.
@@ -85,6 +85,12 @@ impl Output {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sent == self.bytes.len() && self.values.is_empty()
+    }
+
+    /// Reply bytes that wait, pinned values not counted.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.bytes.len() - self.sent
     }
 
     /// Whether so much waits that the connection's next request has to wait too.

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::clock::LoopClock;
 use crate::error::Error;
-use crate::listener::{Listener, Transport};
+use crate::listener::{Listener, Protocol, Transport};
 use crate::mailbox::Mailbox;
 use crate::memory;
 use crate::settings::Settings;
@@ -35,7 +35,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     memory::check(settings.memory_bytes)?;
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     let listeners = listen(&settings)?;
-    let bound = describe(&listeners);
+    let bound = describe(&settings, &listeners);
     let clock = LoopClock::new();
     let cache = make_cache(&settings, &clock)?;
     let signals = Signals::take_over().map_err(|source| Error::System {
@@ -107,11 +107,17 @@ fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> 
 /// Binds everything that clients may connect to.
 fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
-    for address in &settings.memcached {
-        listeners.extend(Listener::tcp("memcached", address)?);
+    for (protocol, addresses) in [
+        (Protocol::Memcached, &settings.memcached),
+        (Protocol::Resp, &settings.resp),
+    ] {
+        for address in addresses {
+            listeners.extend(Listener::tcp(protocol, address)?);
+        }
     }
     if let Some(path) = &settings.unix {
-        listeners.push(Listener::unix("unix", path, settings.unix_mode)?);
+        let protocol = Protocol::Memcached;
+        listeners.push(Listener::unix(protocol, path, settings.unix_mode)?);
     }
     let reason = match listeners.len() {
         0 => "nothing to listen on; give an address, or a socket with --unix".to_owned(),
@@ -126,26 +132,35 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
 }
 
 /// The addresses in effect, for the log.
-fn describe(listeners: &[Listener]) -> String {
+fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     for listener in listeners.iter().filter(|listener| !listener.is_local()) {
-        tracing::warn!(
-            address = listener.address,
-            "anyone who reaches this address can read and change the cache: there is no \
-             authentication"
-        );
+        let is_guarded = listener.protocol == Protocol::Resp
+            && (settings.protected_mode || !settings.password.is_empty());
+        if !is_guarded {
+            tracing::warn!(
+                address = listener.address,
+                "anyone who reaches this address can read and change the cache: there is no \
+                 authentication"
+            );
+        }
     }
-    let (unix, tcp): (Vec<_>, Vec<_>) = listeners
-        .iter()
-        .partition(|listener| listener.transport == Transport::Unix);
-    let of = |name: &str, these: &[&Listener]| {
-        let addresses: Vec<&str> = these.iter().map(|one| one.address.as_str()).collect();
-        (!these.is_empty()).then(|| format!("{name}={}", addresses.join(",")))
+    let of = |name: &str, belongs: &dyn Fn(&Listener) -> bool| {
+        let these = listeners.iter().filter(|listener| belongs(listener));
+        let addresses: Vec<&str> = these.map(|one| one.address.as_str()).collect();
+        (!addresses.is_empty()).then(|| format!("{name}={}", addresses.join(",")))
     };
-    [of("memcached", &tcp), of("unix", &unix)]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let tcp = |protocol| {
+        move |one: &Listener| one.transport == Transport::Tcp && one.protocol == protocol
+    };
+    [
+        of("memcached", &tcp(Protocol::Memcached)),
+        of("resp", &tcp(Protocol::Resp)),
+        of("unix", &|one| one.transport == Transport::Unix),
+    ]
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>()
+    .join(" ")
 }
 
 fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {

@@ -20,6 +20,8 @@ use self::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 pub const SWITCH: &str = "on|off";
 /// Most event loops.
 pub const THREADS_MAX: usize = 256;
+/// Most databases that may be asked for.
+pub const DATABASES_MAX: usize = 10_000;
 /// Most connections that may be asked for.
 pub const CONNECTIONS_MAX: usize = 1_000_000;
 
@@ -41,6 +43,14 @@ pub struct Settings {
     pub threads: usize,
     /// Addresses for the memcached protocol, `host:port` each; empty = off.
     pub memcached: Vec<String>,
+    /// Addresses for the Redis protocol, `host:port` each; empty = off.
+    pub resp: Vec<String>,
+    /// How many databases `SELECT` knows.
+    pub databases: usize,
+    /// What clients of the Redis protocol have to say before anything else; empty = nothing.
+    pub password: String,
+    /// Whether clients from other machines are refused while there is no password.
+    pub protected_mode: bool,
     /// UNIX socket for the memcached protocol.
     pub unix: Option<PathBuf>,
     /// Permission bits of the UNIX socket.
@@ -72,6 +82,10 @@ impl Default for Settings {
             memory_bytes: 256 << 20,
             threads: default_threads(),
             memcached: vec!["127.0.0.1:11211".to_owned()],
+            resp: vec!["127.0.0.1:6379".to_owned()],
+            databases: 16,
+            password: String::new(),
+            protected_mode: true,
             unix: None,
             unix_mode: 0o700,
             max_connections: 10_000,
@@ -147,21 +161,45 @@ pub const TABLE: &[Row] = &[
         help: "Address for the memcached protocol, host:port; several with commas between them. \
                Port 0 takes a free one. There is no authentication: keep it off open networks.",
         set: |s, v| put(&mut s.memcached, addresses(v)),
-        show: |s| {
-            if s.memcached.is_empty() {
-                "off".to_owned()
-            } else {
-                s.memcached.join(",")
-            }
-        },
+        show: |s| show_addresses(&s.memcached),
     },
     Row {
         name: "resp",
         value: "ADDR|off",
+        default: "127.0.0.1:6379",
+        help: "Address for the Redis protocol, host:port; several with commas between them. Port 0 \
+               takes a free one.",
+        set: |s, v| put(&mut s.resp, addresses(v)),
+        show: |s| show_addresses(&s.resp),
+    },
+    Row {
+        name: "databases",
+        value: "N",
+        default: "16",
+        help: "Key spaces that SELECT knows, at most 10000; one that is not used costs nothing. \
+               Database 0 is what memcached sees.",
+        set: |s, v| put(&mut s.databases, number(v, 1, DATABASES_MAX)),
+        show: |s| s.databases.to_string(),
+    },
+    Row {
+        name: "password",
+        value: "TEXT|off",
         default: "off",
-        help: "Address for the Redis protocol; this version takes only `off`.",
-        set: |_, v| only_off(v),
-        show: |_| "off".to_owned(),
+        help: "What clients of the Redis protocol have to say (AUTH, HELLO) before anything else. \
+               Better given as a variable or in the file than as a flag, which others can read.",
+        set: |s, v| {
+            s.password = if v == "off" { "" } else { v }.to_owned();
+            Ok(())
+        },
+        show: |s| if s.password.is_empty() { "off" } else { "(set)" }.to_owned(),
+    },
+    Row {
+        name: "protected-mode",
+        value: SWITCH,
+        default: "on",
+        help: "Refuses Redis clients from other machines while there is no password.",
+        set: |s, v| put(&mut s.protected_mode, switch(v)),
+        show: |s| if s.protected_mode { "on" } else { "off" }.to_owned(),
     },
     Row {
         name: "http",
@@ -310,6 +348,14 @@ fn addresses(text: &str) -> Result<Vec<String>, String> {
     text.split(',').map(|one| address(one.trim())).collect()
 }
 
+fn show_addresses(addresses: &[String]) -> String {
+    if addresses.is_empty() {
+        "off".to_owned()
+    } else {
+        addresses.join(",")
+    }
+}
+
 fn address(text: &str) -> Result<String, String> {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
@@ -325,7 +371,7 @@ fn only_off(text: &str) -> Result<(), String> {
     if text == "off" {
         Ok(())
     } else {
-        Err("this version serves memcached only".to_owned())
+        Err("this version has no HTTP".to_owned())
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use cellar_engine::Cache;
 
+use crate::client::Clients;
 use crate::counters::{Counters, Totals};
+use crate::databases::Databases;
+use crate::gate::Gates;
 use crate::settings::Settings;
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
@@ -20,6 +23,12 @@ pub struct State {
     pub settings: Settings,
     /// One entry per event loop.
     pub counters: Vec<Arc<Counters>>,
+    /// The gates of the event loops.
+    pub gates: Gates,
+    /// Which of the engine's spaces each database is.
+    pub databases: Databases,
+    /// Clients of the Redis protocol.
+    pub clients: Clients,
     /// Open connections now.
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
@@ -52,6 +61,9 @@ impl State {
             .collect();
         State {
             cache,
+            gates: Gates::new(settings.threads),
+            databases: Databases::new(settings.databases),
+            clients: Clients::default(),
             settings,
             counters,
             connections: AtomicU64::new(0),

@@ -10,6 +10,8 @@
 mod table;
 mod door;
 mod batch;
+mod steps;
+mod receive;
 mod serve;
 mod timers;
 
@@ -25,6 +27,8 @@ use self::table::Table;
 use crate::clock::LoopClock;
 use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
+use crate::execute::{self, resp::Session};
+use crate::listener::Protocol;
 use crate::mailbox::Mailbox;
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready};
@@ -63,6 +67,8 @@ pub(crate) struct Worker {
     /// An empty list, for the next turn.
     resting: Vec<u32>,
     batch: Batch,
+    /// Connections whose inbox got something; empty between turns.
+    calls: Vec<u64>,
     /// Empty reply buffers.
     spares: Vec<Vec<u8>>,
     /// Bytes of long lines that wait in all its connections.
@@ -93,6 +99,7 @@ impl Worker {
             ready: Vec::new(),
             resting: Vec::new(),
             batch: Batch::new(),
+            calls: Vec::new(),
             spares: Vec::new(),
             long_bytes: 0,
             now_ms,
@@ -178,8 +185,9 @@ impl Worker {
 
     /// Takes over new connections, and notices the drain.
     fn open_mailbox(&mut self) {
-        while let Some((socket, transport)) = self.mailbox().take() {
-            let connection = Connection::new(socket, transport, self.now_ms);
+        while let Some(arrival) = self.mailbox().take() {
+            let (protocol, peer) = (arrival.protocol, arrival.peer);
+            let mut connection = Connection::new(arrival.socket, arrival.transport, self.now_ms);
             let interest = if connection.watches_room {
                 Interest::ReadsAndWrites
             } else {
@@ -192,14 +200,28 @@ impl Worker {
                 self.forget();
                 continue;
             }
+            if protocol == Protocol::Resp {
+                connection.session = Some(self.new_session(peer, token));
+            }
             self.table.fill(connection);
             if self.is_draining() {
                 self.begin_ending(slot);
             }
         }
+        self.deliver();
         if self.mailbox().is_draining() && !self.is_draining() {
             self.begin_drain();
         }
+    }
+
+    /// Makes the session of a client that speaks Redis's protocol.
+    fn new_session(&self, peer: String, token: u64) -> Box<Session> {
+        let Common {
+            state, mailboxes, ..
+        } = &self.common;
+        let home = (Arc::clone(mailboxes), self.index, token);
+        let client = state.clients.add(peer, Some(home), self.now_ms);
+        Box::new(Session::new(client, state))
     }
 
     /// Writes what waits for a connection, and goes on with its end if that was the last.
@@ -293,6 +315,9 @@ impl Worker {
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
             self.long_bytes -= connection.long_bytes;
+            if let Some(session) = &connection.session {
+                execute::resp::end(session, &self.common.state);
+            }
             self.forget();
         }
     }

@@ -4,6 +4,7 @@ use cellar_engine::{Cache, Deadline, Instant, Key};
 use cellar_protocol::memcached::Meta;
 
 use crate::counters::Counters;
+use crate::gate::Pass;
 use crate::output::Output;
 use crate::state::State;
 
@@ -15,6 +16,7 @@ const RELATIVE_EXPTIME_S_MAX: i32 = 30 * 24 * 60 * 60;
 pub struct Context<'s> {
     pub(in crate::execute) state: &'s State,
     pub(in crate::execute) counters: &'s Counters,
+    pub(in crate::execute) pass: &'s Pass<'s>,
 }
 
 /// How a connection goes on after a request.
@@ -39,16 +41,22 @@ pub trait Unfinished: std::fmt::Debug + Send {
 }
 
 impl<'s> Context<'s> {
-    /// A context that counts into `counters`, which belong to the calling thread.
+    /// A context that counts into `counters`, which belong to the calling thread, as does the
+    /// pass.
     #[inline]
     #[must_use]
-    pub fn new(state: &'s State, counters: &'s Counters) -> Context<'s> {
-        Context { state, counters }
+    pub fn new(state: &'s State, counters: &'s Counters, pass: &'s Pass<'s>) -> Context<'s> {
+        Context {
+            state,
+            counters,
+            pass,
+        }
     }
 
     /// The cache.
     #[inline]
-    pub(in crate::execute) fn cache(&self) -> &'s Cache {
+    #[must_use]
+    pub fn cache(&self) -> &'s Cache {
         &self.state.cache
     }
 

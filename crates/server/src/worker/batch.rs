@@ -4,9 +4,11 @@
 //! decoded requests borrow from it. So a connection needs no read buffer of its own, and memory of
 //! the cache is fetched ahead across requests of different clients.
 
+use cellar_engine::Space;
 use cellar_protocol::memcached::{Limits, Refused};
+use cellar_protocol::resp;
 
-use crate::execute::memcached::Prepared;
+use crate::execute;
 
 /// Bytes taken from one socket in one turn.
 pub(super) const READ_BYTES_MAX: usize = 16 << 10;
@@ -27,11 +29,35 @@ pub(super) const LIMITS: Limits = Limits {
 /// full reads. The system gives memory to the part that is used.
 const ARENA_BYTES: usize = KEYS_LINE_BYTES_MAX + (1 << 20);
 
+/// How a connection's bytes are decoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Codec {
+    /// As memcached's requests.
+    Memcached,
+    /// As Redis's.
+    Resp(RespCodec),
+}
+
+/// What decoding a client's RESP depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RespCodec {
+    /// The space of the client's database, for hints.
+    pub(super) space: Space,
+    /// What the decoder may wait for.
+    pub(super) limits: resp::Limits,
+    /// How far an incomplete command was looked at.
+    pub(super) scan: resp::Scan,
+    /// The number of arguments to come that belong to the SET before.
+    pub(super) tail: Option<usize>,
+}
+
 /// What one connection has received and not yet used.
 #[derive(Debug)]
 pub(super) struct Span {
     /// The connection.
     pub(super) slot: u32,
+    /// What its bytes are.
+    pub(super) codec: Codec,
     /// First byte that no executed request has used.
     pub(super) from: usize,
     /// First byte that is not decoded.
@@ -45,10 +71,10 @@ pub(super) struct Span {
 /// What one decoded piece of input asks for.
 #[derive(Debug)]
 pub(super) enum Task<'a> {
-    /// A request.
-    Run(Prepared<'a>),
+    /// A memcached request.
+    Run(execute::memcached::Prepared<'a>),
     /// Making room for a large value of so many bytes.
-    Upload(Prepared<'a>, usize),
+    Upload(execute::memcached::Prepared<'a>, usize),
     /// An answer to what is no request.
     Refuse {
         /// The answer.
@@ -56,6 +82,32 @@ pub(super) enum Task<'a> {
         /// Bytes to drop that are not received yet.
         beyond: usize,
     },
+    /// A Redis command.
+    Command(execute::resp::Prepared<'a>),
+    /// Making room for the value of a SET.
+    LargeSet {
+        /// The key.
+        key: &'a [u8],
+        /// Length of the value.
+        value_bytes: usize,
+        /// How many arguments follow the value.
+        args: usize,
+    },
+    /// The arguments behind such a value.
+    Tail(resp::Args<'a>),
+    /// An answer to what is no command, after which the connection is closed.
+    Misframed(String),
+}
+
+impl Task<'_> {
+    /// Whether the bytes behind it cannot be decoded before it was executed.
+    #[inline]
+    pub(super) fn ends_decoding(&self) -> bool {
+        matches!(
+            self,
+            Task::Upload(..) | Task::LargeSet { .. } | Task::Misframed(_)
+        )
+    }
 }
 
 /// A task and where it came from.
@@ -96,10 +148,11 @@ impl Batch {
 
     /// Adds a span of the bytes from `from` to `end`.
     #[inline]
-    pub(super) fn add_span(&mut self, slot: u32, from: usize, end: usize) {
+    pub(super) fn add_span(&mut self, slot: u32, codec: Codec, from: usize, end: usize) {
         self.used = end;
         self.spans.push(Span {
             slot,
+            codec,
             from,
             decoded: from,
             end,

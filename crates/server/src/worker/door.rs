@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use crate::counters::Counters;
-use crate::listener::Listener;
-use crate::mailbox::Mailbox;
+use crate::listener::{Listener, Protocol};
+use crate::mailbox::{Arrival, Mailbox};
 use crate::poller::{Interest, Poller};
 use crate::signals::Signals;
 use crate::state::State;
@@ -18,8 +18,13 @@ const ACCEPTS_PER_TURN_MAX: usize = 64;
 const SHUT_MS: u64 = 100;
 /// What a client beyond the limit is told.
 ///
-/// Source: memcached 1.6.45, `maxconns_fast`.
-const REFUSAL: &[u8] = b"ERROR Too many open connections\r\n";
+/// Sources: memcached 1.6.45, `maxconns_fast`; Redis 7, `maxclients`.
+fn refusal(protocol: Protocol) -> &'static [u8] {
+    match protocol {
+        Protocol::Memcached => b"ERROR Too many open connections\r\n",
+        Protocol::Resp => b"-ERR max number of clients reached\r\n",
+    }
+}
 
 /// Listeners and signals.
 pub(crate) struct Door {
@@ -80,12 +85,18 @@ impl Door {
                     // Relaxed: only this loop adds, so the limit is exact.
                     if state.connections.load(Ordering::Relaxed) >= most {
                         counters.connections_rejected.add(1);
-                        refuse(&socket);
+                        refuse(&socket, listener.protocol);
                         continue;
                     }
                     counters.connections_total.add(1);
                     state.connections.fetch_add(1, Ordering::Relaxed);
-                    Mailbox::post(mailboxes, socket, listener.transport);
+                    let arrival = Arrival {
+                        peer: listener.peer_of(&socket),
+                        socket,
+                        transport: listener.transport,
+                        protocol: listener.protocol,
+                    };
+                    Mailbox::post(mailboxes, arrival);
                 }
                 Err(Errno::AGAIN) => return,
                 // The client gave up while it waited.
@@ -120,8 +131,8 @@ impl Door {
 }
 
 /// Tells a client that there is no room for it.
-fn refuse(socket: &impl std::os::fd::AsFd) {
-    let _ = rustix::net::send(socket, REFUSAL, SendFlags::NOSIGNAL);
+fn refuse(socket: &impl std::os::fd::AsFd, protocol: Protocol) {
+    let _ = rustix::net::send(socket, refusal(protocol), SendFlags::NOSIGNAL);
     let _ = rustix::net::shutdown(socket, Shutdown::Write);
     // Unread bytes would turn the close into a reset, which can overtake the message.
     let _ = rustix::net::recv(socket, &mut [0; 4096], RecvFlags::empty());

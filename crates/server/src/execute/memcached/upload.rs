@@ -1,28 +1,23 @@
 //! Uploads: storage commands whose value is received straight into the engine's memory.
 //!
-//! [`receive`] takes the decoded command line; the worker reads bytes into [`Upload::buffer`] and
-//! tells [`Upload::advance`]; [`finish`] stores the value. An upload that is dropped leaves
-//! nothing.
+//! [`receive`] takes the decoded command line; the worker reads bytes into the [`Filling`];
+//! [`finish`] stores the value. An upload that is dropped leaves nothing.
 
-use cellar_engine::{Draft, Error, Key};
+use cellar_engine::{Error, Key};
 use cellar_protocol::memcached::refusal::BAD_DATA;
 use cellar_protocol::memcached::{OwnedMeta, Request, reply};
 
 use super::Prepared;
 use super::store::{self, Order, Source};
 use crate::execute::context::Context;
+use crate::execute::filling::{Filling, LINE_END};
 use crate::output::Output;
 
-/// The line end behind a value.
-const LINE_END: [u8; 2] = *b"\r\n";
-
-/// A value on its way in.
+/// A storage command whose value is on its way.
 #[derive(Debug)]
 pub struct Upload {
-    draft: Draft,
-    value_bytes: usize,
-    received: usize,
-    line_end: [u8; LINE_END.len()],
+    /// The value so far.
+    pub filling: Filling,
     key: Box<[u8]>,
     order: Order,
     form: Form,
@@ -42,53 +37,6 @@ pub enum Received {
     Upload(Box<Upload>),
     /// It is refused and answered; so many bytes, its line end included, are to be dropped.
     Swallow(usize),
-}
-
-impl Upload {
-    /// Where the next bytes go; empty when all are there.
-    pub fn buffer(&mut self) -> &mut [u8] {
-        match self.received.checked_sub(self.value_bytes) {
-            None => &mut self.draft.value_mut()[self.received..self.value_bytes],
-            Some(of_end) => &mut self.line_end[of_end..],
-        }
-    }
-
-    /// Notes that the first `bytes` of [`Upload::buffer`] are filled.
-    ///
-    /// # Panics
-    /// If that is more than the buffer holds.
-    pub fn advance(&mut self, bytes: usize) {
-        assert!(
-            bytes <= self.buffer().len(),
-            "only bytes that fit can have been received"
-        );
-        self.received += bytes;
-    }
-
-    /// Takes what it can from `input`; returns how much that was.
-    pub fn fill_from(&mut self, input: &[u8]) -> usize {
-        let mut taken = 0;
-        while taken < input.len() && !self.is_whole() {
-            let buffer = self.buffer();
-            let bytes = buffer.len().min(input.len() - taken);
-            buffer[..bytes].copy_from_slice(&input[taken..taken + bytes]);
-            self.advance(bytes);
-            taken += bytes;
-        }
-        taken
-    }
-
-    /// Whether value and line end are there.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.missing() == 0
-    }
-
-    /// Bytes to come, the line end included.
-    #[must_use]
-    pub fn missing(&self) -> usize {
-        self.value_bytes + LINE_END.len() - self.received
-    }
 }
 
 /// Makes room for the value of a storage command; one that finds none is answered at once.
@@ -132,19 +80,12 @@ fn start(
     output: &mut Output,
 ) -> Received {
     match context.cache().draft(key, value_bytes) {
-        Ok(draft) => {
-            let (line_end, key) = ([0; LINE_END.len()], key.bytes().into());
-            let upload = Upload {
-                draft,
-                value_bytes,
-                received: 0,
-                line_end,
-                key,
-                order,
-                form,
-            };
-            Received::Upload(Box::new(upload))
-        }
+        Ok(draft) => Received::Upload(Box::new(Upload {
+            filling: Filling::of(draft, value_bytes),
+            key: key.bytes().into(),
+            order,
+            form,
+        })),
         Err(error) => {
             order.fail(key, &error, context);
             answer_failure(&error, &form, output);
@@ -163,26 +104,20 @@ fn answer_failure(error: &Error, form: &Form, output: &mut Output) {
 /// # Panics
 /// If bytes are missing.
 pub fn finish(upload: Upload, context: Context<'_>, output: &mut Output) {
-    assert!(
-        upload.is_whole(),
-        "an upload is finished when all its bytes are there"
-    );
     let Upload {
-        draft,
-        value_bytes,
-        line_end,
+        filling,
         key,
         order,
         form,
-        ..
     } = upload;
-    if line_end != LINE_END {
+    let value_bytes = filling.value_bytes();
+    let Some(draft) = filling.finish() else {
         context.counters.protocol_errors.add(1);
         if !matches!(form, Form::Classic { noreply: true }) {
             reply::text_line(output.bytes(), BAD_DATA);
         }
         return;
-    }
+    };
     let key = context.key(&key);
     let result = order.run(key, Source::Draft(draft), context);
     match &form {

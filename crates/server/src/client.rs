@@ -1,0 +1,218 @@
+//! Client: a connection as the others see it: listed, named, called, killed.
+//!
+//! Whoever has something to say to a client of another event loop puts it into the client's inbox
+//! and calls its loop, which appends it to the replies when no reply is half written. The inbox is
+//! bounded: a client that does not read loses its connection, not the server its memory.
+//!
+//! Tests: at the end of this file; tests/resp_push.rs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::mailbox::Mailbox;
+
+/// Bytes that may wait in an inbox; a client with more is dropped.
+pub const INBOX_BYTES_MAX: usize = 1 << 20;
+
+/// What the client told about itself.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// `CLIENT SETNAME`.
+    pub name: Vec<u8>,
+    /// `CLIENT SETINFO LIB-NAME`.
+    pub library: Vec<u8>,
+    /// `CLIENT SETINFO LIB-VER`.
+    pub library_version: Vec<u8>,
+    /// The command executed last, in lower case.
+    pub command: &'static str,
+}
+
+/// What waits for a client.
+#[derive(Debug, Default)]
+struct Inbox {
+    bytes: Vec<u8>,
+    /// Whether the loop was called for what waits.
+    called: bool,
+    overflown: bool,
+}
+
+/// What the event loop finds in an inbox.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// These bytes, perhaps none.
+    Bytes(Vec<u8>),
+    /// The client has to go: it did not read, or somebody wants it gone.
+    Drop,
+}
+
+/// One client.
+#[derive(Debug)]
+pub struct Client {
+    /// Its number, never used twice.
+    pub id: u64,
+    /// The peer's address.
+    pub peer: String,
+    /// When it came, in engine milliseconds.
+    pub since_ms: u64,
+    /// When it last sent a command.
+    pub active_ms: AtomicU64,
+    /// The number of its database.
+    pub database: AtomicU32,
+    /// 2 or 3.
+    pub protocol: AtomicU32,
+    /// Its number of subscriptions to channels and to patterns.
+    pub subscriptions: [AtomicU32; 2],
+    facts: Mutex<Facts>,
+    inbox: Mutex<Inbox>,
+    is_killed: AtomicBool,
+    /// Its event loop's mailbox and its token there; a client without is only in tests.
+    home: Option<(Arc<Vec<Mailbox>>, usize, u64)>,
+}
+
+impl Client {
+    /// What it told about itself.
+    pub fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts bytes into the inbox and calls the event loop.
+    ///
+    /// `append` writes whole messages in the client's protocol version.
+    pub fn push(&self, append: impl FnOnce(&mut Vec<u8>)) {
+        let mut inbox = self.inbox();
+        if inbox.overflown {
+            return;
+        }
+        append(&mut inbox.bytes);
+        if inbox.bytes.len() > INBOX_BYTES_MAX {
+            inbox.overflown = true;
+            inbox.bytes = Vec::new();
+        }
+        if !std::mem::replace(&mut inbox.called, true) {
+            self.call();
+        }
+    }
+
+    /// Has the event loop close the connection.
+    pub fn kill(&self) {
+        self.is_killed.store(true, Ordering::Relaxed);
+        self.call();
+    }
+
+    /// Whether it has to go at once, even with a reply half written.
+    pub fn is_overdue(&self) -> bool {
+        self.inbox().overflown || self.is_killed.load(Ordering::Relaxed)
+    }
+
+    /// Takes what waits; for the event loop.
+    pub fn deliver(&self) -> Delivery {
+        let mut inbox = self.inbox();
+        inbox.called = false;
+        if inbox.overflown || self.is_killed.load(Ordering::Relaxed) {
+            return Delivery::Drop;
+        }
+        Delivery::Bytes(std::mem::take(&mut inbox.bytes))
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(&self) {
+        if let Some((mailboxes, index, token)) = &self.home {
+            mailboxes[*index].call(*token);
+        }
+    }
+}
+
+/// All clients that have a number.
+#[derive(Debug, Default)]
+pub struct Clients {
+    last: AtomicU64,
+    all: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    /// Registers a client; `home` is its loop's mailbox, by index, and its token there.
+    pub fn add(
+        &self,
+        peer: String,
+        home: Option<(Arc<Vec<Mailbox>>, usize, u64)>,
+        now_ms: u64,
+    ) -> Arc<Client> {
+        let client = Arc::new(Client {
+            // Relaxed: the number orders nothing.
+            id: self.last.fetch_add(1, Ordering::Relaxed) + 1,
+            peer,
+            since_ms: now_ms,
+            active_ms: AtomicU64::new(now_ms),
+            database: AtomicU32::new(0),
+            protocol: AtomicU32::new(2),
+            subscriptions: [AtomicU32::new(0), AtomicU32::new(0)],
+            facts: Mutex::default(),
+            inbox: Mutex::default(),
+            is_killed: AtomicBool::new(false),
+            home,
+        });
+        self.lock().insert(client.id, Arc::clone(&client));
+        client
+    }
+
+    /// Forgets a client.
+    pub fn remove(&self, id: u64) {
+        self.lock().remove(&id);
+    }
+
+    /// The client with a number.
+    pub fn find(&self, id: u64) -> Option<Arc<Client>> {
+        self.lock().get(&id).cloned()
+    }
+
+    /// All clients, by their numbers.
+    pub fn list(&self) -> Vec<Arc<Client>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Arc<Client> {
+        Clients::default().add("peer".to_owned(), None, 0)
+    }
+
+    #[test]
+    fn what_is_pushed_is_delivered_once_in_order() {
+        let client = client();
+        client.push(|out| out.extend_from_slice(b"one "));
+        client.push(|out| out.extend_from_slice(b"two"));
+        assert_eq!(client.deliver(), Delivery::Bytes(b"one two".to_vec()));
+        assert_eq!(client.deliver(), Delivery::Bytes(Vec::new()));
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_has_to_go_and_holds_no_memory() {
+        let client = client();
+        for _ in 0..3 {
+            client.push(|out| out.resize(out.len() + INBOX_BYTES_MAX / 2 + 1, b'x'));
+        }
+        assert_eq!(client.inbox().bytes.capacity(), 0);
+        assert_eq!(client.deliver(), Delivery::Drop);
+    }
+
+    #[test]
+    fn numbers_are_not_used_twice() {
+        let clients = Clients::default();
+        let first = clients.add(String::new(), None, 0).id;
+        clients.remove(first);
+        let second = clients.add(String::new(), None, 0).id;
+        assert!(second > first && clients.find(first).is_none());
+        assert_eq!(clients.list().len(), 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Databases: the numbered key spaces that `SELECT` chooses among, on the engine's spaces.
+//!
+//! Database 0 is the engine's main space, which memcached and HTTP see too. Another database gets a
+//! space when it is first written to or read; to flush it is to give it a new one.
+//!
+//! Tests: at the end of this file.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cellar_engine::Space;
+
+use crate::settings::DATABASES_MAX;
+
+/// Which space each database is.
+#[derive(Debug)]
+pub struct Databases {
+    spaces: Box<[AtomicU32]>,
+    /// The last space given out.
+    last: AtomicU32,
+}
+
+impl Databases {
+    /// So many databases, all empty.
+    #[must_use]
+    pub fn new(count: usize) -> Databases {
+        let count = count.clamp(1, DATABASES_MAX);
+        let number = |index| AtomicU32::new(u32::try_from(index).unwrap_or(0));
+        Databases {
+            spaces: (0..count).map(number).collect(),
+            last: AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX)),
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.spaces.len()
+    }
+
+    /// The space of a database that exists.
+    ///
+    /// # Panics
+    /// If there is no database with this number.
+    #[inline]
+    #[must_use]
+    pub fn space(&self, database: u32) -> Space {
+        Space(self.spaces[database as usize].load(Ordering::Relaxed))
+    }
+
+    /// The database whose space this is, if it is one's.
+    #[must_use]
+    pub fn database_of(&self, space: Space) -> Option<u32> {
+        let is_it = |place: &AtomicU32| place.load(Ordering::Relaxed) == space.0;
+        // The usual ones are found at once.
+        if self.spaces.get(space.0 as usize).is_some_and(is_it) {
+            return Some(space.0);
+        }
+        let place = self.spaces.iter().position(is_it)?;
+        u32::try_from(place).ok()
+    }
+
+    /// Gives a database an empty space and returns the one it had.
+    ///
+    /// The main space stays where it is; its owner is flushed by the engine.
+    pub fn renew(&self, database: u32) -> Space {
+        let old = self.space(database);
+        if old != Space::MAIN {
+            let fresh = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+            self.spaces[database as usize].store(fresh, Ordering::Relaxed);
+        }
+        old
+    }
+
+    /// Lets two databases change places. The caller is alone.
+    pub fn swap(&self, one: u32, other: u32) {
+        let (first, second) = (self.space(one), self.space(other));
+        self.spaces[one as usize].store(second.0, Ordering::Relaxed);
+        self.spaces[other as usize].store(first.0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewed_database_has_a_space_that_no_other_had() {
+        let databases = Databases::new(3);
+        assert_eq!(databases.space(0), Space::MAIN);
+        let old = databases.renew(2);
+        let fresh = databases.space(2);
+        assert!(fresh != old && fresh != databases.space(1));
+        assert_eq!(databases.database_of(fresh), Some(2));
+        assert_eq!(databases.database_of(old), None);
+        assert_eq!(databases.renew(0), Space::MAIN);
+        assert_eq!(databases.space(0), Space::MAIN);
+    }
+
+    #[test]
+    fn databases_change_places() {
+        let databases = Databases::new(3);
+        databases.swap(0, 2);
+        assert_eq!(databases.space(2), Space::MAIN);
+        assert_eq!(databases.database_of(Space::MAIN), Some(2));
+        databases.swap(0, 2);
+        assert_eq!(databases.database_of(Space::MAIN), Some(0));
+    }
+}

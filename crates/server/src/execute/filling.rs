@@ -1,0 +1,90 @@
+//! Filling: a large value on its way from the socket into the engine's memory.
+//!
+//! The worker reads bytes into [`Filling::buffer`] and tells [`Filling::advance`]. A filling that is
+//! dropped leaves nothing.
+
+use cellar_engine::Draft;
+
+/// The line end behind a value.
+pub(super) const LINE_END: [u8; 2] = *b"\r\n";
+
+/// A value and its line end, as far as they were received.
+#[derive(Debug)]
+pub struct Filling {
+    draft: Draft,
+    value_bytes: usize,
+    received: usize,
+    line_end: [u8; LINE_END.len()],
+}
+
+impl Filling {
+    /// An empty one.
+    pub(super) fn of(draft: Draft, value_bytes: usize) -> Filling {
+        Filling {
+            draft,
+            value_bytes,
+            received: 0,
+            line_end: [0; LINE_END.len()],
+        }
+    }
+
+    /// Length of the value.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        self.value_bytes
+    }
+
+    /// Where the next bytes go; empty when all are there.
+    pub fn buffer(&mut self) -> &mut [u8] {
+        match self.received.checked_sub(self.value_bytes) {
+            None => &mut self.draft.value_mut()[self.received..self.value_bytes],
+            Some(of_end) => &mut self.line_end[of_end..],
+        }
+    }
+
+    /// Notes that the first `bytes` of [`Filling::buffer`] are filled.
+    ///
+    /// # Panics
+    /// If that is more than the buffer holds.
+    pub fn advance(&mut self, bytes: usize) {
+        assert!(
+            bytes <= self.buffer().len(),
+            "only bytes that fit can have been received"
+        );
+        self.received += bytes;
+    }
+
+    /// Takes what it can from `input`; returns how much that was.
+    pub fn fill_from(&mut self, input: &[u8]) -> usize {
+        let mut taken = 0;
+        while taken < input.len() && !self.is_whole() {
+            let buffer = self.buffer();
+            let bytes = buffer.len().min(input.len() - taken);
+            buffer[..bytes].copy_from_slice(&input[taken..taken + bytes]);
+            self.advance(bytes);
+            taken += bytes;
+        }
+        taken
+    }
+
+    /// Whether value and line end are there.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.missing() == 0
+    }
+
+    /// Bytes to come, the line end included.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        self.value_bytes + LINE_END.len() - self.received
+    }
+
+    /// The value, if it is followed by a line end.
+    ///
+    /// # Panics
+    /// If bytes are missing.
+    pub(super) fn finish(self) -> Option<Draft> {
+        assert!(self.is_whole(), "it is finished when all bytes are there");
+        (self.line_end == LINE_END).then_some(self.draft)
+    }
+}

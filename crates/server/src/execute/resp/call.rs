@@ -1,0 +1,109 @@
+//! Call: one command on its way through its handler.
+
+use cellar_engine::{Cache, Deadline, Instant, Key, Space};
+use cellar_protocol::resp::{Command, Reply};
+
+use super::failure::Failure;
+use super::session::Session;
+use crate::execute::context::{Context, Flow};
+use crate::output::Output;
+
+/// How a handler ends: with its reply written, or with the failure that is to be the reply.
+pub(super) type Outcome = Result<Flow, Failure>;
+
+/// A handler has written its reply.
+pub(super) const DONE: Outcome = Ok(Flow::Continue);
+
+/// A command, who sent it, and where its reply goes.
+pub(super) struct Call<'c> {
+    /// The command's row; for a container's sub-command, that one's.
+    pub(super) command: &'static Command,
+    /// All arguments, the command's name first. There are as many as the row's arity asks for.
+    pub(super) args: &'c [&'c [u8]],
+    /// The first key, hashed.
+    pub(super) key: Option<Key<'c>>,
+    pub(super) session: &'c mut Session,
+    pub(super) context: Context<'c>,
+    pub(super) output: &'c mut Output,
+}
+
+impl<'c> Call<'c> {
+    /// The cache.
+    #[inline]
+    pub(super) fn cache(&self) -> &'c Cache {
+        self.context.cache()
+    }
+
+    /// The space of the session's database.
+    #[inline]
+    pub(super) fn space(&self) -> Space {
+        self.session.space(self.context.state)
+    }
+
+    /// The present moment of the cache's clock.
+    #[inline]
+    pub(super) fn now(&self) -> Instant {
+        self.cache().now()
+    }
+
+    /// Where the reply is written.
+    #[inline]
+    pub(super) fn reply(&mut self) -> Reply<'_> {
+        Reply::new(self.output.bytes(), self.session.proto)
+    }
+
+    /// The first key.
+    ///
+    /// # Errors
+    /// [`Failure::KeyTooLong`].
+    #[inline]
+    pub(super) fn first_key(&self) -> Result<Key<'c>, Failure> {
+        match self.key {
+            Some(key) => Ok(key),
+            None => self.key_at(1),
+        }
+    }
+
+    /// The key that is argument `index`.
+    ///
+    /// # Errors
+    /// [`Failure::KeyTooLong`].
+    pub(super) fn key_at(&self, index: usize) -> Result<Key<'c>, Failure> {
+        Ok(self.cache().key_in(self.space(), self.args[index])?)
+    }
+
+    /// Runs `run` while no other event loop executes.
+    pub(super) fn alone<R>(&mut self, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
+        let pass = self.context.pass;
+        pass.alone(|| run(self))
+    }
+
+    /// The engine's moment of a Unix time in milliseconds; zero if that lies before the start.
+    pub(super) fn instant(&self, unix_ms: u64) -> Instant {
+        Instant(unix_ms.saturating_sub(self.context.state.unix_ms_at_zero))
+    }
+
+    /// The Unix time of an engine's moment, in milliseconds.
+    pub(super) fn unix_ms(&self, at: Instant) -> u64 {
+        self.context.state.unix_ms_at_zero.saturating_add(at.0)
+    }
+
+    /// Milliseconds until a deadline; `None` for never.
+    pub(super) fn left_ms(&self, deadline: Deadline) -> Option<u64> {
+        deadline.remaining_ms(self.now())
+    }
+
+    /// Answers OK.
+    #[inline]
+    pub(super) fn ok(&mut self) -> Outcome {
+        self.reply().ok();
+        DONE
+    }
+
+    /// Answers an integer.
+    #[inline]
+    pub(super) fn integer(&mut self, number: i64) -> Outcome {
+        self.reply().integer(number);
+        DONE
+    }
+}

@@ -1,0 +1,184 @@
+//! Connection commands: who a client is, what it speaks, which database it uses.
+//!
+//! Source: redis.io/docs/latest/commands/hello and its neighbours.
+
+use cellar_protocol::resp::Proto;
+use cellar_protocol::resp::number::parse_integer;
+
+use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
+use super::session::ReplyMode;
+use crate::execute::context::Flow;
+
+/// The version of Redis that clients are told: near caches ask for 7.4 or later.
+pub(super) const REDIS_VERSION: &str = "7.4.0";
+
+const WRONG_PASSWORD: Failure =
+    Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
+
+pub(super) fn ping(call: &mut Call<'_>) -> Outcome {
+    match call.args {
+        [_] => call.reply().simple("PONG"),
+        [_, message] => {
+            let message = *message;
+            call.reply().bulk(message);
+        }
+        _ => {
+            return Err(Failure::text(
+                "ERR wrong number of arguments for 'ping' command",
+            ));
+        }
+    }
+    DONE
+}
+
+pub(super) fn echo(call: &mut Call<'_>) -> Outcome {
+    let message = call.args[1];
+    call.reply().bulk(message);
+    DONE
+}
+
+pub(super) fn select(call: &mut Call<'_>) -> Outcome {
+    let database = database(call, call.args[1])?;
+    call.session.select(database);
+    call.ok()
+}
+
+/// The number of a database that exists.
+pub(super) fn database(call: &Call<'_>, number: &[u8]) -> Result<u32, Failure> {
+    let number = parse_integer(number).ok_or(Failure::NotInteger)?;
+    let number = u32::try_from(number).ok();
+    let number = number.filter(|&n| (n as usize) < call.context.state.databases.count());
+    number.ok_or(Failure::text("ERR DB index is out of range"))
+}
+
+pub(super) fn hello(call: &mut Call<'_>) -> Outcome {
+    let mut args = call.args[1..].iter();
+    let proto = match args.next() {
+        None => call.session.proto,
+        Some(version) => match parse_integer(version) {
+            Some(2) => Proto::V2,
+            Some(3) => Proto::V3,
+            Some(_) => return Err(Failure::text("NOPROTO unsupported protocol version")),
+            None => {
+                return Err(Failure::text(
+                    "ERR Protocol version is not an integer or out of range",
+                ));
+            }
+        },
+    };
+    let mut name = None;
+    let mut is_known = call.session.is_known;
+    while let Some(&option) = args.next() {
+        if option.eq_ignore_ascii_case(b"AUTH") && args.len() >= 2 {
+            let (user, password) = (args.next(), args.next());
+            is_known = is_password(call, user.copied(), password.copied())?;
+        } else if option.eq_ignore_ascii_case(b"SETNAME") && args.len() >= 1 {
+            name = args.next().copied();
+        } else {
+            let option = String::from_utf8_lossy(option);
+            let text = format!("ERR Syntax error in HELLO option '{option}'");
+            return Err(Failure::Text(text.into()));
+        }
+    }
+    if !is_known {
+        return Err(Failure::text(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        set_name(call, name)?;
+    }
+    call.session.is_known = true;
+    call.session.set_proto(proto);
+    let (number, id) = (i64::from(proto == Proto::V3) + 2, call.session.client.id);
+    let mut reply = call.reply();
+    reply.map(7);
+    for (field, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
+        reply.bulk(field.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"proto");
+    reply.integer(number);
+    reply.bulk(b"id");
+    reply.integer(i64::try_from(id).unwrap_or(i64::MAX));
+    for (field, value) in [("mode", "standalone"), ("role", "master")] {
+        reply.bulk(field.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"modules");
+    reply.array(0);
+    DONE
+}
+
+/// Gives the client a name that listings show.
+pub(super) fn set_name(call: &Call<'_>, name: &[u8]) -> Result<(), Failure> {
+    let is_plain = |byte: &u8| (b'!'..=b'~').contains(byte);
+    if !name.iter().all(is_plain) {
+        return Err(Failure::text(
+            "ERR Client names cannot contain spaces, newlines or special characters.",
+        ));
+    }
+    call.session.client.facts().name = name.to_vec();
+    Ok(())
+}
+
+/// Whether user and password are right; there is one user, `default`.
+fn is_password(
+    call: &Call<'_>,
+    user: Option<&[u8]>,
+    password: Option<&[u8]>,
+) -> Result<bool, Failure> {
+    let expected = call.context.state.settings.password.as_bytes();
+    let is_user = user.is_none_or(|user| user == b"default");
+    let is_right = |given: &[u8]| expected.is_empty() || is_same(given, expected);
+    if is_user && password.is_some_and(is_right) {
+        Ok(true)
+    } else {
+        Err(WRONG_PASSWORD)
+    }
+}
+
+/// Compares in a time that does not tell where the difference is.
+fn is_same(given: &[u8], expected: &[u8]) -> bool {
+    let pairs = given.iter().zip(expected);
+    let difference = pairs.fold(0, |sum, (one, other)| sum | (one ^ other));
+    given.len() == expected.len() && difference == 0
+}
+
+pub(super) fn auth(call: &mut Call<'_>) -> Outcome {
+    let (user, password) = match call.args {
+        [_, password] => (None, *password),
+        [_, user, password] => (Some(*user), *password),
+        _ => return Err(Failure::Syntax),
+    };
+    if user.is_none() && call.context.state.settings.password.is_empty() {
+        return Err(Failure::text(
+            "ERR AUTH <password> called without any password configured for the default user. \
+             Are you sure your configuration is correct?",
+        ));
+    }
+    call.session.is_known = is_password(call, user, Some(password))?;
+    call.ok()
+}
+
+pub(super) fn quit(call: &mut Call<'_>) -> Outcome {
+    call.reply().ok();
+    Ok(Flow::Close)
+}
+
+pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
+    let state = call.context.state;
+    let session = &mut *call.session;
+    session.transaction = None;
+    session.unwatch(state);
+    session.reply_mode = ReplyMode::On;
+    session.set_proto(Proto::V2);
+    session.select(0);
+    session.is_known = state.settings.password.is_empty();
+    session.client.facts().name.clear();
+    call.reply().simple("RESET");
+    DONE
+}

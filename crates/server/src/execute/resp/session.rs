@@ -1,0 +1,122 @@
+//! Session: what one client of the Redis protocol has set up on its connection.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cellar_engine::{Config, Space};
+use cellar_protocol::resp::{Limits, Proto, Scan};
+
+use super::transaction::Transaction;
+use crate::client::Client;
+use crate::state::State;
+
+/// Longest value that is received together with its command; a longer one of SET goes straight
+/// into the engine's memory.
+const SMALL_VALUE_BYTES_MAX: usize = 16 << 10;
+/// Most arguments of a command.
+const ARGS_MAX: usize = 1 << 20;
+/// Longest inline command.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+/// The same for a client that has not said the password.
+const STRANGER_ARGS_MAX: usize = 10;
+const STRANGER_BULK_BYTES_MAX: usize = 16 << 10;
+
+/// Which replies a client wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ReplyMode {
+    /// All.
+    #[default]
+    On,
+    /// None.
+    Off,
+    /// Not the one of the next command.
+    SkipNext,
+    /// Not the one of this command.
+    SkipThis,
+}
+
+/// One client's session.
+#[derive(Debug)]
+pub struct Session {
+    /// The client as others see it.
+    pub client: Arc<Client>,
+    /// How far an incomplete command was looked at.
+    pub scan: Scan,
+    /// Arguments that follow a value received straight into the engine's memory.
+    pub(super) tail: Option<super::upload::Tail>,
+    pub(super) proto: Proto,
+    pub(super) database: u32,
+    pub(super) is_known: bool,
+    pub(super) reply_mode: ReplyMode,
+    pub(super) transaction: Option<Box<Transaction>>,
+}
+
+impl Session {
+    /// The session of a client that just came.
+    #[must_use]
+    pub fn new(client: Arc<Client>, state: &State) -> Session {
+        Session {
+            client,
+            scan: Scan::default(),
+            tail: None,
+            proto: Proto::V2,
+            database: 0,
+            is_known: state.settings.password.is_empty(),
+            reply_mode: ReplyMode::On,
+            transaction: None,
+        }
+    }
+
+    /// The space of the session's database.
+    #[inline]
+    #[must_use]
+    pub fn space(&self, state: &State) -> Space {
+        state.databases.space(self.database)
+    }
+
+    /// What the decoder may wait for.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let (args_max, bulk_bytes_max) = if self.is_known {
+            (ARGS_MAX, Config::VALUE_BYTES_LIMIT)
+        } else {
+            (STRANGER_ARGS_MAX, STRANGER_BULK_BYTES_MAX)
+        };
+        Limits {
+            bulk_bytes_max,
+            args_max,
+            inline_bytes_max: INLINE_BYTES_MAX,
+            value_bytes_max: SMALL_VALUE_BYTES_MAX,
+            uploads: self.is_plain(),
+        }
+    }
+
+    /// How many arguments follow the value that was received last.
+    #[must_use]
+    pub fn tail_args(&self) -> Option<usize> {
+        self.tail.as_ref().map(|tail| tail.args)
+    }
+
+    /// Whether commands run and are answered without any of what can be set up.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_known && self.transaction.is_none() && self.reply_mode == ReplyMode::On
+    }
+
+    pub(super) fn set_proto(&mut self, proto: Proto) {
+        self.proto = proto;
+        let number = if proto == Proto::V3 { 3 } else { 2 };
+        // Relaxed: a fact for listings.
+        self.client.protocol.store(number, Ordering::Relaxed);
+    }
+
+    /// Forgets which keys were watched; whether none of them has changed.
+    pub(super) fn unwatch(&mut self, _state: &State) -> bool {
+        true
+    }
+
+    pub(super) fn select(&mut self, database: u32) {
+        self.database = database;
+        self.client.database.store(database, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,233 @@
+//! Receive: how bytes come in, from the socket to where they are looked at.
+//!
+//! Requests go through the arena; a large value goes into the cache's memory; a long command is
+//! gathered behind what is left over of its connection.
+
+use super::Worker;
+use super::batch::{Codec, READ_BYTES_MAX, RespCodec};
+use super::steps::{finish, run_frame};
+use crate::connection::{Connection, Ending, Intake, Received};
+use crate::execute::{Context, Flow};
+use crate::state::State;
+
+/// Bytes of a large value or a long command taken in one turn.
+const VALUE_READ_BYTES_MAX: usize = 256 << 10;
+/// Bytes behind a value that are received together with the next requests.
+const LINE_END_BYTES: usize = 2;
+
+/// How a connection's bytes are to be decoded now.
+#[inline]
+fn codec(connection: &Connection, state: &State) -> Codec {
+    match &connection.session {
+        None => Codec::Memcached,
+        Some(session) => Codec::Resp(RespCodec {
+            space: session.space(state),
+            limits: session.limits(),
+            scan: session.scan,
+            tail: session.tail_args(),
+        }),
+    }
+}
+
+impl Worker {
+    /// Takes what a connection has to offer.
+    #[inline]
+    pub(super) fn receive(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        // A connection that took the place of a closed one can stand in the list twice.
+        if !std::mem::take(&mut connection.queued) || !connection.has_work() {
+            return;
+        }
+        if matches!(connection.ending, Ending::Linger { .. }) {
+            self.discard(slot);
+        } else if connection.unfinished.is_some() {
+            self.resume(slot);
+        } else {
+            match &connection.intake {
+                Intake::Requests => self.receive_requests(slot),
+                Intake::Value(upload) if upload.missing() <= LINE_END_BYTES => {
+                    self.receive_line_end(slot);
+                }
+                Intake::Value(_) => self.receive_value(slot),
+                Intake::Skip(_) => self.skip(slot),
+                Intake::Frame => self.receive_frame(slot),
+            }
+        }
+    }
+
+    /// Goes on with an answer that is too long for one turn.
+    #[cold]
+    fn resume(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Some(unfinished) = connection.unfinished.take() else {
+            return;
+        };
+        connection.output.borrow_buffer(&mut self.spares);
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let flow = unfinished.go_on(context, &mut connection.output);
+        drop(pass);
+        match flow {
+            Flow::Continue if connection.session.is_some() => self.deliver_to(slot),
+            Flow::Continue => {}
+            Flow::Close => connection.ending = Ending::AfterOutput,
+            Flow::Unfinished(rest) => connection.unfinished = Some(rest),
+        }
+        self.line_up(slot);
+    }
+
+    /// Puts a connection's bytes into the arena: what is left over, and one read.
+    #[inline]
+    fn receive_requests(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let from = self.batch.used;
+        let kept = from + connection.leftover.len();
+        self.batch.arena[from..kept].copy_from_slice(&connection.leftover);
+        let mut end = kept;
+        if connection.readable && !connection.backlog {
+            match connection.receive(&mut self.batch.arena[kept..kept + READ_BYTES_MAX]) {
+                Received::Bytes(bytes) => {
+                    end += bytes;
+                    connection.active_ms = self.now_ms;
+                    self.counters.bytes_read.add(bytes as u64);
+                    if bytes == READ_BYTES_MAX {
+                        self.counters.conn_yields.add(1);
+                    }
+                }
+                Received::Nothing | Received::End => {}
+                Received::Gone => return self.close(slot),
+            }
+        }
+        if end > kept || connection.backlog {
+            connection.output.borrow_buffer(&mut self.spares);
+            let codec = codec(connection, &self.common.state);
+            self.batch.add_span(slot, codec, from, end);
+        } else {
+            self.line_up(slot);
+        }
+    }
+
+    /// Receives the line end behind a large value, stores the value, and goes on with requests.
+    fn receive_line_end(&mut self, slot: u32) {
+        let spans = self.batch.spans.len();
+        self.receive_requests(slot);
+        let Some(span) = self.batch.spans.get_mut(spans) else {
+            return;
+        };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let intake = std::mem::take(&mut connection.intake);
+        let Intake::Value(mut upload) = intake else {
+            return;
+        };
+        let filling = upload.filling();
+        span.from += filling.fill_from(&self.batch.arena[span.from..span.end]);
+        span.decoded = span.from;
+        if !filling.is_whole() {
+            connection.intake = Intake::Value(upload);
+            return;
+        }
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let flow = finish(upload, context, connection);
+        drop(pass);
+        span.codec = codec(connection, &self.common.state);
+        if matches!(flow, Flow::Close) {
+            connection.end_after_output();
+            span.stopped = true;
+            span.from = span.end;
+        }
+    }
+
+    /// Receives more of a long command behind what is there of it, and runs it when it is whole.
+    #[cold]
+    fn receive_frame(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        match connection.receive_frame(VALUE_READ_BYTES_MAX) {
+            Received::Bytes(bytes) => {
+                connection.active_ms = self.now_ms;
+                connection.note_moved(bytes, self.now_ms);
+                self.counters.bytes_read.add(bytes as u64);
+            }
+            Received::Nothing | Received::End => {}
+            Received::Gone => return self.close(slot),
+        }
+        connection.output.borrow_buffer(&mut self.spares);
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let codec = codec(connection, &self.common.state);
+        run_frame(context, codec, slot, connection, self.now_ms);
+        drop(pass);
+        if !self.note_long(slot) {
+            return self.close(slot);
+        }
+        self.line_up(slot);
+    }
+
+    /// Receives more of a large value.
+    fn receive_value(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        match connection.receive_value(VALUE_READ_BYTES_MAX) {
+            Received::Bytes(bytes) => {
+                connection.active_ms = self.now_ms;
+                connection.note_moved(bytes, self.now_ms);
+                self.counters.bytes_read.add(bytes as u64);
+            }
+            Received::Nothing | Received::End => {}
+            Received::Gone => return self.close(slot),
+        }
+        self.line_up(slot);
+    }
+
+    /// Drops more of a refused value.
+    fn skip(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Intake::Skip(left) = connection.intake else {
+            return;
+        };
+        let wanted = left.min(READ_BYTES_MAX);
+        let from = self.batch.used;
+        match connection.receive(&mut self.batch.arena[from..from + wanted]) {
+            Received::Bytes(bytes) => {
+                let left = left - bytes;
+                connection.intake = if left > 0 {
+                    Intake::Skip(left)
+                } else {
+                    Intake::Requests
+                };
+                connection.active_ms = self.now_ms;
+                connection.note_moved(bytes, self.now_ms);
+                self.counters.bytes_read.add(bytes as u64);
+            }
+            Received::Nothing | Received::End => {}
+            Received::Gone => return self.close(slot),
+        }
+        self.line_up(slot);
+    }
+
+    /// Throws away what a peer still sends after its connection's end.
+    #[cold]
+    fn discard(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let from = self.batch.used;
+        match connection.receive(&mut self.batch.arena[from..from + READ_BYTES_MAX]) {
+            Received::Bytes(_) | Received::Nothing => self.enqueue(slot),
+            Received::End | Received::Gone => self.close(slot),
+        }
+    }
+}

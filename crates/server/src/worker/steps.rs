@@ -1,0 +1,366 @@
+//! Steps: what the bytes of all spans ask for, and doing it.
+
+use cellar_engine::Cache;
+use cellar_protocol::{memcached, resp};
+
+use super::batch::{Codec, LIMITS, RespCodec, STEPS_MAX, Span, Step, Task};
+use crate::connection::{Connection, Intake};
+use crate::execute::{self, Context, Flow, Upload};
+
+/// How far ahead of execution index lines are fetched.
+const INDEX_AHEAD: usize = 20;
+/// How far ahead of execution items are fetched.
+const ITEM_AHEAD: usize = 10;
+
+/// Decodes spans from index `next` on until the list of steps is full; where to go on.
+#[inline]
+pub(super) fn decode_spans<'a>(
+    arena: &'a [u8],
+    spans: &mut [Span],
+    mut next: usize,
+    cache: &Cache,
+    steps: &mut Vec<Step<'a>>,
+) -> usize {
+    while let Some(span) = spans.get_mut(next) {
+        while !span.stopped {
+            if steps.len() == STEPS_MAX {
+                return next;
+            }
+            let Some(task) = decode_next(arena, span, cache) else {
+                break;
+            };
+            let is_last = task.ends_decoding();
+            steps.push(Step {
+                span: next,
+                end: span.decoded,
+                task,
+            });
+            if is_last {
+                break;
+            }
+        }
+        next += 1;
+    }
+    next
+}
+
+/// Decodes a span's next task, if it is whole.
+#[inline]
+fn decode_next<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Task<'a>> {
+    while span.decoded < span.end {
+        let input = &arena[span.decoded..span.end];
+        let (task, used) = match &mut span.codec {
+            Codec::Memcached => decode_memcached(input, cache)?,
+            Codec::Resp(codec) => decode_resp(input, codec, cache)?,
+        };
+        span.decoded += used;
+        if task.is_some() {
+            return task;
+        }
+    }
+    None
+}
+
+/// The first task in `input`, if it is whole, and its length.
+type Found<'a> = Option<(Option<Task<'a>>, usize)>;
+
+#[inline]
+fn decode_memcached<'a>(input: &'a [u8], cache: &Cache) -> Found<'a> {
+    use memcached::Decoded;
+    let (task, used) = match memcached::decode(input, &LIMITS) {
+        Decoded::Incomplete => return None,
+        Decoded::Request { request, used } => {
+            let prepared = execute::memcached::prepare(request, cache);
+            (Task::Run(prepared), used)
+        }
+        Decoded::Upload {
+            request,
+            used,
+            value_bytes,
+        } => {
+            let prepared = execute::memcached::prepare(request, cache);
+            (Task::Upload(prepared, value_bytes), used)
+        }
+        Decoded::Refused(refused) => {
+            let there = input.len() - refused.used;
+            let beyond = refused.swallow.saturating_sub(there);
+            let used = refused.used + refused.swallow.min(there);
+            (Task::Refuse { refused, beyond }, used)
+        }
+    };
+    Some((Some(task), used))
+}
+
+#[inline]
+fn decode_resp<'a>(input: &'a [u8], codec: &mut RespCodec, cache: &Cache) -> Found<'a> {
+    use resp::Decoded;
+    let scan = std::mem::take(&mut codec.scan);
+    let decoded = match codec.tail {
+        None => resp::decode(input, scan, &codec.limits),
+        Some(args) => resp::decode_tail(input, args, &codec.limits),
+    };
+    let (task, used) = match decoded {
+        Decoded::Incomplete(scan) => {
+            codec.scan = scan;
+            return None;
+        }
+        Decoded::Nothing { used } => (None, used),
+        Decoded::Request { request, used } => {
+            let prepared = execute::resp::prepare(request, codec.space, cache);
+            (Some(Task::Command(prepared)), used)
+        }
+        Decoded::Tail { args, used } => {
+            codec.tail = None;
+            (Some(Task::Tail(args)), used)
+        }
+        Decoded::Upload {
+            key,
+            value_bytes,
+            used,
+            args_left,
+        } => {
+            let task = Task::LargeSet {
+                key,
+                value_bytes,
+                args: args_left,
+            };
+            (Some(task), used)
+        }
+        Decoded::Refused { message, used } => (Some(Task::Misframed(message)), used),
+    };
+    Some((task, used))
+}
+
+/// Starts loading what later steps will touch.
+#[inline]
+pub(super) fn fetch_ahead(cache: &Cache, steps: &[Step<'_>], index: usize) {
+    if index == 0 {
+        for step in &steps[..steps.len().min(INDEX_AHEAD)] {
+            hint(step, |key| cache.hint_index(key));
+        }
+        for step in &steps[..steps.len().min(ITEM_AHEAD)] {
+            hint(step, |key| cache.hint_item(key));
+        }
+    }
+    if let Some(step) = steps.get(index + INDEX_AHEAD) {
+        hint(step, |key| cache.hint_index(key));
+    }
+    if let Some(step) = steps.get(index + ITEM_AHEAD) {
+        hint(step, |key| cache.hint_item(key));
+    }
+}
+
+#[inline]
+fn hint<'a>(step: &Step<'a>, load: impl FnOnce(cellar_engine::Key<'a>)) {
+    let key = match &step.task {
+        Task::Run(prepared) => prepared.key(),
+        Task::Command(prepared) => prepared.key(),
+        _ => None,
+    };
+    if let Some(key) = key {
+        load(key);
+    }
+}
+
+/// Executes one step; its replies go to the connection's output.
+#[inline]
+pub(super) fn run(
+    context: Context<'_>,
+    step: &Step<'_>,
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+    now_ms: u64,
+) {
+    let begin = std::mem::replace(&mut span.from, step.end);
+    if is_outdated(&step.task, &span.codec, connection) {
+        (span.from, span.stopped) = (begin, true);
+        return;
+    }
+    let flow = match &step.task {
+        Task::Run(prepared) => {
+            execute::memcached::execute(prepared, context, &mut connection.output)
+        }
+        Task::Command(prepared) => {
+            let session = connection.session.as_mut().expect(HAS_SESSION);
+            execute::resp::execute(prepared, session, context, &mut connection.output)
+        }
+        other => run_other(other, context, span, arena, connection, now_ms),
+    };
+    follow(flow, span, connection);
+}
+
+/// Whether a command before it in the same batch has changed how this task's bytes are to be
+/// decoded: they are decoded again in the next turn.
+#[inline]
+fn is_outdated(task: &Task<'_>, codec: &Codec, connection: &Connection) -> bool {
+    if !matches!(task, Task::LargeSet { .. } | Task::Misframed(_)) {
+        return false;
+    }
+    let (Codec::Resp(codec), Some(session)) = (codec, &connection.session) else {
+        return false;
+    };
+    codec.limits != session.limits()
+}
+
+/// Why a step of a Redis command finds a session.
+const HAS_SESSION: &str = "a connection whose bytes are RESP has a session";
+
+/// Goes on as an execution said.
+#[inline]
+fn follow(flow: Flow, span: &mut Span, connection: &mut Connection) {
+    match flow {
+        Flow::Continue => span.stopped |= connection.output.is_full(),
+        Flow::Close => {
+            connection.end_after_output();
+            span.stopped = true;
+            span.from = span.end;
+        }
+        Flow::Unfinished(rest) => {
+            connection.unfinished = Some(rest);
+            span.stopped = true;
+        }
+    }
+}
+
+/// What is not simply a request.
+fn run_other(
+    task: &Task<'_>,
+    context: Context<'_>,
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+    now_ms: u64,
+) -> Flow {
+    let output = &mut connection.output;
+    match task {
+        Task::Upload(prepared, value_bytes) => {
+            let received = execute::memcached::receive(prepared, *value_bytes, context, output);
+            connection.start_transfer(now_ms);
+            match received {
+                execute::memcached::Received::Upload(upload) => {
+                    begin_value(Upload::Memcached(upload), context, span, arena, connection)
+                }
+                execute::memcached::Received::Swallow(bytes) => {
+                    skip_value(bytes, span, connection)
+                }
+            }
+        }
+        Task::LargeSet {
+            key,
+            value_bytes,
+            args,
+        } => {
+            let session = connection.session.as_mut().expect(HAS_SESSION);
+            let received =
+                execute::resp::receive(key, *value_bytes, *args, session, context, output);
+            connection.start_transfer(now_ms);
+            match received {
+                execute::resp::Received::Upload(upload) => {
+                    begin_value(Upload::Resp(upload), context, span, arena, connection)
+                }
+                execute::resp::Received::Swallow(bytes) => skip_value(bytes, span, connection),
+            }
+        }
+        Task::Tail(args) => {
+            let session = connection.session.as_mut().expect(HAS_SESSION);
+            execute::resp::finish_tail(args, session, context, output);
+            Flow::Continue
+        }
+        Task::Refuse { refused, beyond } => {
+            if *beyond > 0 {
+                connection.start_transfer(now_ms);
+                connection.intake = Intake::Skip(*beyond);
+            }
+            execute::memcached::refuse(refused, context, &mut connection.output)
+        }
+        Task::Misframed(message) => {
+            let session = connection.session.as_ref().expect(HAS_SESSION);
+            execute::resp::refuse(message, session, context, output)
+        }
+        Task::Run(_) | Task::Command(_) => unreachable!("requests were run by the caller"),
+    }
+}
+
+/// Starts to receive a large value with what of it is in the arena.
+fn begin_value(
+    mut upload: Upload,
+    context: Context<'_>,
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+) -> Flow {
+    // What follows was not decoded: it waits for the next turn.
+    span.stopped = true;
+    let filling = upload.filling();
+    span.from += filling.fill_from(&arena[span.from..span.end]);
+    if filling.is_whole() {
+        return finish(upload, context, connection);
+    }
+    connection.intake = Intake::Value(upload);
+    Flow::Continue
+}
+
+/// Drops a refused value.
+fn skip_value(bytes: usize, span: &mut Span, connection: &mut Connection) -> Flow {
+    span.stopped = true;
+    let dropped = bytes.min(span.end - span.from);
+    span.from += dropped;
+    if dropped < bytes {
+        connection.intake = Intake::Skip(bytes - dropped);
+    }
+    Flow::Continue
+}
+
+/// Goes on with a value that is whole.
+pub(super) fn finish(upload: Upload, context: Context<'_>, connection: &mut Connection) -> Flow {
+    match upload {
+        Upload::Memcached(upload) => {
+            execute::memcached::finish(*upload, context, &mut connection.output);
+            Flow::Continue
+        }
+        Upload::Resp(upload) => {
+            let session = connection.session.as_mut().expect(HAS_SESSION);
+            execute::resp::finish(*upload, session, context, &mut connection.output)
+        }
+    }
+}
+
+/// Runs the command at the beginning of what is left over, if it is whole.
+pub(super) fn run_frame(
+    context: Context<'_>,
+    codec: Codec,
+    slot: u32,
+    connection: &mut Connection,
+    now_ms: u64,
+) {
+    let frame = std::mem::take(&mut connection.leftover);
+    let mut span = Span {
+        slot,
+        codec,
+        from: 0,
+        decoded: 0,
+        end: frame.len(),
+        stopped: false,
+    };
+    let task = decode_next(&frame, &mut span, context.cache());
+    if let Some(task) = task {
+        let (end, index) = (span.decoded, 0);
+        let step = Step {
+            span: index,
+            end,
+            task,
+        };
+        run(context, &step, &mut span, &frame, connection, now_ms);
+        if matches!(connection.intake, Intake::Frame) {
+            connection.intake = Intake::Requests;
+        }
+        connection.leftover = frame[span.from..].to_vec();
+        connection.backlog = !connection.leftover.is_empty();
+    } else {
+        connection.leftover = frame;
+    }
+    if let (Codec::Resp(codec), Some(session)) = (span.codec, &mut connection.session) {
+        session.scan = codec.scan;
+    }
+}
