@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::clock::Deadline;
 use crate::error::Error;
+use crate::key::Key;
 use crate::memory::Region;
+use crate::space::{Kind, Space};
 
 /// One shard's log memory: a reserved range cut into segments of equal size.
 #[derive(Debug)]
@@ -194,13 +196,14 @@ pub(crate) struct Pinner<'a> {
 
 impl Pinner<'_> {
     /// A handle on `value`, which lies in this pinner's segment.
-    pub(crate) fn pin(&self, value: &[u8], flags: u32, deadline: Deadline) -> Handle {
+    pub(crate) fn pin(&self, value: &[u8], kind: Kind, flags: u32, deadline: Deadline) -> Handle {
         self.arena.pin(self.segment);
         let arena = Arc::clone(self.arena);
         Handle {
             arena,
             segment: self.segment,
             value,
+            kind,
             flags,
             deadline,
         }
@@ -214,6 +217,7 @@ pub struct Handle {
     arena: Arc<Arena>,
     segment: u32,
     value: *const [u8],
+    kind: Kind,
     flags: u32,
     deadline: Deadline,
 }
@@ -225,6 +229,12 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
+    /// What the value is to its protocol.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// The client's opaque flags.
     #[must_use]
     pub fn flags(&self) -> u32 {
@@ -275,6 +285,7 @@ pub struct Draft {
     pub(crate) value_bytes: usize,
     /// The key, kept here because the room's prefix is written at the commit.
     pub(crate) key: Box<[u8]>,
+    pub(crate) space: Space,
 }
 
 impl Draft {
@@ -285,7 +296,7 @@ impl Draft {
         offset: usize,
         prefix_bytes: usize,
         value_bytes: usize,
-        key: &[u8],
+        key: Key<'_>,
     ) -> Draft {
         let end = offset + prefix_bytes + value_bytes;
         assert!(end <= arena.region.bytes(), "outside the arena");
@@ -296,7 +307,8 @@ impl Draft {
             offset,
             prefix_bytes,
             value_bytes,
-            key: key.into(),
+            key: key.bytes().into(),
+            space: key.space(),
         }
     }
 

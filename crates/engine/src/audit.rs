@@ -309,12 +309,14 @@ fn check_item(store: &Store, segment: &Segment, layout: &Layout) -> Result<(), I
     if layout.deadline > segment.last_deadline && !layout.deadline.has_passed(base) {
         return inconsistent(format!("the item at {at} outlives its segment"));
     }
-    let key = store.key_of(layout);
-    let hash = store.hasher.hash(key);
+    let key = store.hashed_key_of(layout);
     let found = store
         .index
-        .find(hash, |offset| match store.log.read(offset) {
-            Entry::Item(other) => store.key_of(&other) == key,
+        .find(key.hash(), |offset| match store.log.read(offset) {
+            Entry::Item(other) => {
+                let other = store.hashed_key_of(&other);
+                other.bytes() == key.bytes() && other.space() == key.space()
+            }
             _ => false,
         });
     match found.map(|slot| store.index.offset(slot)) {
@@ -347,7 +349,7 @@ fn leads_back(store: &Store, slot: SlotRef) -> bool {
     }
     match store.log.read(offset) {
         Entry::Item(layout) => {
-            let hash = store.hasher.hash(store.key_of(&layout));
+            let hash = store.hashed_key_of(&layout).hash();
             store.index.find_at(hash, offset) == Some(slot)
         }
         _ => false,

@@ -30,6 +30,7 @@ use crate::options::{
     ReclaimLag, ScanCursor, SetOptions, Stats, Stored,
 };
 use crate::shard::Shard;
+use crate::space::Space;
 use crate::store::Store;
 use crate::table::Table;
 use crate::watch::Watch;
@@ -173,13 +174,22 @@ impl Cache {
         self.config.clock.now()
     }
 
-    /// Hashes a key for use with this cache.
+    /// Hashes a key of the main space for use with this cache.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] for an empty or over-long key.
+    /// [`Error::KeyLength`] for an over-long key.
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
-        self.hasher.key(bytes)
+        self.hasher.key(Space::MAIN, bytes)
+    }
+
+    /// Hashes a key of any space: the same bytes are another key in each.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] for an over-long key.
+    #[inline]
+    pub fn key_in<'k>(&self, space: Space, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
+        self.hasher.key(space, bytes)
     }
 
     /// Starts loading the index lines of `key`; worth it some 20 requests ahead. Never blocks.
@@ -540,7 +550,7 @@ impl Cache {
     /// As [`Cache::set`].
     pub fn commit(&self, mut draft: Draft, options: &SetOptions) -> Result<Stored, Error> {
         let bytes = std::mem::take(&mut draft.key);
-        let key = self.key(&bytes)?;
+        let key = self.key_in(draft.space, &bytes)?;
         self.write(key, |shard, now| {
             shard.commit(key, &mut draft, options, now)
         })

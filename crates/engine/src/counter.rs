@@ -11,6 +11,7 @@ use crate::key::Key;
 use crate::options::{Counted, Increment};
 use crate::sample::Action;
 use crate::shard::{Content, Shard};
+use crate::space::Kind;
 use crate::store::Located;
 
 /// Digits of the largest number.
@@ -31,7 +32,8 @@ impl Shard {
         if increment.when_version.is_some() && spec.version != increment.when_version {
             return Ok(Counted::Exists);
         }
-        let Some(old) = number_in(self.store.item(&located).value) else {
+        let old = number_in(self.store.item(&located).value);
+        let Some(old) = old.filter(|_| spec.kind == Kind::STRING) else {
             return Ok(Counted::NotANumber);
         };
         let number = if increment.subtract {
@@ -82,7 +84,7 @@ impl Shard {
         let version = version.or_else(|| increment.version.then(|| self.next_version()));
         let spec = Spec {
             version,
-            ..Spec::plain(key.bytes().len(), value_bytes, deadline)
+            ..Spec::of_key(key, value_bytes, deadline)
         };
         let stored: Option<Located> =
             self.put(key, None, &spec, Content::Bytes(&text[..value_bytes]), now)?;

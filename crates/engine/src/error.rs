@@ -6,7 +6,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The key is empty or longer than [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX).
+    /// The key is longer than [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX).
     KeyLength {
         /// Length of the refused key.
         bytes: usize,
@@ -43,7 +43,7 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::KeyLength { bytes, max } => {
-                write!(f, "a key has 1 to {max} bytes, this one has {bytes}")
+                write!(f, "a key has at most {max} bytes, this one has {bytes}")
             }
             Error::TooLarge { bytes, max } => {
                 write!(f, "a value has at most {max} bytes, this one has {bytes}")

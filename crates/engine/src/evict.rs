@@ -423,7 +423,7 @@ impl Reclaimer {
             let next = victim.cursor + entry.total_bytes();
             done_bytes += entry.total_bytes();
             if let Entry::Item(layout) = entry {
-                let hash = store.hasher.hash(store.key_of(&layout));
+                let hash = store.hashed_key_of(&layout).hash();
                 let slot = store.index.find_at(hash, victim.cursor);
                 let slot = slot.expect("a live item has an entry in the index");
                 let located = Located {
@@ -453,10 +453,8 @@ impl Reclaimer {
             }
             let entry = store.log.read(cursor);
             if let Entry::Item(layout) = entry {
-                store
-                    .index
-                    .table()
-                    .prefetch(store.hasher.hash(store.key_of(&layout)));
+                let hash = store.hashed_key_of(&layout).hash();
+                store.index.table().prefetch(hash);
             }
             cursor += entry.total_bytes();
         }

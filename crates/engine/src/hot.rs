@@ -8,6 +8,8 @@
 //! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
 
 use crate::clock::Instant;
+use crate::key::Key;
+use crate::space::Space;
 
 /// Reads between two that are counted, on average.
 pub(crate) const GAP_MEAN: u32 = 128;
@@ -22,6 +24,7 @@ const HALVINGS_MAX: u64 = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) key: Box<[u8]>,
+    pub(crate) space: Space,
     hash: u64,
     count: u32,
     /// How much of the count may belong to others.
@@ -75,10 +78,11 @@ impl Hot {
     }
 
     /// Counts a read.
-    pub(crate) fn count(&mut self, key: &[u8], hash: u64, now: Instant) {
+    pub(crate) fn count(&mut self, key: Key<'_>, now: Instant) {
         self.age(now);
         self.total += 1;
-        if key.len() > KEY_BYTES_MAX {
+        let (bytes, hash) = (key.bytes(), key.hash());
+        if bytes.len() > KEY_BYTES_MAX {
             return;
         }
         let known = self.keys.iter_mut().find(|known| known.hash == hash);
@@ -87,7 +91,8 @@ impl Hot {
             return;
         }
         let new = |error: u32| Counted {
-            key: key.into(),
+            key: bytes.into(),
+            space: key.space(),
             hash,
             count: error + 1,
             error,
@@ -130,6 +135,11 @@ impl Hot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Hasher;
+
+    fn key(bytes: &[u8]) -> Key<'_> {
+        Hasher::with_seed(1).known(Space::MAIN, bytes)
+    }
 
     #[test]
     fn the_keys_read_most_stay_whatever_passes_by() {
@@ -137,26 +147,26 @@ mod tests {
         for round in 0..10_000_u64 {
             for favourite in 0..4_u64 {
                 if round % (favourite + 2) == 0 {
-                    hot.count(&[favourite as u8], favourite, Instant(0));
+                    hot.count(key(&[favourite as u8]), Instant(0));
                 }
             }
-            hot.count(b"passes by", 100 + round, Instant(0));
+            hot.count(key(&round.to_le_bytes()), Instant(0));
         }
         let (keys, total, _) = hot.list(Instant(0));
         let mut keys: Vec<_> = keys
             .iter()
-            .map(|known| (known.sure(), known.hash))
+            .map(|known| (known.sure(), known.key.to_vec()))
             .collect();
         keys.sort_unstable_by(|a, b| b.cmp(a));
-        let order: Vec<u64> = keys.iter().take(4).map(|known| known.1).collect();
-        assert_eq!(order, [0, 1, 2, 3]);
+        let order: Vec<_> = keys.into_iter().take(4).map(|known| known.1).collect();
+        assert_eq!(order, [[0], [1], [2], [3]]);
         assert_eq!(total, 10_000 + 5_000 + 3_334 + 2_500 + 2_000);
     }
 
     #[test]
     fn counts_fade_with_time_and_the_window_with_them() {
         let mut hot = Hot::new(8, 1, Instant(0));
-        (0..1_000).for_each(|_| hot.count(b"old", 1, Instant(10_000)));
+        (0..1_000).for_each(|_| hot.count(key(b"old"), Instant(10_000)));
         assert_eq!(hot.list(Instant(20_000)).2, 20_000);
         let (keys, total, window_ms) = hot.list(Instant(30_000));
         assert_eq!((keys[0].sure(), total, window_ms), (500, 500, 15_000));

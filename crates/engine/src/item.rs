@@ -9,13 +9,19 @@
 //!
 //! Lengths are little-endian base-128 numbers. A deadline is milliseconds from the base of the
 //! item's segment, which says how wide it is; all ones means never. What few items have (flags,
-//! version, lease, last access, own deadline) costs only those. Whatever is dead is a hole.
+//! version, lease, access, own deadline, space) costs only those. Whatever is dead is a hole.
 //!
 //! Invariant: a segment is a gapless row of items and holes up to its written bytes.
 //! Tests: at the end of this file.
 
+mod layout;
+
+pub(crate) use self::layout::{Layout, Patch};
+
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
+use crate::key::Key;
+use crate::space::{Kind, Space};
 use crate::timescale::{Timescale, never};
 
 /// Longest key of a plain item.
@@ -32,9 +38,11 @@ const FIELD_LEASE: u8 = 1 << 3;
 const FIELD_ACCESS: u8 = 1 << 4;
 const FIELD_DEADLINE: u8 = 1 << 5;
 const FIELD_KEY_16: u8 = 1 << 6;
+/// Space and kind, for items of which not both are the default.
+const FIELD_SPACE: u8 = 1 << 7;
 
-/// Bytes of the fields, indexed by bit.
-const FIELD_BYTES: [usize; 6] = [1, 4, 8, 8, 4, 8];
+/// Bytes of the fields, indexed by bit; the key's wide length is no field behind the deadline.
+const FIELD_BYTES: [usize; 8] = [1, 4, 8, 8, 4, 8, 0, 5];
 
 /// Room for the longest header.
 pub(crate) const HEADER_BYTES_MAX: usize = 48;
@@ -85,12 +93,15 @@ pub(crate) struct Spec {
     pub(crate) lease: LeaseState,
     /// Second of the last access, for items whose access time is kept.
     pub(crate) access_s: Option<u32>,
+    pub(crate) space: Space,
+    pub(crate) kind: Kind,
 }
 
 /// A header, ready to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
-    bytes: [u8; HEADER_BYTES_MAX],
+    /// Longer than any header, because numbers are written eight bytes at once.
+    bytes: [u8; HEADER_BYTES_MAX + 8],
     len: usize,
 }
 
@@ -135,14 +146,29 @@ impl Spec {
             version: None,
             lease: LeaseState::default(),
             access_s: None,
+            space: Space::MAIN,
+            kind: Kind::STRING,
         }
+    }
+
+    /// A string under `key` with none of the rare fields.
+    #[inline]
+    pub(crate) fn of_key(key: Key<'_>, value_bytes: usize, deadline: Deadline) -> Spec {
+        Spec {
+            space: key.space(),
+            ..Spec::plain(key.bytes().len(), value_bytes, deadline)
+        }
+    }
+
+    fn has_space_field(&self) -> bool {
+        self.space != Space::MAIN || self.kind != Kind::STRING
     }
 
     /// Encodes the header for a segment with `scale`.
     #[inline(never)]
     pub(crate) fn header(&self, scale: Timescale) -> Header {
         let mut header = Header {
-            bytes: [0; HEADER_BYTES_MAX],
+            bytes: [0; HEADER_BYTES_MAX + 8],
             len: 0,
         };
         let deadline = scale.encode(self.deadline);
@@ -171,11 +197,13 @@ impl Spec {
     /// into eight bytes, as most are.
     #[inline]
     pub(crate) fn short_header(&self, scale: Timescale) -> Option<(u64, usize)> {
-        let is_plain = self.flags == 0
+        let is_plain = self.flags | self.space.0 | u32::from(self.kind.0) == 0
             && self.version.is_none()
             && self.lease.is_default()
             && self.access_s.is_none();
-        if !is_plain || self.key_bytes > PLAIN_KEY_BYTES_MAX || self.value_bytes >= 1 << 14 {
+        // An empty key has no short header either.
+        let has_long_key = self.key_bytes.wrapping_sub(1) >= PLAIN_KEY_BYTES_MAX;
+        if !is_plain || has_long_key || self.value_bytes >= 1 << 14 {
             return None;
         }
         let deadline = scale.encode(self.deadline)?;
@@ -217,7 +245,12 @@ impl Spec {
         if own_deadline {
             fields |= FIELD_DEADLINE;
         }
-        if self.key_bytes > 255 || (fields == 0 && self.key_bytes > PLAIN_KEY_BYTES_MAX) {
+        if self.has_space_field() {
+            fields |= FIELD_SPACE;
+        }
+        // An empty key, too, so that a hole's header never reaches into the value.
+        let is_odd = self.key_bytes == 0 || self.key_bytes > PLAIN_KEY_BYTES_MAX;
+        if self.key_bytes > 255 || (fields == 0 && is_odd) {
             fields |= FIELD_KEY_16;
         }
         fields
@@ -231,195 +264,14 @@ impl Spec {
             self.lease.to_word(),
             u64::from(self.access_s.unwrap_or(0)),
             self.deadline.instant().map_or(u64::MAX, |at| at.0),
+            0,
+            u64::from(self.kind.0) | u64::from(self.space.0) << 8,
         ];
         for (bit, (&word, &bytes)) in words.iter().zip(&FIELD_BYTES).enumerate() {
             if fields & (1 << bit) != 0 {
                 header.push_le(word, bytes);
             }
         }
-    }
-}
-
-/// Where the parts of a stored item lie; read from its header.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
-    /// Offset of the item in the arena.
-    pub(crate) offset: usize,
-    pub(crate) key_at: usize,
-    pub(crate) key_bytes: usize,
-    pub(crate) value_bytes: usize,
-    pub(crate) deadline: Deadline,
-    fields: u8,
-    deadline_at: usize,
-    fields_at: usize,
-}
-
-impl Layout {
-    /// Offset of the value in the arena.
-    #[inline]
-    pub(crate) fn value_at(&self) -> usize {
-        self.key_at + self.key_bytes
-    }
-
-    /// Bytes of the whole item.
-    #[inline]
-    pub(crate) fn total_bytes(&self) -> usize {
-        self.value_at() + self.value_bytes - self.offset
-    }
-
-    /// Whether the item has any of the rare fields.
-    #[inline]
-    pub(crate) fn is_extended(&self) -> bool {
-        self.fields != 0
-    }
-
-    fn field_at(&self, field: u8) -> Option<usize> {
-        if self.fields & field == 0 {
-            return None;
-        }
-        let before = (0..FIELD_BYTES.len()).filter(|bit| self.fields & (1 << bit) != 0);
-        let skip: usize = before
-            .take_while(|&bit| 1 << bit != field)
-            .map(|bit| FIELD_BYTES[bit])
-            .sum();
-        Some(self.fields_at + skip)
-    }
-
-    /// The client's flags.
-    #[inline]
-    pub(crate) fn flags(&self, arena: &Arena) -> u32 {
-        if self.fields & (FIELD_FLAGS_8 | FIELD_FLAGS_32) == 0 {
-            return 0;
-        }
-        match self.field_at(FIELD_FLAGS_8) {
-            Some(at) => u32::from(arena.byte(at)),
-            None => self.field_at(FIELD_FLAGS_32).map_or(0, |at| arena.word(at)),
-        }
-    }
-
-    /// The item's version, if it has one.
-    pub(crate) fn version(&self, arena: &Arena) -> Option<u64> {
-        self.field_at(FIELD_VERSION).map(|at| read_le(arena, at, 8))
-    }
-
-    /// The item's lease state.
-    pub(crate) fn lease(&self, arena: &Arena) -> LeaseState {
-        self.field_at(FIELD_LEASE)
-            .map_or(LeaseState::default(), |at| {
-                LeaseState::from_word(read_le(arena, at, 8))
-            })
-    }
-
-    /// Where the lease word lies, if the item has one.
-    pub(crate) fn lease_at(&self) -> Option<usize> {
-        self.field_at(FIELD_LEASE)
-    }
-
-    /// Second of the last access, if it is kept.
-    pub(crate) fn access_s(&self, arena: &Arena) -> Option<u32> {
-        self.field_at(FIELD_ACCESS).map(|at| arena.word(at))
-    }
-
-    /// Where the last access lies, if it is kept.
-    pub(crate) fn access_at(&self) -> Option<usize> {
-        self.field_at(FIELD_ACCESS)
-    }
-
-    /// Everything about the item, for writing it elsewhere.
-    #[inline]
-    pub(crate) fn spec(&self, arena: &Arena) -> Spec {
-        let plain = Spec::plain(self.key_bytes, self.value_bytes, self.deadline);
-        if self.is_extended() {
-            self.extended_spec(plain, arena)
-        } else {
-            plain
-        }
-    }
-
-    #[inline(never)]
-    fn extended_spec(&self, plain: Spec, arena: &Arena) -> Spec {
-        Spec {
-            flags: self.flags(arena),
-            version: self.version(arena),
-            lease: self.lease(arena),
-            access_s: self.access_s(arena),
-            ..plain
-        }
-    }
-
-    /// Where the parts of an item lie that was written at `offset` with a short header.
-    #[inline]
-    pub(crate) fn of_short(
-        spec: &Spec,
-        offset: usize,
-        header_bytes: usize,
-        scale: Timescale,
-    ) -> Layout {
-        let key_at = offset + header_bytes;
-        Layout {
-            offset,
-            key_at,
-            key_bytes: spec.key_bytes,
-            value_bytes: spec.value_bytes,
-            deadline: spec.deadline,
-            fields: 0,
-            deadline_at: key_at - usize::from(scale.width),
-            fields_at: key_at,
-        }
-    }
-
-    /// The bytes and place that change the item's deadline where it lies, if it fits there.
-    pub(crate) fn patch_deadline(&self, deadline: Deadline, scale: Timescale) -> Option<Patch> {
-        if let Some(at) = self.field_at(FIELD_DEADLINE) {
-            let number = deadline.instant().map_or(u64::MAX, |at| at.0);
-            return Some(Patch {
-                at,
-                bytes: number.to_le_bytes(),
-                len: 8,
-            });
-        }
-        let number = scale.encode(deadline)?;
-        Some(Patch {
-            at: self.deadline_at,
-            bytes: number.to_le_bytes(),
-            len: usize::from(scale.width),
-        })
-    }
-
-    /// The bytes and place that change the item's lease, if it has a lease word.
-    pub(crate) fn patch_lease(&self, lease: LeaseState) -> Option<Patch> {
-        let at = self.lease_at()?;
-        Some(Patch {
-            at,
-            bytes: lease.to_word().to_le_bytes(),
-            len: 8,
-        })
-    }
-
-    /// The bytes and place that change the item's last access, if it is kept.
-    pub(crate) fn patch_access(&self, second: u32) -> Option<Patch> {
-        let at = self.access_at()?;
-        Some(Patch {
-            at,
-            bytes: u64::from(second).to_le_bytes(),
-            len: 4,
-        })
-    }
-}
-
-/// Header bytes to be changed in place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patch {
-    /// Where they lie in the arena.
-    pub(crate) at: usize,
-    bytes: [u8; 8],
-    len: usize,
-}
-
-impl Patch {
-    /// The new bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
     }
 }
 
@@ -566,7 +418,7 @@ fn read_le(arena: &Arena, at: usize, width: usize) -> u64 {
 /// The header of a draft of `bytes` bytes.
 pub(crate) fn draft(bytes: usize) -> Header {
     let mut header = Header {
-        bytes: [0; HEADER_BYTES_MAX],
+        bytes: [0; HEADER_BYTES_MAX + 8],
         len: 0,
     };
     header.push(DRAFT);
@@ -577,7 +429,7 @@ pub(crate) fn draft(bytes: usize) -> Header {
 /// The header of a hole of `bytes` bytes.
 pub(crate) fn hole(bytes: usize) -> Header {
     let mut header = Header {
-        bytes: [0; HEADER_BYTES_MAX],
+        bytes: [0; HEADER_BYTES_MAX + 8],
         len: 0,
     };
     if bytes == 1 {
@@ -604,6 +456,8 @@ mod tests {
             until_ms: 0,
         },
         access_s: None,
+        space: Space::MAIN,
+        kind: Kind::STRING,
     };
 
     fn check_round_trip(spec: Spec, scale: Timescale) -> usize {
@@ -616,6 +470,9 @@ mod tests {
         };
         assert_eq!(layout.spec(&arena), spec, "{scale:?}");
         assert_eq!(layout.total_bytes(), spec.total_bytes(scale));
+        assert!(header.bytes().len() <= HEADER_BYTES_MAX);
+        // A handle may read the value while the item becomes a hole.
+        assert!(hole(layout.total_bytes()).bytes().len() <= layout.value_at() - 100);
         header.bytes().len()
     }
 
@@ -632,9 +489,9 @@ mod tests {
 
     #[test]
     fn every_combination_of_fields_is_read_back() {
-        for bits in 0..128_u32 {
+        for bits in 0..512_u32 {
             let spec = Spec {
-                key_bytes: [16, 250, 251, 255, 256, 65_535][bits as usize % 6],
+                key_bytes: [16, 250, 251, 255, 256, 65_535, 0][bits as usize % 7],
                 value_bytes: [0, 127, 128, 16_384, 512 << 20][bits as usize % 5],
                 flags: [0, 7, 70_000][bits as usize % 3],
                 version: (bits & 1 != 0).then_some(u64::MAX - 3),
@@ -643,6 +500,8 @@ mod tests {
                     until_ms: u64::from(bits & 4) * 1_000,
                 },
                 access_s: (bits & 8 != 0).then_some(77),
+                space: [Space::MAIN, Space(3), Space(u32::MAX)][(bits >> 6) as usize % 3],
+                kind: Kind([0, 5][(bits >> 8) as usize]),
                 deadline: [
                     Deadline::NEVER,
                     Deadline::at(Instant(9_000)),

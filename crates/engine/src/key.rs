@@ -1,17 +1,21 @@
 //! Keys: bytes together with their hash, computed once per request.
 //!
 //! The hash is keyed with a random seed per cache, so nobody outside can choose keys that collide.
+//! A space other than the main one is mixed into it.
 
 use crate::error::Error;
+use crate::space::Space;
 
-/// Longest key in bytes; memcached's protocol allows 250, the engine leaves room for others.
+/// Longest key in bytes; memcached's protocol allows 1 to 250, the engine leaves room for others.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// A key and its hash; made by [`Cache::key`](crate::Cache::key), cheap to copy.
+/// A key in its space, and its hash; made by [`Cache::key`](crate::Cache::key) and
+/// [`Cache::key_in`](crate::Cache::key_in), cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'k> {
     bytes: &'k [u8],
     hash: u64,
+    space: Space,
 }
 
 impl<'k> Key<'k> {
@@ -25,6 +29,12 @@ impl<'k> Key<'k> {
     #[must_use]
     pub fn hash(self) -> u64 {
         self.hash
+    }
+
+    /// The space the key lies in.
+    #[must_use]
+    pub fn space(self) -> Space {
+        self.space
     }
 }
 
@@ -45,26 +55,43 @@ impl Hasher {
     /// Checks the length and hashes the key.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] for an empty or over-long key.
+    /// [`Error::KeyLength`] for an over-long key.
     #[inline]
-    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
-        if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
+    pub(crate) fn key<'k>(&self, space: Space, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
+        if bytes.len() > KEY_BYTES_MAX {
             return Err(Error::KeyLength {
                 bytes: bytes.len(),
                 max: KEY_BYTES_MAX,
             });
         }
-        Ok(Key {
-            bytes,
-            hash: self.hash(bytes),
-        })
+        Ok(self.known(space, bytes))
     }
 
-    /// The hash of bytes that are known to be a key.
+    /// The key of bytes that are known to be one.
+    #[inline]
+    pub(crate) fn known<'k>(&self, space: Space, bytes: &'k [u8]) -> Key<'k> {
+        let hash = self.hash(bytes);
+        let hash = if space == Space::MAIN {
+            hash
+        } else {
+            mix(hash, space)
+        };
+        Key { bytes, hash, space }
+    }
+
+    /// The hash of bytes in the main space.
     #[inline]
     pub(crate) fn hash(&self, bytes: &[u8]) -> u64 {
         rapidhash::v3::rapidhash_v3_seeded(bytes, &self.secrets)
     }
+}
+
+/// Another hash for each space, all of whose bits depend on both.
+fn mix(hash: u64, space: Space) -> u64 {
+    let mut mixed = hash ^ u64::from(space.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// A seed that differs from process to process, from the standard library's random state.

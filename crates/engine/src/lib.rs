@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod error;
+mod space;
 pub mod key;
 mod memory;
 mod arena;
@@ -48,3 +49,4 @@ pub use options::{
     KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ReclaimLag, ScanCursor, SetOptions,
     Stats, Stored, When,
 };
+pub use space::{Kind, Space};

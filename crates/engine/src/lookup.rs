@@ -140,7 +140,7 @@ impl Shard {
                 until_ms,
             },
             access_s: lookup.idle.then_some((now.0 / 1000) as u32),
-            ..Spec::plain(key.bytes().len(), 0, deadline)
+            ..Spec::of_key(key, 0, deadline)
         };
         let located = self
             .put(key, None, &spec, Content::Bytes(&[]), now)?

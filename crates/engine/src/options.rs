@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::arena::{Handle, Pinner};
 use crate::clock::{Clock, Deadline, SystemClock};
+use crate::space::{Kind, Space};
 
 /// How a cache is made.
 #[derive(Clone)]
@@ -55,6 +56,8 @@ impl Config {
 pub struct Item<'a> {
     /// The stored bytes.
     pub value: &'a [u8],
+    /// What they are to their protocol.
+    pub kind: Kind,
     /// The client's opaque flags.
     pub flags: u32,
     /// When the item goes.
@@ -69,7 +72,8 @@ impl Item<'_> {
     /// A handle holds back a whole segment of memory; drop it soon.
     #[must_use]
     pub fn pin(&self) -> Handle {
-        self.pinner.pin(self.value, self.flags, self.deadline)
+        self.pinner
+            .pin(self.value, self.kind, self.flags, self.deadline)
     }
 }
 
@@ -145,6 +149,8 @@ pub enum When {
 /// How an item is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct SetOptions {
+    /// What the value is to its protocol.
+    pub kind: Kind,
     /// When the item goes.
     pub deadline: Deadline,
     /// The client's opaque flags.
@@ -164,6 +170,7 @@ pub struct SetOptions {
 impl Default for SetOptions {
     fn default() -> SetOptions {
         SetOptions {
+            kind: Kind::STRING,
             deadline: Deadline::NEVER,
             flags: 0,
             when: When::Always,
@@ -295,6 +302,10 @@ pub enum Deleted {
 pub struct KeyFacts<'a> {
     /// The key.
     pub key: &'a [u8],
+    /// The space it lies in.
+    pub space: Space,
+    /// What the value is to its protocol.
+    pub kind: Kind,
     /// Length of the value.
     pub value_bytes: usize,
     /// Bytes the item takes in memory, header and key included.
@@ -480,6 +491,8 @@ pub struct MissReasons {
 pub struct HotKey {
     /// The key.
     pub key: Vec<u8>,
+    /// The space it lies in.
+    pub space: Space,
     /// Reads of it in a second; an estimate.
     pub gets_per_s: f64,
     /// Its share of all reads, 0 to 1; an estimate.

@@ -21,6 +21,7 @@ use crate::options::{
 };
 use crate::sample::Action;
 use crate::segment::Queue;
+use crate::space::Kind;
 use crate::store::{Located, Store};
 use crate::watch::Watch;
 
@@ -184,11 +185,12 @@ impl Shard {
     ) -> Result<Spec, Stored> {
         let before = old.map(|old| old.layout.spec(self.store.log.arena()));
         let mut spec = Spec {
+            kind: options.kind,
             flags: options.flags,
             access_s: before
                 .and_then(|b| b.access_s)
                 .map(|_| (now.0 / 1000) as u32),
-            ..Spec::plain(key.bytes().len(), value_bytes, options.deadline)
+            ..Spec::of_key(key, value_bytes, options.deadline)
         };
         match (options.when, &before) {
             (When::Absent, Some(_)) | (When::Present, None) => return Err(Stored::NotStored),
@@ -311,6 +313,9 @@ impl Shard {
             return Ok(Stored::NotStored);
         };
         let before = old.layout.spec(self.store.log.arena());
+        if before.kind != Kind::STRING {
+            return Ok(Stored::NotStored);
+        }
         if let When::Version(asked) = options.when
             && before.version != Some(asked)
         {
@@ -324,6 +329,7 @@ impl Shard {
             });
         }
         let options = SetOptions {
+            kind: Kind::STRING,
             deadline: before.deadline,
             flags: before.flags,
             accept_older: false,
@@ -399,6 +405,7 @@ impl Shard {
         let mut spec = before;
         if options.drop_value {
             (spec.value_bytes, spec.flags, spec.lease) = (0, 0, LeaseState::default());
+            spec.kind = Kind::STRING;
             spec.version = options.new_version.or(spec.version);
         }
         if options.mark_stale {
@@ -466,7 +473,7 @@ impl Shard {
             room.offset,
             prefix_bytes,
             value_bytes,
-            key.bytes(),
+            key,
         ))
     }
 
@@ -510,6 +517,8 @@ impl Shard {
         let arena = self.store.log.arena();
         KeyFacts {
             key: self.store.key_of(layout),
+            space: layout.space(arena),
+            kind: layout.kind(arena),
             value_bytes: layout.value_bytes,
             stored_bytes: layout.total_bytes(),
             flags: layout.flags(arena),

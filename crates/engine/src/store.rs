@@ -15,6 +15,7 @@ use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
 use crate::options::Item;
 use crate::segment::Queue;
+use crate::space::Space;
 use crate::timescale::Timescale;
 
 /// Buckets the index may add while an insertion looks for a free slot.
@@ -45,6 +46,13 @@ pub(crate) struct Located {
     pub(crate) slot: SlotRef,
     pub(crate) layout: Layout,
     pub(crate) segment: u32,
+}
+
+/// Whether an item whose key has the right bytes lies in `space`.
+#[inline]
+fn is_in(layout: &Layout, space: Space, log: &Log) -> bool {
+    let is_plain = !layout.has_space_field() & (space == Space::MAIN);
+    is_plain || layout.space(log.arena()) == space
 }
 
 /// One shard's items.
@@ -84,7 +92,8 @@ impl Store {
             .index
             .find(key.hash(), |offset| match log.read(offset) {
                 Entry::Item(layout)
-                    if log.bytes(layout.key_at, layout.key_bytes) == key.bytes() =>
+                    if log.bytes(layout.key_at, layout.key_bytes) == key.bytes()
+                        && is_in(&layout, key.space(), log) =>
                 {
                     found = Some(layout);
                     true
@@ -120,6 +129,7 @@ impl Store {
             value: self
                 .log
                 .bytes(located.layout.value_at(), located.layout.value_bytes),
+            kind: located.layout.kind(arena),
             flags: located.layout.flags(arena),
             deadline: located.layout.deadline,
             pinner: Pinner {
@@ -127,6 +137,12 @@ impl Store {
                 segment: located.segment,
             },
         }
+    }
+
+    /// The item's key in its space, hashed.
+    pub(crate) fn hashed_key_of(&self, layout: &Layout) -> Key<'_> {
+        let space = layout.space(self.log.arena());
+        self.hasher.known(space, self.key_of(layout))
     }
 
     /// The item's key.

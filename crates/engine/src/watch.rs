@@ -68,7 +68,7 @@ impl Watch {
     #[inline(never)]
     fn count_heat(&mut self, key: Key<'_>, now: Instant) {
         let more = &mut *self.more;
-        more.hot.count(key.bytes(), key.hash(), now);
+        more.hot.count(key, now);
         more.gets += u64::from(more.gap);
         more.gap = more.hot.gap();
         self.until_counted = more.gap;
@@ -148,6 +148,7 @@ mod tests {
     use super::*;
     use crate::key::Hasher;
     use crate::simulation::Room;
+    use crate::space::Space;
 
     const NOW: Instant = Instant(1_000);
 
@@ -164,7 +165,7 @@ mod tests {
         let insight = insight();
         let mut watch = Watch::new(Arc::clone(&insight), u32::MAX, Hot::new(4, 1, NOW));
         let hasher = Hasher::with_seed(1);
-        let key = hasher.key(b"key").unwrap();
+        let key = hasher.key(Space::MAIN, b"key").unwrap();
         let at_work = insight.lock().unwrap();
         for _ in 0..1_000 {
             watch.count_get(key, NOW);
@@ -183,7 +184,7 @@ mod tests {
         let hasher = Hasher::with_seed(1);
         for number in 0..100_000_u32 {
             let bytes = number.to_le_bytes();
-            let key = hasher.key(&bytes).unwrap();
+            let key = hasher.key(Space::MAIN, &bytes).unwrap();
             watch.note(key, Action::Set, (100, Deadline::NEVER), NOW);
         }
         assert!(watch.below < u32::MAX / 8);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cellar_engine::{
     Cache, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle, Increment,
-    Instant, Lookup, ManualClock, SetOptions, Stored, When,
+    Instant, Kind, Lookup, ManualClock, SetOptions, Stored, When,
 };
 use proptest::prelude::*;
 
@@ -337,6 +337,7 @@ impl Pair {
             _ => (When::Version(seen.0), Some(seen.1), true),
         };
         let options = SetOptions {
+            kind: Kind::STRING,
             deadline,
             flags,
             when,

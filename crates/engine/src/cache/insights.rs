@@ -50,6 +50,7 @@ impl Cache {
             let gets = |count: u32| f64::from(count) * f64::from(GAP_MEAN);
             keys.extend(listed.iter().map(|known| HotKey {
                 key: known.key.to_vec(),
+                space: known.space,
                 gets_per_s: gets(known.sure()) * 1000.0 / window_ms.max(1) as f64,
                 share: f64::from(known.sure()),
             }));

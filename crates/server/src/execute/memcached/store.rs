@@ -1,6 +1,6 @@
 //! Stores: set, add, replace, append, prepend, cas and ms, whatever way the value came.
 
-use cellar_engine::{Deadline, Draft, End, Error, Key, SetOptions, Stored, When};
+use cellar_engine::{Deadline, Draft, End, Error, Key, Kind, SetOptions, Stored, When};
 use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
@@ -65,6 +65,7 @@ impl Order {
             },
         };
         let options = SetOptions {
+            kind: Kind::STRING,
             deadline: context.deadline(meta.time(b'T').unwrap_or(0)),
             flags: u32::try_from(meta.number(b'F').unwrap_or(0)).unwrap_or(0),
             when,

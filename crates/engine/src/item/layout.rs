@@ -1,0 +1,229 @@
+//! Layout: where the parts of a stored item lie, and how they are read and changed in place.
+//!
+//! Tests: at the end of item.rs.
+
+use super::{
+    FIELD_ACCESS, FIELD_BYTES, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_LEASE,
+    FIELD_SPACE, FIELD_VERSION, LeaseState, Spec, read_le,
+};
+use crate::arena::Arena;
+use crate::clock::Deadline;
+use crate::space::{Kind, Space};
+use crate::timescale::Timescale;
+
+/// Where the parts of a stored item lie; read from its header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Offset of the item in the arena.
+    pub(crate) offset: usize,
+    pub(crate) key_at: usize,
+    pub(crate) key_bytes: usize,
+    pub(crate) value_bytes: usize,
+    pub(crate) deadline: Deadline,
+    pub(super) fields: u8,
+    pub(super) deadline_at: usize,
+    pub(super) fields_at: usize,
+}
+
+impl Layout {
+    /// Offset of the value in the arena.
+    #[inline]
+    pub(crate) fn value_at(&self) -> usize {
+        self.key_at + self.key_bytes
+    }
+
+    /// Bytes of the whole item.
+    #[inline]
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.value_at() + self.value_bytes - self.offset
+    }
+
+    /// Whether the item has any of the rare fields.
+    #[inline]
+    pub(crate) fn is_extended(&self) -> bool {
+        self.fields != 0
+    }
+
+    /// Whether the item is not a string of the main space.
+    #[inline]
+    pub(crate) fn has_space_field(&self) -> bool {
+        self.fields & FIELD_SPACE != 0
+    }
+
+    pub(super) fn field_at(&self, field: u8) -> Option<usize> {
+        if self.fields & field == 0 {
+            return None;
+        }
+        let before = (0..FIELD_BYTES.len()).filter(|bit| self.fields & (1 << bit) != 0);
+        let skip: usize = before
+            .take_while(|&bit| 1 << bit != field)
+            .map(|bit| FIELD_BYTES[bit])
+            .sum();
+        Some(self.fields_at + skip)
+    }
+
+    /// The client's flags.
+    #[inline]
+    pub(crate) fn flags(&self, arena: &Arena) -> u32 {
+        if self.fields & (FIELD_FLAGS_8 | FIELD_FLAGS_32) == 0 {
+            return 0;
+        }
+        match self.field_at(FIELD_FLAGS_8) {
+            Some(at) => u32::from(arena.byte(at)),
+            None => self.field_at(FIELD_FLAGS_32).map_or(0, |at| arena.word(at)),
+        }
+    }
+
+    /// The item's kind.
+    #[inline]
+    pub(crate) fn kind(&self, arena: &Arena) -> Kind {
+        if self.has_space_field() {
+            self.space_and_kind(arena).1
+        } else {
+            Kind::STRING
+        }
+    }
+
+    /// The item's space.
+    #[inline]
+    pub(crate) fn space(&self, arena: &Arena) -> Space {
+        if self.has_space_field() {
+            self.space_and_kind(arena).0
+        } else {
+            Space::MAIN
+        }
+    }
+
+    #[inline(never)]
+    fn space_and_kind(&self, arena: &Arena) -> (Space, Kind) {
+        let at = self.field_at(FIELD_SPACE).expect("the field is there");
+        (Space(arena.word(at + 1)), Kind(arena.byte(at)))
+    }
+
+    /// The item's version, if it has one.
+    pub(crate) fn version(&self, arena: &Arena) -> Option<u64> {
+        self.field_at(FIELD_VERSION).map(|at| read_le(arena, at, 8))
+    }
+
+    /// The item's lease state.
+    pub(crate) fn lease(&self, arena: &Arena) -> LeaseState {
+        self.field_at(FIELD_LEASE)
+            .map_or(LeaseState::default(), |at| {
+                LeaseState::from_word(read_le(arena, at, 8))
+            })
+    }
+
+    /// Where the lease word lies, if the item has one.
+    pub(crate) fn lease_at(&self) -> Option<usize> {
+        self.field_at(FIELD_LEASE)
+    }
+
+    /// Second of the last access, if it is kept.
+    pub(crate) fn access_s(&self, arena: &Arena) -> Option<u32> {
+        self.field_at(FIELD_ACCESS).map(|at| arena.word(at))
+    }
+
+    /// Where the last access lies, if it is kept.
+    pub(crate) fn access_at(&self) -> Option<usize> {
+        self.field_at(FIELD_ACCESS)
+    }
+
+    /// Everything about the item, for writing it elsewhere.
+    #[inline]
+    pub(crate) fn spec(&self, arena: &Arena) -> Spec {
+        let plain = Spec::plain(self.key_bytes, self.value_bytes, self.deadline);
+        if self.is_extended() {
+            self.extended_spec(plain, arena)
+        } else {
+            plain
+        }
+    }
+
+    #[inline(never)]
+    fn extended_spec(&self, plain: Spec, arena: &Arena) -> Spec {
+        Spec {
+            flags: self.flags(arena),
+            version: self.version(arena),
+            lease: self.lease(arena),
+            access_s: self.access_s(arena),
+            space: self.space(arena),
+            kind: self.kind(arena),
+            ..plain
+        }
+    }
+
+    /// Where the parts of an item lie that was written at `offset` with a short header.
+    #[inline]
+    pub(crate) fn of_short(
+        spec: &Spec,
+        offset: usize,
+        header_bytes: usize,
+        scale: Timescale,
+    ) -> Layout {
+        let key_at = offset + header_bytes;
+        Layout {
+            offset,
+            key_at,
+            key_bytes: spec.key_bytes,
+            value_bytes: spec.value_bytes,
+            deadline: spec.deadline,
+            fields: 0,
+            deadline_at: key_at - usize::from(scale.width),
+            fields_at: key_at,
+        }
+    }
+
+    /// The bytes and place that change the item's deadline where it lies, if it fits there.
+    pub(crate) fn patch_deadline(&self, deadline: Deadline, scale: Timescale) -> Option<Patch> {
+        if let Some(at) = self.field_at(FIELD_DEADLINE) {
+            let number = deadline.instant().map_or(u64::MAX, |at| at.0);
+            return Some(Patch {
+                at,
+                bytes: number.to_le_bytes(),
+                len: 8,
+            });
+        }
+        let number = scale.encode(deadline)?;
+        Some(Patch {
+            at: self.deadline_at,
+            bytes: number.to_le_bytes(),
+            len: usize::from(scale.width),
+        })
+    }
+
+    /// The bytes and place that change the item's lease, if it has a lease word.
+    pub(crate) fn patch_lease(&self, lease: LeaseState) -> Option<Patch> {
+        let at = self.lease_at()?;
+        Some(Patch {
+            at,
+            bytes: lease.to_word().to_le_bytes(),
+            len: 8,
+        })
+    }
+
+    /// The bytes and place that change the item's last access, if it is kept.
+    pub(crate) fn patch_access(&self, second: u32) -> Option<Patch> {
+        let at = self.access_at()?;
+        Some(Patch {
+            at,
+            bytes: u64::from(second).to_le_bytes(),
+            len: 4,
+        })
+    }
+}
+
+/// Header bytes to be changed in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patch {
+    /// Where they lie in the arena.
+    pub(crate) at: usize,
+    bytes: [u8; 8],
+    len: usize,
+}
+
+impl Patch {
+    /// The new bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
