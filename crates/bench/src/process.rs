@@ -72,7 +72,8 @@ impl Recipe {
             "--threads",
             "{threads}",
         ];
-        let words = words.into_iter().chain(["--memcached", "127.0.0.1:{port}"]);
+        let listen = ["--memcached", "127.0.0.1:{port}", "--resp", "off"];
+        let words = words.into_iter().chain(listen);
         Recipe {
             name: "cellar".to_owned(),
             words: words

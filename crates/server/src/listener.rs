@@ -175,7 +175,7 @@ impl Listener {
         if self.protocol == Protocol::Memcached {
             return String::new();
         }
-        let address = rustix::net::getpeername(socket).ok();
+        let address = rustix::net::getpeername(socket).ok().flatten();
         let address = address.and_then(|any| SocketAddr::try_from(any).ok());
         address.map_or(String::new(), |address| address.to_string())
     }

@@ -62,7 +62,7 @@ fn an_address_that_is_not_ours_or_means_nothing_is_told() {
         "--memcached: \"11211\" is not an address; write host:port or off",
     );
     check(
-        &["--memcached", "off"],
+        &["--memcached", "off", "--resp", "off"],
         &[],
         "--memcached: nothing to listen on; give an address, or a socket with --unix",
     );
@@ -130,17 +130,14 @@ fn unknown_names_are_told() {
 }
 
 #[test]
-fn protocols_of_later_versions_are_told() {
-    for flag in ["resp", "http"] {
-        let dashed = format!("--{flag}");
-        let expected = format!("--{flag}: this version serves memcached only");
-        check(&[&dashed, "127.0.0.1:0"], &[], &expected);
-    }
+fn a_protocol_of_a_later_version_is_told() {
+    let expected = "--http: this version has no HTTP";
+    check(&["--http", "127.0.0.1:0"], &[], expected);
 }
 
 #[test]
 fn a_unix_socket_that_cannot_be_made_is_told() {
-    let unix = |path: &str| refusal(&["--memcached", "off", "--unix", path], &[]);
+    let unix = |path: &str| refusal(&["--memcached", "off", "--resp", "off", "--unix", path], &[]);
     assert_eq!(
         unix("/nonexistent/cellar.sock"),
         "cellar: --unix /nonexistent/cellar.sock: the directory does not exist"
@@ -163,9 +160,9 @@ fn a_unix_socket_that_cannot_be_made_is_told() {
 fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
     let path = scratch("living.sock");
     let path = path.to_str().unwrap();
-    let _daemon = Daemon::start(&["--memcached", "off", "--unix", path]);
+    let _daemon = Daemon::start(&["--memcached", "off", "--resp", "off", "--unix", path]);
     check(
-        &["--memcached", "off", "--unix", path],
+        &["--memcached", "off", "--resp", "off", "--unix", path],
         &[],
         &format!("--unix {path}: another server answers there"),
     );

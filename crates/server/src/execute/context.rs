@@ -53,6 +53,13 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// What all event loops share.
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> &'s State {
+        self.state
+    }
+
     /// The cache.
     #[inline]
     #[must_use]

@@ -21,7 +21,8 @@ pub use session::Session;
 pub use upload::{Received, Upload, finish, finish_tail, receive};
 
 use cellar_engine::{Cache, Key, Space};
-use cellar_protocol::resp::{Command, Flags, Reply, Request, Verb};
+use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::{Command, Reply, Request, Verb};
 
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
@@ -73,6 +74,7 @@ pub fn execute(
         Some(command) if session.is_plain() && command.subcommands.is_empty() => {
             run(command, args, key, session, context, output)
         }
+        None if prepared.request.is_http() => Flow::Close,
         command => execute_with_care(command, args, key, session, context, output),
     }
 }
@@ -104,7 +106,7 @@ fn run(
         Err(failure) => {
             context.counters.protocol_errors.add(1);
             output.bytes().truncate(start);
-            Reply::new(output.bytes(), proto).error(&failure.line());
+            Reply::new(output.bytes(), proto).error(failure.line().as_bytes());
             Flow::Continue
         }
     }
@@ -145,7 +147,7 @@ fn execute_with_care(
                 transaction.spoil();
             }
             context.counters.protocol_errors.add(1);
-            Reply::new(output.bytes(), session.proto).error(&failure.line());
+            Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
             Flow::Continue
         }
     };
@@ -235,7 +237,12 @@ fn unknown(args: &[&[u8]]) -> Failure {
 
 /// Answers bytes that are no request.
 #[cold]
-pub fn refuse(message: &str, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
+pub fn refuse(
+    message: &[u8],
+    session: &Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
     context.counters.protocol_errors.add(1);
     Reply::new(output.bytes(), session.proto).error(message);
     Flow::Close

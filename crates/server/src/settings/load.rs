@@ -335,9 +335,9 @@ mod tests {
             (vec!["--config", &broken], vec![], "line 2"),
             (vec!["--config", &wrong], vec![], "\"threads\""),
             (
-                vec!["--resp", "127.0.0.1:6379"],
+                vec!["--http", "127.0.0.1:8080"],
                 vec![],
-                "this version serves memcached only",
+                "this version has no HTTP",
             ),
         ] {
             let message = run(&arguments, &variables).unwrap_err();

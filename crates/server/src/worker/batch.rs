@@ -95,8 +95,10 @@ pub(super) enum Task<'a> {
     },
     /// The arguments behind such a value.
     Tail(resp::Args<'a>),
+    /// A command that was a line of words with quotes, as a frame.
+    Quoted(Vec<u8>),
     /// An answer to what is no command, after which the connection is closed.
-    Misframed(String),
+    Misframed(Vec<u8>),
 }
 
 impl Task<'_> {

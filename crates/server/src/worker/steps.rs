@@ -4,7 +4,7 @@ use cellar_engine::Cache;
 use cellar_protocol::{memcached, resp};
 
 use super::batch::{Codec, LIMITS, RespCodec, STEPS_MAX, Span, Step, Task};
-use crate::connection::{Connection, Intake};
+use crate::connection::{Connection, Ending, Intake};
 use crate::execute::{self, Context, Flow, Upload};
 
 /// How far ahead of execution index lines are fetched.
@@ -94,25 +94,21 @@ fn decode_memcached<'a>(input: &'a [u8], cache: &Cache) -> Found<'a> {
 #[inline]
 fn decode_resp<'a>(input: &'a [u8], codec: &mut RespCodec, cache: &Cache) -> Found<'a> {
     use resp::Decoded;
+    if let Some(args) = codec.tail {
+        return decode_tail(input, args, codec);
+    }
     let scan = std::mem::take(&mut codec.scan);
-    let decoded = match codec.tail {
-        None => resp::decode(input, scan, &codec.limits),
-        Some(args) => resp::decode_tail(input, args, &codec.limits),
-    };
-    let (task, used) = match decoded {
+    let (task, used) = match resp::decode(input, scan, &codec.limits) {
         Decoded::Incomplete(scan) => {
             codec.scan = scan;
             return None;
         }
-        Decoded::Nothing { used } => (None, used),
+        Decoded::Nothing { used } => return Some((None, used)),
         Decoded::Request { request, used } => {
             let prepared = execute::resp::prepare(request, codec.space, cache);
-            (Some(Task::Command(prepared)), used)
+            (Task::Command(prepared), used)
         }
-        Decoded::Tail { args, used } => {
-            codec.tail = None;
-            (Some(Task::Tail(args)), used)
-        }
+        Decoded::Quoted { frame, used } => (Task::Quoted(frame), used),
         Decoded::Upload {
             key,
             value_bytes,
@@ -124,11 +120,24 @@ fn decode_resp<'a>(input: &'a [u8], codec: &mut RespCodec, cache: &Cache) -> Fou
                 value_bytes,
                 args: args_left,
             };
-            (Some(task), used)
+            (task, used)
         }
-        Decoded::Refused { message, used } => (Some(Task::Misframed(message)), used),
+        Decoded::Refused { message, used } => (Task::Misframed(message), used),
     };
-    Some((task, used))
+    Some((Some(task), used))
+}
+
+/// The arguments behind the value of a SET.
+#[cold]
+fn decode_tail<'a>(input: &'a [u8], args: usize, codec: &mut RespCodec) -> Found<'a> {
+    use resp::Tail;
+    let (task, used) = match resp::decode_tail(input, args, &codec.limits) {
+        Tail::Incomplete => return None,
+        Tail::Args { args, used } => (Task::Tail(args), used),
+        Tail::Refused { message } => (Task::Misframed(message), input.len()),
+    };
+    codec.tail = None;
+    Some((Some(task), used))
 }
 
 /// Starts loading what later steps will touch.
@@ -262,6 +271,13 @@ fn run_other(
                 execute::resp::Received::Swallow(bytes) => skip_value(bytes, span, connection),
             }
         }
+        Task::Quoted(frame) => {
+            let session = connection.session.as_mut().expect(HAS_SESSION);
+            let request = resp::Decoded::unquoted(frame);
+            let space = session.space(context.state());
+            let prepared = execute::resp::prepare(request, space, context.cache());
+            execute::resp::execute(&prepared, session, context, output)
+        }
         Task::Tail(args) => {
             let session = connection.session.as_mut().expect(HAS_SESSION);
             execute::resp::finish_tail(args, session, context, output);
@@ -343,22 +359,22 @@ pub(super) fn run_frame(
         end: frame.len(),
         stopped: false,
     };
-    let task = decode_next(&frame, &mut span, context.cache());
-    if let Some(task) = task {
-        let (end, index) = (span.decoded, 0);
-        let step = Step {
-            span: index,
-            end,
-            task,
-        };
+    let is_whole = if let Some(task) = decode_next(&frame, &mut span, context.cache()) {
+        let end = span.decoded;
+        let step = Step { span: 0, end, task };
         run(context, &step, &mut span, &frame, connection, now_ms);
+        true
+    } else {
+        false
+    };
+    if !is_whole {
+        connection.leftover = frame;
+    } else if connection.ending == Ending::No || connection.ending == Ending::AfterRequests {
+        connection.leftover = frame[span.from..].to_vec();
+        connection.backlog = !connection.leftover.is_empty();
         if matches!(connection.intake, Intake::Frame) {
             connection.intake = Intake::Requests;
         }
-        connection.leftover = frame[span.from..].to_vec();
-        connection.backlog = !connection.leftover.is_empty();
-    } else {
-        connection.leftover = frame;
     }
     if let (Codec::Resp(codec), Some(session)) = (span.codec, &mut connection.session) {
         session.scan = codec.scan;

@@ -18,6 +18,8 @@ pub(crate) struct Daemon {
     child: Child,
     /// Where it listens for the memcached protocol; empty if nowhere.
     pub(crate) address: String,
+    /// Where it listens for the Redis protocol; empty if nowhere.
+    pub(crate) resp: String,
     /// Its log lines from the ready line on.
     pub(crate) log: Receiver<String>,
 }
@@ -37,6 +39,7 @@ impl Daemon {
             ["--memory", "64MiB"],
             ["--threads", "2"],
             ["--memcached", "127.0.0.1:0"],
+            ["--resp", "127.0.0.1:0"],
         ] {
             if !flags.contains(&pair[0]) {
                 arguments.extend(pair);
@@ -58,13 +61,15 @@ impl Daemon {
                 Err(_) => panic!("the server is not ready: {earlier}"),
             }
         };
-        let address = ready
-            .split("memcached=")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next());
+        let address = |name: &str| {
+            let mut rest = ready.split(name).skip(1);
+            let address = rest.next().and_then(|rest| rest.split(' ').next());
+            address.unwrap_or_default().to_owned()
+        };
         Daemon {
             child,
-            address: address.unwrap_or_default().to_owned(),
+            address: address(" memcached="),
+            resp: address(" resp="),
             log,
         }
     }
@@ -76,7 +81,16 @@ impl Daemon {
 
     /// A new connection; its reads fail rather than hang.
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).expect("the server listens");
+        self.connect_to(&self.address)
+    }
+
+    /// A new connection for the Redis protocol.
+    pub(crate) fn connect_resp(&self) -> TcpStream {
+        self.connect_to(&self.resp)
+    }
+
+    fn connect_to(&self, address: &str) -> TcpStream {
+        let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();

@@ -88,7 +88,8 @@ impl Session {
 
     /// Does one thing; returns the bytes used, or `None` if more must come first.
     fn step(&mut self, input: &[u8], state: &State) -> Option<usize> {
-        let context = Context::new(state, &state.counters[0]);
+        let pass = state.gates.enter(0);
+        let context = Context::new(state, &state.counters[0], &pass);
         if let Some(unfinished) = self.unfinished.take() {
             let flow = unfinished.go_on(context, &mut self.output);
             self.follow(flow);
@@ -100,8 +101,8 @@ impl Session {
             return (bytes > 0).then_some(bytes);
         }
         if let Some(mut upload) = self.upload.take() {
-            let bytes = upload.fill_from(input);
-            if upload.is_whole() {
+            let bytes = upload.filling.fill_from(input);
+            if upload.filling.is_whole() {
                 finish(*upload, context, &mut self.output);
                 return Some(bytes);
             }

@@ -3,23 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar_engine::{Config, Space};
+use cellar_engine::Space;
 use cellar_protocol::resp::{Limits, Proto, Scan};
 
 use super::transaction::Transaction;
 use crate::client::Client;
 use crate::state::State;
-
-/// Longest value that is received together with its command; a longer one of SET goes straight
-/// into the engine's memory.
-const SMALL_VALUE_BYTES_MAX: usize = 16 << 10;
-/// Most arguments of a command.
-const ARGS_MAX: usize = 1 << 20;
-/// Longest inline command.
-const INLINE_BYTES_MAX: usize = 64 << 10;
-/// The same for a client that has not said the password.
-const STRANGER_ARGS_MAX: usize = 10;
-const STRANGER_BULK_BYTES_MAX: usize = 16 << 10;
 
 /// Which replies a client wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,17 +66,14 @@ impl Session {
     /// What the decoder may wait for.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        let (args_max, bulk_bytes_max) = if self.is_known {
-            (ARGS_MAX, Config::VALUE_BYTES_LIMIT)
-        } else {
-            (STRANGER_ARGS_MAX, STRANGER_BULK_BYTES_MAX)
-        };
-        Limits {
-            bulk_bytes_max,
-            args_max,
-            inline_bytes_max: INLINE_BYTES_MAX,
-            value_bytes_max: SMALL_VALUE_BYTES_MAX,
+        let limits = Limits {
             uploads: self.is_plain(),
+            ..Limits::default()
+        };
+        if self.is_known {
+            limits
+        } else {
+            limits.unauthenticated()
         }
     }
 

@@ -250,7 +250,7 @@ pub(super) fn set_draft(
     match outcome {
         Ok(Stored::Done { .. }) => reply.ok(),
         Ok(_) => reply.null(),
-        Err(failure) => reply.error(&failure.line()),
+        Err(failure) => reply.error(failure.line().as_bytes()),
     }
 }
 

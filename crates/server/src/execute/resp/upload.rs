@@ -60,7 +60,7 @@ pub fn receive(
         })),
         Err(error) => {
             let failure = Failure::from(error);
-            Reply::new(output.bytes(), session.proto).error(&failure.line());
+            Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
             if args > 0 {
                 let (draft, key) = (None, Box::default());
                 session.tail = Some(Tail { draft, key, args });

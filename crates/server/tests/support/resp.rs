@@ -1,0 +1,139 @@
+//! Resp: a client of the Redis protocol for tests; replies become [`Value`]s.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use super::daemon::Daemon;
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Simple(String),
+    Error(String),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    Null,
+    Double(String),
+    Boolean(bool),
+    Verbatim(String),
+    Array(Vec<Value>),
+    Map(Vec<(Value, Value)>),
+    Set(Vec<Value>),
+    Push(Vec<Value>),
+}
+
+/// A bulk string.
+pub(crate) fn bulk(text: &str) -> Value {
+    Value::Bulk(text.as_bytes().to_vec())
+}
+
+/// An array of bulk strings.
+pub(crate) fn bulks(texts: &[&str]) -> Value {
+    Value::Array(texts.iter().map(|text| bulk(text)).collect())
+}
+
+/// The status OK.
+pub(crate) fn ok() -> Value {
+    Value::Simple("OK".to_owned())
+}
+
+/// A connection.
+pub(crate) struct Client {
+    reader: BufReader<TcpStream>,
+}
+
+impl Client {
+    /// Connects to a server's RESP port.
+    pub(crate) fn connect(daemon: &Daemon) -> Client {
+        Client {
+            reader: BufReader::new(daemon.connect_resp()),
+        }
+    }
+
+    /// Sends words, which are separated by single spaces, and reads the reply.
+    pub(crate) fn run(&mut self, words: &str) -> Value {
+        let args: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        self.call(&args)
+    }
+
+    /// Sends a command and reads the reply.
+    pub(crate) fn call(&mut self, args: &[&[u8]]) -> Value {
+        self.send(args);
+        self.read()
+    }
+
+    /// Sends a command.
+    pub(crate) fn send(&mut self, args: &[&[u8]]) {
+        let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+        for arg in args {
+            bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+            bytes.extend_from_slice(arg);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        self.send_raw(&bytes);
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
+        self.reader.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// Whether the server has closed the connection; waits for bytes or the end.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        match self.reader.fill_buf() {
+            Ok(bytes) => bytes.is_empty(),
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+
+    /// Reads one reply or push.
+    pub(crate) fn read(&mut self) -> Value {
+        let line = self.line();
+        let (kind, rest) = line.split_at(1);
+        let length = || rest.parse::<i64>().unwrap();
+        match kind {
+            "+" => Value::Simple(rest.to_owned()),
+            "-" => Value::Error(rest.to_owned()),
+            ":" => Value::Integer(length()),
+            "," => Value::Double(rest.to_owned()),
+            "#" => Value::Boolean(rest == "t"),
+            "_" => Value::Null,
+            "$" if length() < 0 => Value::Null,
+            "*" if length() < 0 => Value::Null,
+            "$" => Value::Bulk(self.bytes(length())),
+            "=" => {
+                let text = self.bytes(length());
+                Value::Verbatim(String::from_utf8(text[4..].to_vec()).unwrap())
+            }
+            "*" => Value::Array(self.values(length())),
+            "~" => Value::Set(self.values(length())),
+            ">" => Value::Push(self.values(length())),
+            "%" => {
+                let pairs = (0..length()).map(|_| (self.read(), self.read()));
+                Value::Map(pairs.collect())
+            }
+            other => panic!("no reply begins with {other:?}: {line:?}"),
+        }
+    }
+
+    fn values(&mut self, count: i64) -> Vec<Value> {
+        (0..count).map(|_| self.read()).collect()
+    }
+
+    fn bytes(&mut self, length: i64) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(length).unwrap() + 2];
+        self.reader.read_exact(&mut bytes).unwrap();
+        assert!(bytes.ends_with(b"\r\n"));
+        bytes.truncate(bytes.len() - 2);
+        bytes
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).unwrap();
+        assert!(line.ends_with("\r\n"), "the connection ended: {line:?}");
+        line.truncate(line.len() - 2);
+        line
+    }
+}
