@@ -22,7 +22,7 @@ fn what_one_protocol_stores_the_other_reads() {
     memcached
         .write_all(b"get greeting\r\nset answer 0 0 2\r\n42\r\n")
         .unwrap();
-    let mut reply = [0; 43];
+    let mut reply = [0; 40];
     memcached.read_exact(&mut reply).unwrap();
     assert_eq!(
         &reply[..],
