@@ -1,0 +1,22 @@
+//! Redis's protocol, RESP2 and RESP3, from the server's side.
+//!
+//! [`decode`] turns received bytes into a borrowed [`Request`]; [`Reply`] appends answers to a
+//! buffer; [`command`] is the table of everything that is understood. The yardsticks are Redis 7's
+//! error texts and Redis 7.4's commands.
+//!
+//! Invariant: bytes from a peer never panic, and cutting the input anywhere changes no request.
+//! Tests: beside each module; tests/resp_decode.rs, tests/hostile.rs; fuzz/properties/resp.rs.
+//!
+//! The modules stand in layer order: a module imports only modules declared above it.
+
+pub mod number;
+pub mod glob;
+pub mod command;
+pub mod request;
+pub mod decode;
+pub mod reply;
+
+pub use command::{Command, Verb};
+pub use decode::{Decoded, Limits, Scan, Tail, decode, decode_tail};
+pub use reply::{Proto, Reply};
+pub use request::{Args, Request};

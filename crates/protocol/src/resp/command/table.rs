@@ -1,0 +1,421 @@
+//! The rows of the table of commands.
+//!
+//! A row: verb, name, arity, flags, keys, group, version, what it does; a command with subcommands
+//! has their rows in braces. Arity, flags and keys are those that Redis 7.4 reports; commands that
+//! only later versions, Valkey or this server have follow the same rules.
+
+use super::{Command, Flags, Group, Keys};
+
+macro_rules! row {
+    ($verb:ident $name:literal $arity:literal [$($flag:ident)*] $keys:ident $group:ident
+        $since:literal $summary:literal $subcommands:expr) => {
+        Command {
+            verb: Verb::$verb,
+            name: $name,
+            arity: $arity,
+            flags: Flags::NONE$(.and(Flags::$flag))*,
+            keys: Keys::$keys,
+            group: Group::$group,
+            since: $since,
+            summary: $summary,
+            subcommands: $subcommands,
+        }
+    };
+}
+
+macro_rules! commands {
+    ($(
+        $verb:ident $name:literal $arity:literal $flags:tt $keys:ident $group:ident
+            $since:literal $summary:literal
+        $({$(
+            $sub_verb:ident $sub_name:literal $sub_arity:literal $sub_flags:tt $sub_keys:ident
+                $sub_group:ident $sub_since:literal $sub_summary:literal;
+        )*})?;
+    )*) => {
+        /// What a request asks for: one variant for each row of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Verb {
+            $(
+                #[doc = $summary]
+                $verb,
+                $($(#[doc = $sub_summary] $sub_verb,)*)?
+            )*
+        }
+
+        impl Verb {
+            /// How many there are; `verb as usize` is below it.
+            pub const COUNT: usize = [$(Verb::$verb, $($(Verb::$sub_verb,)*)?)*].len();
+        }
+
+        /// Every command that is understood; GET and SET first.
+        pub const TABLE: &[Command] = &[$(
+            row!($verb $name $arity $flags $keys $group $since $summary
+                &[$($(row!($sub_verb $sub_name $sub_arity $sub_flags $sub_keys $sub_group
+                    $sub_since $sub_summary &[]),)*)?]),
+        )*];
+    };
+}
+
+commands! {
+    Get "get" 2 [READONLY FAST] ONE String "1.0.0" "Reads a string.";
+    Set "set" -3 [WRITE DENYOOM] ONE String "1.0.0"
+        "Stores a string, with conditions and a deadline.";
+    Mget "mget" -2 [READONLY FAST] ALL String "1.0.0" "Reads several strings.";
+    Mset "mset" -3 [WRITE DENYOOM] PAIRS String "1.0.1" "Stores several strings.";
+    Msetnx "msetnx" -3 [WRITE DENYOOM] PAIRS String "1.0.1"
+        "Stores several strings if none of the keys exists.";
+    Msetex "msetex" -4 [WRITE DENYOOM MOVABLEKEYS] COUNTED_PAIRS String "8.4.0"
+        "Stores several strings with one condition and deadline.";
+    Setex "setex" 4 [WRITE DENYOOM] ONE String "2.0.0" "Stores a string for some seconds.";
+    Psetex "psetex" 4 [WRITE DENYOOM] ONE String "2.6.0" "Stores a string for some milliseconds.";
+    Setnx "setnx" 3 [WRITE DENYOOM FAST] ONE String "1.0.0"
+        "Stores a string if the key does not exist.";
+    Getset "getset" 3 [WRITE DENYOOM FAST] ONE String "1.0.0"
+        "Stores a string and answers the old one.";
+    Getdel "getdel" 2 [WRITE FAST] ONE String "6.2.0" "Reads a string and removes it.";
+    Getex "getex" -2 [WRITE FAST] ONE String "6.2.0" "Reads a string and changes its deadline.";
+    Append "append" 3 [WRITE DENYOOM FAST] ONE String "2.0.0" "Puts bytes behind a string.";
+    Strlen "strlen" 2 [READONLY FAST] ONE String "2.2.0" "Tells the length of a string.";
+    Getrange "getrange" 4 [READONLY] ONE String "2.4.0" "Reads a part of a string.";
+    Substr "substr" 4 [READONLY] ONE String "1.0.0"
+        "Reads a part of a string; older name of GETRANGE.";
+    Setrange "setrange" 4 [WRITE DENYOOM] ONE String "2.2.0" "Overwrites a part of a string.";
+    Incr "incr" 2 [WRITE DENYOOM FAST] ONE String "1.0.0" "Adds one to a number.";
+    Decr "decr" 2 [WRITE DENYOOM FAST] ONE String "1.0.0" "Subtracts one from a number.";
+    Incrby "incrby" 3 [WRITE DENYOOM FAST] ONE String "1.0.0" "Adds to a number.";
+    Decrby "decrby" 3 [WRITE DENYOOM FAST] ONE String "1.0.0" "Subtracts from a number.";
+    Incrbyfloat "incrbyfloat" 3 [WRITE DENYOOM FAST] ONE String "2.6.0"
+        "Adds to a number with decimals.";
+    Increx "increx" -2 [WRITE DENYOOM FAST] ONE String "8.8.0"
+        "Adds to a number within bounds, and gives it a deadline.";
+    Lcs "lcs" -3 [READONLY] TWO String "7.0.0"
+        "Finds the longest common subsequence of two strings.";
+    Delifeq "delifeq" 3 [WRITE FAST] ONE String "9.0.0" "Removes a string if it has this value.";
+    Delex "delex" -2 [WRITE FAST] ONE String "8.4.0"
+        "Removes a key if its string meets a condition.";
+    Getlease "getlease" -2 [WRITE DENYOOM FAST] ONE String "0.1.0"
+        "Reads a string; on a miss one caller wins a lease to fill it.";
+    Getbit "getbit" 3 [READONLY FAST] ONE Bitmap "2.2.0" "Reads one bit of a string.";
+    Setbit "setbit" 4 [WRITE DENYOOM] ONE Bitmap "2.2.0" "Changes one bit of a string.";
+    Del "del" -2 [WRITE] ALL Generic "1.0.0" "Removes keys.";
+    Unlink "unlink" -2 [WRITE FAST] ALL Generic "4.0.0" "Removes keys.";
+    Exists "exists" -2 [READONLY FAST] ALL Generic "1.0.0" "Counts those of the keys that exist.";
+    Touch "touch" -2 [READONLY FAST] ALL Generic "3.2.1"
+        "Counts the keys that exist, and makes them used.";
+    Expire "expire" -3 [WRITE FAST] ONE Generic "1.0.0" "Gives a key so many seconds.";
+    Pexpire "pexpire" -3 [WRITE FAST] ONE Generic "2.6.0" "Gives a key so many milliseconds.";
+    Expireat "expireat" -3 [WRITE FAST] ONE Generic "1.2.0"
+        "Gives a key a deadline in Unix seconds.";
+    Pexpireat "pexpireat" -3 [WRITE FAST] ONE Generic "2.6.0"
+        "Gives a key a deadline in Unix milliseconds.";
+    Ttl "ttl" 2 [READONLY FAST] ONE Generic "1.0.0" "Tells the seconds a key has left.";
+    Pttl "pttl" 2 [READONLY FAST] ONE Generic "2.6.0" "Tells the milliseconds a key has left.";
+    Expiretime "expiretime" 2 [READONLY FAST] ONE Generic "7.0.0"
+        "Tells a key's deadline in Unix seconds.";
+    Pexpiretime "pexpiretime" 2 [READONLY FAST] ONE Generic "7.0.0"
+        "Tells a key's deadline in Unix milliseconds.";
+    Persist "persist" 2 [WRITE FAST] ONE Generic "2.2.0" "Takes a key's deadline away.";
+    Invalidate "invalidate" -2 [WRITE FAST] ONE Generic "0.1.0"
+        "Marks a key as stale, or removes it.";
+    Type "type" 2 [READONLY FAST] ONE Generic "1.0.0" "Tells what kind of value a key holds.";
+    Rename "rename" 3 [WRITE] TWO Generic "1.0.0" "Gives a value another key.";
+    Renamenx "renamenx" 3 [WRITE FAST] TWO Generic "1.0.0"
+        "Gives a value another key if that does not exist.";
+    Copy "copy" -3 [WRITE DENYOOM] TWO Generic "6.2.0" "Copies a value to another key.";
+    Move "move" 3 [WRITE FAST] ONE Generic "1.0.0" "Moves a key to another database.";
+    Randomkey "randomkey" 1 [READONLY] NONE Generic "1.0.0" "Answers some key.";
+    Keys "keys" 2 [READONLY DANGEROUS] NONE Generic "1.0.0" "Lists the keys that match a pattern.";
+    Scan "scan" -2 [READONLY] NONE Generic "2.8.0" "Lists keys in steps.";
+    Wait "wait" 3 [NOSCRIPT] NONE Generic "3.0.0" "Answers 0: there are no replicas.";
+    Object "object" -2 [] NONE Generic "2.2.3" "Tells the inner facts of a value." {
+        ObjectEncoding "encoding" 3 [READONLY] SECOND Generic "2.2.3"
+            "Tells how a value is stored.";
+        ObjectFreq "freq" 3 [READONLY] SECOND Generic "4.0.0" "Tells how often a key is used.";
+        ObjectIdletime "idletime" 3 [READONLY] SECOND Generic "2.2.3"
+            "Tells for how many seconds a key was not used.";
+        ObjectRefcount "refcount" 3 [READONLY] SECOND Generic "2.2.3"
+            "Answers 1 for a key that exists.";
+        ObjectHelp "help" 2 [LOADING STALE] NONE Generic "6.2.0" "Lists the subcommands.";
+    };
+    Hset "hset" -4 [WRITE DENYOOM FAST] ONE Hash "2.0.0" "Stores fields of a hash.";
+    Hmset "hmset" -4 [WRITE DENYOOM FAST] ONE Hash "2.0.0"
+        "Stores fields of a hash and answers OK.";
+    Hsetnx "hsetnx" 4 [WRITE DENYOOM FAST] ONE Hash "2.0.0"
+        "Stores a field of a hash if it does not exist.";
+    Hget "hget" 3 [READONLY FAST] ONE Hash "2.0.0" "Reads a field of a hash.";
+    Hmget "hmget" -3 [READONLY FAST] ONE Hash "2.0.0" "Reads several fields of a hash.";
+    Hgetall "hgetall" 2 [READONLY] ONE Hash "2.0.0" "Reads all fields of a hash with their values.";
+    Hkeys "hkeys" 2 [READONLY] ONE Hash "2.0.0" "Lists the fields of a hash.";
+    Hvals "hvals" 2 [READONLY] ONE Hash "2.0.0" "Lists the values of a hash.";
+    Hdel "hdel" -3 [WRITE FAST] ONE Hash "2.0.0" "Removes fields of a hash.";
+    Hexists "hexists" 3 [READONLY FAST] ONE Hash "2.0.0" "Tells whether a hash has a field.";
+    Hlen "hlen" 2 [READONLY FAST] ONE Hash "2.0.0" "Counts the fields of a hash.";
+    Hstrlen "hstrlen" 3 [READONLY FAST] ONE Hash "3.2.0" "Tells the length of a field's value.";
+    Hincrby "hincrby" 4 [WRITE DENYOOM FAST] ONE Hash "2.0.0" "Adds to the number in a field.";
+    Hincrbyfloat "hincrbyfloat" 4 [WRITE DENYOOM FAST] ONE Hash "2.6.0"
+        "Adds to the number with decimals in a field.";
+    Hrandfield "hrandfield" -2 [READONLY] ONE Hash "6.2.0" "Answers some fields of a hash.";
+    Hscan "hscan" -3 [READONLY] ONE Hash "2.8.0" "Lists the fields of a hash in steps.";
+    Hexpire "hexpire" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0" "Gives fields so many seconds.";
+    Hpexpire "hpexpire" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0"
+        "Gives fields so many milliseconds.";
+    Hexpireat "hexpireat" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0"
+        "Gives fields a deadline in Unix seconds.";
+    Hpexpireat "hpexpireat" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0"
+        "Gives fields a deadline in Unix milliseconds.";
+    Httl "httl" -5 [READONLY FAST] ONE Hash "7.4.0" "Tells the seconds that fields have left.";
+    Hpttl "hpttl" -5 [READONLY FAST] ONE Hash "7.4.0"
+        "Tells the milliseconds that fields have left.";
+    Hexpiretime "hexpiretime" -5 [READONLY FAST] ONE Hash "7.4.0"
+        "Tells the deadlines of fields in Unix seconds.";
+    Hpexpiretime "hpexpiretime" -5 [READONLY FAST] ONE Hash "7.4.0"
+        "Tells the deadlines of fields in Unix milliseconds.";
+    Hpersist "hpersist" -5 [WRITE FAST] ONE Hash "7.4.0" "Takes the deadlines of fields away.";
+    Hgetex "hgetex" -5 [WRITE FAST] ONE Hash "8.0.0" "Reads fields and changes their deadlines.";
+    Hsetex "hsetex" -6 [WRITE DENYOOM FAST] ONE Hash "8.0.0"
+        "Stores fields with one condition and deadline.";
+    Hgetdel "hgetdel" -5 [WRITE FAST] ONE Hash "8.0.0" "Reads fields and removes them.";
+    Sadd "sadd" -3 [WRITE DENYOOM FAST] ONE Set "1.0.0" "Adds members to a set.";
+    Srem "srem" -3 [WRITE FAST] ONE Set "1.0.0" "Removes members of a set.";
+    Smembers "smembers" 2 [READONLY] ONE Set "1.0.0" "Lists the members of a set.";
+    Sismember "sismember" 3 [READONLY FAST] ONE Set "1.0.0" "Tells whether a set has a member.";
+    Smismember "smismember" -3 [READONLY FAST] ONE Set "6.2.0"
+        "Tells which of the members a set has.";
+    Scard "scard" 2 [READONLY FAST] ONE Set "1.0.0" "Counts the members of a set.";
+    Spop "spop" -2 [WRITE FAST] ONE Set "1.0.0" "Removes and answers some members.";
+    Srandmember "srandmember" -2 [READONLY] ONE Set "1.0.0" "Answers some members.";
+    Smove "smove" 4 [WRITE FAST] TWO Set "1.0.0" "Moves a member to another set.";
+    Sscan "sscan" -3 [READONLY] ONE Set "2.8.0" "Lists the members of a set in steps.";
+    Sunion "sunion" -2 [READONLY] ALL Set "1.0.0" "Lists the members of any of the sets.";
+    Sinter "sinter" -2 [READONLY] ALL Set "1.0.0" "Lists the members of all of the sets.";
+    Sdiff "sdiff" -2 [READONLY] ALL Set "1.0.0" "Lists the members of the first set only.";
+    Sunionstore "sunionstore" -3 [WRITE DENYOOM] ALL Set "1.0.0"
+        "Stores the members of any of the sets.";
+    Sinterstore "sinterstore" -3 [WRITE DENYOOM] ALL Set "1.0.0"
+        "Stores the members of all of the sets.";
+    Sdiffstore "sdiffstore" -3 [WRITE DENYOOM] ALL Set "1.0.0"
+        "Stores the members of the first set only.";
+    Sintercard "sintercard" -3 [READONLY MOVABLEKEYS] COUNTED Set "7.0.0"
+        "Counts the members of all of the sets.";
+    Zadd "zadd" -4 [WRITE DENYOOM FAST] ONE SortedSet "1.2.0"
+        "Adds members with scores, or changes scores.";
+    Zrem "zrem" -3 [WRITE FAST] ONE SortedSet "1.2.0" "Removes members of a sorted set.";
+    Zscore "zscore" 3 [READONLY FAST] ONE SortedSet "1.2.0" "Tells a member's score.";
+    Zmscore "zmscore" -3 [READONLY FAST] ONE SortedSet "6.2.0"
+        "Tells the scores of several members.";
+    Zcard "zcard" 2 [READONLY FAST] ONE SortedSet "1.2.0" "Counts the members of a sorted set.";
+    Zcount "zcount" 4 [READONLY FAST] ONE SortedSet "2.0.0"
+        "Counts the members with scores in a range.";
+    Zincrby "zincrby" 4 [WRITE DENYOOM FAST] ONE SortedSet "1.2.0" "Adds to a member's score.";
+    Zrank "zrank" 3 [READONLY FAST] ONE SortedSet "2.0.0"
+        "Tells a member's place, lowest score first.";
+    Zrevrank "zrevrank" 3 [READONLY FAST] ONE SortedSet "2.0.0"
+        "Tells a member's place, highest score first.";
+    Zrange "zrange" -4 [READONLY] ONE SortedSet "1.2.0" "Lists members by place, score or name.";
+    Zrevrange "zrevrange" -4 [READONLY] ONE SortedSet "1.2.0"
+        "Lists members by place, highest score first.";
+    Zrangebyscore "zrangebyscore" -4 [READONLY] ONE SortedSet "1.0.5" "Lists members by score.";
+    Zrevrangebyscore "zrevrangebyscore" -4 [READONLY] ONE SortedSet "2.2.0"
+        "Lists members by score, highest first.";
+    Zrangebylex "zrangebylex" -4 [READONLY] ONE SortedSet "2.8.9" "Lists members by name.";
+    Zrevrangebylex "zrevrangebylex" -4 [READONLY] ONE SortedSet "2.8.9"
+        "Lists members by name, last first.";
+    Zlexcount "zlexcount" 4 [READONLY FAST] ONE SortedSet "2.8.9"
+        "Counts the members with names in a range.";
+    Zremrangebyscore "zremrangebyscore" 4 [WRITE] ONE SortedSet "1.2.0" "Removes members by score.";
+    Zremrangebyrank "zremrangebyrank" 4 [WRITE] ONE SortedSet "2.0.0" "Removes members by place.";
+    Zremrangebylex "zremrangebylex" 4 [WRITE] ONE SortedSet "2.8.9" "Removes members by name.";
+    Zpopmin "zpopmin" -2 [WRITE FAST] ONE SortedSet "5.0.0"
+        "Removes and answers the members with the lowest scores.";
+    Zpopmax "zpopmax" -2 [WRITE FAST] ONE SortedSet "5.0.0"
+        "Removes and answers the members with the highest scores.";
+    Zrandmember "zrandmember" -2 [READONLY] ONE SortedSet "6.2.0" "Answers some members.";
+    Zscan "zscan" -3 [READONLY] ONE SortedSet "2.8.0" "Lists members and scores in steps.";
+    Subscribe "subscribe" -2 [PUBSUB NOSCRIPT LOADING STALE] NONE Pubsub "2.0.0"
+        "Listens to channels.";
+    Unsubscribe "unsubscribe" -1 [PUBSUB NOSCRIPT LOADING STALE] NONE Pubsub "2.0.0"
+        "No longer listens to channels.";
+    Psubscribe "psubscribe" -2 [PUBSUB NOSCRIPT LOADING STALE] NONE Pubsub "2.0.0"
+        "Listens to all channels that match patterns.";
+    Punsubscribe "punsubscribe" -1 [PUBSUB NOSCRIPT LOADING STALE] NONE Pubsub "2.0.0"
+        "No longer listens to patterns.";
+    Publish "publish" 3 [PUBSUB LOADING STALE FAST] NONE Pubsub "2.0.0"
+        "Sends a message to a channel.";
+    Pubsub "pubsub" -2 [] NONE Pubsub "2.8.0" "Tells who listens." {
+        PubsubChannels "channels" -2 [PUBSUB LOADING STALE] NONE Pubsub "2.8.0"
+            "Lists the channels that somebody listens to.";
+        PubsubNumsub "numsub" -2 [PUBSUB LOADING STALE] NONE Pubsub "2.8.0"
+            "Counts the listeners of channels.";
+        PubsubNumpat "numpat" 2 [PUBSUB LOADING STALE] NONE Pubsub "2.8.0"
+            "Counts the patterns that are listened to.";
+        PubsubHelp "help" 2 [LOADING STALE] NONE Pubsub "6.2.0" "Lists the subcommands.";
+    };
+    Multi "multi" 1 [NOSCRIPT LOADING STALE FAST ALLOW_BUSY] NONE Transactions "1.2.0"
+        "Begins a transaction.";
+    Exec "exec" 1 [NOSCRIPT LOADING STALE SKIP_SLOWLOG] NONE Transactions "1.2.0"
+        "Runs the requests of a transaction with nothing between them.";
+    Discard "discard" 1 [NOSCRIPT LOADING STALE FAST ALLOW_BUSY] NONE Transactions "2.0.0"
+        "Gives a transaction up.";
+    Watch "watch" -2 [NOSCRIPT LOADING STALE FAST ALLOW_BUSY] ALL Transactions "2.2.0"
+        "Lets the next transaction fail if one of the keys changes.";
+    Unwatch "unwatch" 1 [NOSCRIPT LOADING STALE FAST ALLOW_BUSY] NONE Transactions "2.2.0"
+        "Forgets the watched keys.";
+    Eval "eval" -3 [NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
+        COUNTED_SECOND Scripting "2.6.0"
+        "Runs a script.";
+    Evalsha "evalsha" -3 [NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
+        COUNTED_SECOND Scripting "2.6.0"
+        "Runs a script that is known by its digest.";
+    EvalRo "eval_ro" -3 [READONLY NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
+        COUNTED_SECOND Scripting "7.0.0"
+        "Runs a script that only reads.";
+    EvalshaRo "evalsha_ro" -3 [READONLY NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
+        COUNTED_SECOND Scripting "7.0.0"
+        "Runs a known script that only reads.";
+    Script "script" -2 [] NONE Scripting "2.6.0" "Keeps scripts." {
+        ScriptLoad "load" 3 [NOSCRIPT STALE] NONE Scripting "2.6.0"
+            "Keeps a script and answers its digest.";
+        ScriptExists "exists" -3 [NOSCRIPT] NONE Scripting "2.6.0" "Tells which digests are known.";
+        ScriptFlush "flush" -2 [NOSCRIPT] NONE Scripting "2.6.0" "Forgets all scripts.";
+        ScriptKill "kill" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "2.6.0"
+            "Stops the script that runs.";
+        ScriptHelp "help" 2 [LOADING STALE] NONE Scripting "5.0.0" "Lists the subcommands.";
+    };
+    Function "function" -2 [] NONE Scripting "7.0.0" "Answers that there are no functions." {
+        FunctionFlush "flush" -2 [WRITE NOSCRIPT] NONE Scripting "7.0.0"
+            "Accepted: there are no functions.";
+        FunctionList "list" -2 [NOSCRIPT] NONE Scripting "7.0.0" "Lists no functions.";
+        FunctionStats "stats" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "7.0.0"
+            "Tells that no function runs.";
+        FunctionHelp "help" 2 [LOADING STALE] NONE Scripting "7.0.0" "Lists the subcommands.";
+    };
+    Hello "hello" -1 [NOSCRIPT LOADING STALE FAST NO_AUTH ALLOW_BUSY] NONE Connection "6.0.0"
+        "Chooses the protocol's version; may authenticate and name.";
+    Auth "auth" -2 [NOSCRIPT LOADING STALE FAST NO_AUTH ALLOW_BUSY] NONE Connection "1.0.0"
+        "Authenticates the connection.";
+    Select "select" 2 [LOADING STALE FAST] NONE Connection "1.0.0"
+        "Chooses the connection's database.";
+    Ping "ping" -1 [FAST] NONE Connection "1.0.0" "Answers PONG, or the message.";
+    Echo "echo" 2 [LOADING STALE FAST] NONE Connection "1.0.0" "Answers the message.";
+    Quit "quit" -1 [NOSCRIPT LOADING STALE FAST NO_AUTH ALLOW_BUSY] NONE Connection "1.0.0"
+        "Ends the connection.";
+    Reset "reset" 1 [NOSCRIPT LOADING STALE FAST NO_AUTH ALLOW_BUSY] NONE Connection "6.2.0"
+        "Sets the connection back to how it began.";
+    Client "client" -2 [] NONE Connection "2.4.0" "Shows and changes connections." {
+        ClientCaching "caching" 3 [NOSCRIPT LOADING STALE] NONE Connection "6.0.0"
+            "Says whether the next request is tracked.";
+        ClientGetname "getname" 2 [NOSCRIPT LOADING STALE] NONE Connection "2.6.9"
+            "Tells the connection's name.";
+        ClientGetredir "getredir" 2 [NOSCRIPT LOADING STALE] NONE Connection "6.0.0"
+            "Tells where invalidations are sent.";
+        ClientId "id" 2 [NOSCRIPT LOADING STALE] NONE Connection "5.0.0"
+            "Tells the connection's number.";
+        ClientInfo "info" 2 [NOSCRIPT LOADING STALE] NONE Connection "6.2.0"
+            "Describes the connection.";
+        ClientKill "kill" -3 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "2.4.0"
+            "Ends connections.";
+        ClientList "list" -2 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "2.4.0"
+            "Describes all connections.";
+        ClientNoEvict "no-evict" 3 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "7.0.0"
+            "Accepted: connections are not evicted.";
+        ClientNoTouch "no-touch" 3 [NOSCRIPT LOADING STALE] NONE Connection "7.2.0"
+            "Says whether requests count as uses of keys.";
+        ClientPause "pause" -3 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "2.9.50"
+            "Holds requests back for a while.";
+        ClientReply "reply" 3 [NOSCRIPT LOADING STALE] NONE Connection "3.2.0"
+            "Turns replies off and on.";
+        ClientSetinfo "setinfo" 4 [NOSCRIPT LOADING STALE] NONE Connection "7.2.0"
+            "Says which library the client uses.";
+        ClientSetname "setname" 3 [NOSCRIPT LOADING STALE] NONE Connection "2.6.9"
+            "Names the connection.";
+        ClientTracking "tracking" -3 [NOSCRIPT LOADING STALE] NONE Connection "6.0.0"
+            "Turns invalidation messages for read keys on and off.";
+        ClientTrackinginfo "trackinginfo" 2 [NOSCRIPT LOADING STALE] NONE Connection "6.2.0"
+            "Tells how the connection's keys are tracked.";
+        ClientUnblock "unblock" -3 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "5.0.0"
+            "Ends the waiting of another connection.";
+        ClientUnpause "unpause" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "6.2.0"
+            "Lets held requests run.";
+        ClientHelp "help" 2 [LOADING STALE] NONE Connection "5.0.0" "Lists the subcommands.";
+    };
+    Acl "acl" -2 [] NONE Server "6.0.0" "Shows users and their rights." {
+        AclCat "cat" -2 [NOSCRIPT LOADING STALE] NONE Server "6.0.0"
+            "Lists the categories of commands, or the commands of one.";
+        AclList "list" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "6.0.0"
+            "Lists the users with their rights.";
+        AclWhoami "whoami" 2 [NOSCRIPT LOADING STALE] NONE Server "6.0.0"
+            "Tells the connection's user.";
+        AclHelp "help" 2 [LOADING STALE] NONE Server "6.0.0" "Lists the subcommands.";
+    };
+    Cluster "cluster" -2 [] NONE Cluster "3.0.0" "Answers that there is no cluster." {
+        ClusterInfo "info" 2 [STALE] NONE Cluster "3.0.0" "Shows the state of the cluster.";
+        ClusterKeyslot "keyslot" 3 [STALE] NONE Cluster "3.0.0" "Tells a key's slot.";
+        ClusterMyid "myid" 2 [STALE] NONE Cluster "3.0.0" "Tells this node's name.";
+        ClusterNodes "nodes" 2 [STALE] NONE Cluster "3.0.0" "Lists the nodes.";
+        ClusterShards "shards" 2 [STALE] NONE Cluster "7.0.0" "Lists the shards.";
+        ClusterSlots "slots" 2 [STALE] NONE Cluster "3.0.0" "Lists the slots.";
+        ClusterHelp "help" 2 [LOADING STALE] NONE Cluster "5.0.0" "Lists the subcommands.";
+    };
+    Command "command" -1 [LOADING STALE] NONE Server "2.8.13" "Describes all commands." {
+        CommandCount "count" 2 [LOADING STALE] NONE Server "2.8.13" "Counts the commands.";
+        CommandDocs "docs" -2 [LOADING STALE] NONE Server "7.0.0" "Tells what commands are for.";
+        CommandGetkeys "getkeys" -4 [LOADING STALE] NONE Server "2.8.13"
+            "Lists the keys of a request.";
+        CommandGetkeysandflags "getkeysandflags" -4 [LOADING STALE] NONE Server "7.0.0"
+            "Lists the keys of a request and what happens to them.";
+        CommandInfo "info" -2 [LOADING STALE] NONE Server "2.8.13" "Describes commands.";
+        CommandList "list" -2 [LOADING STALE] NONE Server "7.0.0" "Lists the names of commands.";
+        CommandHelp "help" 2 [LOADING STALE] NONE Server "5.0.0" "Lists the subcommands.";
+    };
+    Config "config" -2 [] NONE Server "2.0.0" "Shows and changes settings." {
+        ConfigGet "get" -3 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.0.0" "Shows settings.";
+        ConfigSet "set" -4 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.0.0" "Changes settings.";
+        ConfigResetstat "resetstat" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.0.0"
+            "Sets counters back.";
+        ConfigRewrite "rewrite" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.0"
+            "Writes the settings file.";
+        ConfigHelp "help" 2 [LOADING STALE] NONE Server "5.0.0" "Lists the subcommands.";
+    };
+    Dbsize "dbsize" 1 [READONLY FAST] NONE Server "1.0.0" "Counts the keys of the database.";
+    Debug "debug" -2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "1.0.0" "Means for tests.";
+    Flushall "flushall" -1 [WRITE DANGEROUS] NONE Server "1.0.0"
+        "Removes all keys of all databases.";
+    Flushdb "flushdb" -1 [WRITE DANGEROUS] NONE Server "1.0.0" "Removes all keys of the database.";
+    Info "info" -1 [LOADING STALE DANGEROUS] NONE Server "1.0.0"
+        "Describes the server in sections.";
+    Lastsave "lastsave" 1 [LOADING STALE FAST DANGEROUS] NONE Server "1.0.0"
+        "Tells when the server was started: nothing is saved.";
+    Latency "latency" -2 [] NONE Server "2.8.13" "Shows slow events." {
+        LatencyDoctor "doctor" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.13"
+            "Explains slow events.";
+        LatencyHistogram "histogram" -2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "7.0.0"
+            "Shows how long commands take.";
+        LatencyHistory "history" 3 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.13"
+            "Lists the slow events of one kind.";
+        LatencyLatest "latest" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.13"
+            "Lists the latest slow events.";
+        LatencyReset "reset" -2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.13"
+            "Forgets slow events.";
+        LatencyHelp "help" 2 [LOADING STALE] NONE Server "2.8.13" "Lists the subcommands.";
+    };
+    Memory "memory" -2 [] NONE Server "4.0.0" "Shows the use of memory." {
+        MemoryDoctor "doctor" 2 [] NONE Server "4.0.0" "Explains the use of memory.";
+        MemoryPurge "purge" 2 [] NONE Server "4.0.0" "Gives unused memory back.";
+        MemoryStats "stats" 2 [] NONE Server "4.0.0" "Shows what memory is used for.";
+        MemoryUsage "usage" -3 [READONLY] SECOND Server "4.0.0" "Tells the bytes that a key takes.";
+        MemoryHelp "help" 2 [LOADING STALE] NONE Server "4.0.0" "Lists the subcommands.";
+    };
+    Role "role" 1 [NOSCRIPT LOADING STALE FAST DANGEROUS] NONE Server "2.8.12"
+        "Answers that this is a master without replicas.";
+    Shutdown "shutdown" -1 [ADMIN NOSCRIPT LOADING STALE NO_MULTI ALLOW_BUSY] NONE Server "1.0.0"
+        "Ends the server.";
+    Slowlog "slowlog" -2 [] NONE Server "2.2.12" "Shows slow requests." {
+        SlowlogGet "get" -2 [ADMIN LOADING STALE] NONE Server "2.2.12" "Lists slow requests.";
+        SlowlogLen "len" 2 [ADMIN LOADING STALE] NONE Server "2.2.12"
+            "Counts the slow requests that are kept.";
+        SlowlogReset "reset" 2 [ADMIN LOADING STALE] NONE Server "2.2.12" "Forgets slow requests.";
+        SlowlogHelp "help" 2 [LOADING STALE] NONE Server "6.2.0" "Lists the subcommands.";
+    };
+    Swapdb "swapdb" 3 [WRITE FAST DANGEROUS] NONE Server "4.0.0" "Exchanges two databases.";
+    Time "time" 1 [LOADING STALE FAST] NONE Server "2.6.0" "Tells the server's time.";
+}

@@ -1,0 +1,399 @@
+//! Decoding: where a request ends, and what it is.
+//!
+//! The caller shows [`decode`] everything not used yet and drops `used` bytes after each answer. A
+//! request is an array of bulk strings, or a line of words (decode/inline.rs). After
+//! [`Decoded::Incomplete`] the caller shows the same bytes and more, with the [`Scan`] of that
+//! answer: what was looked at is skipped, so that a trickle of bytes costs no more than a flood.
+//! Values of SET over [`Limits::value_bytes_max`] are never waited for: [`Decoded::Upload`].
+//!
+//! Invariant: what a request is depends on its own bytes only, not on how they arrived or on what
+//! follows, and `used` never exceeds the input.
+//! Tests: tests/resp_decode.rs, tests/hostile.rs; fuzz/properties/resp.rs.
+
+use memchr::memchr;
+
+use super::number::parse_integer;
+use super::request::{Args, Request};
+
+mod inline;
+
+/// What a decoder waits for at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest bulk string; a longer one ends the connection.
+    pub bulk_bytes_max: usize,
+    /// Most arguments of an array; more end the connection.
+    pub args_max: usize,
+    /// Longest line of words, and longest line that tells a length.
+    pub inline_bytes_max: usize,
+    /// Longest value of SET that is waited for if `uploads` is set.
+    pub value_bytes_max: usize,
+    /// Whether longer values of SET are [`Decoded::Upload`].
+    pub uploads: bool,
+    /// Whether the peer has yet to authenticate: the errors say so.
+    pub unauthenticated: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            bulk_bytes_max: 512 << 20,
+            args_max: 1 << 20,
+            inline_bytes_max: 64 << 10,
+            value_bytes_max: 16 << 10,
+            uploads: true,
+            unauthenticated: false,
+        }
+    }
+}
+
+impl Limits {
+    /// The limits of a connection that has yet to authenticate.
+    #[must_use]
+    pub fn unauthenticated(self) -> Limits {
+        Limits {
+            bulk_bytes_max: 16 << 10,
+            args_max: 10,
+            uploads: false,
+            unauthenticated: true,
+            ..self
+        }
+    }
+
+    /// From this length on a bulk string needs a second look.
+    #[inline]
+    fn plain_bytes_max(&self) -> usize {
+        self.bulk_bytes_max.min(self.value_bytes_max)
+    }
+}
+
+/// How far an incomplete request was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Where the next argument begins.
+    pub at: usize,
+    /// How many arguments are missing; 0 if their number is not known.
+    pub left: usize,
+}
+
+/// What stands at the beginning of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decoded<'a> {
+    /// Nothing whole yet: more bytes are needed.
+    Incomplete(Scan),
+    /// An empty line or an empty array, which are not answered.
+    Nothing {
+        /// Its length.
+        used: usize,
+    },
+    /// A request.
+    Request {
+        /// What is asked.
+        request: Request<'a>,
+        /// Its length.
+        used: usize,
+    },
+    /// A line of words with quotes, as the array that asks the same: [`Decoded::unquoted`].
+    Quoted {
+        /// The array.
+        frame: Vec<u8>,
+        /// The line's length.
+        used: usize,
+    },
+    /// SET with a long value.
+    Upload {
+        /// The key.
+        key: &'a [u8],
+        /// Length of the value, which begins behind the used bytes and is followed by a line end.
+        value_bytes: usize,
+        /// Length of everything before the value.
+        used: usize,
+        /// How many arguments follow the value's line end: [`decode_tail`].
+        args_left: usize,
+    },
+    /// Nothing that could be executed: the connection has to be ended after the message.
+    Refused {
+        /// The error, its code first.
+        message: Vec<u8>,
+        /// All of the input.
+        used: usize,
+    },
+}
+
+impl Decoded<'_> {
+    /// The request of [`Decoded::Quoted`]'s frame.
+    ///
+    /// # Panics
+    /// If the frame is not one that [`decode`] made.
+    #[must_use]
+    pub fn unquoted(frame: &[u8]) -> Request<'_> {
+        let limits = Limits {
+            bulk_bytes_max: frame.len(),
+            args_max: frame.len(),
+            uploads: false,
+            ..Limits::default()
+        };
+        match decode(frame, Scan::default(), &limits) {
+            Decoded::Request { request, .. } => request,
+            other => panic!("a frame of our own is {other:?}"),
+        }
+    }
+}
+
+/// The arguments that follow an uploaded value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tail<'a> {
+    /// Some are missing.
+    Incomplete,
+    /// All of them.
+    Args {
+        /// The arguments.
+        args: Args<'a>,
+        /// Their length.
+        used: usize,
+    },
+    /// As [`Decoded::Refused`].
+    Refused {
+        /// The error, its code first.
+        message: Vec<u8>,
+    },
+}
+
+/// Why the peer's bytes cannot be a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    ArrayLength,
+    ArrayLengthUnauthenticated,
+    ArrayLengthEndless,
+    BulkLength,
+    BulkLengthUnauthenticated,
+    BulkLengthEndless,
+    NoBulk(u8),
+    LineEndless,
+    Quotes,
+}
+
+impl Fault {
+    #[cold]
+    fn message(self) -> Vec<u8> {
+        let text = match self {
+            Fault::ArrayLength => "invalid multibulk length",
+            Fault::ArrayLengthUnauthenticated => "unauthenticated multibulk length",
+            Fault::ArrayLengthEndless => "too big mbulk count string",
+            Fault::BulkLength => "invalid bulk length",
+            Fault::BulkLengthUnauthenticated => "unauthenticated bulk length",
+            Fault::BulkLengthEndless => "too big bulk count string",
+            Fault::NoBulk(_) => "expected '$', got '",
+            Fault::LineEndless => "too big inline request",
+            Fault::Quotes => "unbalanced quotes in request",
+        };
+        let mut message = format!("ERR Protocol error: {text}").into_bytes();
+        if let Fault::NoBulk(byte) = self {
+            let shown = if byte == b'\r' { b' ' } else { byte };
+            message.extend_from_slice(&[shown, b'\'']);
+        }
+        message
+    }
+
+    #[cold]
+    fn refuse(self, input: &[u8]) -> Decoded<'_> {
+        Decoded::Refused {
+            message: self.message(),
+            used: input.len(),
+        }
+    }
+}
+
+/// A line that tells a length: the length, and the line's own length with its end.
+type Head = Result<Option<(usize, usize)>, Fault>;
+
+/// Decodes the first request of `input`.
+///
+/// `scan` is what the last [`Decoded::Incomplete`] on the same bytes said, else the default.
+#[inline]
+#[must_use]
+pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
+    match input.first() {
+        Some(b'*') if scan.left == 0 => array(input, limits),
+        Some(b'*') => resume(input, scan, limits),
+        Some(_) => inline::decode(input, limits),
+        None => Decoded::Incomplete(Scan::default()),
+    }
+}
+
+/// Decodes the `count` arguments that follow the line end of an uploaded value.
+#[must_use]
+pub fn decode_tail<'a>(input: &'a [u8], count: usize, limits: &Limits) -> Tail<'a> {
+    let mut args = Args::new();
+    let mut at = 0;
+    while args.len() < count {
+        match bulk_head(&input[at..], limits) {
+            Ok(Some((length, head))) if input.len() - at >= head + length + 2 => {
+                args.push(&input[at + head..at + head + length]);
+                at += head + length + 2;
+            }
+            Ok(_) => return Tail::Incomplete,
+            Err(fault) => {
+                return Tail::Refused {
+                    message: fault.message(),
+                };
+            }
+        }
+    }
+    Tail::Args { args, used: at }
+}
+
+/// An array from its first byte on.
+#[inline]
+fn array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
+    let (count, mut at) = match array_head(input, limits) {
+        Ok(Some((0, used))) => return Decoded::Nothing { used },
+        Ok(Some(head)) => head,
+        Ok(None) => return Decoded::Incomplete(Scan::default()),
+        Err(fault) => return fault.refuse(input),
+    };
+    let mut args = Args::new();
+    while args.len() < count {
+        let (length, head) = match bulk_head(&input[at..], limits) {
+            Ok(Some(head)) => head,
+            Ok(None) => return incomplete(at, count - args.len()),
+            Err(fault) => return fault.refuse(input),
+        };
+        let start = at + head;
+        if length > limits.plain_bytes_max() && is_upload(&args, length, limits) {
+            return Decoded::Upload {
+                key: args[1],
+                value_bytes: length,
+                used: start,
+                args_left: count - 3,
+            };
+        }
+        let end = start + length + 2;
+        if end > input.len() {
+            return incomplete(at, count - args.len());
+        }
+        args.push(&input[start..start + length]);
+        at = end;
+    }
+    Decoded::Request {
+        request: Request::of(args),
+        used: at,
+    }
+}
+
+#[cold]
+fn incomplete<'a>(at: usize, left: usize) -> Decoded<'a> {
+    Decoded::Incomplete(Scan { at, left })
+}
+
+/// Whether the argument after these, of this length, is a value that is not waited for.
+#[cold]
+fn is_upload(args: &[&[u8]], length: usize, limits: &Limits) -> bool {
+    limits.uploads
+        && length > limits.value_bytes_max
+        && matches!(args, [name, _] if name.eq_ignore_ascii_case(b"set"))
+}
+
+/// An array that was incomplete before: nothing is collected until it is whole.
+#[cold]
+fn resume<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
+    let Scan { mut at, mut left } = scan;
+    while left > 0 {
+        let (length, head) = match bulk_head(input.get(at..).unwrap_or_default(), limits) {
+            Ok(Some(head)) => head,
+            Ok(None) => return incomplete(at, left),
+            Err(fault) => return fault.refuse(input),
+        };
+        let is_third =
+            || matches!(array_head(input, limits), Ok(Some((count, _))) if count == left + 2);
+        if length > limits.value_bytes_max && is_third() {
+            break;
+        }
+        let end = at + head + length + 2;
+        if end > input.len() {
+            return incomplete(at, left);
+        }
+        (at, left) = (end, left - 1);
+    }
+    array(input, limits)
+}
+
+/// The number of arguments; 0 for an empty array.
+#[inline]
+fn array_head(input: &[u8], limits: &Limits) -> Head {
+    if let [_, digit @ b'1'..=b'9', b'\r', _, ..] = *input {
+        let count = usize::from(digit - b'0');
+        if count <= limits.args_max {
+            return Ok(Some((count, 4)));
+        }
+    }
+    array_head_of_any_length(input, limits)
+}
+
+#[cold]
+fn array_head_of_any_length(input: &[u8], limits: &Limits) -> Head {
+    let Some((text, used)) = line(input, limits, Fault::ArrayLengthEndless)? else {
+        return Ok(None);
+    };
+    let count = parse_integer(&text[1..]).ok_or(Fault::ArrayLength)?;
+    let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
+    match (count > limits.args_max, limits.unauthenticated) {
+        (true, true) => Err(Fault::ArrayLengthUnauthenticated),
+        (true, false) => Err(Fault::ArrayLength),
+        (false, _) => Ok(Some((count, used))),
+    }
+}
+
+/// The length of a bulk string.
+#[inline]
+fn bulk_head(input: &[u8], limits: &Limits) -> Head {
+    let head = match *input {
+        [b'$', a, b'\r', _, ..] => short([b'0', b'0', a]).map(|length| (length, 4)),
+        [b'$', a @ b'1'..=b'9', b, b'\r', _, ..] => short([b'0', a, b]).map(|length| (length, 5)),
+        [b'$', a @ b'1'..=b'9', b, c, b'\r', _, ..] => short([a, b, c]).map(|length| (length, 6)),
+        _ => None,
+    };
+    match head {
+        Some((length, _)) if length <= limits.bulk_bytes_max => Ok(head),
+        _ => bulk_head_of_any_length(input, limits),
+    }
+}
+
+/// The number of three digits.
+#[inline]
+fn short(digits: [u8; 3]) -> Option<usize> {
+    let [a, b, c] = digits.map(|digit| usize::from(digit.wrapping_sub(b'0')));
+    (a < 10 && b < 10 && c < 10).then_some(a * 100 + b * 10 + c)
+}
+
+#[cold]
+fn bulk_head_of_any_length(input: &[u8], limits: &Limits) -> Head {
+    let Some((text, used)) = line(input, limits, Fault::BulkLengthEndless)? else {
+        return Ok(None);
+    };
+    let [b'$', digits @ ..] = text else {
+        return Err(Fault::NoBulk(input[0]));
+    };
+    let length = parse_integer(digits).and_then(|length| usize::try_from(length).ok());
+    let length = length.ok_or(Fault::BulkLength)?;
+    match (length > limits.bulk_bytes_max, limits.unauthenticated) {
+        (true, true) => Err(Fault::BulkLengthUnauthenticated),
+        (true, false) => Err(Fault::BulkLength),
+        (false, _) => Ok(Some((length, used))),
+    }
+}
+
+/// The text before the first carriage return, and the length with it and the byte behind it.
+fn line<'a>(
+    input: &'a [u8],
+    limits: &Limits,
+    endless: Fault,
+) -> Result<Option<(&'a [u8], usize)>, Fault> {
+    let max = limits.inline_bytes_max;
+    let looked_at = &input[..input.len().min(max.saturating_add(1))];
+    match memchr(b'\r', looked_at) {
+        Some(end) if end + 1 < input.len() => Ok(Some((&input[..end], end + 2))),
+        None if input.len() > max => Err(endless),
+        _ => Ok(None),
+    }
+}
