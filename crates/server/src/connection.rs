@@ -179,7 +179,11 @@ impl Connection {
             &mut self.hung_up,
             &mut self.ended,
         );
-        let bytes = if let Received::Bytes(bytes) = received { bytes } else { 0 };
+        let bytes = if let Received::Bytes(bytes) = received {
+            bytes
+        } else {
+            0
+        };
         self.leftover.truncate(kept + bytes);
         received
     }

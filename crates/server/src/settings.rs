@@ -191,7 +191,14 @@ pub const TABLE: &[Row] = &[
             s.password = if v == "off" { "" } else { v }.to_owned();
             Ok(())
         },
-        show: |s| if s.password.is_empty() { "off" } else { "(set)" }.to_owned(),
+        show: |s| {
+            if s.password.is_empty() {
+                "off"
+            } else {
+                "(set)"
+            }
+            .to_owned()
+        },
     },
     Row {
         name: "protected-mode",
@@ -458,7 +465,8 @@ mod tests {
             ("threads", "many"),
             ("memcached", "11211"),
             ("memcached", "localhost:99999"),
-            ("resp", "127.0.0.1:6379"),
+            ("resp", "6379"),
+            ("databases", "10001"),
             ("http", "on"),
             ("unix", ""),
             ("unix-mode", "999"),

@@ -97,10 +97,7 @@ fn large_values_in_a_transaction_and_in_pieces_are_stored() {
     assert_eq!(client.read(), ok());
     let queued = Value::Simple("QUEUED".to_owned());
     assert_eq!((client.read(), client.read()), (queued.clone(), queued));
-    assert_eq!(
-        client.read(),
-        Value::Array(vec![ok(), Value::Bulk(value)])
-    );
+    assert_eq!(client.read(), Value::Array(vec![ok(), Value::Bulk(value)]));
 }
 
 #[test]
@@ -115,7 +112,10 @@ fn who_has_not_said_the_password_can_do_nothing_else() {
     assert_eq!(client.run("AUTH default secret"), ok());
     assert_eq!(client.run("GET a"), Value::Null);
     let mut client = Client::connect(&daemon);
-    assert!(matches!(client.run("HELLO 3 AUTH default secret"), Value::Map(_)));
+    assert!(matches!(
+        client.run("HELLO 3 AUTH default secret"),
+        Value::Map(_)
+    ));
     assert_eq!(client.run("GET a"), Value::Null);
 }
 
@@ -123,11 +123,20 @@ fn who_has_not_said_the_password_can_do_nothing_else() {
 fn frames_that_are_none_are_answered_and_end_the_connection() {
     let daemon = Daemon::start(&[]);
     for (bytes, message) in [
-        (&b"*3\r\n$3\r\nSET\r\n:1\r\n"[..], "ERR Protocol error: expected '$', got ':'"),
+        (
+            &b"*3\r\n$3\r\nSET\r\n:1\r\n"[..],
+            "ERR Protocol error: expected '$', got ':'",
+        ),
         (b"*-x\r\n", "ERR Protocol error: invalid multibulk length"),
         (b"*1\r\n$-1\r\n", "ERR Protocol error: invalid bulk length"),
-        (b"*1\r\n$999999999999\r\n", "ERR Protocol error: invalid bulk length"),
-        (b"SET \"a\r\n", "ERR Protocol error: unbalanced quotes in request"),
+        (
+            b"*1\r\n$999999999999\r\n",
+            "ERR Protocol error: invalid bulk length",
+        ),
+        (
+            b"SET \"a\r\n",
+            "ERR Protocol error: unbalanced quotes in request",
+        ),
     ] {
         let mut client = Client::connect(&daemon);
         client.send_raw(bytes);

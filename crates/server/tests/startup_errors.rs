@@ -137,7 +137,12 @@ fn a_protocol_of_a_later_version_is_told() {
 
 #[test]
 fn a_unix_socket_that_cannot_be_made_is_told() {
-    let unix = |path: &str| refusal(&["--memcached", "off", "--resp", "off", "--unix", path], &[]);
+    let unix = |path: &str| {
+        refusal(
+            &["--memcached", "off", "--resp", "off", "--unix", path],
+            &[],
+        )
+    };
     assert_eq!(
         unix("/nonexistent/cellar.sock"),
         "cellar: --unix /nonexistent/cellar.sock: the directory does not exist"

@@ -18,7 +18,7 @@ use super::request::{Args, Request};
 mod inline;
 
 /// What a decoder waits for at most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest bulk string; a longer one ends the connection.
     pub bulk_bytes_max: usize,

@@ -17,9 +17,9 @@ use super::steps::{decode_spans, fetch_ahead, run};
 use cellar_protocol::resp::Scan;
 
 use crate::client::{Delivery, INBOX_BYTES_MAX};
-use crate::output::WAITING_BYTES_MAX;
 use crate::connection::Intake;
 use crate::execute::Context;
+use crate::output::WAITING_BYTES_MAX;
 
 /// Bytes of long lines that wait in one loop, to be received or answered; the connection that goes
 /// above it is closed.

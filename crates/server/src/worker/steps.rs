@@ -250,9 +250,7 @@ fn run_other(
                 execute::memcached::Received::Upload(upload) => {
                     begin_value(Upload::Memcached(upload), context, span, arena, connection)
                 }
-                execute::memcached::Received::Swallow(bytes) => {
-                    skip_value(bytes, span, connection)
-                }
+                execute::memcached::Received::Swallow(bytes) => skip_value(bytes, span, connection),
             }
         }
         Task::LargeSet {

@@ -263,7 +263,9 @@ fn set_draft_by_old(
     context: Context<'_>,
 ) -> Result<Stored, Failure> {
     if options.get {
-        return Err(Failure::text("ERR SET with GET takes no value of this size"));
+        return Err(Failure::text(
+            "ERR SET with GET takes no value of this size",
+        ));
     }
     let cache = context.cache();
     let key = cache.key_in(session.space(context.state), key)?;

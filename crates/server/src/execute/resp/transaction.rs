@@ -102,7 +102,14 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         call.reply().array(transaction.queued.len());
         for Queued { command, args } in &transaction.queued {
             let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
-            run(command, &args, None, call.session, call.context, call.output);
+            run(
+                command,
+                &args,
+                None,
+                call.session,
+                call.context,
+                call.output,
+            );
         }
         DONE
     })
