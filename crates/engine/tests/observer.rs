@@ -72,12 +72,12 @@ fn expect<T>(ears: &Ears, expected: &[Happened], _done: T) {
     assert_eq!(ears.take(), expected);
 }
 
-fn update(cache: &Cache, key: Key<'_>, change: Change) {
+fn update(cache: &Cache, key: Key<'_>, change: Change) -> bool {
     let done = cache.update(key, &mut Vec::new(), |_, value| {
         value.push(b'5');
-        ((), change)
+        (true, change)
     });
-    done.unwrap();
+    done.unwrap()
 }
 
 #[test]
