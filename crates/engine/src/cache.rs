@@ -8,11 +8,13 @@
 //! Why: docs/decisions/0006 and 0008. Tests: tests/.
 
 mod insights;
+mod listing;
 mod shape;
 mod upkeep;
 
 pub use self::upkeep::Upkeep;
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::{Arena, Draft, Handle};
@@ -25,9 +27,10 @@ use crate::insight::Insight;
 use crate::key::{Hasher, Key, random_seed};
 use crate::log::{Log, memory_for_item};
 use crate::memory::Budget;
+use crate::observer::Report;
 use crate::options::{
-    Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, KeyFacts, Lookup,
-    ReclaimLag, ScanCursor, SetOptions, Stats, Stored,
+    Change, Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, Lookup,
+    ReclaimLag, SetOptions, Stats, Stored,
 };
 use crate::shard::Shard;
 use crate::space::Space;
@@ -48,9 +51,6 @@ const COLLECTIONS_MAX: usize = 8;
 const GROUP_KEYS: usize = 32;
 /// Bytes of an item that are prefetched.
 const PREFETCH_ITEM_BYTES: usize = 192;
-/// Buckets that one call of [`Cache::keys`] visits.
-const SCAN_BUCKETS: usize = 64;
-const SCAN_BUCKET_BITS: u32 = 48;
 
 /// A cache of byte strings in a bounded memory; see the crate's documentation.
 ///
@@ -126,7 +126,8 @@ impl Cache {
             let table = Arc::clone(index.table());
             let log = Log::new(arena, Arc::clone(&budget), count, shape.share);
             let arena = Arc::clone(log.arena());
-            let store = Store::new(index, log, hasher.clone());
+            let report = Report::to(config.observer.clone());
+            let store = Store::new(index, log, hasher.clone(), report);
             let version = first_version + number as u64;
             let hot = Hot::new(shape.hot_keys(), seed ^ version, now);
             let watch = Watch::new(Arc::clone(&insight), below, hot);
@@ -242,11 +243,11 @@ impl Cache {
     }
 
     /// As [`Cache::write`], but runs `operate` again after other shards gave up memory, if the
-    /// key's shard has nothing left that may leave for an item of `bytes`.
+    /// key's shard has nothing left that may leave for a value of as many bytes as `bytes` says.
     fn write_with_room<R>(
         &self,
         key: Key<'_>,
-        bytes: usize,
+        bytes: impl Fn() -> usize,
         mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let mut result = self.write(key, &mut operate);
@@ -255,7 +256,7 @@ impl Cache {
                 break;
             }
             // Another thread may take what was collected: then it is tried again.
-            let item_bytes = key.bytes().len() + bytes;
+            let item_bytes = key.bytes().len() + bytes();
             let needed = memory_for_item(item_bytes, self.segment_bytes);
             self.collect_memory(self.slot(key), needed);
             result = self.write(key, |shard, now| {
@@ -386,9 +387,11 @@ impl Cache {
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
         self.check_value(value.len())?;
-        self.write_with_room(key, value.len(), |shard, now| {
-            shard.set(key, value, options, now)
-        })
+        self.write_with_room(
+            key,
+            || value.len(),
+            |shard, now| shard.set(key, value, options, now),
+        )
     }
 
     /// Adds `bytes` at one end of an existing value; keeps its deadline and flags, ends its lease.
@@ -416,7 +419,36 @@ impl Cache {
     /// # Errors
     /// [`Error::Busy`].
     pub fn increment(&self, key: Key<'_>, increment: &Increment) -> Result<Counted, Error> {
-        self.write_with_room(key, 0, |shard, now| shard.increment(key, increment, now))
+        self.write_with_room(key, || 0, |shard, now| shard.increment(key, increment, now))
+    }
+
+    /// Shows `decide` the item of `key`, or that there is none, and does what it says before
+    /// anybody else sees the item.
+    ///
+    /// `decide` puts the value of a [`Change::Store`] into the buffer it is given, which is empty;
+    /// it is `scratch`, so that its memory can be used again. `decide` must be short, must not call
+    /// the cache, and may run again if there was no room for what it decided. No read is counted,
+    /// but an item that is there counts as used.
+    ///
+    /// # Errors
+    /// As [`Cache::set`]; then nothing was stored.
+    pub fn update<R>(
+        &self,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
+    ) -> Result<R, Error> {
+        let max = self.value_bytes_max();
+        let value_bytes = Cell::new(0);
+        self.write_with_room(
+            key,
+            || value_bytes.get(),
+            |shard, now| {
+                let result = shard.update(key, scratch, max, &mut decide, now);
+                value_bytes.set(scratch.len());
+                result
+            },
+        )
     }
 
     /// Gives a live item a new deadline; whether there was one.
@@ -424,7 +456,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Busy`] if the item has to be rewritten for it and there is no room.
     pub fn touch(&self, key: Key<'_>, deadline: Deadline) -> Result<bool, Error> {
-        self.write_with_room(key, 0, |shard, now| shard.touch(key, deadline, now))
+        self.write_with_room(key, || 0, |shard, now| shard.touch(key, deadline, now))
     }
 
     /// Deletes an item, or marks it as stale or empties it; see [`DeleteOptions`].
@@ -433,7 +465,7 @@ impl Cache {
     /// [`Error::Busy`] if a marked item has to be rewritten and there is no room; a plain delete
     /// never fails.
     pub fn delete(&self, key: Key<'_>, options: &DeleteOptions) -> Result<Deleted, Error> {
-        self.write_with_room(key, 0, |shard, now| shard.delete(key, options, now))
+        self.write_with_room(key, || 0, |shard, now| shard.delete(key, options, now))
     }
 
     /// Makes every item stored before this call a miss. Cost: a mark on each segment.
@@ -448,48 +480,9 @@ impl Cache {
         for slot in &self.shards {
             self.lock(slot).flush_at(at, now);
         }
-    }
-
-    /// Lists the live keys of a stretch of the cache; begin with [`ScanCursor::START`] and go on
-    /// with the cursor returned until it is `None`.
-    ///
-    /// Each call locks one shard for some 500 keys at most. An item that exists during the whole
-    /// listing is listed at least once, unless an insertion moves it between its two buckets at the
-    /// wrong moment; a key may be listed twice.
-    pub fn keys(
-        &self,
-        cursor: ScanCursor,
-        mut each: impl FnMut(KeyFacts<'_>),
-    ) -> Option<ScanCursor> {
-        let number = (cursor.0 >> SCAN_BUCKET_BITS) as usize;
-        let first = (cursor.0 & ((1 << SCAN_BUCKET_BITS) - 1)) as usize;
-        let slot = self.shards.get(number)?;
-        let now = self.now();
-        let mut shard = self.lock(slot);
-        shard.begin(now);
-        let buckets = shard.store.index.buckets();
-        let end = (first + SCAN_BUCKETS).min(buckets);
-        for bucket in first..end {
-            shard.store.index.each_in_bucket(bucket, |entry| {
-                let located = shard.store.located_at(entry);
-                if !shard.store.is_over(&located, now) {
-                    each(shard.facts(&located, now));
-                }
-            });
+        if at <= now {
+            Report::to(self.config.observer.clone()).tell_flushed(None);
         }
-        if end < buckets {
-            return Some(ScanCursor((number as u64) << SCAN_BUCKET_BITS | end as u64));
-        }
-        (number + 1 < self.shards.len())
-            .then(|| ScanCursor((number as u64 + 1) << SCAN_BUCKET_BITS))
-    }
-
-    /// Facts about one item, without counting as a use; `None` is a miss.
-    pub fn facts<R>(&self, key: Key<'_>, read: impl FnOnce(KeyFacts<'_>) -> R) -> Option<R> {
-        self.write(key, |shard, now| {
-            let located = shard.store.find(key, now)?;
-            Some(read(shard.facts(&located, now)))
-        })
     }
 
     /// Counts and byte sums over all shards; locks one after the other.
@@ -539,9 +532,11 @@ impl Cache {
     /// As [`Cache::set`].
     pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
         self.check_value(value_bytes)?;
-        self.write_with_room(key, value_bytes, |shard, now| {
-            shard.draft(key, value_bytes, now)
-        })
+        self.write_with_room(
+            key,
+            || value_bytes,
+            |shard, now| shard.draft(key, value_bytes, now),
+        )
     }
 
     /// Stores a received value if the condition holds; else its memory is given back.

@@ -8,6 +8,7 @@ use crate::clock::Instant;
 use crate::error::Error;
 use crate::item::Spec;
 use crate::key::Key;
+use crate::observer::Happened;
 use crate::options::{Counted, Increment};
 use crate::sample::Action;
 use crate::shard::{Content, Shard};
@@ -59,6 +60,7 @@ impl Shard {
         let stored = self.put(key, Some(located), &spec, Content::Bytes(value), now)?;
         if let Some(stored) = stored {
             self.note(key, Action::Set, &stored, now);
+            self.store.report.tell(key, Happened::Stored);
         }
         let version = spec.version.unwrap_or(0);
         Ok(Counted::Number {
@@ -91,6 +93,7 @@ impl Shard {
         self.store.counts.stored += u64::from(stored.is_some());
         if let Some(stored) = stored {
             self.note(key, Action::Set, &stored, now);
+            self.store.report.tell(key, Happened::Stored);
         }
         let version = version.unwrap_or(0);
         Ok(Counted::Number {

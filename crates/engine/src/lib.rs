@@ -9,6 +9,7 @@ pub mod clock;
 pub mod error;
 mod space;
 pub mod key;
+mod observer;
 mod memory;
 mod arena;
 pub mod options;
@@ -35,6 +36,8 @@ mod evict;
 mod shard;
 mod lookup;
 mod counter;
+mod update;
+mod receive;
 pub mod cache;
 mod audit;
 
@@ -44,9 +47,10 @@ pub use cache::{Cache, Upkeep};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use error::Error;
 pub use key::{KEY_BYTES_MAX, Key};
+pub use observer::{Happened, Observer};
 pub use options::{
-    Config, Counted, CurvePoint, DeleteOptions, Deleted, End, Found, HotKey, Increment, Item,
-    KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ReclaimLag, ScanCursor, SetOptions,
+    Change, Config, Counted, CurvePoint, DeleteOptions, Deleted, End, Found, HotKey, Increment,
+    Item, KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ReclaimLag, ScanCursor, SetOptions,
     Stats, Stored, When,
 };
 pub use space::{Kind, Space};

@@ -12,6 +12,7 @@ use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::item::{LeaseState, Spec};
 use crate::key::Key;
+use crate::observer::Happened;
 use crate::options::{Found, Lease, Lookup};
 use crate::sample::Action;
 use crate::shard::{Content, Shard};
@@ -62,11 +63,12 @@ impl Shard {
         if lookup.idle && after.access_s.is_none() {
             after.access_s = Some((now.0 / 1000).saturating_sub(idle_s) as u32);
         }
-        let Some(located) = self.update(key, located, &before, &after, now)? else {
+        let Some(located) = self.rewrite(key, located, &before, &after, now)? else {
             return Ok(None);
         };
         if let Some(deadline) = lookup.touch {
             self.watch.note(key, Action::Touch, (0, deadline), now);
+            self.store.report.tell(key, Happened::Retimed);
         }
         if !lookup.quiet {
             self.mark_used(&located, now);
@@ -92,7 +94,7 @@ impl Shard {
     }
 
     /// Makes the stored header say `after` instead of `before`, in place where it has the fields.
-    fn update(
+    fn rewrite(
         &mut self,
         key: Key<'_>,
         located: Located,
@@ -146,6 +148,7 @@ impl Shard {
             .put(key, None, &spec, Content::Bytes(&[]), now)?
             .ok_or(Error::Busy)?;
         self.store.counts.stored += 1;
+        self.store.report.tell(key, Happened::Stored);
         Ok(read(Found {
             item: self.store.item(&located),
             deadline_before: deadline,

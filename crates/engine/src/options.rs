@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::arena::{Handle, Pinner};
 use crate::clock::{Clock, Deadline, SystemClock};
+use crate::observer::Observer;
 use crate::space::{Kind, Space};
 
 /// How a cache is made.
@@ -29,6 +30,8 @@ pub struct Config {
     pub release_memory: bool,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Who hears of changes, whatever path they take.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl Config {
@@ -47,6 +50,7 @@ impl Config {
             seed: None,
             release_memory: false,
             clock: Arc::new(SystemClock::new()),
+            observer: None,
         }
     }
 }
@@ -268,6 +272,27 @@ pub enum Counted {
     NotANumber,
     /// The item has another version.
     Exists,
+}
+
+/// What [`Cache::update`](crate::Cache::update) is told to do with the item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Leaves it, or its absence, as it is.
+    Keep,
+    /// Deletes it, if it is there.
+    Remove,
+    /// Gives it this deadline, if it is there.
+    Retime(Deadline),
+    /// Stores what was put into the scratch buffer, ends a lease, and gives the item its next
+    /// version if it has one.
+    Store {
+        /// What the value is to its protocol.
+        kind: Kind,
+        /// When the item goes.
+        deadline: Deadline,
+        /// The client's opaque flags.
+        flags: u32,
+    },
 }
 
 /// How an item is deleted: delete and meta `md`.

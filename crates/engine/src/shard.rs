@@ -2,20 +2,19 @@
 //!
 //! The cache is an array of shards behind a lock each; `cache.rs` picks the shard. Every operation
 //! finds its item, decides, writes, and then does its share of reclaiming. Reads with side effects
-//! are in `lookup.rs`, counters in `counter.rs`.
+//! are in `lookup.rs`, counters in `counter.rs`, values that come in pieces in `receive.rs`.
 //!
 //! Order inside an operation: [`Shard::begin`], the operation, [`Shard::end`]. Making room may move
 //! or drop any item, so items are located anew after it.
 //! Why: docs/decisions/0006. Tests: tests/model.rs.
 
-use crate::arena::Draft;
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::evict::{Newest, Reclaimer};
 use crate::index::SlotRef;
-use crate::item::{HEADER_BYTES_MAX, Layout, LeaseState, Spec};
+use crate::item::{Layout, LeaseState, Spec};
 use crate::key::Key;
-use crate::log::Room;
+use crate::observer::Happened;
 use crate::options::{
     DeleteOptions, Deleted, End, Item, KeyFacts, SetOptions, Stats, Stored, When,
 };
@@ -26,7 +25,7 @@ use crate::store::{Located, Store};
 use crate::watch::Watch;
 
 /// Items of this size have a version from the start, so that attaching one never copies them.
-const VERSIONED_VALUE_BYTES: usize = 16 << 10;
+pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;
 
 /// Where an item's new value comes from.
 #[derive(Clone, Copy, Debug)]
@@ -45,10 +44,10 @@ pub(crate) enum Content<'a> {
 pub(crate) struct Shard {
     flush_at: Option<Instant>,
     /// Bytes appended for which reclaiming is still to be done.
-    due_bytes: usize,
+    pub(crate) due_bytes: usize,
     pub(crate) watch: Watch,
     pub(crate) store: Store,
-    reclaimer: Reclaimer,
+    pub(crate) reclaimer: Reclaimer,
     /// The last version given to an item, and how far it is to the next: as many as there are
     /// shards, so that no two items of a cache get the same.
     version: u64,
@@ -76,6 +75,7 @@ impl Shard {
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush_at = None;
             self.store.flush();
+            self.store.report.tell_flushed(None);
         }
     }
 
@@ -94,11 +94,15 @@ impl Shard {
         self.reclaimer.set_newest(newest);
     }
 
-    /// Makes every item a miss at `at`, or now if that has passed.
+    /// Makes every item a miss at `at`, or now if that has passed; the caller reports the latter.
     pub(crate) fn flush_at(&mut self, at: Instant, now: Instant) {
         self.begin(now);
-        self.flush_at = Some(at);
-        self.begin(now);
+        if at <= now {
+            self.flush_at = None;
+            self.store.flush();
+        } else {
+            self.flush_at = Some(at);
+        }
     }
 
     /// A version no item of this shard had before.
@@ -165,17 +169,25 @@ impl Shard {
         }))
     }
 
-    fn stored(&mut self, key: Key<'_>, located: &Located, spec: &Spec, now: Instant) -> Stored {
+    /// Notes a store.
+    pub(crate) fn stored(
+        &mut self,
+        key: Key<'_>,
+        located: &Located,
+        spec: &Spec,
+        now: Instant,
+    ) -> Stored {
         self.note(key, Action::Set, located, now);
         self.store.index.reset_fetched(located.slot);
         self.store.counts.stored += 1;
+        self.store.report.tell(key, Happened::Stored);
         Stored::Done {
             version: spec.version.unwrap_or(0),
         }
     }
 
     /// Checks the condition of a store and makes the new item's header out of it.
-    fn decide(
+    pub(crate) fn decide(
         &mut self,
         key: Key<'_>,
         value_bytes: usize,
@@ -288,7 +300,7 @@ impl Shard {
     }
 
     /// Points the index to a newly written item and buries the old one.
-    fn link(&mut self, key: Key<'_>, old: Option<&Located>, new: &Layout) -> SlotRef {
+    pub(crate) fn link(&mut self, key: Key<'_>, old: Option<&Located>, new: &Layout) -> SlotRef {
         match old {
             Some(old) => {
                 let frequency = self.store.index.frequency(old.slot);
@@ -356,24 +368,30 @@ impl Shard {
             return Ok(false);
         };
         self.mark_used(&located, now);
-        self.set_deadline(key, &located, deadline, now)?;
-        self.watch.note(key, Action::Touch, (0, deadline), now);
+        self.retime(key, &located, deadline, now)?;
         Ok(true)
     }
 
-    fn set_deadline(
+    /// Gives an item another deadline, in place or by writing it anew.
+    pub(crate) fn retime(
         &mut self,
         key: Key<'_>,
         located: &Located,
         deadline: Deadline,
         now: Instant,
     ) -> Result<(), Error> {
-        if !self.store.retime(located, deadline) {
+        let mut is_there = self.store.retime(located, deadline);
+        if !is_there {
             let spec = Spec {
                 deadline,
                 ..located.layout.spec(self.store.log.arena())
             };
-            self.put(key, Some(*located), &spec, Content::Old, now)?;
+            let kept = self.put(key, Some(*located), &spec, Content::Old, now)?;
+            is_there = kept.is_some();
+        }
+        self.watch.note(key, Action::Touch, (0, deadline), now);
+        if is_there {
+            self.store.report.tell(key, Happened::Retimed);
         }
         Ok(())
     }
@@ -397,9 +415,7 @@ impl Shard {
             return Ok(Deleted::Exists);
         }
         if is_plain {
-            self.note_deleted(key, now);
-            self.store.remove(&located);
-            self.store.shrink_index(1);
+            self.remove(key, &located, now);
             return Ok(Deleted::Done);
         }
         let mut spec = before;
@@ -423,92 +439,26 @@ impl Shard {
         } else {
             Content::Old
         };
-        let kept = self.put(key, Some(located), &spec, content, now)?;
-        if let Some(kept) = kept
-            && options.drop_value
-        {
-            self.store.index.reset_fetched(kept.slot);
+        if let Some(kept) = self.put(key, Some(located), &spec, content, now)? {
+            if options.drop_value {
+                self.store.index.reset_fetched(kept.slot);
+            }
+            self.store.report.tell(key, Happened::Stored);
         }
         Ok(Deleted::Done)
+    }
+
+    /// Deletes an item.
+    pub(crate) fn remove(&mut self, key: Key<'_>, located: &Located, now: Instant) {
+        self.note_deleted(key, now);
+        self.store.remove(located);
+        self.store.shrink_index(1);
+        self.store.report.tell(key, Happened::Removed);
     }
 
     fn note_deleted(&mut self, key: Key<'_>, now: Instant) {
         self.watch
             .note(key, Action::Delete, (0, Deadline::NEVER), now);
-    }
-
-    /// Room for a value that is still being received.
-    pub(crate) fn draft(
-        &mut self,
-        key: Key<'_>,
-        value_bytes: usize,
-        now: Instant,
-    ) -> Result<Draft, Error> {
-        let prefix_bytes = HEADER_BYTES_MAX + key.bytes().len();
-        let larger_bytes = value_bytes + HEADER_BYTES_MAX;
-        let spec = Spec::plain(key.bytes().len(), larger_bytes, Deadline::NEVER);
-        let bytes = prefix_bytes + value_bytes;
-        let room = match self.store.take_room_of(Queue::Small, |_| bytes, now) {
-            Some(room) => room,
-            None => {
-                // Room for a slightly larger item does as well; what is over becomes a hole.
-                let room = self
-                    .reclaimer
-                    .make_room(&mut self.store, Queue::Small, &spec, now);
-                let room = room.ok_or(Error::Busy)?;
-                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale);
-                self.store.waste_room(room, taken - bytes);
-                Room {
-                    offset: room.offset + (taken - bytes),
-                    ..room
-                }
-            }
-        };
-        self.store.write_draft(room, bytes);
-        self.due_bytes += bytes;
-        let arena = self.store.log.arena();
-        Ok(Draft::new(
-            arena,
-            room.segment,
-            room.offset,
-            prefix_bytes,
-            value_bytes,
-            key,
-        ))
-    }
-
-    /// Stores a received value if the condition holds.
-    pub(crate) fn commit(
-        &mut self,
-        key: Key<'_>,
-        draft: &mut Draft,
-        options: &SetOptions,
-        now: Instant,
-    ) -> Result<Stored, Error> {
-        if self.store.log.segment(draft.segment).flushed {
-            return self.set(key, draft.value_mut(), options, now);
-        }
-        let old = self.store.find(key, now);
-        let spec = match self.decide(key, draft.value_bytes, old.as_ref(), options, now) {
-            Ok(spec) => spec,
-            Err(refused) => return Ok(refused),
-        };
-        let room = Room {
-            segment: draft.segment,
-            offset: draft.offset,
-        };
-        let room_bytes = draft.prefix_bytes + draft.value_bytes;
-        let layout = self
-            .store
-            .commit_draft(room, room_bytes, &spec, key.bytes());
-        let slot = self.link(key, old.as_ref(), &layout);
-        let segment = room.segment;
-        let located = Located {
-            slot,
-            layout,
-            segment,
-        };
-        Ok(self.stored(key, &located, &spec, now))
     }
 
     /// Facts about an item, for listings.

@@ -13,6 +13,7 @@ use crate::index::{Index, STEP_BYTES, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
+use crate::observer::{Happened, Report};
 use crate::options::Item;
 use crate::segment::Queue;
 use crate::space::Space;
@@ -65,16 +66,18 @@ pub(crate) struct Store {
     pub(crate) counts: Counts,
     /// Items that were flushed and still have an entry.
     flushed_items: usize,
+    pub(crate) report: Report,
 }
 
 impl Store {
-    pub(crate) fn new(index: Index, log: Log, hasher: Hasher) -> Store {
+    pub(crate) fn new(index: Index, log: Log, hasher: Hasher, report: Report) -> Store {
         Store {
             index,
             log,
             hasher,
             counts: Counts::default(),
             flushed_items: 0,
+            report,
         }
     }
 
@@ -178,6 +181,7 @@ impl Store {
             self.counts.expired += 1;
             self.counts.reclaim_lags.note(located.layout.deadline, now);
             self.counts.expired_unfetched += u64::from(!self.index.is_fetched(located.slot));
+            self.tell_of(&located.layout, Happened::Expired);
         }
         self.remove(located);
     }
@@ -187,7 +191,15 @@ impl Store {
         self.counts.evicted += 1;
         self.counts.evicted_unfetched += u64::from(!self.index.is_fetched(located.slot));
         self.counts.evicted_bytes += located.layout.total_bytes() as u64;
+        self.tell_of(&located.layout, Happened::Evicted);
         self.remove(located);
+    }
+
+    /// Tells what happens to an item whose key is at hand only where it is stored.
+    fn tell_of(&self, layout: &Layout, happened: Happened) {
+        if self.report.is_wanted() {
+            self.report.tell(self.hashed_key_of(layout), happened);
+        }
     }
 
     /// Whether the item can be written over with one of `spec` where it lies: it fits into the room

@@ -3,11 +3,13 @@
 //! not. Now and then all memory is walked: what the engine accounts for is what lies there.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cellar_engine::{
-    Cache, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle, Increment,
-    Instant, Kind, Lookup, ManualClock, SetOptions, Stored, When,
+    Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle, Happened,
+    Increment, Instant, Key, Kind, Lookup, ManualClock, Observer, SetOptions, Space, Stored, When,
 };
 use proptest::prelude::*;
 
@@ -34,6 +36,15 @@ enum Op {
         flags: u32,
         ttl: Option<u64>,
         when: u8,
+        kind: u8,
+    },
+    /// Reads, and then stores, deletes, gives a deadline or does nothing.
+    Update {
+        key: u8,
+        len: usize,
+        kind: u8,
+        ttl: Option<u64>,
+        what: u8,
     },
     Extend {
         key: u8,
@@ -109,12 +120,20 @@ fn len() -> impl Strategy<Value = usize> {
     prop_oneof![6 => 0_usize..200, 2 => 100_usize..3_000, 1 => 10_000_usize..60_000]
 }
 
+fn kind() -> impl Strategy<Value = u8> {
+    prop_oneof![4 => Just(0), 1 => 1..4_u8]
+}
+
 fn op(keys: u8) -> impl Strategy<Value = Op> {
     let key = move || 0..keys;
     prop_oneof![
         6 => key().prop_map(|key| Op::Get { key }),
-        8 => (key(), len(), prop_oneof![Just(0), 0..300_u32, any::<u32>()], ttl(), 0..8_u8)
-            .prop_map(|(key, len, flags, ttl, when)| Op::Set { key, len, flags, ttl, when }),
+        8 => (key(), len(), prop_oneof![Just(0), 0..300_u32, any::<u32>()], ttl(), 0..8_u8, kind())
+            .prop_map(|(key, len, flags, ttl, when, kind)| {
+                Op::Set { key, len, flags, ttl, when, kind }
+            }),
+        4 => (key(), len(), kind(), ttl(), 0..6_u8)
+            .prop_map(|(key, len, kind, ttl, what)| Op::Update { key, len, kind, ttl, what }),
         2 => (key(), len(), any::<bool>())
             .prop_map(|(key, len, front)| Op::Extend { key, len, front }),
         2 => (key(), any::<u64>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
@@ -167,6 +186,63 @@ fn storm_op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// The key in the cache of a key in the model, whose first byte says in which space it lies.
+fn in_space<'k>(cache: &Cache, key: &'k [u8]) -> Key<'k> {
+    let (space, key) = match key.split_first() {
+        Some((b'@', rest)) => (Space(1), rest),
+        Some((b'#', rest)) => (Space(u32::MAX), rest),
+        _ => (Space::MAIN, key),
+    };
+    cache.key_in(space, key).unwrap()
+}
+
+/// The key in the model of a key in the cache.
+fn in_model(space: Space, key: &[u8]) -> Vec<u8> {
+    let prefix: &[u8] = match space.0 {
+        0 => b"",
+        1 => b"@",
+        _ => b"#",
+    };
+    [prefix, key].concat()
+}
+
+/// The keys there are, as far as an observer can tell.
+#[derive(Default)]
+struct Mirror {
+    keys: Mutex<HashSet<Vec<u8>>>,
+    /// The last change.
+    last: Mutex<Option<(Vec<u8>, Happened)>>,
+    /// Whether one flush may have been told of several times.
+    is_blurred: AtomicBool,
+}
+
+impl Observer for Mirror {
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
+    fn changed(&self, key: Key<'_>, happened: Happened) {
+        let mut keys = self.keys.lock().unwrap();
+        let key = in_model(key.space(), key.bytes());
+        let was_there = match happened {
+            Happened::Stored => {
+                keys.insert(key.clone());
+                true
+            }
+            Happened::Retimed => keys.contains(&key),
+            _ => keys.remove(&key),
+        };
+        let is_blurred = self.is_blurred.load(Ordering::Relaxed);
+        assert!(was_there || is_blurred, "{happened:?} of nothing");
+        *self.last.lock().unwrap() = Some((key, happened));
+    }
+
+    fn flushed(&self, space: Option<Space>) {
+        assert_eq!(space, None);
+        self.keys.lock().unwrap().clear();
+    }
+}
+
 /// Cache and model side by side, with the versions each has given out.
 struct Pair {
     cache: Cache,
@@ -179,14 +255,17 @@ struct Pair {
     counter: u64,
     drafts: Vec<(Vec<u8>, Draft)>,
     handles: Vec<(Vec<u8>, Handle)>,
+    mirror: Arc<Mirror>,
 }
 
 impl Pair {
     fn new(memory_bytes: usize, evicts: bool) -> Pair {
         let clock = Arc::new(ManualClock::starting_at(Instant(START_MS)));
+        let mirror = Arc::new(Mirror::default());
         let config = Config {
             clock: Arc::clone(&clock) as Arc<dyn cellar_engine::Clock>,
             lease_ms: LEASE_MS,
+            observer: Some(Arc::clone(&mirror) as Arc<dyn Observer>),
             seed: Some(7),
             shards: Some(if evicts { 1 } else { 2 }),
             ..Config::with_memory(memory_bytes)
@@ -202,13 +281,21 @@ impl Pair {
             counter: 0,
             drafts: Vec::new(),
             handles: Vec::new(),
+            mirror,
         }
     }
 
     fn key(number: u8) -> Vec<u8> {
-        // A few keys are long enough for the extended header.
-        let len = if number % 16 == 5 { 300 } else { 3 };
-        format!("{number:0len$}").into_bytes()
+        match number % 16 {
+            // A few keys are long enough for the extended header.
+            5 => format!("{number:0300}").into_bytes(),
+            // Others lie in another space, some of them with the bytes of a key in the main space.
+            6 => format!("@{:03}", number - 2).into_bytes(),
+            7 => format!("#{number:0300}").into_bytes(),
+            8 if number == 8 => Vec::new(),
+            9 if number == 9 => b"@".to_vec(),
+            _ => format!("{number:03}").into_bytes(),
+        }
     }
 
     fn value(&mut self, len: usize) -> Vec<u8> {
@@ -232,7 +319,7 @@ impl Pair {
         if self.evicts {
             let found = self
                 .cache
-                .facts(self.cache.key(key).unwrap(), |_| ())
+                .facts(in_space(&self.cache, key), |_| ())
                 .is_some();
             if !found {
                 self.model.settle();
@@ -250,13 +337,21 @@ impl Pair {
                 flags,
                 ttl,
                 when,
+                kind,
             } => {
                 let value = self.value(len);
-                self.set(&Pair::key(key), &value, flags, ttl, when);
+                self.set(&Pair::key(key), &value, flags, ttl, when, kind);
             }
+            Op::Update {
+                key,
+                len,
+                kind,
+                ttl,
+                what,
+            } => self.update(&Pair::key(key), len, kind, ttl, what),
             Op::Number { key, number } => {
                 let text = number.to_string();
-                self.set(&Pair::key(key), text.as_bytes(), 0, None, 0);
+                self.set(&Pair::key(key), text.as_bytes(), 0, None, 0, 0);
             }
             Op::Extend { key, len, front } => self.extend(&Pair::key(key), len, front),
             Op::Increment {
@@ -295,12 +390,7 @@ impl Pair {
                 ttl,
                 jitter,
             } => self.bursts(first..first + keys, len, ttl, jitter),
-            Op::Flush { delay } => {
-                let at = self.model.now_ms + delay;
-                self.cache.flush_at(Instant(at));
-                self.model.settle();
-                self.model.flush_at_ms = Some(at);
-            }
+            Op::Flush { delay } => self.flush(delay),
             Op::Advance { ms } => {
                 self.clock.advance_ms(ms);
                 self.model.now_ms += ms;
@@ -309,23 +399,105 @@ impl Pair {
         }
     }
 
+    fn flush(&mut self, delay: u64) {
+        let at = self.model.now_ms + delay;
+        if delay > 0 && !self.evicts {
+            self.mirror.is_blurred.store(true, Ordering::Relaxed);
+        }
+        self.cache.flush_at(Instant(at));
+        self.model.settle();
+        self.model.flush_at_ms = Some(at);
+    }
+
     fn get(&mut self, key: &[u8]) {
         self.follow_eviction(key);
-        let found = self.cache.get(self.cache.key(key).unwrap(), |item| {
+        let found = self.cache.get(in_space(&self.cache, key), |item| {
             (
                 item.value.to_vec(),
-                item.flags,
+                (item.flags, item.kind.0),
                 item.deadline.instant().map(|at| at.0),
             )
         });
         let expected = self.model.live(key).map(|entry| {
             entry.fetched = true;
-            (entry.value.clone(), entry.flags, entry.deadline_ms)
+            let facts = (entry.flags, entry.kind);
+            (entry.value.clone(), facts, entry.deadline_ms)
         });
         assert_eq!(found, expected);
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl: Option<u64>, when: u8) {
+    /// The last thing the observer heard of is this.
+    fn heard(&self, key: &[u8], happened: Happened) {
+        let last = self.mirror.last.lock().unwrap().clone();
+        assert_eq!(last, Some((key.to_vec(), happened)));
+    }
+
+    fn update(&mut self, key: &[u8], len: usize, kind: u8, ttl: Option<u64>, what: u8) {
+        self.follow_eviction(key);
+        let value = self.value(len);
+        let (deadline, deadline_ms) = self.deadline(ttl);
+        let change = match what {
+            0 => Change::Keep,
+            1 => Change::Remove,
+            2 => Change::Retime(deadline),
+            _ => Change::Store {
+                kind: Kind(kind),
+                deadline,
+                flags: len as u32,
+            },
+        };
+        let mut scratch = b"left over".to_vec();
+        let key_in_space = in_space(&self.cache, key);
+        let seen = self
+            .cache
+            .update(key_in_space, &mut scratch, |item, scratch| {
+                assert!(scratch.is_empty());
+                let seen = item.map(|item| (item.value.to_vec(), item.flags, item.kind.0));
+                // Half of the stores depend on the old value.
+                if what == 3 {
+                    scratch.extend(seen.iter().flat_map(|seen| &seen.0));
+                    scratch.truncate(100_000);
+                }
+                scratch.extend(&value);
+                (seen, change)
+            });
+        let version = self.model.next_version();
+        let old = self.model.live(key).cloned();
+        let expected = old
+            .as_ref()
+            .map(|old| (old.value.clone(), old.flags, old.kind));
+        assert_eq!(seen, Ok(expected));
+        if let Some(entry) = self.model.live(key) {
+            entry.fetched = true;
+        }
+        match (change, old) {
+            (Change::Keep, _) | (Change::Remove | Change::Retime(_), None) => {}
+            (Change::Remove, Some(_)) => {
+                self.model.entries.remove(key);
+                self.heard(key, Happened::Removed);
+            }
+            (Change::Retime(_), Some(_)) => {
+                self.model.live(key).unwrap().deadline_ms = deadline_ms;
+                // The item may have had to leave for its own longer header.
+                if !self.evicts {
+                    self.heard(key, Happened::Retimed);
+                }
+            }
+            (Change::Store { .. }, _) => {
+                let entry = Entry {
+                    value: scratch,
+                    flags: len as u32,
+                    kind,
+                    deadline_ms,
+                    version,
+                    ..Entry::default()
+                };
+                self.model.entries.insert(key.to_vec(), entry);
+            }
+        }
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl: Option<u64>, when: u8, kind: u8) {
         self.follow_eviction(key);
         let (deadline, deadline_ms) = self.deadline(ttl);
         let seen = self.seen.get(key).copied().unwrap_or((0, 0));
@@ -337,7 +509,7 @@ impl Pair {
             _ => (When::Version(seen.0), Some(seen.1), true),
         };
         let options = SetOptions {
-            kind: Kind::STRING,
+            kind: Kind(kind),
             deadline,
             flags,
             when,
@@ -347,13 +519,14 @@ impl Pair {
         };
         let outcome = self
             .cache
-            .set(self.cache.key(key).unwrap(), value, &options)
+            .set(in_space(&self.cache, key), value, &options)
             .unwrap();
         let version = self.model.next_version();
         let old = self.model.live(key).cloned();
         let mut new = Entry {
             value: value.to_vec(),
             flags,
+            kind,
             deadline_ms,
             version,
             ..Entry::default()
@@ -405,9 +578,7 @@ impl Pair {
             deadline,
             ..SetOptions::default()
         };
-        let stored = self
-            .cache
-            .set(self.cache.key(key).unwrap(), &value, &options);
+        let stored = self.cache.set(in_space(&self.cache, key), &value, &options);
         assert!(matches!(stored, Ok(Stored::Done { .. })), "{stored:?}");
         self.model.live(key);
         let entry = Entry {
@@ -421,7 +592,7 @@ impl Pair {
 
     fn pin(&mut self, key: &[u8]) {
         self.follow_eviction(key);
-        let handle = self.cache.get_handle(self.cache.key(key).unwrap());
+        let handle = self.cache.get_handle(in_space(&self.cache, key));
         let entry = self.model.live(key);
         assert_eq!(handle.is_some(), entry.is_some());
         if let (Some(handle), Some(entry)) = (handle, entry) {
@@ -438,7 +609,7 @@ impl Pair {
 
     fn draft(&mut self, key: &[u8], len: usize, commit: bool) {
         let value = self.value(len);
-        let mut draft = self.cache.draft(self.cache.key(key).unwrap(), len).unwrap();
+        let mut draft = self.cache.draft(in_space(&self.cache, key), len).unwrap();
         draft.value_mut().copy_from_slice(&value);
         self.drafts.push((key.to_vec(), draft));
         if self.drafts.len() > HELD_MAX {
@@ -480,12 +651,16 @@ impl Pair {
         };
         let outcome = self
             .cache
-            .extend(self.cache.key(key).unwrap(), end, &bytes, &options);
+            .extend(in_space(&self.cache, key), end, &bytes, &options);
         let version = self.model.next_version();
         let Some(entry) = self.model.live(key) else {
             assert_eq!(outcome, Ok(Stored::NotStored));
             return;
         };
+        if entry.kind != 0 {
+            assert_eq!(outcome, Ok(Stored::NotStored));
+            return;
+        }
         if entry.value.len() + len > 1 << 20 {
             assert!(outcome.is_err());
             return;
@@ -519,7 +694,7 @@ impl Pair {
         };
         let outcome = self
             .cache
-            .increment(self.cache.key(key).unwrap(), &increment)
+            .increment(in_space(&self.cache, key), &increment)
             .unwrap();
         let version = self.model.next_version();
         let Some(entry) = self.model.live(key) else {
@@ -550,6 +725,7 @@ impl Pair {
         let text = String::from_utf8_lossy(&entry.value).into_owned();
         let digits = text.trim_end_matches(' ');
         let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let numeric = numeric && entry.kind == 0;
         let Some(old) = digits.parse::<u64>().ok().filter(|_| numeric) else {
             assert_eq!(outcome, Counted::NotANumber);
             return;
@@ -582,7 +758,7 @@ impl Pair {
         let (deadline, deadline_ms) = self.deadline(ttl);
         let touched = self
             .cache
-            .touch(self.cache.key(key).unwrap(), deadline)
+            .touch(in_space(&self.cache, key), deadline)
             .unwrap();
         let entry = self.model.live(key);
         assert_eq!(touched, entry.is_some());
@@ -603,7 +779,7 @@ impl Pair {
         };
         let outcome = self
             .cache
-            .delete(self.cache.key(key).unwrap(), &options)
+            .delete(in_space(&self.cache, key), &options)
             .unwrap();
         let version = self.model.next_version();
         let Some(entry) = self.model.live(key) else {
@@ -621,7 +797,7 @@ impl Pair {
         }
         if drop_value {
             (entry.value, entry.flags, entry.fetched) = (Vec::new(), 0, false);
-            (entry.stale, entry.lease_until_ms) = (false, 0);
+            (entry.stale, entry.lease_until_ms, entry.kind) = (false, 0, 0);
         }
         if mark_stale {
             (entry.stale, entry.lease_until_ms, entry.version) = (true, 0, version);
@@ -646,7 +822,7 @@ impl Pair {
         };
         let found = self
             .cache
-            .lookup(self.cache.key(key).unwrap(), &lookup, |found| {
+            .lookup(in_space(&self.cache, key), &lookup, |found| {
                 let item = (found.item.value.to_vec(), found.item.flags);
                 (
                     item,
@@ -721,6 +897,11 @@ impl Pair {
         assert!(self.evicts || stats.evicted == 0, "{stats:?}");
     }
 
+    /// Whether the observer knows of the item, as far as that can be told.
+    fn is_heard(&self, heard: &HashSet<Vec<u8>>, key: &[u8]) -> bool {
+        heard.contains(key) || self.mirror.is_blurred.load(Ordering::Relaxed)
+    }
+
     /// Compares everything that is left.
     fn check_all(&mut self) {
         self.model.settle();
@@ -728,12 +909,22 @@ impl Pair {
         let mut cursor = Some(cellar_engine::ScanCursor::START);
         while let Some(at) = cursor {
             cursor = self.cache.keys(at, |facts| {
-                listed.insert(facts.key.to_vec(), (facts.value_bytes, facts.flags));
+                let key = in_model(facts.space, facts.key);
+                listed.insert(key, (facts.value_bytes, facts.flags, facts.kind.0));
             });
         }
+        let heard = self.mirror.keys.lock().unwrap().clone();
+        if !self.mirror.is_blurred.load(Ordering::Relaxed) {
+            assert!(listed.keys().all(|key| heard.contains(key)));
+        }
         for (key, entry) in &self.model.entries {
+            assert_eq!(
+                self.is_heard(&heard, key),
+                listed.contains_key(key),
+                "{key:?}"
+            );
             match listed.remove(key) {
-                Some(facts) => assert_eq!(facts, (entry.value.len(), entry.flags)),
+                Some(facts) => assert_eq!(facts, (entry.value.len(), entry.flags, entry.kind)),
                 None => assert!(self.evicts, "a key is missing"),
             }
         }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 pub(crate) struct Entry {
     pub(crate) value: Vec<u8>,
     pub(crate) flags: u32,
+    pub(crate) kind: u8,
     /// `None` = never.
     pub(crate) deadline_ms: Option<u64>,
     pub(crate) version: u64,

@@ -1,0 +1,93 @@
+//! Observer: who hears of changes to items, whatever path they take.
+//!
+//! A shard tells of every change under its lock, so whoever takes the lock next sees the change,
+//! and an observer hears the changes of one key in their order. While nobody wants to hear, a
+//! change costs a branch.
+//!
+//! Why: docs/decisions/0015. Tests: tests/observer.rs, tests/model.rs.
+
+use std::sync::Arc;
+
+use crate::key::Key;
+use crate::space::Space;
+
+/// Hears of changes; see [`Config::observer`](crate::Config::observer).
+pub trait Observer: Send + Sync {
+    /// Whether anybody wants to hear of changes at present; asked at each change, so cheap.
+    fn is_wanted(&self) -> bool;
+
+    /// Something happened to the item of `key`.
+    ///
+    /// Called under the shard's lock: must be short, must not block and must not call the cache.
+    fn changed(&self, key: Key<'_>, happened: Happened);
+
+    /// All items of a space are gone, or of all spaces (`None`), without a call for each.
+    ///
+    /// Called once after a flush, but from each shard for one whose time comes later
+    /// ([`Cache::flush_at`](crate::Cache::flush_at)): items stored between these calls stay.
+    fn flushed(&self, space: Option<Space>);
+}
+
+/// What happened to an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Happened {
+    /// It has another value, or was marked as stale; perhaps it is new.
+    Stored,
+    /// It was deleted.
+    Removed,
+    /// It was given a deadline; the value is the same.
+    Retimed,
+    /// It was past its deadline when somebody met it or its memory was taken back.
+    Expired,
+    /// It had to make room.
+    Evicted,
+}
+
+/// A shard's way to tell the observer, if there is one.
+#[derive(Clone, Default)]
+pub(crate) struct Report(Option<Arc<dyn Observer>>);
+
+impl Report {
+    pub(crate) fn to(observer: Option<Arc<dyn Observer>>) -> Report {
+        Report(observer)
+    }
+
+    /// Whether somebody wants to hear.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        match &self.0 {
+            Some(observer) => observer.is_wanted(),
+            None => false,
+        }
+    }
+
+    /// Tells what happened, if somebody wants to hear.
+    #[inline]
+    pub(crate) fn tell(&self, key: Key<'_>, happened: Happened) {
+        if let Some(observer) = &self.0 {
+            tell(&**observer, key, happened);
+        }
+    }
+
+    /// Tells of a flush, if somebody wants to hear.
+    pub(crate) fn tell_flushed(&self, space: Option<Space>) {
+        if let Some(observer) = &self.0
+            && observer.is_wanted()
+        {
+            observer.flushed(space);
+        }
+    }
+}
+
+#[inline(never)]
+fn tell(observer: &dyn Observer, key: Key<'_>, happened: Happened) {
+    if observer.is_wanted() {
+        observer.changed(key, happened);
+    }
+}
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Report").field(&self.0.is_some()).finish()
+    }
+}

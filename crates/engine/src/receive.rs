@@ -1,0 +1,91 @@
+//! Receive: values that come in pieces, written where they will stay.
+//!
+//! A draft is room in the log that counts as dead until it is committed. Why: docs/decisions/0009.
+//! Tests: tests/handles.rs, tests/model.rs.
+
+use crate::arena::Draft;
+use crate::clock::{Deadline, Instant};
+use crate::error::Error;
+use crate::item::{HEADER_BYTES_MAX, Spec};
+use crate::key::Key;
+use crate::log::Room;
+use crate::options::{SetOptions, Stored};
+use crate::segment::Queue;
+use crate::shard::Shard;
+use crate::store::Located;
+
+impl Shard {
+    /// Room for a value that is still being received.
+    pub(crate) fn draft(
+        &mut self,
+        key: Key<'_>,
+        value_bytes: usize,
+        now: Instant,
+    ) -> Result<Draft, Error> {
+        let prefix_bytes = HEADER_BYTES_MAX + key.bytes().len();
+        let larger_bytes = value_bytes + HEADER_BYTES_MAX;
+        let spec = Spec::plain(key.bytes().len(), larger_bytes, Deadline::NEVER);
+        let bytes = prefix_bytes + value_bytes;
+        let room = match self.store.take_room_of(Queue::Small, |_| bytes, now) {
+            Some(room) => room,
+            None => {
+                // Room for a slightly larger item does as well; what is over becomes a hole.
+                let room = self
+                    .reclaimer
+                    .make_room(&mut self.store, Queue::Small, &spec, now);
+                let room = room.ok_or(Error::Busy)?;
+                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale);
+                self.store.waste_room(room, taken - bytes);
+                Room {
+                    offset: room.offset + (taken - bytes),
+                    ..room
+                }
+            }
+        };
+        self.store.write_draft(room, bytes);
+        self.due_bytes += bytes;
+        let arena = self.store.log.arena();
+        Ok(Draft::new(
+            arena,
+            room.segment,
+            room.offset,
+            prefix_bytes,
+            value_bytes,
+            key,
+        ))
+    }
+
+    /// Stores a received value if the condition holds.
+    pub(crate) fn commit(
+        &mut self,
+        key: Key<'_>,
+        draft: &mut Draft,
+        options: &SetOptions,
+        now: Instant,
+    ) -> Result<Stored, Error> {
+        if self.store.log.segment(draft.segment).flushed {
+            return self.set(key, draft.value_mut(), options, now);
+        }
+        let old = self.store.find(key, now);
+        let spec = match self.decide(key, draft.value_bytes, old.as_ref(), options, now) {
+            Ok(spec) => spec,
+            Err(refused) => return Ok(refused),
+        };
+        let room = Room {
+            segment: draft.segment,
+            offset: draft.offset,
+        };
+        let room_bytes = draft.prefix_bytes + draft.value_bytes;
+        let layout = self
+            .store
+            .commit_draft(room, room_bytes, &spec, key.bytes());
+        let slot = self.link(key, old.as_ref(), &layout);
+        let segment = room.segment;
+        let located = Located {
+            slot,
+            layout,
+            segment,
+        };
+        Ok(self.stored(key, &located, &spec, now))
+    }
+}

@@ -1,0 +1,145 @@
+//! Update: what was read cannot change before what was decided is done.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use cellar_engine::{
+    Cache, Change, Config, Deadline, DeleteOptions, Error, Instant, Kind, Lookup, SetOptions,
+};
+
+#[allow(dead_code, reason = "shared by several tests")]
+#[path = "support/cache.rs"]
+mod cache;
+use cache::Timed;
+
+fn store(deadline: Deadline) -> Change {
+    Change::Store {
+        kind: Kind(2),
+        deadline,
+        flags: 7,
+    }
+}
+
+#[test]
+fn threads_that_append_to_one_value_lose_nothing() {
+    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 5_000 };
+    let cache = Cache::new(Config::with_memory(8 << 20)).unwrap();
+    let key = cache.key(b"log").unwrap();
+    std::thread::scope(|scope| {
+        for byte in [1, 2] {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut scratch = Vec::new();
+                for _ in 0..ROUNDS {
+                    let appended = cache.update(key, &mut scratch, |item, value| {
+                        value.extend(item.map_or(&[][..], |item| item.value));
+                        value.push(byte);
+                        ((), store(Deadline::NEVER))
+                    });
+                    appended.unwrap();
+                }
+            });
+        }
+    });
+    let value = cache.get(key, |item| item.value.to_vec()).unwrap();
+    let ones = value.iter().filter(|&&byte| byte == 1).count();
+    assert_eq!((value.len(), ones), (2 * ROUNDS as usize, ROUNDS as usize));
+}
+
+#[test]
+fn a_store_ends_the_lease_and_raises_the_version_only_if_there_is_one() {
+    let Timed { cache, .. } = Timed::new(8 << 20);
+    let key = cache.key(b"key").unwrap();
+    let mut scratch = Vec::new();
+    let mut put = |cache: &Cache| {
+        cache
+            .update(key, &mut scratch, |_, value| {
+                value.extend(b"new");
+                ((), store(Deadline::NEVER))
+            })
+            .unwrap();
+    };
+    put(&cache);
+    assert_eq!(cache.facts(key, |facts| facts.version), Some(0));
+    let ask = Lookup {
+        version: true,
+        vivify: Some(Deadline::NEVER),
+        ..Lookup::default()
+    };
+    let stale = DeleteOptions {
+        mark_stale: true,
+        ..DeleteOptions::default()
+    };
+    cache.delete(key, &stale).unwrap();
+    let (before, lease) = cache
+        .lookup(key, &ask, |found| (found.version, found.lease))
+        .unwrap()
+        .unwrap();
+    assert!(lease.won && lease.stale);
+    put(&cache);
+    let (after, lease) = cache
+        .lookup(key, &ask, |found| (found.version, found.lease))
+        .unwrap()
+        .unwrap();
+    assert!(after > before && !lease.won && !lease.stale && !lease.taken);
+    assert_eq!(cache.stats().items_total, 2);
+}
+
+#[test]
+fn nothing_is_done_to_what_is_not_there() {
+    let Timed { cache, .. } = Timed::new(8 << 20);
+    let key = cache.key(b"key").unwrap();
+    let mut scratch = Vec::new();
+    for change in [
+        Change::Keep,
+        Change::Remove,
+        Change::Retime(Deadline::NEVER),
+    ] {
+        let found = cache.update(key, &mut scratch, |item, _| (item.is_some(), change));
+        assert_eq!(found, Ok(false));
+    }
+    assert_eq!(cache.stats().items, 0);
+}
+
+#[test]
+fn a_value_that_is_too_long_is_refused_and_the_old_one_stays() {
+    let timed = Timed::new(8 << 20);
+    timed.set("key", b"old", None).unwrap();
+    let key = timed.cache.key(b"key").unwrap();
+    let mut scratch = Vec::new();
+    let max = timed.cache.value_bytes_max();
+    let outcome = timed.cache.update(key, &mut scratch, |_, value| {
+        value.resize(max + 1, 0);
+        ((), store(Deadline::NEVER))
+    });
+    let bytes = max + 1;
+    assert_eq!(outcome, Err(Error::TooLarge { bytes, max }));
+    assert_eq!(timed.get("key"), Some(b"old".to_vec()));
+}
+
+#[test]
+fn a_large_value_gets_memory_from_other_shards_and_is_decided_anew() {
+    let timed = Timed::with(Config {
+        shards: Some(4),
+        seed: Some(3),
+        ..Config::with_memory(4 << 20)
+    });
+    let options = SetOptions::default();
+    for number in 0..40_000_u32 {
+        let bytes = number.to_le_bytes();
+        let key = timed.cache.key(&bytes).unwrap();
+        timed.cache.set(key, &[0; 100], &options).unwrap();
+    }
+    let key = timed.cache.key(b"large").unwrap();
+    let (mut scratch, mut runs) = (Vec::new(), 0);
+    let outcome = timed.cache.update(key, &mut scratch, |_, value| {
+        assert!(value.is_empty());
+        value.resize(1 << 20, 5);
+        runs += 1;
+        ((), store(Deadline::at(Instant(1 << 40))))
+    });
+    assert_eq!(outcome, Ok(()));
+    assert!(runs > 1, "{runs}");
+    let found = timed
+        .cache
+        .get(key, |item| (item.value.len(), item.flags, item.kind));
+    assert_eq!(found, Some((1 << 20, 7, Kind(2))));
+}
