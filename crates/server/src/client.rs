@@ -4,7 +4,7 @@
 //! and calls its loop, which appends it to the replies when no reply is half written. The inbox is
 //! bounded: a client that does not read loses its connection, not the server its memory.
 //!
-//! Tests: at the end of this file; tests/resp_push.rs.
+//! Tests: at the end of this file; tests/resp.rs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

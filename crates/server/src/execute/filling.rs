@@ -1,7 +1,7 @@
 //! Filling: a large value on its way from the socket into the engine's memory.
 //!
-//! The worker reads bytes into [`Filling::buffer`] and tells [`Filling::advance`]. A filling that is
-//! dropped leaves nothing.
+//! The worker reads bytes into [`Filling::buffer`] and tells [`Filling::advance`]. A filling that
+//! is dropped leaves nothing.
 
 use cellar_engine::Draft;
 

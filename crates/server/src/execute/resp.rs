@@ -7,27 +7,37 @@
 //! Tests: tests/resp.rs, clients/, conformance/resp.
 
 mod failure;
+mod queue;
 mod session;
 mod call;
 mod expiry;
+mod handlers;
 mod strings;
 mod upload;
+mod bits;
+mod keys;
+mod hashes;
+mod sets;
+mod sorted_sets;
+mod channels;
+mod scripts;
 mod transaction;
 mod connection;
-mod handlers;
+mod admin;
 
 pub use failure::Failure;
 pub use session::Session;
 pub use upload::{Received, Upload, finish, finish_tail, receive};
 
 use cellar_engine::{Cache, Key, Space};
-use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::command::{Flags, Group};
 use cellar_protocol::resp::{Command, Reply, Request, Verb};
 
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
 use crate::state::State;
 use call::{Call, Outcome};
+use handlers::Handler;
 use session::ReplyMode;
 
 /// Longest part of an unknown command that its refusal repeats.
@@ -120,8 +130,26 @@ fn call_handler(call: &mut Call<'_>) -> Outcome {
     match call.command.verb {
         Verb::Get => strings::get(call),
         Verb::Set => strings::set(call),
-        verb => handlers::handler(verb)(call),
+        _ => handler(call.command)(call),
     }
+}
+
+/// The function that runs a command.
+fn handler(command: &Command) -> Handler {
+    let of_group = match command.group {
+        Group::String => strings::handler,
+        Group::Bitmap => bits::handler,
+        Group::Generic => keys::handler,
+        Group::Hash => hashes::handler,
+        Group::Set => sets::handler,
+        Group::SortedSet => sorted_sets::handler,
+        Group::Pubsub => channels::handler,
+        Group::Scripting => scripts::handler,
+        Group::Transactions => transaction::handler,
+        Group::Connection => connection::handler,
+        Group::Server | Group::Cluster => admin::handler,
+    };
+    of_group(command.verb)
 }
 
 /// Runs, queues or refuses a command of a client that is not known, has begun a transaction, wants

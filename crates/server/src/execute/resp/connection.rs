@@ -2,11 +2,12 @@
 //!
 //! Source: redis.io/docs/latest/commands/hello and its neighbours.
 
-use cellar_protocol::resp::Proto;
 use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Proto, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::handlers::{Handler, unknown};
 use super::session::ReplyMode;
 use crate::execute::context::Flow;
 
@@ -15,6 +16,20 @@ pub(super) const REDIS_VERSION: &str = "7.4.0";
 
 const WRONG_PASSWORD: Failure =
     Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
+
+/// The function that runs a command of this group.
+pub(super) fn handler(verb: Verb) -> Handler {
+    match verb {
+        Verb::Ping => ping,
+        Verb::Echo => echo,
+        Verb::Select => select,
+        Verb::Hello => hello,
+        Verb::Auth => auth,
+        Verb::Quit => quit,
+        Verb::Reset => reset,
+        _ => unknown,
+    }
+}
 
 pub(super) fn ping(call: &mut Call<'_>) -> Outcome {
     match call.args {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar_engine::Space;
+use cellar_engine::{Draft, Space};
 use cellar_protocol::resp::{Limits, Proto, Scan};
 
-use super::transaction::Transaction;
+use super::queue::Transaction;
 use crate::client::Client;
 use crate::state::State;
 
@@ -24,6 +24,16 @@ pub(super) enum ReplyMode {
     SkipThis,
 }
 
+/// The value of a SET that is there, while the arguments behind it are not.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// The value; none if it was refused.
+    pub(super) draft: Option<Draft>,
+    pub(super) key: Box<[u8]>,
+    /// How many arguments follow.
+    pub(super) args: usize,
+}
+
 /// One client's session.
 #[derive(Debug)]
 pub struct Session {
@@ -32,7 +42,7 @@ pub struct Session {
     /// How far an incomplete command was looked at.
     pub scan: Scan,
     /// Arguments that follow a value received straight into the engine's memory.
-    pub(super) tail: Option<super::upload::Tail>,
+    pub(super) tail: Option<Tail>,
     pub(super) proto: Proto,
     pub(super) database: u32,
     pub(super) is_known: bool,

@@ -3,14 +3,24 @@
 //! Source: redis.io/docs/latest/commands/set; `IFEQ` and the like: valkey.io/commands/set.
 
 use cellar_engine::{Change, Deadline, Draft, Handle, Item, Key, Kind, SetOptions, Stored, When};
-use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::expiry::Unit;
 use super::failure::Failure;
+use super::handlers::{Handler, unknown};
 use super::session::Session;
 use crate::execute::context::Context;
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+
+/// The function that runs a command of this group.
+pub(super) fn handler(verb: Verb) -> Handler {
+    match verb {
+        Verb::Get => get,
+        Verb::Set => set,
+        _ => unknown,
+    }
+}
 
 /// Appends a bulk string of the item's value, or its head and a handle on a large value, to be
 /// handed to [`finish_value`].

@@ -5,59 +5,13 @@
 //!
 //! Source: redis.io/docs/latest/develop/interact/transactions.
 
-use cellar_protocol::resp::{Command, Verb};
+use cellar_protocol::resp::Verb;
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::handlers::{Handler, unknown};
+use super::queue::Queued;
 use super::run;
-
-/// Bytes that a transaction's queued commands may take.
-const QUEUED_BYTES_MAX: usize = 32 << 20;
-/// Bookkeeping of a queued argument, for the bound above.
-const ARGUMENT_COST_BYTES: usize = 16;
-
-/// The commands between MULTI and EXEC.
-#[derive(Debug, Default)]
-pub(super) struct Transaction {
-    queued: Vec<Queued>,
-    bytes: usize,
-    /// Whether a command was refused when it was queued.
-    is_broken: bool,
-}
-
-#[derive(Debug)]
-struct Queued {
-    command: &'static Command,
-    args: Box<[Box<[u8]>]>,
-}
-
-impl Transaction {
-    /// Notes that a command was refused, so that EXEC is too.
-    pub(super) fn spoil(&mut self) {
-        self.is_broken = true;
-        self.queued = Vec::new();
-    }
-
-    /// Keeps a command for EXEC.
-    pub(super) fn queue(
-        &mut self,
-        command: &'static Command,
-        args: &[&[u8]],
-    ) -> Result<(), Failure> {
-        if self.is_broken {
-            return Ok(());
-        }
-        let bytes = args.iter().map(|arg| arg.len() + ARGUMENT_COST_BYTES);
-        self.bytes += bytes.sum::<usize>();
-        if self.bytes > QUEUED_BYTES_MAX {
-            self.spoil();
-            return Err(Failure::text("ERR the transaction is too large"));
-        }
-        let args = args.iter().map(|&arg| arg.into()).collect();
-        self.queued.push(Queued { command, args });
-        Ok(())
-    }
-}
 
 /// Whether a command runs at once, even between MULTI and EXEC.
 pub(super) fn is_for_transaction(verb: Verb) -> bool {
@@ -65,6 +19,16 @@ pub(super) fn is_for_transaction(verb: Verb) -> bool {
         verb,
         Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Quit | Verb::Reset
     )
+}
+
+/// The function that runs a command of this group.
+pub(super) fn handler(verb: Verb) -> Handler {
+    match verb {
+        Verb::Multi => multi,
+        Verb::Exec => exec,
+        Verb::Discard => discard,
+        _ => unknown,
+    }
 }
 
 pub(super) fn multi(call: &mut Call<'_>) -> Outcome {

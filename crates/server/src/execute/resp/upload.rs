@@ -1,12 +1,11 @@
 //! Uploads: a SET whose value is received straight into the engine's memory.
 //!
-//! SET's options follow its value, so a received value waits as a [`Tail`] until they are there.
+//! SET's options follow its value, so a received value waits in the session until they are there.
 
-use cellar_engine::Draft;
 use cellar_protocol::resp::Reply;
 
 use super::failure::Failure;
-use super::session::Session;
+use super::session::{Session, Tail};
 use super::strings;
 use crate::execute::context::{Context, Flow};
 use crate::execute::filling::{Filling, LINE_END};
@@ -19,16 +18,6 @@ pub struct Upload {
     pub filling: Filling,
     key: Box<[u8]>,
     args: usize,
-}
-
-/// A value that is there, and the arguments that are not.
-#[derive(Debug)]
-pub(super) struct Tail {
-    /// The value; none if it was refused.
-    draft: Option<Draft>,
-    key: Box<[u8]>,
-    /// How many arguments follow.
-    pub(super) args: usize,
 }
 
 /// What becomes of a value that is to be received.

@@ -1,0 +1,10 @@
+//! Hashes: fields with values, and a deadline for each field if wanted.
+
+use cellar_protocol::resp::Verb;
+
+use super::handlers::{Handler, unknown};
+
+/// The function that runs a command of this group.
+pub(super) fn handler(_verb: Verb) -> Handler {
+    unknown
+}
