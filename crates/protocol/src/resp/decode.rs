@@ -194,7 +194,11 @@ impl Fault {
         };
         let mut message = format!("ERR Protocol error: {text}").into_bytes();
         if let Fault::NoBulk(byte) = self {
-            let shown = if byte == b'\r' { b' ' } else { byte };
+            let shown = if matches!(byte, b'\r' | b'\n') {
+                b' '
+            } else {
+                byte
+            };
             message.extend_from_slice(&[shown, b'\'']);
         }
         message
