@@ -97,15 +97,18 @@ pub fn command(args: &MemoryArgs) -> Result<(), Error> {
     } else {
         args.peers.memory_mib
     };
+    let scenarios = SCENARIOS.iter();
+    let scenarios = scenarios.filter(|scenario| scenario.name.contains(&args.only));
+    let scenarios: Vec<&Scenario> = scenarios.collect();
+    let count = scenarios.len() * recipes.len();
     let mut rows = Vec::new();
-    for scenario in SCENARIOS
-        .iter()
-        .filter(|scenario| scenario.name.contains(&args.only))
-    {
+    for scenario in scenarios {
         for recipe in &recipes {
-            let row = measure(scenario, recipe, scenario.memory_mib.unwrap_or(memory_mib))?;
+            let own_mib = scenario.memory_mib.unwrap_or(memory_mib);
+            let row = measure(scenario, recipe, own_mib.min(memory_mib))?;
             eprintln!(
-                "{:18} {:10} {:7.1} MiB beside --memory at the peak",
+                "{:2} of {count}: {:18} {:12} {:+7.1} MiB beside --memory at the peak",
+                rows.len() + 1,
                 row.scenario,
                 row.server,
                 mib(row.peak_beside_memory_bytes),
@@ -211,6 +214,37 @@ fn goals(rows: &[Row]) -> Vec<Goal> {
     goals.collect()
 }
 
+/// Where Cellar breaks its promise or is not the best, before all else.
+fn verdict(rows: &[Row]) -> String {
+    let broken = goals(rows).into_iter().filter(|goal| !goal.is_reached);
+    let broken: Vec<String> = broken.map(|goal| goal.what).collect();
+    let mut text = match broken.len() {
+        0 => "Cellar keeps its promise in every scenario.".to_owned(),
+        _ => format!("**Cellar breaks its promise**: {}.", broken.join("; ")),
+    };
+    let better = |is_better: fn(&Row, &Row) -> bool| {
+        let rivals = rows.iter().filter(|rival| {
+            let mut cellar = rows.iter().filter(|row| row.server == "cellar");
+            cellar.any(|cellar| cellar.scenario == rival.scenario && is_better(rival, cellar))
+        });
+        let places = rivals.map(|rival| format!("{} ({})", rival.server, rival.scenario));
+        places.collect::<Vec<String>>().join(", ")
+    };
+    let leaner = better(|rival, cellar| rival.peak_rss_bytes < cellar.peak_rss_bytes);
+    if !leaner.is_empty() {
+        text += &format!(" A lower peak than Cellar's has {leaner}.");
+    }
+    let fuller = better(|rival, cellar| rival.efficiency > cellar.efficiency);
+    if !fuller.is_empty() {
+        text += &format!(" More of its memory than in Cellar is data in {fuller}.");
+    }
+    let more = better(|rival, cellar| rival.items_held > cellar.items_held);
+    if !more.is_empty() {
+        text += &format!(" More items than Cellar holds {more}.");
+    }
+    text
+}
+
 fn page(outcome: &Outcome) -> Page {
     let scenarios = SCENARIOS.iter().filter(|scenario| {
         let mut rows = outcome.rows.iter();
@@ -243,6 +277,7 @@ fn page(outcome: &Outcome) -> Page {
              the end.\n\n{list}"
         ),
         findings: vec![
+            Finding::Text(verdict(&outcome.rows)),
             Finding::Text(table(&outcome.rows)),
             Finding::Text(goal::table(&goals(&outcome.rows))),
         ],
@@ -289,6 +324,25 @@ mod tests {
             text.ends_with("| mixed sizes | cellar 1 | 64 | 2 | +4.0 | 3 | 10 | 34.0 | 50 % |\n")
         );
         assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn where_another_server_is_better_is_said_first() {
+        let cellar = row("a", "cellar", 17);
+        let rival = Row {
+            items_held: 11,
+            efficiency: 0.4,
+            peak_rss_bytes: 60 << 20,
+            ..row("a", "memcached", 10)
+        };
+        let text = verdict(&[cellar, rival]);
+        assert_eq!(
+            text,
+            "**Cellar breaks its promise**: peak beside memory MiB, a. A lower peak than Cellar's \
+             has memcached (a). More items than Cellar holds memcached (a)."
+        );
+        let text = verdict(&[row("a", "cellar", 4), row("a", "memcached", 4)]);
+        assert_eq!(text, "Cellar keeps its promise in every scenario.");
     }
 
     #[test]
