@@ -1,7 +1,7 @@
 //! `cellar-bench memory`: how much more than its `--memory` a server occupies, and how much of what
 //! it occupies is its users' data.
 //!
-//! Each scenario runs against a fresh server: it stores several times what fits, in the way that is
+//! Each scenario runs against a fresh server: it stores more than fits, in the way that is
 //! hard on some allocator, or keeps many connections open. The peak of the process's resident
 //! memory counts. Afterwards every key is read back, so that items and bytes held are what a client
 //! finds, not what a server says.
@@ -223,24 +223,33 @@ fn verdict(rows: &[Row]) -> String {
         _ => format!("**Cellar breaks its promise**: {}.", broken.join("; ")),
     };
     let better = |is_better: fn(&Row, &Row) -> bool| {
-        let rivals = rows.iter().filter(|rival| {
+        let mut places = Vec::new();
+        for rival in rows {
             let mut cellar = rows.iter().filter(|row| row.server == "cellar");
-            cellar.any(|cellar| cellar.scenario == rival.scenario && is_better(rival, cellar))
-        });
-        let places = rivals.map(|rival| format!("{} ({})", rival.server, rival.scenario));
-        places.collect::<Vec<String>>().join(", ")
+            let cellar = cellar.find(|cellar| cellar.scenario == rival.scenario);
+            if let Some(cellar) = cellar.filter(|cellar| is_better(rival, cellar)) {
+                places.push(format!(
+                    "{} ({}; its peak is {:.1} MiB, Cellar's {:.1})",
+                    rival.server,
+                    rival.scenario,
+                    mib(rival.peak_rss_bytes.cast_signed()),
+                    mib(cellar.peak_rss_bytes.cast_signed()),
+                ));
+            }
+        }
+        places.join(", ")
     };
     let leaner = better(|rival, cellar| rival.peak_rss_bytes < cellar.peak_rss_bytes);
     if !leaner.is_empty() {
-        text += &format!(" A lower peak than Cellar's has {leaner}.");
+        text += &format!(" Lower peaks than Cellar's: {leaner}.");
     }
     let fuller = better(|rival, cellar| rival.efficiency > cellar.efficiency);
     if !fuller.is_empty() {
-        text += &format!(" More of its memory than in Cellar is data in {fuller}.");
+        text += &format!(" A larger share of memory is data than in Cellar: {fuller}.");
     }
     let more = better(|rival, cellar| rival.items_held > cellar.items_held);
     if !more.is_empty() {
-        text += &format!(" More items than Cellar holds {more}.");
+        text += &format!(" More items held than by Cellar: {more}.");
     }
     text
 }
@@ -271,8 +280,8 @@ fn page(outcome: &Outcome) -> Page {
             how much of what it occupies is data?"
             .to_owned(),
         method: format!(
-            "Each scenario stores several times what fits into a fresh server with {THREADS} \
-             threads. The peak is the kernel's own (`VmHWM`). Then every key is read back; *user \
+            "Each scenario stores more than fits, most of them several times as much, into a fresh \
+             server with {THREADS} threads. The peak is the kernel's own (`VmHWM`). Then every key is read back; *user \
              data* are the keys and values found, *of RSS* is their share of resident memory at \
              the end.\n\n{list}"
         ),
@@ -287,7 +296,9 @@ fn page(outcome: &Outcome) -> Page {
         ),
         limits: "Redis counts its clients' buffers against its memory, so that with many of \
             them items leave and stores are refused. Memory in the kernel's socket buffers \
-            belongs to no process and is not counted. Limits of the peers count items, not their \
+            belongs to no process and is not counted. More items are not more data: memcached \
+            divides its memory among classes of sizes and keeps small items where others keep \
+            large ones. Limits of the peers count items, not their \
             whole process."
             .to_owned(),
         setting: outcome.setting.clone(),
@@ -338,8 +349,9 @@ mod tests {
         let text = verdict(&[cellar, rival]);
         assert_eq!(
             text,
-            "**Cellar breaks its promise**: peak beside memory MiB, a. A lower peak than Cellar's \
-             has memcached (a). More items than Cellar holds memcached (a)."
+            "**Cellar breaks its promise**: peak beside memory MiB, a. Lower peaks than Cellar's: \
+             memcached (a; its peak is 60.0 MiB, Cellar's 68.0). More items held than by Cellar: \
+             memcached (a; its peak is 60.0 MiB, Cellar's 68.0)."
         );
         let text = verdict(&[row("a", "cellar", 4), row("a", "memcached", 4)]);
         assert_eq!(text, "Cellar keeps its promise in every scenario.");

@@ -77,7 +77,7 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
             most: 8_000,
         },
         volume: 4,
-        keys_percent: 80,
+        keys_percent: 110,
         ..PLAIN
     },
     Scenario {
