@@ -105,6 +105,7 @@ contest() {
         --cellar "$target/cellar" --memcached "$(program memcached)" \
         --redis "$(program redis-server)" \
         --page "$pages/contest.md" --json="$results/contest-$day.json"
+    sed -n '/^| trace | limit | cellar/,/^$/p' "$pages/contest.md"
 }
 
 # One million items that expire in the same second, against redis-server.

@@ -23,8 +23,11 @@ const LIMITS: &str = "The traces' own times and TTLs are left out: their request
     small limit the base of a process weighs more than its policy. memcached's setting moves in \
     whole MiB and it keeps a page of 1 MiB for each class of sizes that was ever used, whatever \
     its limit. Values longer than 1 MiB are refused by Cellar and memcached as delivered, and \
-    missed again. A server may stay below the limit because its next setting does not fit: its peak \
-    is in the table. Nothing is said about speed.";
+    missed again; memcached refuses a few shorter ones too; all that was refused is listed. Each \
+    figure is that of one replay; two of them differ by about a thousandth. A trace that asks for \
+    no key again after it could have left, such as corda, tells no policy from another. A server \
+    may stay below the limit because its next setting does not fit: its peak is in the table. \
+    Nothing is said about speed.";
 /// A miss more or less in so many is no difference: two replays differ by as much.
 const EVEN: f64 = 0.001;
 
@@ -66,11 +69,12 @@ fn write_table(contest: &Contest, text: &mut String) -> std::fmt::Result {
     for (place, outcome) in refused.enumerate() {
         writeln!(
             text,
-            "{}- {} refused {} values of {} as too large",
+            "{}- {} refused {} stores of {} within {}",
             if place == 0 { "\n" } else { "" },
             outcome.server,
             outcome.refused,
-            outcome.trace
+            outcome.trace,
+            binary(outcome.rss_limit_bytes)
         )?;
     }
     Ok(())
@@ -136,13 +140,18 @@ fn method(contest: &Contest) -> String {
 /// Where Cellar loses, before all else.
 fn verdict(contest: &Contest) -> String {
     let mut rivals = 0;
-    let (mut lost, mut even) = (Vec::new(), Vec::new());
+    let (mut lost, mut even, mut unfit) = (Vec::new(), Vec::new(), Vec::new());
     for outcome in contest.results.iter().filter(|it| it.server != CELLAR) {
+        let limit = binary(outcome.rss_limit_bytes);
         let Some(ratio) = ratio(contest, outcome) else {
+            let cell = cell(contest, outcome);
+            unfit.push(format!(
+                "{}, {}, {limit} {cell}",
+                outcome.server, outcome.trace
+            ));
             continue;
         };
         rivals += 1;
-        let limit = binary(outcome.rss_limit_bytes);
         let place = format!(
             "{} ({}, {limit}: {ratio:.3})",
             outcome.server, outcome.trace
@@ -162,6 +171,12 @@ fn verdict(contest: &Contest) -> String {
         text += &format!(
             " It is even, within a thousandth, with {}.",
             even.join(", ")
+        );
+    }
+    if !unfit.is_empty() {
+        text += &format!(
+            " Whoever takes too much memory is not compared: {}.",
+            unfit.join("; ")
         );
     }
     text + &format!(" It misses less in {won} of {rivals} comparisons in the same memory.")
@@ -376,6 +391,13 @@ mod tests {
         assert_eq!(
             verdict(&contest([500, 600, 500])),
             "Cellar loses to no server here. It misses less in 3 of 3 comparisons in the same memory."
+        );
+        let mut unfit = contest([500, 600, 300]);
+        unfit.results[3].fits = false;
+        assert_eq!(
+            verdict(&unfit),
+            "Cellar loses to no server here. Whoever takes too much memory is not compared: c, t, \
+             32 MiB (0.750 in 32 MiB). It misses less in 2 of 2 comparisons in the same memory."
         );
     }
 }
