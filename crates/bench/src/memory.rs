@@ -281,7 +281,8 @@ fn page(outcome: &Outcome) -> Page {
             .to_owned(),
         method: format!(
             "Each scenario stores more than fits, most of them several times as much, into a fresh \
-             server with {THREADS} threads. The peak is the kernel's own (`VmHWM`). Then every key is read back; *user \
+             server with {THREADS} threads. The peak is the kernel's own (`VmHWM`). Then every key \
+             is read back; *user \
              data* are the keys and values found, *of RSS* is their share of resident memory at \
              the end.\n\n{list}"
         ),

@@ -6,8 +6,8 @@
 //! calls memory.
 //!
 //! All servers replay beside each other at a slow pace, because some tell recent from old by clocks
-//! that tick once a second, and give freed memory back after seconds: in a fast replay they evict as
-//! if blind and take more memory than they need.
+//! that tick once a second, and give freed memory back after seconds: in a fast replay they evict
+//! as if blind and take more memory than they need.
 
 mod tune;
 mod table;

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::progress::Progress;
-use super::report::share;
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
 use crate::address::Address;
@@ -23,7 +22,7 @@ const BATCH_ROWS: usize = 64;
 const BATCH_BYTES: usize = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Shorter pauses are put off.
-const PAUSE_S_MIN: f64 = 0.001;
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// As much of a value as is checked.
 const HEAD_BYTES: usize = 8;
 const MEMCACHED_KEY_BYTES_MAX: usize = 250;
@@ -51,11 +50,12 @@ pub(crate) struct Pace<'p> {
 }
 
 impl Pace<'_> {
-    /// Waits until this part of all requests is due; a replay that is late does not wait.
-    fn wait_until_due(self, started_ns: u64, done: f64) {
-        let ahead_s = self.lasting.as_secs_f64() * done - seconds(now_ns() - started_ns);
-        if ahead_s > PAUSE_S_MIN {
-            std::thread::sleep(Duration::from_secs_f64(ahead_s));
+    /// Waits until so many of all requests are due; a replay that is late does not wait.
+    fn wait_until_due(self, started_ns: u64, done: usize, all: usize) {
+        let due = self.lasting * number(done) / number(all);
+        let ahead = due.saturating_sub(Duration::from_nanos(now_ns() - started_ns));
+        if ahead > PAUSE_MIN {
+            std::thread::sleep(ahead);
         }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn play_at(
         at = player.add_batch(at);
         player.exchange()?;
         pace.progress.at(at);
-        pace.wait_until_due(started_ns, share(at as u64, trace.rows.len() as u64));
+        pace.wait_until_due(started_ns, at, trace.rows.len());
     }
     player.add_stores();
     player.exchange()?;

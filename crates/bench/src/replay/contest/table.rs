@@ -18,8 +18,8 @@ const METHOD: &str = "Each trace is replayed over one connection for each server
     servers of a trace run beside each other, each with its own replay. memcached and Cellar run \
     one thread; redis-server runs without persistence; all else is as delivered.";
 const LIMITS: &str = "The traces' own times and TTLs are left out: their requests come at an even \
-    pace and much faster than they once did. redis-server's LFU forgets by the minute, so that over \
-    hours it may do better or worse than here. In a \
+    pace and much faster than they once did. redis-server's LFU forgets by the minute, so that \
+    over hours it may do better or worse than here. In a \
     small limit the base of a process weighs more than its policy. memcached's setting moves in \
     whole MiB and it keeps a page of 1 MiB for each class of sizes that was ever used, whatever \
     its limit. Values longer than 1 MiB are refused by Cellar and memcached as delivered, and \
@@ -42,8 +42,8 @@ pub(super) fn render(contest: &Contest) -> String {
 fn write_table(contest: &Contest, text: &mut String) -> std::fmt::Result {
     writeln!(
         text,
-        "| trace | mean item B | limit | server | told | RSS at the end | RSS at most | misses | miss % \
-         | x cellar |\n|---|---|---|---|---|---|---|---|---|---|"
+        "| trace | mean item B | limit | server | told | RSS at the end | RSS at most | misses \
+         | miss % | x cellar |\n|---|---|---|---|---|---|---|---|---|---|"
     )?;
     for outcome in &contest.results {
         let ratio = cellar_of(contest, outcome)
@@ -390,7 +390,8 @@ mod tests {
         );
         assert_eq!(
             verdict(&contest([500, 600, 500])),
-            "Cellar loses to no server here. It misses less in 3 of 3 comparisons in the same memory."
+            "Cellar loses to no server here. It misses less in 3 of 3 comparisons in the same \
+             memory."
         );
         let mut unfit = contest([500, 600, 300]);
         unfit.results[3].fits = false;
