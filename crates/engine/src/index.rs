@@ -27,7 +27,7 @@ pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 20 / (BUCKET_SLOTS * LOAD_P
 /// Bytes beyond the table's end that are touched ahead at most.
 const AHEAD_BYTES: usize = 32 << 10;
 /// The table pays for its memory in steps of so many bytes.
-pub(crate) const STEP_BYTES: usize = 1 << 10;
+pub(crate) const STEP_BYTES: usize = 1 << 8;
 /// Items per 20 slots below which the table shrinks: load 0.5.
 const LOAD_LOW_PER_20: usize = 10;
 /// How many moves an insertion may chain to make room.

@@ -251,7 +251,7 @@ impl Shard {
                 (room.ok_or(Error::Busy)?, self.store.find(key, now))
             }
         };
-        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale);
+        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale());
         if old.is_none() && !matches!(content, Content::Bytes(_)) {
             self.store.waste_room(room, bytes);
             return Ok(None);
@@ -441,7 +441,10 @@ impl Shard {
         let larger_bytes = value_bytes + HEADER_BYTES_MAX;
         let spec = Spec::plain(key.bytes().len(), larger_bytes, Deadline::NEVER);
         let bytes = prefix_bytes + value_bytes;
-        let room = match self.store.take_room_of(Queue::Small, |_| bytes, now) {
+        let room = match self
+            .store
+            .take_room_of(Queue::Small, Deadline::NEVER, |_| bytes, now)
+        {
             Some(room) => room,
             None => {
                 // Room for a slightly larger item does as well; what is over becomes a hole.
@@ -449,7 +452,7 @@ impl Shard {
                     .reclaimer
                     .make_room(&mut self.store, Queue::Small, &spec, now);
                 let room = room.ok_or(Error::Busy)?;
-                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale);
+                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale());
                 self.store.waste_room(room, taken - bytes);
                 Room {
                     offset: room.offset + (taken - bytes),
@@ -478,7 +481,8 @@ impl Shard {
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
-        if self.store.log.segment(draft.segment).flushed {
+        let segment = self.store.log.segment(draft.segment);
+        if segment.flushed || !segment.takes(options.deadline) {
             return self.set(key, draft.value_mut(), options, now);
         }
         let old = self.store.find(key, now);
@@ -557,7 +561,7 @@ impl Shard {
         let (store, log, counts) = (&self.store, &self.store.log, &self.store.counts);
         let (mut written, mut dead) = (0, 0);
         for number in log.in_use() {
-            written += log.segment(number).written_bytes;
+            written += log.segment(number).written_bytes();
             dead += log.segment(number).dead_bytes(now);
             stats.segments += 1;
         }

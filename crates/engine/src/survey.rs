@@ -58,7 +58,7 @@ impl Survey {
                 survey.deadest = Some(Deadest {
                     segment: number,
                     dead_bytes,
-                    room_bytes: segment.room_bytes,
+                    room_bytes: segment.room_bytes(),
                 });
             }
         }

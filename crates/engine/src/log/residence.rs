@@ -9,6 +9,7 @@ use super::Log;
 use crate::clock::Instant;
 use crate::memory::HUGE_PAGE_BYTES;
 use crate::segment::{Queue, Segment, Use};
+use crate::timescale::Timescale;
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
@@ -35,11 +36,9 @@ impl Log {
         let number = self.take_fresh()?;
         self.grew_at = Some(now);
         let room_bytes = self.segment_bytes();
-        self.segments[number as usize] = Segment {
-            used: Use::InTransit,
-            room_bytes,
-            ..Segment::unused()
-        };
+        let scale = Timescale::new(0, 0);
+        self.segments[number as usize] =
+            Segment::of(Use::InTransit, Queue::Small, scale, room_bytes);
         Some(number)
     }
 
@@ -58,7 +57,10 @@ impl Log {
             };
             let start = self.start_of(number);
             let segment = self.segment(number);
-            let (written, end) = (start + segment.written_bytes, start + segment.room_bytes);
+            let (written, end) = (
+                start + segment.written_bytes(),
+                start + segment.room_bytes(),
+            );
             let touched = self.touched[queue as usize];
             if touched < end && touched < written + AHEAD_BYTES / 2 {
                 let upto = (written + AHEAD_BYTES).min(end);
@@ -98,7 +100,7 @@ impl Log {
     /// Whether all of a segment's memory is in use, and it is no part of an extent.
     fn is_resident(&self, number: usize) -> bool {
         let segment = &self.segments[number];
-        let is_regular = segment.span == 1 && segment.room_bytes == self.segment_bytes();
+        let is_regular = segment.room_bytes() == self.segment_bytes();
         is_regular && matches!(segment.used, Use::Sealed | Use::Free)
     }
 
@@ -151,7 +153,7 @@ impl Log {
     }
 
     pub(super) fn release(&mut self, segment: u32) {
-        let room_bytes = self.segment(segment).room_bytes;
+        let room_bytes = self.segment(segment).room_bytes();
         self.arena
             .region()
             .release(self.start_of(segment), room_bytes);
@@ -160,9 +162,8 @@ impl Log {
 
     /// Makes a segment unused whose memory has gone back.
     fn forget(&mut self, segment: u32) {
-        let Segment {
-            room_bytes, span, ..
-        } = self.segments[segment as usize];
+        let room_bytes = self.segment(segment).room_bytes();
+        let span = room_bytes.div_ceil(self.segment_bytes()) as u32;
         for number in segment..segment + span {
             self.segments[number as usize] = Segment::unused();
         }
