@@ -89,9 +89,9 @@ pub(crate) struct Log {
     next_stretch: usize,
     /// All segments before this one are in use.
     unused_from: usize,
-    /// Whether a segment was opened since upkeep last found enough of them touched, and when fresh
+    /// The free segment of which only the memory before an offset was touched, and when fresh
     /// memory was last taken.
-    opened: bool,
+    head: Option<(u32, usize)>,
     grew_at: Option<Instant>,
     /// Free segments still to be given back, and when to look for more.
     surplus: usize,
@@ -116,7 +116,7 @@ impl Log {
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
             unused_from: 0,
-            opened: false,
+            head: None,
             grew_at: None,
             free: Vec::new(),
             free_low: 0,
@@ -347,24 +347,22 @@ impl Log {
         if is_timed && !self.pay_for_deaths() {
             return false;
         }
-        let Some((number, is_fresh)) = self.take_segment() else {
+        let Some((number, touched)) = self.take_segment() else {
             self.give_back_deaths(is_timed);
             return false;
         };
         self.seal(queue);
         let scale = self.recent[queue as usize].take_scale(now);
         let room_bytes = self.segment_bytes();
-        let start = self.start_of(number);
         let mut segment = Segment::of(Use::Open, queue, scale, room_bytes);
         if is_timed {
             segment.know_deaths();
         }
         self.segments[number as usize] = segment;
         self.open[queue as usize] = Some(number);
-        self.touched[queue as usize] = if is_fresh { start } else { start + room_bytes };
+        self.touched[queue as usize] = touched;
         self.queue_bytes[queue as usize] += room_bytes;
         self.rolled = true;
-        self.opened = true;
         true
     }
 
@@ -409,15 +407,17 @@ impl Log {
         self.free.len()
     }
 
-    /// An empty segment, and whether its memory is still untouched.
-    fn take_segment(&mut self) -> Option<(u32, bool)> {
+    /// An empty segment, and the offset up to which its memory was touched.
+    fn take_segment(&mut self) -> Option<(u32, usize)> {
         self.collect_drained();
         if let Some(number) = self.free.pop() {
             self.free_low = self.free_low.min(self.free.len());
-            return Some((number, false));
+            let head = self.head.take_if(|(head, _)| *head == number);
+            let end = self.start_of(number) + self.segment_bytes();
+            return Some((number, head.map_or(end, |(_, touched)| touched)));
         }
         let number = self.take_fresh()?;
-        Some((number, true))
+        Some((number, self.start_of(number)))
     }
 
     /// A segment without memory, which is paid for from here on.

@@ -579,6 +579,7 @@ impl Shard {
         stats.expired_unfetched += counts.expired_unfetched;
         stats.misses_expired += counts.misses_expired;
         stats.copied += counts.copied;
+        stats.copied_bytes += counts.copied_bytes;
         stats.segments_freed += counts.segments_freed;
         stats.samples_dropped += self.watch.dropped();
         let max = &mut stats.dead_at_eviction_max_ppm;

@@ -34,6 +34,7 @@ pub(crate) struct Counts {
     pub(crate) expired_unfetched: u64,
     pub(crate) misses_expired: u64,
     pub(crate) copied: u64,
+    pub(crate) copied_bytes: u64,
     pub(crate) segments_freed: u64,
     pub(crate) dead_at_eviction_max_ppm: u64,
     pub(crate) reclaim_lags: Lags,
@@ -412,6 +413,7 @@ impl Store {
             .count_item(room.segment, new.total_bytes(), spec.deadline);
         self.replace(located, &new, frequency);
         self.counts.copied += 1;
+        self.counts.copied_bytes += old.total_bytes() as u64;
         true
     }
 
