@@ -113,12 +113,14 @@ impl Audit {
         let place = |what: &str| format!("{what} of segment {number}");
         equal(&place("items"), u64::from(segment.items), walk.items)?;
         let holes = walk.hole_bytes + walk.draft_bytes;
-        equal(&place("hole bytes"), segment.hole_bytes as u64, holes)?;
-        if !segment.deaths.agrees_with(&walk.deaths) {
-            let (known, found) = (&segment.deaths, &walk.deaths);
-            return inconsistent(format!("deaths of segment {number}: {known:?}, {found:?}"));
+        equal(&place("hole bytes"), segment.hole_bytes() as u64, holes)?;
+        if !segment.agrees_with(&walk.deaths) {
+            let found = &walk.deaths;
+            return inconsistent(format!(
+                "deaths of segment {number}: {segment:?}, {found:?}"
+            ));
         }
-        self.free_bytes += (segment.room_bytes - segment.written_bytes) as u64;
+        self.free_bytes += (segment.room_bytes() - segment.written_bytes()) as u64;
         if store.log.is_pinned(number) {
             self.hole_bytes += walk.hole_bytes;
             self.draft_bytes += walk.draft_bytes;
@@ -150,18 +152,17 @@ impl Audit {
     /// Sums up the table of segments by what they are used for.
     fn add_table(&mut self, store: &Store) -> Result<(), Inconsistency> {
         let log = &store.log;
-        let table = log.overhead_bytes() / size_of::<Segment>();
         let (mut resident, mut listed, mut queues) = (0, 0, [0; 2]);
-        for number in 0..table as u32 {
+        for number in 0..log.table_len() as u32 {
             let segment = log.segment(number);
-            resident += segment.room_bytes;
+            resident += segment.room_bytes();
             match segment.used {
                 Use::Open | Use::Sealed => {
                     listed += 1;
-                    queues[segment.queue as usize] += segment.room_bytes;
+                    queues[segment.queue as usize] += segment.room_bytes();
                 }
-                Use::Free | Use::InTransit => self.free_bytes += segment.room_bytes as u64,
-                Use::Draining => self.held_bytes += segment.room_bytes as u64,
+                Use::Free | Use::InTransit => self.free_bytes += segment.room_bytes() as u64,
+                Use::Draining => self.held_bytes += segment.room_bytes() as u64,
                 Use::Unused | Use::Continued => {}
             }
         }
@@ -264,7 +265,7 @@ impl Walk {
         };
         let segment = store.log.segment(number);
         let mut cursor = store.log.start_of(number);
-        let end = cursor + segment.written_bytes;
+        let end = cursor + segment.written_bytes();
         while cursor < end {
             let entry = store.log.read(cursor);
             match entry {
@@ -288,7 +289,7 @@ impl Walk {
     fn add_item(&mut self, segment: &Segment, layout: &Layout, now: Instant) {
         let bytes = layout.total_bytes();
         self.items += 1;
-        self.deaths.add(bytes, layout.deadline, segment.scale);
+        self.deaths.add(bytes, layout.deadline, segment.scale());
         if layout.deadline.has_passed(now) {
             self.expired_items += 1;
             self.expired_bytes += bytes as u64;
@@ -296,7 +297,7 @@ impl Walk {
             self.live_bytes += bytes as u64;
         }
         // An item that is the last of its segment counts as alive until its segment is dead.
-        if segment.items == 1 || expire::is_same_bin(layout.deadline, now, segment.scale) {
+        if segment.items == 1 || expire::is_same_bin(layout.deadline, now, segment.scale()) {
             self.unsure_bytes += bytes as u64;
         }
     }
@@ -305,7 +306,7 @@ impl Walk {
 /// Checks that an item is found under its key, and that its segment knows how long it lives.
 fn check_item(store: &Store, segment: &Segment, layout: &Layout) -> Result<(), Inconsistency> {
     let at = layout.offset;
-    let base = Instant(segment.scale.base_ms);
+    let base = Instant(segment.scale().base_ms);
     if layout.deadline > segment.last_deadline && !layout.deadline.has_passed(base) {
         return inconsistent(format!("the item at {at} outlives its segment"));
     }

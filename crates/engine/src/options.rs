@@ -419,6 +419,8 @@ pub struct Stats {
     pub misses_expired: u64,
     /// Items copied to keep them: promotion, second chance and compaction.
     pub copied: u64,
+    /// Bytes of the items that were copied.
+    pub copied_bytes: u64,
     /// Segments freed.
     pub segments_freed: u64,
     /// Segments in use now.

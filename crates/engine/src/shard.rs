@@ -265,7 +265,7 @@ impl Shard {
                 (room.ok_or(Error::Busy)?, self.store.find(key, now))
             }
         };
-        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale);
+        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale());
         if old.is_none() && !matches!(content, Content::Bytes(_)) {
             self.store.waste_room(room, bytes);
             return Ok(None);
@@ -516,7 +516,7 @@ impl Shard {
         let (store, log, counts) = (&self.store, &self.store.log, &self.store.counts);
         let (mut written, mut dead) = (0, 0);
         for number in log.in_use() {
-            written += log.segment(number).written_bytes;
+            written += log.segment(number).written_bytes();
             dead += log.segment(number).dead_bytes(now);
             stats.segments += 1;
         }
@@ -534,6 +534,7 @@ impl Shard {
         stats.expired_unfetched += counts.expired_unfetched;
         stats.misses_expired += counts.misses_expired;
         stats.copied += counts.copied;
+        stats.copied_bytes += counts.copied_bytes;
         stats.segments_freed += counts.segments_freed;
         stats.samples_dropped += self.watch.dropped();
         let max = &mut stats.dead_at_eviction_max_ppm;
