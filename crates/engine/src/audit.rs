@@ -298,7 +298,7 @@ impl Walk {
                 Entry::Hole(bytes) => walk.hole_bytes += bytes as u64,
                 Entry::Draft(bytes) => walk.draft_bytes += bytes as u64,
                 Entry::Item(layout) => {
-                    let space = layout.space(store.log.arena());
+                    let space = layout.space();
                     let is_gone = store.is_flushed_in(segment.flushed, space);
                     if !is_gone {
                         tally.add(space, layout.deadline);

@@ -178,6 +178,7 @@ impl Shard {
     }
 
     /// Notes a store.
+    #[inline]
     pub(crate) fn stored(
         &mut self,
         key: Key<'_>,
@@ -475,7 +476,7 @@ impl Shard {
         let arena = self.store.log.arena();
         KeyFacts {
             key: self.store.key_of(layout),
-            space: layout.space(arena),
+            space: layout.space(),
             kind: layout.kind(arena),
             value_bytes: layout.value_bytes,
             stored_bytes: layout.total_bytes(),

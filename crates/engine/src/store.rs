@@ -52,16 +52,6 @@ pub(crate) struct Located {
     pub(crate) segment: u32,
 }
 
-/// Whether the item at `offset` lies in `space`.
-#[cold]
-#[inline(never)]
-fn is_in(log: &Log, offset: usize, space: Space) -> bool {
-    match log.read(offset) {
-        Entry::Item(layout) => layout.space(log.arena()) == space,
-        _ => false,
-    }
-}
-
 /// One shard's items.
 #[derive(Debug)]
 #[repr(C)]
@@ -101,15 +91,14 @@ impl Store {
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
         let mut found = None;
-        let log = &self.log;
+        let (log, word) = (&self.log, key.word());
 
         let slot = self
             .index
             .find(key.hash(), |offset| match log.read(offset) {
                 Entry::Item(layout)
-                    if log.bytes(layout.key_at, layout.key_bytes) == key.bytes()
-                        && ((u32::from(layout.has_space_field()) | key.space().0) == 0
-                            || is_in(log, layout.offset, key.space())) =>
+                    if layout.key_word == word
+                        && log.bytes(layout.key_at, key.bytes().len()) == key.bytes() =>
                 {
                     found = Some(layout);
                     true
@@ -124,11 +113,19 @@ impl Store {
             segment,
         };
         if self.is_over(&located, now) {
-            self.counts.misses_expired += u64::from(!self.is_flushed(&located));
-            self.remove_expired(&located, now);
+            self.remove_met(slot, now);
             return None;
         }
         Some(located)
+    }
+
+    /// Removes an item that is over and was asked for.
+    #[cold]
+    #[inline(never)]
+    fn remove_met(&mut self, slot: SlotRef, now: Instant) {
+        let located = self.located_at(slot);
+        self.counts.misses_expired += u64::from(!self.is_flushed(&located));
+        self.remove_expired(&located, now);
     }
 
     /// Whether the item's time is over, by its deadline or by a flush.
@@ -141,8 +138,8 @@ impl Store {
     #[inline]
     pub(crate) fn is_flushed(&self, located: &Located) -> bool {
         let flushed = self.log.segment(located.segment).flushed;
-        let is_plain = flushed == Flushed::None && !located.layout.has_space_field();
-        !is_plain && self.is_flushed_in(flushed, located.layout.space(self.log.arena()))
+        let is_plain = (flushed == Flushed::None) & !located.layout.has_space_field();
+        !is_plain && self.is_flushed_in(flushed, located.layout.space())
     }
 
     /// Whether an item of `space` was flushed that lies in a segment of which so much was.
@@ -157,7 +154,7 @@ impl Store {
 
     /// Takes an item out of the counts of items and spaces.
     fn uncount(&mut self, located: &Located) {
-        let space = located.layout.space(self.log.arena());
+        let space = located.layout.space();
         if !self.is_flushed(located) {
             self.tally.take(space, located.layout.deadline);
             return;
@@ -188,13 +185,13 @@ impl Store {
 
     /// The item's key in its space, hashed.
     pub(crate) fn hashed_key_of(&self, layout: &Layout) -> Key<'_> {
-        let space = layout.space(self.log.arena());
+        let space = layout.space();
         self.hasher.known(space, self.key_of(layout))
     }
 
     /// The item's key.
     pub(crate) fn key_of(&self, layout: &Layout) -> &[u8] {
-        self.log.bytes(layout.key_at, layout.key_bytes)
+        self.log.bytes(layout.key_at, layout.key_bytes())
     }
 
     /// Bytes of the live item at an entry, read anew.
@@ -463,7 +460,7 @@ impl Store {
         let old = located.layout;
         let new = self.write_header(room, &spec);
         self.log
-            .copy(old.key_at, new.key_at, old.key_bytes + old.value_bytes);
+            .copy(old.key_at, new.key_at, old.key_bytes() + old.value_bytes);
         self.tally.add(spec.space, spec.deadline);
         self.log
             .count_item(room.segment, new.total_bytes(), spec.deadline);
@@ -523,7 +520,7 @@ impl Store {
             .uncount_item(located.segment, bytes, located.layout.deadline);
         self.patch(&patch);
         self.log.count_item(located.segment, bytes, deadline);
-        let space = located.layout.space(self.log.arena());
+        let space = located.layout.space();
         self.tally.retime(space, located.layout.deadline, deadline);
         true
     }
