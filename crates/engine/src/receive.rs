@@ -65,7 +65,8 @@ impl Shard {
         now: Instant,
     ) -> Result<Stored, Error> {
         let segment = self.store.log.segment(draft.segment);
-        if segment.flushed || !segment.takes(options.deadline) {
+        let is_flushed = self.store.is_flushed_in(segment.flushed, key.space());
+        if is_flushed || !segment.takes(options.deadline) {
             return self.set(key, draft.value_mut(), options, now);
         }
         let old = self.store.find(key, now);

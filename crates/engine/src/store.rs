@@ -6,6 +6,8 @@
 //!
 //! Tests: tests/model.rs.
 
+mod sweep;
+
 use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant};
 use crate::expire::Lags;
@@ -15,8 +17,9 @@ use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
 use crate::observer::{Happened, Report};
 use crate::options::Item;
-use crate::segment::Queue;
+use crate::segment::{Flushed, Queue};
 use crate::space::Space;
+use crate::tally::Tally;
 use crate::timescale::Timescale;
 
 /// Buckets the index may add while an insertion looks for a free slot.
@@ -55,13 +58,6 @@ pub(crate) struct Located {
     pub(crate) segment: u32,
 }
 
-/// Whether an item whose key has the right bytes lies in `space`.
-#[inline]
-fn is_in(layout: &Layout, space: Space, log: &Log) -> bool {
-    let is_plain = !layout.has_space_field() & (space == Space::MAIN);
-    is_plain || layout.space(log.arena()) == space
-}
-
 /// One shard's items.
 #[derive(Debug)]
 #[repr(C)]
@@ -73,6 +69,9 @@ pub(crate) struct Store {
     /// Items that were flushed and still have an entry.
     flushed_items: usize,
     pub(crate) report: Report,
+    pub(crate) tally: Tally,
+    /// The bucket that the sweep looks at next.
+    sweep_at: usize,
 }
 
 impl Store {
@@ -84,6 +83,8 @@ impl Store {
             counts: Counts::default(),
             flushed_items: 0,
             report,
+            tally: Tally::default(),
+            sweep_at: 0,
         }
     }
 
@@ -96,13 +97,14 @@ impl Store {
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
         let mut found = None;
-        let log = &self.log;
+        let (log, word) = (&self.log, key.word());
+
         let slot = self
             .index
             .find(key.hash(), |offset| match log.read(offset) {
                 Entry::Item(layout)
-                    if log.bytes(layout.key_at, layout.key_bytes) == key.bytes()
-                        && is_in(&layout, key.space(), log) =>
+                    if layout.key_word == word
+                        && log.bytes(layout.key_at, key.bytes().len()) == key.bytes() =>
                 {
                     found = Some(layout);
                     true
@@ -117,17 +119,56 @@ impl Store {
             segment,
         };
         if self.is_over(&located, now) {
-            self.counts.misses_expired += u64::from(!self.log.segment(segment).flushed);
-            self.remove_expired(&located, now);
+            self.remove_met(slot, now);
             return None;
         }
         Some(located)
     }
 
+    /// Removes an item that is over and was asked for.
+    #[cold]
+    #[inline(never)]
+    fn remove_met(&mut self, slot: SlotRef, now: Instant) {
+        let located = self.located_at(slot);
+        self.counts.misses_expired += u64::from(!self.is_flushed(&located));
+        self.remove_expired(&located, now);
+    }
+
     /// Whether the item's time is over, by its deadline or by a flush.
     #[inline]
     pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
-        located.layout.deadline.has_passed(now) || self.log.segment(located.segment).flushed
+        located.layout.deadline.has_passed(now) || self.is_flushed(located)
+    }
+
+    /// Whether the item was flushed: with all others, or with its space.
+    #[inline]
+    pub(crate) fn is_flushed(&self, located: &Located) -> bool {
+        let flushed = self.log.segment(located.segment).flushed;
+        let is_plain = (flushed == Flushed::None) & !located.layout.has_space_field();
+        !is_plain && self.is_flushed_in(flushed, located.layout.space())
+    }
+
+    /// Whether an item of `space` was flushed that lies in a segment of which so much was.
+    #[inline(never)]
+    pub(crate) fn is_flushed_in(&self, flushed: Flushed, space: Space) -> bool {
+        match (flushed, space) {
+            (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
+            (_, Space::MAIN) => false,
+            (_, space) => self.tally.is_gone(space),
+        }
+    }
+
+    /// Takes an item out of the counts of items and spaces.
+    fn uncount(&mut self, located: &Located) {
+        let space = located.layout.space();
+        if !self.is_flushed(located) {
+            self.tally.take(space, located.layout.deadline);
+            return;
+        }
+        self.flushed_items -= 1;
+        if self.log.segment(located.segment).flushed != Flushed::All {
+            self.tally.take_gone(space);
+        }
     }
 
     /// The item as its readers see it.
@@ -150,13 +191,13 @@ impl Store {
 
     /// The item's key in its space, hashed.
     pub(crate) fn hashed_key_of(&self, layout: &Layout) -> Key<'_> {
-        let space = layout.space(self.log.arena());
+        let space = layout.space();
         self.hasher.known(space, self.key_of(layout))
     }
 
     /// The item's key.
     pub(crate) fn key_of(&self, layout: &Layout) -> &[u8] {
-        self.log.bytes(layout.key_at, layout.key_bytes)
+        self.log.bytes(layout.key_at, layout.key_bytes())
     }
 
     /// Bytes of the live item at an entry, read anew.
@@ -174,16 +215,14 @@ impl Store {
 
     /// Removes an item and turns its bytes into a hole.
     pub(crate) fn remove(&mut self, located: &Located) {
-        if self.log.segment(located.segment).flushed {
-            self.flushed_items -= 1;
-        }
+        self.uncount(located);
         self.log.bury(&located.layout);
         self.index.remove(located.slot);
     }
 
     /// Removes an item whose time is over.
     pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
-        if !self.log.segment(located.segment).flushed {
+        if !self.is_flushed(located) {
             self.counts.expired += 1;
             self.counts.reclaim_lags.note(located.layout.deadline, now);
             self.counts.expired_unfetched += u64::from(!self.index.is_fetched(located.slot));
@@ -259,6 +298,7 @@ impl Store {
         if bytes != old_bytes || spec.deadline != old.deadline {
             self.log.uncount_item(segment, old_bytes, old.deadline);
             self.log.count_item(segment, bytes, spec.deadline);
+            self.tally.retime(spec.space, old.deadline, spec.deadline);
         }
         self.write_front(
             Room {
@@ -348,6 +388,7 @@ impl Store {
     /// layout, whose value the caller writes.
     pub(crate) fn write_item(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
         let layout = self.write_front(room, spec, key);
+        self.tally.add(spec.space, spec.deadline);
         self.log
             .count_item(room.segment, layout.total_bytes(), spec.deadline);
         layout
@@ -355,9 +396,7 @@ impl Store {
 
     /// Points the old entry at the item's new place and buries the old bytes.
     pub(crate) fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
-        if self.log.segment(old.segment).flushed {
-            self.flushed_items -= 1;
-        }
+        self.uncount(old);
         self.log.bury(&old.layout);
         self.index.relocate(old.slot, new.offset, frequency);
     }
@@ -436,7 +475,8 @@ impl Store {
         let old = located.layout;
         let new = self.write_header(room, &spec);
         self.log
-            .copy(old.key_at, new.key_at, old.key_bytes + old.value_bytes);
+            .copy(old.key_at, new.key_at, old.key_bytes() + old.value_bytes);
+        self.tally.add(spec.space, spec.deadline);
         self.log
             .count_item(room.segment, new.total_bytes(), spec.deadline);
         self.replace(located, &new, frequency);
@@ -502,25 +542,13 @@ impl Store {
             .uncount_item(located.segment, bytes, located.layout.deadline);
         self.patch(&patch);
         self.log.count_item(located.segment, bytes, deadline);
+        let space = located.layout.space();
+        self.tally.retime(space, located.layout.deadline, deadline);
         true
     }
 
     /// Changes header bytes of an item in place.
     pub(crate) fn patch(&mut self, patch: &Patch) {
         self.log.write(patch.at, patch.bytes());
-    }
-
-    /// Makes every item a miss from here on. The bytes are reclaimed like expired ones, first.
-    pub(crate) fn flush(&mut self) {
-        self.log.seal(Queue::Small);
-        self.log.seal(Queue::Main);
-        let segments: Vec<u32> = self.log.in_use().collect();
-        for segment in segments {
-            // A segment that holds nothing but a draft stays: its value comes after the flush.
-            if self.log.segment(segment).items > 0 {
-                self.log.segment_mut(segment).flushed = true;
-            }
-        }
-        self.flushed_items = self.index.items();
     }
 }

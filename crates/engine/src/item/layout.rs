@@ -17,7 +17,8 @@ pub(crate) struct Layout {
     /// Offset of the item in the arena.
     pub(crate) offset: usize,
     pub(crate) key_at: usize,
-    pub(crate) key_bytes: usize,
+    /// Length of the key and its space, to be compared at once; see `Key::word`.
+    pub(crate) key_word: u64,
     pub(crate) value_bytes: usize,
     pub(crate) deadline: Deadline,
     pub(super) fields: u8,
@@ -26,10 +27,22 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Length of the key.
+    #[inline]
+    pub(crate) fn key_bytes(&self) -> usize {
+        self.key_word as u32 as usize
+    }
+
+    /// The item's space.
+    #[inline]
+    pub(crate) fn space(&self) -> Space {
+        Space((self.key_word >> 32) as u32)
+    }
+
     /// Offset of the value in the arena.
     #[inline]
     pub(crate) fn value_at(&self) -> usize {
-        self.key_at + self.key_bytes
+        self.key_at + self.key_bytes()
     }
 
     /// Bytes of the whole item.
@@ -77,27 +90,12 @@ impl Layout {
     /// The item's kind.
     #[inline]
     pub(crate) fn kind(&self, arena: &Arena) -> Kind {
+        // The last field lies right before the key.
         if self.has_space_field() {
-            self.space_and_kind(arena).1
+            Kind(arena.byte(self.key_at - 5))
         } else {
             Kind::STRING
         }
-    }
-
-    /// The item's space.
-    #[inline]
-    pub(crate) fn space(&self, arena: &Arena) -> Space {
-        if self.has_space_field() {
-            self.space_and_kind(arena).0
-        } else {
-            Space::MAIN
-        }
-    }
-
-    #[inline(never)]
-    fn space_and_kind(&self, arena: &Arena) -> (Space, Kind) {
-        let at = self.field_at(FIELD_SPACE).expect("the field is there");
-        (Space(arena.word(at + 1)), Kind(arena.byte(at)))
     }
 
     /// The item's version, if it has one.
@@ -131,7 +129,7 @@ impl Layout {
     /// Everything about the item, for writing it elsewhere.
     #[inline]
     pub(crate) fn spec(&self, arena: &Arena) -> Spec {
-        let plain = Spec::plain(self.key_bytes, self.value_bytes, self.deadline);
+        let plain = Spec::plain(self.key_bytes(), self.value_bytes, self.deadline);
         if self.is_extended() {
             self.extended_spec(plain, arena)
         } else {
@@ -146,7 +144,7 @@ impl Layout {
             version: self.version(arena),
             lease: self.lease(arena),
             access_s: self.access_s(arena),
-            space: self.space(arena),
+            space: self.space(),
             kind: self.kind(arena),
             ..plain
         }
@@ -164,7 +162,7 @@ impl Layout {
         Layout {
             offset,
             key_at,
-            key_bytes: spec.key_bytes,
+            key_word: spec.key_bytes as u64,
             value_bytes: spec.value_bytes,
             deadline: spec.deadline,
             fields: 0,
