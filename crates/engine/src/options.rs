@@ -404,6 +404,7 @@ pub struct Stats {
     /// Bytes of live items now, headers and keys included; an estimate while items expire.
     pub live_bytes: u64,
     /// Bytes of expired, deleted and overwritten items now that are not yet reclaimed; an estimate.
+    /// Items of a space that has ended count once they are swept, as live until then.
     pub dead_bytes: u64,
     /// Bytes of resident memory now that hold no item.
     pub free_bytes: u64,
