@@ -171,6 +171,13 @@ fn commands_are_described_as_redis_describes_them() {
         client.run("COMMAND INFO get nosuch"),
         Value::Array(vec![get, Value::Null])
     );
+}
+
+#[test]
+fn commands_are_counted_listed_and_taken_apart() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
     let Value::Integer(count) = client.run("COMMAND COUNT") else {
         panic!("COMMAND COUNT answers a number");
     };
