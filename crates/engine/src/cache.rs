@@ -10,6 +10,7 @@
 mod insights;
 mod listing;
 mod shape;
+mod spaces;
 mod upkeep;
 
 pub use self::upkeep::Upkeep;

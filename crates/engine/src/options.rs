@@ -349,6 +349,15 @@ pub struct KeyFacts<'a> {
     pub main: bool,
 }
 
+/// How many items a space has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceStats {
+    /// Items now, expired ones that nobody met yet included.
+    pub items: u64,
+    /// Of those, items with a deadline.
+    pub with_deadline: u64,
+}
+
 /// A place in a listing of all keys; [`ScanCursor::START`] begins one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanCursor(pub u64);
