@@ -33,10 +33,13 @@ fn field(info: &str, name: &str) -> String {
 fn info_tells_what_exporters_and_libraries_read() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
-    client.run("SET key value");
+    client.run("SET key value EX 1000");
     client.run("GET key");
     client.run("GET nothing");
     assert!(matches!(client.run("SELECT x"), Value::Error(_)));
+    client.run("SELECT 3");
+    client.run("SET a b");
+    client.run("SET b b");
     let info = text(client.run("INFO"));
     for (name, expected) in [
         ("redis_version", "7.4.0"),
@@ -51,7 +54,9 @@ fn info_tells_what_exporters_and_libraries_read() {
         ("cluster_enabled", "0"),
         ("keyspace_hits", "1"),
         ("keyspace_misses", "1"),
-        ("total_commands_processed", "5"),
+        ("total_commands_processed", "8"),
+        ("db0", "keys=1,expires=1,avg_ttl=0"),
+        ("db3", "keys=2,expires=0,avg_ttl=0"),
         ("errorstat_ERR", "count=1"),
     ] {
         assert_eq!(field(&info, name), expected, "{name}");
