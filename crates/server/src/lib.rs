@@ -9,9 +9,14 @@
 pub mod error;
 pub mod settings;
 pub mod memory;
+pub mod process;
 pub mod logging;
 pub mod clock;
 pub mod counters;
+pub mod errors;
+pub mod slow_log;
+pub mod pace;
+pub mod parameters;
 pub mod metrics;
 pub mod poller;
 pub mod signals;

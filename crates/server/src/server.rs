@@ -36,6 +36,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
+    settings.resp = addresses(&listeners, Protocol::Resp);
     let clock = LoopClock::new();
     let cache = make_cache(&settings, &clock)?;
     let signals = Signals::take_over().map_err(|source| Error::System {
@@ -161,6 +162,13 @@ fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     .flatten()
     .collect::<Vec<_>>()
     .join(" ")
+}
+
+/// Where a protocol is really listened for: a port 0 has become a number.
+fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<String> {
+    let is_one = |one: &&Listener| one.transport == Transport::Tcp && one.protocol == protocol;
+    let these = listeners.iter().filter(is_one);
+    these.map(|one| one.address.clone()).collect()
 }
 
 fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {

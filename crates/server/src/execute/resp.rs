@@ -13,6 +13,7 @@ mod call;
 mod notify;
 mod expiry;
 mod handlers;
+mod help;
 mod values;
 mod options;
 mod ranges;
@@ -47,10 +48,12 @@ pub use upload::{Received, Upload, finish, finish_tail, receive};
 
 use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::{Flags, Group};
-use cellar_protocol::resp::{Command, Reply, Request, Verb};
+use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
+use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
+use crate::slow_log::Entry;
 use crate::state::State;
 use call::{Call, Outcome};
 use handlers::Handler;
@@ -58,6 +61,9 @@ use session::ReplyMode;
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;
+
+/// A threshold of slow commands, in microseconds, that commands of constant time do not reach.
+const QUICK_US_MAX: i64 = 1_000;
 
 /// A request and the hash of its first key.
 #[derive(Debug)]
@@ -130,9 +136,8 @@ fn run(
     match call_handler(&mut call) {
         Ok(flow) => flow,
         Err(failure) => {
-            context.counters.protocol_errors.add(1);
             output.bytes().truncate(start);
-            Reply::new(output.bytes(), proto).error(failure.line().as_bytes());
+            append_failure(&failure, proto, context, output);
             Flow::Continue
         }
     }
@@ -143,15 +148,65 @@ fn call_handler(call: &mut Call<'_>) -> Outcome {
     if !call.command.takes(call.args.len()) {
         return Err(wrong_arity(call.command, call.args));
     }
+    call.context.counters.calls.add(call.command.verb);
     match call.command.verb {
         Verb::Get => strings::get(call),
         Verb::Set => strings::set(call),
-        _ => handler(call.command)(call),
+        _ => call_timed(handler(call.command), call),
     }
+}
+
+/// Runs a command and keeps it in mind if it was slow.
+///
+/// Those of constant time are timed only if nearly everything counts as slow.
+fn call_timed(handler: Handler, call: &mut Call<'_>) -> Outcome {
+    let log = &call.context.state.slow_log;
+    let threshold_us = log.threshold_us();
+    let is_quick = call.command.flags.has(Flags::FAST) && threshold_us >= QUICK_US_MAX;
+    let is_silent = call.command.flags.has(Flags::SKIP_SLOWLOG);
+    let Ok(threshold_us) = u64::try_from(threshold_us) else {
+        return handler(call);
+    };
+    if is_quick || is_silent {
+        return handler(call);
+    }
+    let stopwatch = Stopwatch::start();
+    let outcome = handler(call);
+    let us = stopwatch.us();
+    if us >= threshold_us {
+        note_slow(us, call);
+    }
+    outcome
+}
+
+#[cold]
+fn note_slow(us: u64, call: &Call<'_>) {
+    let client = &call.session.client;
+    let entry = Entry {
+        id: 0,
+        unix_s: call.unix_ms(call.now()) / 1_000,
+        us,
+        args: Vec::new(),
+        peer: client.peer.clone(),
+        name: client.facts().name.clone(),
+    };
+    call.context.state.slow_log.add(call.args, entry);
+}
+
+/// Appends the reply that tells why a command was refused, and counts it.
+#[cold]
+fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output: &mut Output) {
+    let line = failure.line();
+    context.counters.protocol_errors.add(1);
+    context.state.errors.note(&line);
+    Reply::new(output.bytes(), proto).error(line.as_bytes());
 }
 
 /// The function that runs a command.
 fn handler(command: &Command) -> Handler {
+    if command.name == "help" {
+        return help::help;
+    }
     let of_group = match command.group {
         Group::String => strings::handler,
         Group::Bitmap => bits::handler,
@@ -190,8 +245,7 @@ fn execute_with_care(
             if let Some(transaction) = &mut session.transaction {
                 transaction.spoil();
             }
-            context.counters.protocol_errors.add(1);
-            Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
+            append_failure(&failure, session.proto, context, output);
             Flow::Continue
         }
     };
