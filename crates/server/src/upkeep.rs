@@ -44,5 +44,6 @@ fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         clock.refresh();
         pause = upkeep.step(&state.cache);
+        state.observer.tracking.broadcast();
     }
 }
