@@ -8,6 +8,10 @@
 
 mod failure;
 mod queue;
+mod filter;
+mod subscriptions;
+mod tracked;
+mod watched;
 mod session;
 mod call;
 mod notify;
@@ -25,6 +29,7 @@ mod takes;
 mod stores;
 mod many;
 mod strings;
+mod tracking;
 mod upload;
 mod connection;
 mod bits;
@@ -40,6 +45,7 @@ mod sorted_sets;
 mod channels;
 mod scripts;
 mod transaction;
+mod clients;
 mod admin;
 
 pub use failure::Failure;
@@ -56,6 +62,7 @@ use crate::output::Output;
 use crate::slow_log::Entry;
 use crate::state::State;
 use call::{Call, Outcome};
+use filter::note_queued;
 use handlers::Handler;
 use session::ReplyMode;
 
@@ -124,6 +131,7 @@ fn run(
     // The database may have changed since the key was hashed.
     let key = key.filter(|key| key.space() == session.space(context.state));
     let proto = session.proto;
+    session.client.note_command(command.verb);
     let mut call = Call {
         command,
         args,
@@ -133,13 +141,23 @@ fn run(
         output,
     };
     let start = call.output.bytes().len();
-    match call_handler(&mut call) {
+    match call_tracked(&mut call) {
         Ok(flow) => flow,
         Err(failure) => {
             output.bytes().truncate(start);
             append_failure(&failure, proto, context, output);
             Flow::Continue
         }
+    }
+}
+
+/// Runs a command's handler, and notes what it reads if the client's keys are tracked.
+#[inline]
+fn call_tracked(call: &mut Call<'_>) -> Outcome {
+    if call.session.tracked.is_on {
+        tracking::run_tracked(call, call_handler)
+    } else {
+        call_handler(call)
     }
 }
 
@@ -187,7 +205,7 @@ fn note_slow(us: u64, call: &Call<'_>) {
         unix_s: call.unix_ms(call.now()) / 1_000,
         us,
         args: Vec::new(),
-        peer: client.peer.clone(),
+        peer: client.seat.peer.clone(),
         name: client.facts().name.clone(),
     };
     call.context.state.slow_log.add(call.args, entry);
@@ -217,7 +235,7 @@ fn handler(command: &Command) -> Handler {
         Group::Pubsub => channels::handler,
         Group::Scripting => scripts::handler,
         Group::Transactions => transaction::handler,
-        Group::Connection => connection::handler,
+        Group::Connection => clients::handler,
         Group::Server | Group::Cluster => admin::handler,
     };
     of_group(command.verb)
@@ -234,7 +252,12 @@ fn execute_with_care(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    if session.listens() {
+        // What has happened before comes before the reply.
+        session.empty_inbox(output);
+    }
     let start = output.bytes().len();
+    let mode = session.reply_mode;
     let flow = match admit(command, args, session) {
         Ok(Some(command)) => run(command, args, key, session, context, output),
         Ok(None) => {
@@ -249,16 +272,25 @@ fn execute_with_care(
             Flow::Continue
         }
     };
-    match session.reply_mode {
-        ReplyMode::On => {}
-        ReplyMode::Off => output.bytes().truncate(start),
-        ReplyMode::SkipNext => session.reply_mode = ReplyMode::SkipThis,
-        ReplyMode::SkipThis => {
-            output.bytes().truncate(start);
-            session.reply_mode = ReplyMode::On;
-        }
+    session
+        .tracked
+        .end_command(command, session.transaction.is_some());
+    if mode == ReplyMode::SkipNext && session.reply_mode == mode && !is_reply(command) {
+        session.reply_mode = ReplyMode::On;
+    }
+    let is_message =
+        command.is_some_and(|command| subscriptions::is_answered_by_push(command.verb));
+    let is_wanted =
+        mode == ReplyMode::On || session.reply_mode == ReplyMode::On && is_reply(command);
+    if !is_wanted && !is_message {
+        output.bytes().truncate(start);
     }
     flow
+}
+
+/// Whether a command turns replies on, and is the first to get one.
+fn is_reply(command: Option<&'static Command>) -> bool {
+    command.is_some_and(|command| command.verb == Verb::ClientReply)
 }
 
 /// The row of a command that may run now; none if it was queued.
@@ -281,6 +313,9 @@ fn admit(
     if !command.takes(args.len()) {
         return Err(wrong_arity(command, args));
     }
+    if session.is_confined() {
+        subscriptions::check_confined(command)?;
+    }
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
     };
@@ -293,6 +328,7 @@ fn admit(
         ));
     }
     transaction.queue(command, args)?;
+    note_queued(&session.client, Some(transaction.queued.len()));
     Ok(None)
 }
 
@@ -347,6 +383,7 @@ pub fn refuse(
 }
 
 /// Forgets a client that is gone.
-pub fn end(session: &Session, state: &State) {
+pub fn end(session: &mut Session, state: &State) {
+    session.forget_all(state);
     state.clients.remove(session.client.id);
 }

@@ -113,7 +113,7 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
         _ => return Err(Failure::Syntax),
     }
     tracing::info!(
-        client = call.session.client.peer,
+        client = call.session.client.seat.peer,
         "a client stops the server"
     );
     call.session.client.stop_server();
