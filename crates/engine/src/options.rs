@@ -92,7 +92,8 @@ pub struct Lease {
     pub taken: bool,
 }
 
-/// A read with side effects: meta `mg`, and `gets`, `gat`.
+/// A read with side effects: meta `mg`, and `gets`, `gat`. It sees strings only; another kind of
+/// value is a miss, and stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lookup {
     /// T: gives a found item this deadline.
@@ -102,6 +103,9 @@ pub struct Lookup {
     pub vivify: Option<Deadline>,
     /// R: wins the lease when fewer than this many milliseconds are left.
     pub recache_ms: Option<u64>,
+    /// How long a lease that is won blocks others, in milliseconds, if other than
+    /// [`Config::lease_ms`].
+    pub lease_ms: Option<u64>,
     /// c: the caller wants [`Found::version`]. The first request attaches a version to the item.
     pub version: bool,
     /// E: the version for an item that `vivify` creates.

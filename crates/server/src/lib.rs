@@ -23,6 +23,7 @@ pub mod signals;
 pub mod listener;
 pub mod mailbox;
 pub mod gate;
+pub mod kind;
 pub mod client;
 pub mod databases;
 pub mod state;

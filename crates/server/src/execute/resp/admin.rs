@@ -17,6 +17,7 @@ use cellar_protocol::resp::Verb;
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::flush;
 use super::handlers::{Handler, unknown};
 use crate::clock::unix_time;
 use crate::execute::context::Flow;
@@ -50,6 +51,8 @@ pub(super) fn handler(verb: Verb) -> Handler {
         Verb::AclList => acl::list,
         Verb::AclWhoami => acl::who_am_i,
         Verb::Debug => debug::debug,
+        Verb::Flushall => flush::flushall,
+        Verb::Swapdb => flush::swapdb,
         Verb::Time => time,
         Verb::Lastsave => last_save,
         Verb::Role => role,
