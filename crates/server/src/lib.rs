@@ -22,6 +22,8 @@ pub mod client;
 pub mod databases;
 pub mod state;
 pub mod output;
+pub mod collection;
+pub mod kind;
 pub mod execute;
 mod connection;
 mod worker;
