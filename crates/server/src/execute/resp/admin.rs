@@ -25,6 +25,10 @@ use crate::execute::context::Flow;
 /// The function that runs a command of this group.
 pub(super) fn handler(verb: Verb) -> Handler {
     match verb {
+        Verb::Dbsize => flush::dbsize,
+        Verb::Flushall => flush::flushall,
+        Verb::Flushdb => flush::flushdb,
+        Verb::Swapdb => flush::swapdb,
         Verb::Info => info::info,
         Verb::ConfigGet => config::get,
         Verb::ConfigSet => config::set,
@@ -51,8 +55,6 @@ pub(super) fn handler(verb: Verb) -> Handler {
         Verb::AclList => acl::list,
         Verb::AclWhoami => acl::who_am_i,
         Verb::Debug => debug::debug,
-        Verb::Flushall => flush::flushall,
-        Verb::Swapdb => flush::swapdb,
         Verb::Time => time,
         Verb::Lastsave => last_save,
         Verb::Role => role,
