@@ -7,3 +7,4 @@
 
 pub mod memcached;
 pub mod resp;
+pub mod page;

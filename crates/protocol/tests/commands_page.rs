@@ -1,11 +1,11 @@
-//! The page of commands is the table of commands.
+//! The page of commands is the tables of commands.
 
 use std::path::Path;
 
 #[test]
 fn the_page_of_commands_is_not_stale() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
-    let page = cellar_protocol::memcached::command::page();
+    let page = cellar_protocol::page::commands();
     if std::env::var_os("CELLAR_BLESS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }

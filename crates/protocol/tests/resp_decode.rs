@@ -116,7 +116,7 @@ fn empty_lines_and_empty_arrays_are_skipped() {
 fn each_error_has_its_text() {
     let digits = [b'1'; 65_540];
     let endless = |start: &[u8]| [start, digits.as_slice()].concat();
-    let cases: [(Vec<u8>, &[u8]); 24] = [
+    let cases: [(Vec<u8>, &[u8]); 25] = [
         (b"*x\r\n".into(), b"invalid multibulk length"),
         (b"*\r\n".into(), b"invalid multibulk length"),
         (b"*+1\r\n".into(), b"invalid multibulk length"),
@@ -140,6 +140,7 @@ fn each_error_has_its_text() {
         ),
         (b"*1\r\nGET\r\n".into(), b"expected '$', got 'G'"),
         (b"*1\r\n\r\n".into(), b"expected '$', got ' '"),
+        (b"*1\r\n\n\r\n".into(), b"expected '$', got ' '"),
         (b"*1\r\n\xff\r\n".into(), b"expected '$', got '\xff'"),
         (endless(b"*"), b"too big mbulk count string"),
         (endless(b"*1\r\n$"), b"too big bulk count string"),

@@ -24,10 +24,11 @@ const INTEGERS_MAX: usize = 512;
 #[must_use]
 pub fn name(kind: Kind) -> &'static str {
     match kind {
+        STRING => "string",
         HASH => "hash",
         SET => "set",
         SORTED_SET => "zset",
-        _ => "string",
+        _ => "unknown",
     }
 }
 

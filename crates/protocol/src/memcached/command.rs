@@ -1,4 +1,4 @@
-//! The table of commands, and the page made from it.
+//! The table of commands, and the section of the page made from it.
 //!
 //! One row a command; docs/commands.md is generated from it and a test fails when it is stale:
 //! `CELLAR_BLESS=1 cargo test -p cellar-protocol --test commands_page` writes it anew.
@@ -121,13 +121,11 @@ pub const FLAGS: &[Flag] = flags! {
     "Z" "answers of mg": "Another caller holds the lease.";
 };
 
-/// The page docs/commands.md.
+/// The section of docs/commands.md about these commands.
 #[must_use]
-pub fn page() -> String {
+pub fn section() -> String {
     let mut page = String::from(
-        "# Commands\n\n\
-         Generated from `crates/protocol/src/memcached/command.rs`; do not edit.\n\n\
-         ## memcached\n\n\
+        "## memcached\n\n\
          The text protocol, classic and meta, as memcached 1.6.45 answers it. Keys have 1 to\n\
          250 bytes. `exptime` is in seconds: 0 never, negative at once, to 30 days from now,\n\
          above that a Unix time. Deliberate differences:\n\

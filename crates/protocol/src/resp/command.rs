@@ -1,13 +1,16 @@
 //! The table of commands: its types, and the look-up of a name.
 //!
-//! One row a command stands in command/table.rs; [`Verb`] is made of the same rows. A name is found
-//! by a hash table that is filled while compiling; GET and SET are compared first.
+//! One row a command stands in command/table.rs; [`Verb`] and a section of docs/commands.md are
+//! made of the same rows. A name is found by a hash table that is filled while compiling; GET and
+//! SET are compared first.
 //!
 //! Why `since` is the version of Redis (of Valkey for DELIFEQ): clients read it in COMMAND DOCS to
 //! learn what a server can do. Commands of our own carry the version of this server.
 
 mod table;
+mod section;
 
+pub use section::section;
 pub use table::{TABLE, Verb};
 
 /// One command, or one subcommand of a command.

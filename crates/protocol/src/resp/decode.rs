@@ -12,10 +12,15 @@
 
 use memchr::memchr;
 
+use super::command;
 use super::number::parse_integer;
-use super::request::{Args, Request};
+use super::request::{ARGS_INLINE, Args, Request};
 
 mod inline;
+
+/// The number of arguments up to which a request is decoded without an allocation, as a digit.
+const ARGS_INLINE_DIGIT: u8 = b'0' + ARGS_INLINE as u8;
+const _: () = assert!(ARGS_INLINE < 10);
 
 /// What a decoder waits for at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +194,11 @@ impl Fault {
         };
         let mut message = format!("ERR Protocol error: {text}").into_bytes();
         if let Fault::NoBulk(byte) = self {
-            let shown = if byte == b'\r' { b' ' } else { byte };
+            let shown = if matches!(byte, b'\r' | b'\n') {
+                b' '
+            } else {
+                byte
+            };
             message.extend_from_slice(&[shown, b'\'']);
         }
         message
@@ -243,9 +252,67 @@ pub fn decode_tail<'a>(input: &'a [u8], count: usize, limits: &Limits) -> Tail<'
     Tail::Args { args, used: at }
 }
 
-/// An array from its first byte on.
+/// An array from its first byte on: the usual requests, else [`any_array`].
 #[inline]
 fn array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
+    let [_, digit @ b'1'..=ARGS_INLINE_DIGIT, b'\r', _, ..] = *input else {
+        return any_array(input, limits);
+    };
+    let count = usize::from(digit - b'0');
+    let mut slots = [b"".as_slice(); ARGS_INLINE];
+    let mut used = 4;
+    for slot in &mut slots[..count] {
+        let Some(arg) = short_bulk(&input[used..], limits.plain_bytes_max()) else {
+            return any_array(input, limits);
+        };
+        *slot = arg.bytes;
+        used += arg.used;
+    }
+    if count > limits.args_max {
+        return any_array(input, limits);
+    }
+    Decoded::Request {
+        request: Request {
+            command: command::of(&slots[..count]),
+            args: Args::from_buf_and_len(slots, count),
+        },
+        used,
+    }
+}
+
+/// A whole bulk string at the beginning of an input, and its length with head and line end.
+struct Bulk<'a> {
+    bytes: &'a [u8],
+    used: usize,
+}
+
+/// A whole bulk string of at most 999 bytes.
+#[inline]
+fn short_bulk(input: &[u8], bytes_max: usize) -> Option<Bulk<'_>> {
+    // The shortest bulk string has six bytes, so no form is missed.
+    let (length, head) = match *input.first_chunk()? {
+        [b'$', a, b'\r', _, _, _] => (short([b'0', b'0', a])?, 4),
+        [b'$', a @ b'1'..=b'9', b, b'\r', _, _] => (short([b'0', a, b])?, 5),
+        [b'$', a @ b'1'..=b'9', b, c, b'\r', _] => (short([a, b, c])?, 6),
+        _ => return None,
+    };
+    let used = head + length + 2;
+    if used > input.len() || length > bytes_max {
+        return None;
+    }
+    let bytes = &input[head..head + length];
+    Some(Bulk { bytes, used })
+}
+
+/// The number of three digits.
+#[inline]
+fn short(digits: [u8; 3]) -> Option<usize> {
+    let [a, b, c] = digits.map(|digit| usize::from(digit.wrapping_sub(b'0')));
+    (a < 10 && b < 10 && c < 10).then_some(a * 100 + b * 10 + c)
+}
+
+/// An array of any length with arguments of any length, whole or not.
+fn any_array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
     let (count, mut at) = match array_head(input, limits) {
         Ok(Some((0, used))) => return Decoded::Nothing { used },
         Ok(Some(head)) => head,
@@ -319,19 +386,7 @@ fn resume<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
 }
 
 /// The number of arguments; 0 for an empty array.
-#[inline]
 fn array_head(input: &[u8], limits: &Limits) -> Head {
-    if let [_, digit @ b'1'..=b'9', b'\r', _, ..] = *input {
-        let count = usize::from(digit - b'0');
-        if count <= limits.args_max {
-            return Ok(Some((count, 4)));
-        }
-    }
-    array_head_of_any_length(input, limits)
-}
-
-#[cold]
-fn array_head_of_any_length(input: &[u8], limits: &Limits) -> Head {
     let Some((text, used)) = line(input, limits, Fault::ArrayLengthEndless)? else {
         return Ok(None);
     };
@@ -345,29 +400,7 @@ fn array_head_of_any_length(input: &[u8], limits: &Limits) -> Head {
 }
 
 /// The length of a bulk string.
-#[inline]
 fn bulk_head(input: &[u8], limits: &Limits) -> Head {
-    let head = match *input {
-        [b'$', a, b'\r', _, ..] => short([b'0', b'0', a]).map(|length| (length, 4)),
-        [b'$', a @ b'1'..=b'9', b, b'\r', _, ..] => short([b'0', a, b]).map(|length| (length, 5)),
-        [b'$', a @ b'1'..=b'9', b, c, b'\r', _, ..] => short([a, b, c]).map(|length| (length, 6)),
-        _ => None,
-    };
-    match head {
-        Some((length, _)) if length <= limits.bulk_bytes_max => Ok(head),
-        _ => bulk_head_of_any_length(input, limits),
-    }
-}
-
-/// The number of three digits.
-#[inline]
-fn short(digits: [u8; 3]) -> Option<usize> {
-    let [a, b, c] = digits.map(|digit| usize::from(digit.wrapping_sub(b'0')));
-    (a < 10 && b < 10 && c < 10).then_some(a * 100 + b * 10 + c)
-}
-
-#[cold]
-fn bulk_head_of_any_length(input: &[u8], limits: &Limits) -> Head {
     let Some((text, used)) = line(input, limits, Fault::BulkLengthEndless)? else {
         return Ok(None);
     };

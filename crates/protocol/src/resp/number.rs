@@ -1,9 +1,9 @@
 //! Numbers as Redis reads and writes them.
 //!
 //! Integers are strict: no plus sign, no spaces, no leading zeros, no `-0`. Floats are what Rust
-//! reads except NaN, and except numbers too large or too small for 64 bits. [`Decimal`] is the
-//! arithmetic of INCRBYFLOAT: exact to 17 decimals where Redis calculates in 80-bit floats, so that
-//! 0.1 and 0.2 are 0.3.
+//! reads except NaN, and except numbers too large or too small for 64 bits; hexadecimal digits are
+//! refused. [`Decimal`] is the arithmetic of INCRBYFLOAT: exact to 17 decimals. Redis adds 80-bit
+//! floats there, so its 0.1 and 0.2 are 0.3 as well, but its 579.7667 may have digits behind it.
 //!
 //! Sources: string2ll, d2string and LD_STR_HUMAN in Redis's util.c; fpconv_dtoa for exponents.
 

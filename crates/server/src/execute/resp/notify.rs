@@ -1,23 +1,27 @@
-//! Notify: events about keys, for who subscribed to them.
+//! Keyspace events: telling of a change that a command made.
 
 use super::call::Call;
 
-/// What an event is about; who subscribes can choose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(dead_code, reason = "not every group of commands tells of its events")]
-pub(super) enum Class {
-    /// Any kind of key.
-    Generic,
-    String,
-    Hash,
-    Set,
-    SortedSet,
-    Expired,
-    Evicted,
-    New,
-}
+pub(super) use crate::events::Class;
 
 impl Call<'_> {
-    /// Tells who listens that something happened to a key of the session's database.
-    pub(super) fn notify(&mut self, _class: Class, _event: &'static str, _key: &[u8]) {}
+    /// Tells that `event` happened to `key` of the session's database.
+    #[inline]
+    pub(super) fn notify(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        let observer = &self.context.state.observer;
+        observer.notify(class, event, key, self.session.database);
+    }
+
+    /// The same for another database.
+    #[inline]
+    pub(super) fn notify_in(
+        &mut self,
+        database: u32,
+        class: Class,
+        event: &'static str,
+        key: &[u8],
+    ) {
+        let observer = &self.context.state.observer;
+        observer.notify(class, event, key, database);
+    }
 }

@@ -1,143 +1,123 @@
-//! Values: how commands read and change a collection, which is the value of one key.
+//! Values: what all commands on strings have in common, reading before deciding above all.
 
-use cellar_engine::{Change, Error, Handle, Key, Kind};
+use cellar_engine::{Change, Deadline, Handle, Item, Key, Kind};
+use cellar_protocol::resp::Reply;
 
-use super::call::Call;
+use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use crate::collection::Collection;
+use super::notify::Class;
+use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
 
-/// Longest reply that is made of a collection in one piece, where the client chooses its length.
-const REPLY_BYTES_MAX: usize = 64 << 20;
-/// Most bytes that a change may add to a collection; far above what can be stored.
-const ADDED_BYTES_MAX: usize = 2 << 30;
-
-/// What became of a collection.
-pub(super) struct Edited<R> {
-    pub(super) answer: R,
-    pub(super) is_changed: bool,
-    /// Whether its last member went, and the key with it.
-    pub(super) is_gone: bool,
+/// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
+///
+/// `decide` may run twice; see [`cellar_engine::Cache::update`].
+pub(super) fn update<R>(
+    call: &Call<'_>,
+    key: Key<'_>,
+    mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> Result<(R, Change), Failure>,
+) -> Result<R, Failure> {
+    let mut scratch = Vec::new();
+    let outcome = call.cache().update(key, &mut scratch, |old, scratch| {
+        match decide(old, scratch) {
+            Ok((result, change)) => (Ok(result), change),
+            Err(failure) => (Err(failure), Change::Keep),
+        }
+    });
+    outcome?
 }
 
-impl Call<'_> {
-    /// The value of a key that has to be of this kind; none if there is none.
-    ///
-    /// # Errors
-    /// [`Failure::WrongType`].
-    pub(super) fn value(&self, key: Key<'_>, kind: Kind) -> Result<Option<Handle>, Failure> {
-        let found = self.cache().get(key, |item| {
-            let is_wanted = item.kind == kind;
-            is_wanted.then(|| item.pin())
-        });
-        match found {
-            Some(None) => Err(Failure::WrongType),
-            Some(value) => Ok(value),
-            None => Ok(None),
-        }
-    }
-
-    /// Changes the collection of a key in one step; one that does not exist begins without
-    /// members, one that has none in the end does not exist. `decide` may run more than once.
-    ///
-    /// # Errors
-    /// [`Failure::WrongType`], what `decide` says, and what the cache says to the new value.
-    pub(super) fn edit<C: Collection, R>(
-        &self,
-        key: Key<'_>,
-        mut decide: impl FnMut(&mut C) -> Result<R, Failure>,
-    ) -> Result<Edited<R>, Failure> {
-        if self.args.iter().map(|arg| arg.len()).sum::<usize>() > ADDED_BYTES_MAX {
-            return Err(too_long());
-        }
-        let now = self.now();
-        let mut scratch = Vec::new();
-        let edited = self.cache().update(key, &mut scratch, |old, scratch| {
-            let mut collection = match old {
-                Some(item) if item.kind != C::KIND => {
-                    return (Err(Failure::WrongType), Change::Keep);
-                }
-                Some(item) => C::open(item.value, item.deadline, now),
-                None => C::empty(now),
-            };
-            let had_members = old.is_some() && !collection.is_empty();
-            if !had_members {
-                collection = C::empty(now);
-            }
-            let answer = match decide(&mut collection) {
-                Ok(answer) => answer,
-                Err(failure) => return (Err(failure), Change::Keep),
-            };
-            let mut edited = Edited {
-                answer,
-                is_changed: collection.is_changed(),
-                is_gone: had_members && collection.is_empty(),
-            };
-            let change = if collection.is_empty() {
-                edited.is_changed &= had_members;
-                Change::Remove
-            } else if edited.is_changed {
-                Change::Store {
-                    kind: C::KIND,
-                    deadline: collection.write(scratch),
-                    flags: 0,
-                }
-            } else {
-                Change::Keep
-            };
-            (Ok(edited), change)
-        });
-        edited.map_err(failure_of)?
-    }
-
-    /// Stores a whole collection under a key, whatever was there; one without members removes the
-    /// key. Whether the key existed.
-    ///
-    /// # Errors
-    /// What the cache says to the value.
-    pub(super) fn store<C: Collection>(
-        &self,
-        key: Key<'_>,
-        collection: C,
-    ) -> Result<bool, Failure> {
-        let mut value = Vec::new();
-        let is_empty = collection.is_empty();
-        let deadline = collection.write(&mut value);
-        let mut scratch = Vec::new();
-        let existed = self.cache().update(key, &mut scratch, |old, scratch| {
-            let change = if is_empty {
-                Change::Remove
-            } else {
-                scratch.extend_from_slice(&value);
-                Change::Store {
-                    kind: C::KIND,
-                    deadline,
-                    flags: 0,
-                }
-            };
-            (old.is_some(), change)
-        });
-        existed.map_err(failure_of)
-    }
-
-    /// Whether a reply that began when the output had `start` bytes may become longer.
-    ///
-    /// # Errors
-    /// A text, from 64 MiB on.
-    pub(super) fn check_reply(&mut self, start: usize) -> Result<(), Failure> {
-        if self.output.bytes().len() - start > REPLY_BYTES_MAX {
-            return Err(Failure::text("ERR the reply would be longer than 64 MiB"));
-        }
-        Ok(())
+/// The item as a string; one of another kind is a failure.
+#[inline]
+pub(super) fn as_string(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
+    match old {
+        Some(item) if item.kind != Kind::STRING => Err(Failure::WrongType),
+        old => Ok(old),
     }
 }
 
-fn failure_of(error: Error) -> Failure {
-    match error {
-        Error::TooLarge { .. } => too_long(),
-        error => error.into(),
+/// The bytes of a string; none if there is no item.
+pub(super) fn bytes_of(old: Option<Item<'_>>) -> Result<&[u8], Failure> {
+    Ok(as_string(old)?.map_or(&[], |item| item.value))
+}
+
+/// Stores the buffer as a string that has the deadline and flags of the old one.
+pub(super) fn store_keeping(old: Option<Item<'_>>) -> Change {
+    Change::Store {
+        kind: Kind::STRING,
+        deadline: old.map_or(Deadline::NEVER, |item| item.deadline),
+        flags: old.map_or(0, |item| item.flags),
     }
 }
 
-fn too_long() -> Failure {
-    Failure::text("ERR collection exceeds maximum allowed size (max-value)")
+/// Stores the buffer as a string of its own.
+pub(super) fn store_until(deadline: Deadline) -> Change {
+    Change::Store {
+        kind: Kind::STRING,
+        deadline,
+        flags: 0,
+    }
+}
+
+/// Reads the string of `key`; `None` if there is no item.
+pub(super) fn read<R>(
+    call: &Call<'_>,
+    key: Key<'_>,
+    read: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>, Failure> {
+    let found = call
+        .cache()
+        .get(key, |item| as_string(Some(item)).map(|_| read(item.value)));
+    count_read(call, found.is_some());
+    found.transpose()
+}
+
+/// Tells of a SET that stored.
+pub(super) fn tell_set(call: &mut Call<'_>, key: &[u8], has_deadline: bool) {
+    call.notify(Class::String, "set", key);
+    if has_deadline {
+        call.notify(Class::Generic, "expire", key);
+    }
+}
+
+/// Counts a read that hit or missed.
+#[inline]
+pub(super) fn count_read(call: &Call<'_>, hit: bool) {
+    let counters = call.context.counters;
+    counters.cmd_get.add(1);
+    if hit {
+        counters.get_hits.add(1);
+    } else {
+        counters.get_misses.add(1);
+    }
+}
+
+/// Appends a bulk string of the item's value, or its head and a handle on a large value, to be
+/// handed to [`finish_value`].
+#[inline]
+pub(super) fn append_value(reply: &mut Reply<'_>, item: Item<'_>) -> Option<Handle> {
+    if item.value.len() >= PINNED_VALUE_BYTES_MIN {
+        reply.bulk_head(item.value.len());
+        return Some(item.pin());
+    }
+    reply.bulk(item.value);
+    None
+}
+
+/// Adds a pinned value with its line end.
+#[inline]
+pub(super) fn finish_value(pinned: Option<Handle>, output: &mut Output) {
+    if let Some(value) = pinned {
+        output.push_value(value);
+        output.bytes().extend_from_slice(b"\r\n");
+    }
+}
+
+/// Answers a value, or null.
+pub(super) fn answer_value(call: &mut Call<'_>, value: Option<Handle>) -> Outcome {
+    match &value {
+        Some(value) => call.reply().bulk_head(value.len()),
+        None => call.reply().null(),
+    }
+    finish_value(value, call.output);
+    DONE
 }

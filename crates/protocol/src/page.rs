@@ -1,0 +1,19 @@
+//! The page docs/commands.md, made from the tables of commands.
+//!
+//! A test fails when it is stale: `CELLAR_BLESS=1 cargo test -p cellar-protocol --test
+//! commands_page` writes it anew.
+
+use crate::{memcached, resp};
+
+/// The page.
+#[must_use]
+pub fn commands() -> String {
+    format!(
+        "# Commands\n\n\
+         Generated from `crates/protocol/src/memcached/command.rs` and\n\
+         `crates/protocol/src/resp/command/table.rs`; do not edit.\n\n\
+         {}\n{}",
+        memcached::command::section(),
+        resp::command::section()
+    )
+}

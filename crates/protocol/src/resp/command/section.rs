@@ -1,0 +1,57 @@
+//! The section of docs/commands.md about RESP.
+
+use std::fmt::Write;
+
+use super::{Command, Group, TABLE};
+
+const INTRODUCTION: &str = "## Redis\n\n\
+    RESP2 and RESP3. The number of arguments counts the name; with a plus sign there may be more.\n\
+    \"Since\" is the version of Redis that has a command first, of Valkey for `DELIFEQ`, of this\n\
+    server for its own. There are no lists and no streams: their commands are unknown.\n";
+
+/// The groups in the order of the page, with their headings.
+const GROUPS: [(Group, &str); 12] = [
+    (Group::String, "Strings"),
+    (Group::Bitmap, "Bits of strings"),
+    (Group::Generic, "Keys"),
+    (Group::Hash, "Hashes"),
+    (Group::Set, "Sets"),
+    (Group::SortedSet, "Sorted sets"),
+    (Group::Pubsub, "Channels"),
+    (Group::Transactions, "Transactions"),
+    (Group::Scripting, "Scripts"),
+    (Group::Connection, "Connection"),
+    (Group::Server, "Server"),
+    (Group::Cluster, "Cluster"),
+];
+
+/// The section: a table for each group.
+#[must_use]
+pub fn section() -> String {
+    let mut page = String::from(INTRODUCTION);
+    for (group, heading) in GROUPS {
+        let rows = TABLE.iter().filter(|row| row.group == group);
+        let table: String = rows.flat_map(lines).collect();
+        let head = "| command | arguments | what it does | since |\n|---|---|---|---|\n";
+        write!(page, "\n### {heading}\n\n{head}{table}")
+            .expect("writing into a string does not fail");
+    }
+    page
+}
+
+/// The lines of a command, or those of its subcommands.
+fn lines(row: &Command) -> Vec<String> {
+    if row.subcommands.is_empty() {
+        return vec![line(&row.name.to_uppercase(), row)];
+    }
+    let name = |subcommand: &Command| format!("{} {}", row.name, subcommand.name).to_uppercase();
+    let subcommands = row.subcommands.iter();
+    subcommands.map(|sub| line(&name(sub), sub)).collect()
+}
+
+fn line(name: &str, row: &Command) -> String {
+    let arguments = row.arity.unsigned_abs();
+    let more = if row.arity < 0 { "+" } else { "" };
+    let (summary, since) = (row.summary, row.since);
+    format!("| `{name}` | {arguments}{more} | {summary} | {since} |\n")
+}
