@@ -20,6 +20,7 @@ pub mod mailbox;
 pub mod gate;
 pub mod client;
 pub mod databases;
+pub mod script;
 pub mod state;
 pub mod output;
 pub mod execute;

@@ -70,6 +70,8 @@ pub struct Settings {
     pub release_memory: bool,
     /// Milliseconds for which a lease keeps others out.
     pub lease_ms: u64,
+    /// Milliseconds after which a script is ended.
+    pub script_time_ms: u64,
     /// Least severe log lines that are printed.
     pub log_level: LevelFilter,
     /// How log lines look.
@@ -95,6 +97,7 @@ impl Default for Settings {
             drain_timeout_ms: 5_000,
             release_memory: false,
             lease_ms: 30_000,
+            script_time_ms: 5_000,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
         }
@@ -312,6 +315,15 @@ pub const TABLE: &[Row] = &[
         show: |s| show_duration_ms(s.lease_ms),
     },
     Row {
+        name: "script-time-limit",
+        value: "DURATION",
+        default: "5s",
+        help: "Ends a script (EVAL) with an error that runs longer than this; nobody else is \
+               served meanwhile. What it has written stays.",
+        set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.script_time_ms),
+    },
+    Row {
         name: "log-level",
         value: "LEVEL",
         default: "info",
@@ -477,6 +489,7 @@ mod tests {
             ("idle-timeout", "10"),
             ("write-timeout", "0"),
             ("lease-timeout", "-1s"),
+            ("script-time-limit", "0"),
             ("release-memory", "yes"),
             ("log-level", "loud"),
             ("log-level", "3"),

@@ -9,6 +9,7 @@ use crate::client::Clients;
 use crate::counters::{Counters, Totals};
 use crate::databases::Databases;
 use crate::gate::Gates;
+use crate::script::Scripts;
 use crate::settings::Settings;
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
@@ -29,6 +30,8 @@ pub struct State {
     pub databases: Databases,
     /// Clients of the Redis protocol.
     pub clients: Clients,
+    /// Scripts of the Redis protocol.
+    pub scripts: Scripts,
     /// Open connections now.
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
@@ -64,6 +67,7 @@ impl State {
             gates: Gates::new(settings.threads),
             databases: Databases::new(settings.databases),
             clients: Clients::default(),
+            scripts: Scripts::default(),
             settings,
             counters,
             connections: AtomicU64::new(0),

@@ -20,9 +20,10 @@ mod hashes;
 mod sets;
 mod sorted_sets;
 mod channels;
-mod scripts;
 mod transaction;
 mod connection;
+mod script_calls;
+mod scripts;
 mod admin;
 
 pub use failure::Failure;
