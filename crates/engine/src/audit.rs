@@ -11,9 +11,10 @@ use crate::clock::Instant;
 use crate::expire::{self, Deaths};
 use crate::index::SlotRef;
 use crate::item::{Entry, Layout};
-use crate::segment::{Queue, Segment, Use};
+use crate::segment::{Flushed, Queue, Segment, Use};
 use crate::shard::Shard;
 use crate::store::Store;
+use crate::tally::Tally;
 
 /// Bytes of a slot of the index.
 const SLOT_BYTES: u64 = 8;
@@ -34,6 +35,10 @@ pub struct Audit {
     pub flushed_items: u64,
     /// Their bytes.
     pub flushed_bytes: u64,
+    /// Items that are gone with their space and were not swept up yet.
+    pub gone_items: u64,
+    /// Their bytes.
+    pub gone_bytes: u64,
     /// Bytes of deleted, overwritten and moved items, and of drafts that nobody fills any more.
     pub hole_bytes: u64,
     /// Bytes of drafts in segments that somebody still fills or reads.
@@ -73,13 +78,18 @@ impl Audit {
     fn add(&mut self, shard: &Shard, now: Instant) -> Result<(), Inconsistency> {
         let store = &shard.store;
         let before = self.live_items + self.expired_items;
-        let mut entries = self.flushed_items;
+        let mut entries = self.flushed_items + self.gone_items;
+        let (gone_before, mut tally) = (self.gone_items, Tally::default());
         for number in store.log.in_use() {
-            self.add_segment(store, number, now)?;
+            self.add_segment(store, number, &mut tally, now)?;
         }
         let unflushed = self.live_items + self.expired_items - before;
         equal("items", store.items() as u64, unflushed)?;
-        entries = unflushed + self.flushed_items - entries;
+        entries = unflushed + self.flushed_items + self.gone_items - entries;
+        store
+            .tally
+            .check(&tally, self.gone_items - gone_before)
+            .or_else(inconsistent)?;
         equal("entries of the index", store.index.items() as u64, entries)?;
         check_index(store)?;
         self.add_table(store)?;
@@ -94,6 +104,7 @@ impl Audit {
         let in_log = self.live_bytes
             + self.expired_bytes
             + self.flushed_bytes
+            + self.gone_bytes
             + self.hole_bytes
             + self.draft_bytes
             + self.held_bytes
@@ -106,12 +117,14 @@ impl Audit {
         &mut self,
         store: &Store,
         number: u32,
+        tally: &mut Tally,
         now: Instant,
     ) -> Result<(), Inconsistency> {
         let segment = store.log.segment(number);
-        let walk = Walk::of(store, number, now)?;
+        let walk = Walk::of(store, number, tally, now)?;
         let place = |what: &str| format!("{what} of segment {number}");
-        equal(&place("items"), u64::from(segment.items), walk.items)?;
+        let items = walk.items + walk.gone_items;
+        equal(&place("items"), u64::from(segment.items), items)?;
         let holes = walk.hole_bytes + walk.draft_bytes;
         equal(&place("hole bytes"), segment.hole_bytes as u64, holes)?;
         if !segment.deaths.agrees_with(&walk.deaths) {
@@ -125,18 +138,20 @@ impl Audit {
         } else {
             self.hole_bytes += holes;
         }
-        if segment.flushed {
-            self.flushed_items += walk.items;
-            self.flushed_bytes += walk.live_bytes + walk.expired_bytes;
+        if segment.flushed == Flushed::All {
+            self.flushed_items += walk.gone_items;
+            self.flushed_bytes += walk.gone_bytes;
             return Ok(());
         }
+        self.gone_items += walk.gone_items;
+        self.gone_bytes += walk.gone_bytes;
         self.live_items += walk.items - walk.expired_items;
         self.live_bytes += walk.live_bytes;
         self.expired_items += walk.expired_items;
         self.expired_bytes += walk.expired_bytes;
         self.unsure_bytes += walk.unsure_bytes;
         // What the engine believes can be off by no more than that.
-        let exact = holes + walk.expired_bytes;
+        let exact = holes + walk.expired_bytes + walk.gone_expired_bytes;
         let known = segment.dead_bytes(now) as u64;
         if known.abs_diff(exact) > walk.unsure_bytes {
             let unsure = walk.unsure_bytes;
@@ -244,6 +259,10 @@ struct Walk {
     live_bytes: u64,
     expired_items: u64,
     expired_bytes: u64,
+    /// Flushed, or gone with their space; the last of them past their deadlines as well.
+    gone_items: u64,
+    gone_bytes: u64,
+    gone_expired_bytes: u64,
     hole_bytes: u64,
     draft_bytes: u64,
     unsure_bytes: u64,
@@ -251,12 +270,20 @@ struct Walk {
 }
 
 impl Walk {
-    fn of(store: &Store, number: u32, now: Instant) -> Result<Walk, Inconsistency> {
+    fn of(
+        store: &Store,
+        number: u32,
+        tally: &mut Tally,
+        now: Instant,
+    ) -> Result<Walk, Inconsistency> {
         let mut walk = Walk {
             items: 0,
             live_bytes: 0,
             expired_items: 0,
             expired_bytes: 0,
+            gone_items: 0,
+            gone_bytes: 0,
+            gone_expired_bytes: 0,
             hole_bytes: 0,
             draft_bytes: 0,
             unsure_bytes: 0,
@@ -271,7 +298,12 @@ impl Walk {
                 Entry::Hole(bytes) => walk.hole_bytes += bytes as u64,
                 Entry::Draft(bytes) => walk.draft_bytes += bytes as u64,
                 Entry::Item(layout) => {
-                    walk.add_item(segment, &layout, now);
+                    let space = layout.space(store.log.arena());
+                    let is_gone = store.is_flushed_in(segment.flushed, space);
+                    if !is_gone {
+                        tally.add(space, layout.deadline);
+                    }
+                    walk.add_item(segment, &layout, is_gone, now);
                     check_item(store, segment, &layout)?;
                 }
             }
@@ -285,11 +317,16 @@ impl Walk {
         Ok(walk)
     }
 
-    fn add_item(&mut self, segment: &Segment, layout: &Layout, now: Instant) {
+    fn add_item(&mut self, segment: &Segment, layout: &Layout, is_gone: bool, now: Instant) {
         let bytes = layout.total_bytes();
-        self.items += 1;
+        self.items += u64::from(!is_gone);
         self.deaths.add(bytes, layout.deadline, segment.scale);
-        if layout.deadline.has_passed(now) {
+        if is_gone {
+            let is_expired = layout.deadline.has_passed(now);
+            self.gone_items += 1;
+            self.gone_bytes += bytes as u64;
+            self.gone_expired_bytes += u64::from(is_expired) * bytes as u64;
+        } else if layout.deadline.has_passed(now) {
             self.expired_items += 1;
             self.expired_bytes += bytes as u64;
         } else {

@@ -10,6 +10,7 @@
 mod insights;
 mod listing;
 mod shape;
+mod spaces;
 mod upkeep;
 
 pub use self::upkeep::Upkeep;
@@ -371,7 +372,7 @@ impl Cache {
         lookup: &Lookup,
         read: impl FnOnce(Found<'_>) -> R,
     ) -> Result<Option<R>, Error> {
-        let lease_ms = self.config.lease_ms;
+        let lease_ms = lookup.lease_ms.unwrap_or(self.config.lease_ms);
         self.write(key, |shard, now| {
             shard.lookup(key, lookup, lease_ms, now, read)
         })

@@ -10,9 +10,14 @@
 //! Invariant: a slot's place is the arena offset of a readable item, plus one.
 //! Why: docs/decisions/0003. Tests: at the end of this file.
 
+mod scan;
+
+pub(crate) use self::scan::Half;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use self::scan::Returns;
 use crate::error::Error;
 use crate::memory::HUGE_PAGE_BYTES;
 use crate::table::{
@@ -48,6 +53,7 @@ pub(crate) struct Index {
     touched: usize,
     /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
     growing_huge: bool,
+    returns: Returns,
 }
 
 impl Index {
@@ -67,6 +73,7 @@ impl Index {
             level_max,
             touched: 0,
             growing_huge: false,
+            returns: Returns::default(),
         })
     }
 
@@ -226,7 +233,7 @@ impl Index {
         for slot in slots.clone() {
             let other = self.other_bucket(shape, bucket, self.load(slot));
             if let Some(target) = self.empty_slot(other) {
-                return Some(self.move_entry(slot, target));
+                return Some(self.move_entry(bucket, slot, target));
             }
         }
         if moves <= 1 {
@@ -243,16 +250,20 @@ impl Index {
                     return Some(slot);
                 }
                 if self.other_bucket(shape, bucket, self.load(slot)) == other {
-                    return Some(self.move_entry(slot, target));
+                    return Some(self.move_entry(bucket, slot, target));
                 }
             }
         }
         None
     }
 
-    /// Moves an entry to an empty slot of its other bucket; returns the slot it left.
-    fn move_entry(&mut self, from: SlotRef, to: SlotRef) -> SlotRef {
-        self.save(to, self.load(from) ^ PARTNER);
+    /// Moves an entry in `bucket` to an empty slot of its other bucket; returns the slot it left.
+    fn move_entry(&mut self, bucket: usize, from: SlotRef, to: SlotRef) -> SlotRef {
+        let word = self.load(from);
+        if self.returns.is_recording && word & PARTNER != 0 {
+            self.note_return(bucket, word);
+        }
+        self.save(to, word ^ PARTNER);
         self.save(from, 0);
         from
     }
@@ -397,7 +408,7 @@ impl Index {
                 && let Some(target) =
                     self.empty_slot(self.other_bucket(shape, last, self.load(slot)))
             {
-                self.move_entry(slot, target);
+                self.move_entry(last, slot, target);
             }
         }
         if count(self, last) + count(self, into) > BUCKET_SLOTS {
@@ -427,6 +438,17 @@ impl Index {
         self.table.region().release(bytes, touched - bytes);
         self.touched = bytes;
         bytes_before - bytes
+    }
+
+    /// Slots of all buckets.
+    pub(crate) fn slots(&self) -> usize {
+        self.buckets() * BUCKET_SLOTS
+    }
+
+    /// The slot of that number, if it holds an entry.
+    pub(crate) fn entry_at(&self, number: usize) -> Option<SlotRef> {
+        let slot = SlotRef(number);
+        (self.load(slot) != 0).then_some(slot)
     }
 
     /// Calls `each` with the slot of every entry in one bucket.
@@ -466,7 +488,7 @@ mod tests {
     }
 
     fn filled(items: usize) -> Index {
-        let mut index = Index::reserve(items).unwrap();
+        let mut index = Index::reserve(items * 4).unwrap();
         for number in 0..items {
             if index.wants_growth() {
                 index.grow();
@@ -559,5 +581,48 @@ mod tests {
             .filter(|&n| index.table().probable_offset(hash(n as u64)) == Some(n * 10))
             .count();
         assert!(agree * 100 >= ITEMS * 99, "{agree} of {ITEMS}");
+    }
+
+    #[test]
+    fn entries_that_come_and_go_find_room_at_full_load() {
+        let mut index = filled(ITEMS);
+        // Just as full as the table may be before it grows, at several points of a doubling.
+        for step in 0..4 {
+            let mut number = (ITEMS * (step + 1)) as u64;
+            let mut live: Vec<u64> = Vec::new();
+            for bucket in 0..index.buckets() {
+                index.each_in_bucket(bucket, |slot| live.push(index.offset(slot) as u64 / 10));
+            }
+            let (mut failed, mut away) = (0, 0);
+            for round in 0..3 * ITEMS {
+                let place = hash(round as u64) as usize % live.len();
+                let slot = index
+                    .find_at(hash(live[place]), live[place] as usize * 10)
+                    .unwrap();
+                index.remove(slot);
+                number += 1;
+                while index.insert(hash(number), number as usize * 10).is_none() {
+                    failed += 1;
+                    index.grow();
+                }
+                live[place] = number;
+            }
+            for &number in &live {
+                let slot = index.find_at(hash(number), number as usize * 10).unwrap();
+                away += usize::from(index.load(slot) & PARTNER != 0);
+            }
+            assert!((30..=45).contains(&(away * 100 / live.len())), "{away}");
+            assert!(failed * 10_000 <= ITEMS, "{failed}");
+            let more = ITEMS as u64 * 50 + step as u64 * 1_000_000;
+            for extra in 0..ITEMS as u64 / 4 {
+                if index.wants_growth() {
+                    index.grow();
+                }
+                let number = more + extra;
+                index
+                    .insert(hash(number), number as usize * 10)
+                    .expect("room");
+            }
+        }
     }
 }

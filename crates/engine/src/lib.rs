@@ -30,6 +30,7 @@ mod reasons;
 mod insight;
 mod hot;
 mod watch;
+mod tally;
 mod store;
 mod survey;
 mod evict;
@@ -51,6 +52,6 @@ pub use observer::{Happened, Observer};
 pub use options::{
     Change, Config, Counted, CurvePoint, DeleteOptions, Deleted, End, Found, HotKey, Increment,
     Item, KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ReclaimLag, ScanCursor, SetOptions,
-    Stats, Stored, When,
+    SpaceStats, Stats, Stored, When,
 };
 pub use space::{Kind, Space};

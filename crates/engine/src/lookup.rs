@@ -16,6 +16,7 @@ use crate::observer::Happened;
 use crate::options::{Found, Lease, Lookup};
 use crate::sample::Action;
 use crate::shard::{Content, Shard};
+use crate::space::Kind;
 use crate::store::Located;
 
 impl Shard {
@@ -38,6 +39,9 @@ impl Shard {
         };
         let arena = self.store.log.arena();
         let before = located.layout.spec(arena);
+        if before.kind != Kind::STRING {
+            return Ok(None);
+        }
         let taken = before.lease.is_taken(now);
         let soon = lookup.recache_ms.is_some_and(|threshold| {
             before

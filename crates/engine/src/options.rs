@@ -92,7 +92,8 @@ pub struct Lease {
     pub taken: bool,
 }
 
-/// A read with side effects: meta `mg`, and `gets`, `gat`.
+/// A read with side effects: meta `mg`, and `gets`, `gat`. It sees strings only; another kind of
+/// value is a miss, and stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lookup {
     /// T: gives a found item this deadline.
@@ -102,6 +103,9 @@ pub struct Lookup {
     pub vivify: Option<Deadline>,
     /// R: wins the lease when fewer than this many milliseconds are left.
     pub recache_ms: Option<u64>,
+    /// How long a lease that is won blocks others, in milliseconds, if other than
+    /// [`Config::lease_ms`].
+    pub lease_ms: Option<u64>,
     /// c: the caller wants [`Found::version`]. The first request attaches a version to the item.
     pub version: bool,
     /// E: the version for an item that `vivify` creates.
@@ -347,6 +351,15 @@ pub struct KeyFacts<'a> {
     pub fetched: bool,
     /// Whether the item lives in the main queue (used before) or in the small one (new).
     pub main: bool,
+}
+
+/// How many items a space has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceStats {
+    /// Items now, expired ones that nobody met yet included.
+    pub items: u64,
+    /// Of those, items with a deadline.
+    pub with_deadline: u64,
 }
 
 /// A place in a listing of all keys; [`ScanCursor::START`] begins one.

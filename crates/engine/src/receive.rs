@@ -63,7 +63,8 @@ impl Shard {
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
-        if self.store.log.segment(draft.segment).flushed {
+        let flushed = self.store.log.segment(draft.segment).flushed;
+        if self.store.is_flushed_in(flushed, key.space()) {
             return self.set(key, draft.value_mut(), options, now);
         }
         let old = self.store.find(key, now);

@@ -24,6 +24,17 @@ pub(crate) enum Queue {
     Main = 1,
 }
 
+/// Which items of a segment were flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// None.
+    None,
+    /// Those of the main space.
+    Main,
+    /// All.
+    All,
+}
+
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
@@ -48,8 +59,8 @@ pub(crate) enum Use {
 #[repr(C, align(64))]
 pub(crate) struct Segment {
     pub(crate) scale: Timescale,
-    /// Everything in it was flushed.
-    pub(crate) flushed: bool,
+    /// Which of its items were flushed.
+    pub(crate) flushed: Flushed,
     pub(crate) used: Use,
     pub(crate) queue: Queue,
     /// Stamps in use.
@@ -84,7 +95,7 @@ impl Segment {
             hole_bytes: 0,
             items: 0,
             last_deadline: Deadline::PASSED,
-            flushed: false,
+            flushed: Flushed::None,
             deaths: Deaths::new(),
             stamps_len: 0,
             stamps: Stamps::default(),
@@ -120,7 +131,7 @@ impl Segment {
 
     /// Whether no item in it can be alive at `now`.
     pub(crate) fn is_all_dead(&self, now: Instant) -> bool {
-        self.flushed || self.items == 0 || self.last_deadline.has_passed(now)
+        self.flushed == Flushed::All || self.items == 0 || self.last_deadline.has_passed(now)
     }
 
     /// Notes that bytes from `offset` into it on are written in `second`.

@@ -27,6 +27,11 @@ use crate::watch::Watch;
 /// Items of this size have a version from the start, so that attaching one never copies them.
 pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;
 
+/// Buckets that are swept for items of spaces that are gone: in one tick, and by an insertion while
+/// memory is short.
+const SWEPT_PER_TICK: usize = 64;
+const SWEPT_PER_INSERT: usize = 4;
+
 /// Where an item's new value comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Content<'a> {
@@ -86,6 +91,9 @@ impl Shard {
         if self.due_bytes > 0 {
             let bytes = std::mem::take(&mut self.due_bytes);
             self.reclaimer.step(&mut self.store, bytes, now);
+            if self.store.tally.has_gone() && self.store.log.is_budget_short() {
+                self.store.sweep(SWEPT_PER_INSERT);
+            }
         }
     }
 
@@ -497,7 +505,10 @@ impl Shard {
     pub(crate) fn tick(&mut self, release: bool, now: Instant) -> bool {
         self.begin(now);
         self.watch.try_hand_over();
-        self.reclaimer.tick(&mut self.store, release, now)
+        self.store.sweep(SWEPT_PER_TICK);
+        self.store.index.forget_scans(now);
+        let is_left = self.reclaimer.tick(&mut self.store, release, now);
+        is_left || self.store.tally.has_gone()
     }
 
     /// Gives memory back to the shared budget for another shard; keeps `floor` bytes.

@@ -15,7 +15,7 @@ impl Space {
 }
 
 /// What a value is to its protocol. The engine keeps it and compares nothing but
-/// [`Kind::STRING`]: only strings are extended at an end or counted up.
+/// [`Kind::STRING`]: only strings are extended at an end, counted up or looked up for a lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);
 

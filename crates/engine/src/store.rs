@@ -6,6 +6,8 @@
 //!
 //! Tests: tests/model.rs.
 
+mod sweep;
+
 use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant};
 use crate::expire::Lags;
@@ -15,8 +17,9 @@ use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
 use crate::observer::{Happened, Report};
 use crate::options::Item;
-use crate::segment::Queue;
+use crate::segment::{Flushed, Queue};
 use crate::space::Space;
+use crate::tally::Tally;
 use crate::timescale::Timescale;
 
 /// Buckets the index may add while an insertion looks for a free slot.
@@ -49,11 +52,14 @@ pub(crate) struct Located {
     pub(crate) segment: u32,
 }
 
-/// Whether an item whose key has the right bytes lies in `space`.
-#[inline]
-fn is_in(layout: &Layout, space: Space, log: &Log) -> bool {
-    let is_plain = !layout.has_space_field() & (space == Space::MAIN);
-    is_plain || layout.space(log.arena()) == space
+/// Whether the item at `offset` lies in `space`.
+#[cold]
+#[inline(never)]
+fn is_in(log: &Log, offset: usize, space: Space) -> bool {
+    match log.read(offset) {
+        Entry::Item(layout) => layout.space(log.arena()) == space,
+        _ => false,
+    }
 }
 
 /// One shard's items.
@@ -67,6 +73,9 @@ pub(crate) struct Store {
     /// Items that were flushed and still have an entry.
     flushed_items: usize,
     pub(crate) report: Report,
+    pub(crate) tally: Tally,
+    /// The bucket that the sweep looks at next.
+    sweep_at: usize,
 }
 
 impl Store {
@@ -78,6 +87,8 @@ impl Store {
             counts: Counts::default(),
             flushed_items: 0,
             report,
+            tally: Tally::default(),
+            sweep_at: 0,
         }
     }
 
@@ -91,12 +102,14 @@ impl Store {
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
         let mut found = None;
         let log = &self.log;
+
         let slot = self
             .index
             .find(key.hash(), |offset| match log.read(offset) {
                 Entry::Item(layout)
                     if log.bytes(layout.key_at, layout.key_bytes) == key.bytes()
-                        && is_in(&layout, key.space(), log) =>
+                        && ((u32::from(layout.has_space_field()) | key.space().0) == 0
+                            || is_in(log, layout.offset, key.space())) =>
                 {
                     found = Some(layout);
                     true
@@ -111,7 +124,7 @@ impl Store {
             segment,
         };
         if self.is_over(&located, now) {
-            self.counts.misses_expired += u64::from(!self.log.segment(segment).flushed);
+            self.counts.misses_expired += u64::from(!self.is_flushed(&located));
             self.remove_expired(&located, now);
             return None;
         }
@@ -121,7 +134,38 @@ impl Store {
     /// Whether the item's time is over, by its deadline or by a flush.
     #[inline]
     pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
-        located.layout.deadline.has_passed(now) || self.log.segment(located.segment).flushed
+        located.layout.deadline.has_passed(now) || self.is_flushed(located)
+    }
+
+    /// Whether the item was flushed: with all others, or with its space.
+    #[inline]
+    pub(crate) fn is_flushed(&self, located: &Located) -> bool {
+        let flushed = self.log.segment(located.segment).flushed;
+        let is_plain = flushed == Flushed::None && !located.layout.has_space_field();
+        !is_plain && self.is_flushed_in(flushed, located.layout.space(self.log.arena()))
+    }
+
+    /// Whether an item of `space` was flushed that lies in a segment of which so much was.
+    #[inline(never)]
+    pub(crate) fn is_flushed_in(&self, flushed: Flushed, space: Space) -> bool {
+        match (flushed, space) {
+            (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
+            (_, Space::MAIN) => false,
+            (_, space) => self.tally.is_gone(space),
+        }
+    }
+
+    /// Takes an item out of the counts of items and spaces.
+    fn uncount(&mut self, located: &Located) {
+        let space = located.layout.space(self.log.arena());
+        if !self.is_flushed(located) {
+            self.tally.take(space, located.layout.deadline);
+            return;
+        }
+        self.flushed_items -= 1;
+        if self.log.segment(located.segment).flushed != Flushed::All {
+            self.tally.take_gone(space);
+        }
     }
 
     /// The item as its readers see it.
@@ -168,16 +212,14 @@ impl Store {
 
     /// Removes an item and turns its bytes into a hole.
     pub(crate) fn remove(&mut self, located: &Located) {
-        if self.log.segment(located.segment).flushed {
-            self.flushed_items -= 1;
-        }
+        self.uncount(located);
         self.log.bury(&located.layout);
         self.index.remove(located.slot);
     }
 
     /// Removes an item whose time is over.
     pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
-        if !self.log.segment(located.segment).flushed {
+        if !self.is_flushed(located) {
             self.counts.expired += 1;
             self.counts.reclaim_lags.note(located.layout.deadline, now);
             self.counts.expired_unfetched += u64::from(!self.index.is_fetched(located.slot));
@@ -251,6 +293,7 @@ impl Store {
         if bytes != old_bytes || spec.deadline != old.deadline {
             self.log.uncount_item(segment, old_bytes, old.deadline);
             self.log.count_item(segment, bytes, spec.deadline);
+            self.tally.retime(spec.space, old.deadline, spec.deadline);
         }
         self.write_front(
             Room {
@@ -333,6 +376,7 @@ impl Store {
     /// layout, whose value the caller writes.
     pub(crate) fn write_item(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
         let layout = self.write_front(room, spec, key);
+        self.tally.add(spec.space, spec.deadline);
         self.log
             .count_item(room.segment, layout.total_bytes(), spec.deadline);
         layout
@@ -340,9 +384,7 @@ impl Store {
 
     /// Points the old entry at the item's new place and buries the old bytes.
     pub(crate) fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
-        if self.log.segment(old.segment).flushed {
-            self.flushed_items -= 1;
-        }
+        self.uncount(old);
         self.log.bury(&old.layout);
         self.index.relocate(old.slot, new.offset, frequency);
     }
@@ -422,6 +464,7 @@ impl Store {
         let new = self.write_header(room, &spec);
         self.log
             .copy(old.key_at, new.key_at, old.key_bytes + old.value_bytes);
+        self.tally.add(spec.space, spec.deadline);
         self.log
             .count_item(room.segment, new.total_bytes(), spec.deadline);
         self.replace(located, &new, frequency);
@@ -480,25 +523,13 @@ impl Store {
             .uncount_item(located.segment, bytes, located.layout.deadline);
         self.patch(&patch);
         self.log.count_item(located.segment, bytes, deadline);
+        let space = located.layout.space(self.log.arena());
+        self.tally.retime(space, located.layout.deadline, deadline);
         true
     }
 
     /// Changes header bytes of an item in place.
     pub(crate) fn patch(&mut self, patch: &Patch) {
         self.log.write(patch.at, patch.bytes());
-    }
-
-    /// Makes every item a miss from here on. The bytes are reclaimed like expired ones, first.
-    pub(crate) fn flush(&mut self) {
-        self.log.seal(Queue::Small);
-        self.log.seal(Queue::Main);
-        let segments: Vec<u32> = self.log.in_use().collect();
-        for segment in segments {
-            // A segment that holds nothing but a draft stays: its value comes after the flush.
-            if self.log.segment(segment).items > 0 {
-                self.log.segment_mut(segment).flushed = true;
-            }
-        }
-        self.flushed_items = self.index.items();
     }
 }

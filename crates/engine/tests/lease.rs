@@ -1,7 +1,9 @@
 //! Leases, stale items, versions and last access, as a client of the meta commands sees them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use cellar_engine::{Config, DeleteOptions, Deleted, Lease, Lookup, SetOptions, Stored, When};
+use cellar_engine::{
+    Config, DeleteOptions, Deleted, Kind, Lease, Lookup, SetOptions, Stored, When,
+};
 
 #[path = "support/cache.rs"]
 #[allow(dead_code, reason = "shared by several tests")]
@@ -168,4 +170,35 @@ fn the_time_since_the_last_access_is_known_to_the_second() {
     timed.get("key");
     timed.clock.advance_ms(1_000);
     assert_eq!(timed.idle_s(), 1);
+}
+
+#[test]
+fn a_lease_may_have_a_time_of_its_own() {
+    let timed = timed();
+    let lookup = Lookup {
+        lease_ms: Some(500),
+        ..timed.vivify()
+    };
+    assert!(timed.look(lookup).unwrap().0.won);
+    timed.clock.advance_ms(499);
+    assert!(timed.look(lookup).unwrap().0.taken);
+    timed.clock.advance_ms(1);
+    assert!(timed.look(lookup).unwrap().0.won);
+}
+
+#[test]
+fn what_is_no_string_has_no_leases_and_is_not_looked_up() {
+    let timed = timed();
+    let hash = SetOptions {
+        kind: Kind(1),
+        ..SetOptions::default()
+    };
+    let key = timed.cache.key(b"key").unwrap();
+    timed.cache.set(key, b"fields", &hash).unwrap();
+    let lookup = Lookup {
+        touch: Some(cellar_engine::Deadline::PASSED),
+        ..timed.vivify()
+    };
+    assert_eq!(timed.look(lookup), None);
+    assert_eq!(timed.get("key").as_deref(), Some(&b"fields"[..]));
 }

@@ -189,3 +189,145 @@ fn items_keep_space_and_kind_while_eviction_and_compaction_move_them() {
         }
     }
 }
+
+/// Fills three spaces with `items` each; a third of these have a deadline.
+fn filled(timed: &Timed, items: u32) {
+    for number in 0..items {
+        for space in [Space::MAIN, Space(1), Space(2)] {
+            let bytes = number.to_le_bytes();
+            let key = timed.cache.key_in(space, &bytes).unwrap();
+            let ttl_ms = number.is_multiple_of(3).then_some(60_000);
+            let options = SetOptions {
+                deadline: timed.deadline(ttl_ms),
+                ..SetOptions::default()
+            };
+            timed.cache.set(key, &[1; 40], &options).unwrap();
+        }
+    }
+}
+
+fn stats(cache: &Cache, space: u32) -> (u64, u64) {
+    let stats = cache.space_stats(Space(space));
+    (stats.items, stats.with_deadline)
+}
+
+#[test]
+fn items_are_counted_for_each_space() {
+    let timed = Timed::new(8 << 20);
+    let cache = &timed.cache;
+    filled(&timed, 300);
+    assert_eq!(
+        [0, 1, 2, 3].map(|space| stats(cache, space)),
+        [(300, 100), (300, 100), (300, 100), (0, 0)]
+    );
+    let key = cache.key_in(Space(1), &[0; 4]).unwrap();
+    cache.touch(key, cellar_engine::Deadline::NEVER).unwrap();
+    assert_eq!(stats(cache, 1), (300, 99));
+    cache.delete(key, &DeleteOptions::default()).unwrap();
+    assert_eq!(stats(cache, 1), (299, 99));
+    set(cache, cache.key(&[0; 4]).unwrap(), &[2; 40], HASH);
+    assert_eq!(stats(cache, 0), (300, 99));
+    timed.clock.advance_ms(60_000);
+    while cache.tick() {
+        timed.clock.advance_ms(100);
+    }
+    listed(cache);
+    for space in [0, 1, 2] {
+        for number in 0..300_u32 {
+            get(
+                cache,
+                cache.key_in(Space(space), &number.to_le_bytes()).unwrap(),
+            );
+        }
+    }
+    assert_eq!(
+        [0, 1, 2].map(|space| stats(cache, space)),
+        [(201, 0), (200, 0), (200, 0)]
+    );
+    cache.flush();
+    assert_eq!([0, 1, 2].map(|space| stats(cache, space)), [(0, 0); 3]);
+    cache.audit().unwrap();
+}
+
+#[test]
+fn a_retired_space_is_gone_at_once_and_swept_up_by_and_by() {
+    let timed = Timed::new(8 << 20);
+    let cache = &timed.cache;
+    filled(&timed, 5_000);
+    cache.retire_space(Space(1));
+    assert_eq!(
+        [0, 1, 2].map(|space| stats(cache, space).0),
+        [5_000, 0, 5_000]
+    );
+    assert_eq!(
+        get(cache, cache.key_in(Space(1), &[7, 0, 0, 0]).unwrap()),
+        None
+    );
+    assert_eq!((listed(cache).len(), cache.stats().items), (10_000, 10_000));
+    let audit = cache.audit().unwrap();
+    assert_eq!(audit.gone_items, 4_999);
+    let mut ticks = 0;
+    while cache.audit().unwrap().gone_items > 0 {
+        cache.tick();
+        ticks += 1;
+    }
+    assert!((5..200).contains(&ticks), "{ticks}");
+    assert_eq!(cache.stats().items, 10_000);
+    assert!(cache.stats().expired == 0 && cache.stats().evicted == 0);
+}
+
+#[test]
+fn flushing_the_main_space_leaves_the_others() {
+    let timed = Timed::new(8 << 20);
+    let cache = &timed.cache;
+    filled(&timed, 5_000);
+    let draft = cache.draft(cache.key(b"draft").unwrap(), 10).unwrap();
+    cache.flush_space(Space::MAIN);
+    assert_eq!(
+        [0, 1, 2].map(|space| stats(cache, space).0),
+        [0, 5_000, 5_000]
+    );
+    assert_eq!(get(cache, cache.key(&[7, 0, 0, 0]).unwrap()), None);
+    cache.commit(draft, &SetOptions::default()).unwrap();
+    set(cache, cache.key(b"new").unwrap(), b"value", HASH);
+    assert_eq!((stats(cache, 0).0, listed(cache).len()), (2, 10_002));
+    while cache.audit().unwrap().gone_items > 0 {
+        cache.tick();
+    }
+    assert_eq!((stats(cache, 0).0, listed(cache).len()), (2, 10_002));
+    cache.flush_space(Space(2));
+    assert_eq!([0, 1, 2].map(|space| stats(cache, space).0), [2, 5_000, 0]);
+    set(
+        cache,
+        cache.key_in(Space(2), b"new").unwrap(),
+        b"value",
+        HASH,
+    );
+    assert_eq!(listed(cache).len(), 5_003);
+    cache.audit().unwrap();
+}
+
+#[test]
+fn a_retired_space_makes_room_before_live_items_leave() {
+    let timed = Timed::new(2 << 20);
+    let cache = &timed.cache;
+    filled(&timed, 5_000);
+    assert_eq!(cache.stats().evicted, 0);
+    cache.retire_space(Space(1));
+    cache.retire_space(Space(2));
+    let mut number = 0_u32;
+    while number < 8_000 {
+        let bytes = (1 << 20 | number).to_le_bytes();
+        set(
+            cache,
+            cache.key_in(Space(3), &bytes).unwrap(),
+            &[1; 40],
+            Kind::STRING,
+        );
+        number += 1;
+        if number.is_multiple_of(500) {
+            cache.audit().unwrap();
+        }
+    }
+    assert!(cache.stats().evicted < 500, "{:?}", cache.stats());
+}

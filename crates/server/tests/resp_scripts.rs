@@ -3,6 +3,9 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "support/resident.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod resident;
 #[path = "support/resp.rs"]
 mod resp;
 
@@ -38,11 +41,23 @@ fn a_lock_is_released_by_its_holder_only() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
     assert_eq!(client.run("SET lock mine NX PX 30000"), ok());
-    assert_eq!(eval(&mut client, EXTEND, &["lock"], &["theirs", "60000"]), Value::Integer(0));
-    assert_eq!(eval(&mut client, EXTEND, &["lock"], &["mine", "60000"]), Value::Integer(1));
-    assert_eq!(eval(&mut client, RELEASE, &["lock"], &["theirs"]), Value::Integer(0));
+    assert_eq!(
+        eval(&mut client, EXTEND, &["lock"], &["theirs", "60000"]),
+        Value::Integer(0)
+    );
+    assert_eq!(
+        eval(&mut client, EXTEND, &["lock"], &["mine", "60000"]),
+        Value::Integer(1)
+    );
+    assert_eq!(
+        eval(&mut client, RELEASE, &["lock"], &["theirs"]),
+        Value::Integer(0)
+    );
     assert_eq!(client.run("GET lock"), bulk("mine"));
-    assert_eq!(eval(&mut client, RELEASE, &["lock"], &["mine"]), Value::Integer(1));
+    assert_eq!(
+        eval(&mut client, RELEASE, &["lock"], &["mine"]),
+        Value::Integer(1)
+    );
     assert_eq!(client.run("GET lock"), Value::Null);
 }
 
@@ -53,7 +68,10 @@ fn laravel_adds_what_is_not_there() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
     assert_eq!(eval(&mut client, ADD, &["key"], &["one", "60"]), ok());
-    assert_eq!(eval(&mut client, ADD, &["key"], &["two", "60"]), Value::Null);
+    assert_eq!(
+        eval(&mut client, ADD, &["key"], &["two", "60"]),
+        Value::Null
+    );
     assert_eq!(client.run("GET key"), bulk("one"));
 }
 
@@ -70,7 +88,10 @@ fn a_limiter_counts_within_its_window() {
     };
     for count in 1..4 {
         let reply = client.call(&[b"EVALSHA", &digest, b"1", b"limit", b"60000"]);
-        assert_eq!(reply, Value::Array(vec![Value::Integer(count), Value::Integer(1)]));
+        assert_eq!(
+            reply,
+            Value::Array(vec![Value::Integer(count), Value::Integer(1)])
+        );
     }
 }
 
@@ -81,11 +102,20 @@ fn scripts_are_kept_by_their_digest_until_they_are_flushed() {
     let digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
     let unknown = Value::Error("NOSCRIPT No matching script. Please use EVAL.".to_owned());
     assert_eq!(client.run(&format!("EVALSHA {digest} 0")), unknown);
-    assert_eq!(client.call(&[b"SCRIPT", b"LOAD", b"return 1"]), bulk(digest));
+    assert_eq!(
+        client.call(&[b"SCRIPT", b"LOAD", b"return 1"]),
+        bulk(digest)
+    );
     // Another connection may live on another event loop.
     for client in &mut [Client::connect(&daemon), Client::connect(&daemon)] {
-        assert_eq!(client.run(&format!("EVALSHA {digest} 0")), Value::Integer(1));
-        assert_eq!(client.run(&format!("EVALSHA_RO {digest} 0")), Value::Integer(1));
+        assert_eq!(
+            client.run(&format!("EVALSHA {digest} 0")),
+            Value::Integer(1)
+        );
+        assert_eq!(
+            client.run(&format!("EVALSHA_RO {digest} 0")),
+            Value::Integer(1)
+        );
     }
     let known = Value::Array(vec![Value::Integer(1), Value::Integer(0)]);
     assert_eq!(client.run(&format!("SCRIPT EXISTS {digest} 0")), known);
@@ -108,26 +138,71 @@ fn values_are_converted_by_the_rules_of_redis() {
         ("return false", Value::Null),
         ("return nil", Value::Null),
         ("return", Value::Null),
-        ("return {1,2,nil,4}", Value::Array(vec![Value::Integer(1), Value::Integer(2)])),
+        (
+            "return {1,2,nil,4}",
+            Value::Array(vec![Value::Integer(1), Value::Integer(2)]),
+        ),
         ("return {ok='fine'}", Value::Simple("fine".to_owned())),
-        ("return {err='MY fault'}", Value::Error("MY fault".to_owned())),
-        ("return redis.status_reply('fine')", Value::Simple("fine".to_owned())),
-        ("return redis.error_reply('single')", Value::Error("ERR single".to_owned())),
+        (
+            "return {err='MY fault'}",
+            Value::Error("MY fault".to_owned()),
+        ),
+        (
+            "return redis.status_reply('fine')",
+            Value::Simple("fine".to_owned()),
+        ),
+        (
+            "return redis.error_reply('single')",
+            Value::Error("ERR single".to_owned()),
+        ),
         ("return {double=1.5}", bulk("1.5")),
         ("return {map={a='b'}}", bulks(&["a", "b"])),
-        ("return redis.call('get','nothing') == false", Value::Integer(1)),
+        (
+            "return redis.call('get','nothing') == false",
+            Value::Integer(1),
+        ),
         ("return redis.call('set','k','v').ok", bulk("OK")),
-        ("redis.call('set','k',1.5) return redis.call('get','k')", bulk("1.5")),
-        ("redis.call('set','k',3.0) return redis.call('get','k')", bulk("3")),
-        ("redis.call('set','k',1e19) return redis.call('get','k')", bulk("1e+19")),
-        ("redis.setresp(3) return type(redis.call('get','nothing'))", bulk("nil")),
-        ("return {type(KEYS), #ARGV}", Value::Array(vec![bulk("table"), Value::Integer(0)])),
-        ("return redis.sha1hex('')", bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709")),
-        ("return cjson.encode({1,'a/b',{}})", bulk("[1,\"a\\/b\",{}]")),
-        ("return cjson.decode('{\"a\":[1,null,\"x\"]}').a[3]", bulk("x")),
-        ("return cjson.decode('[null]')[1] == cjson.null", Value::Integer(1)),
+        (
+            "redis.call('set','k',1.5) return redis.call('get','k')",
+            bulk("1.5"),
+        ),
+        (
+            "redis.call('set','k',3.0) return redis.call('get','k')",
+            bulk("3"),
+        ),
+        (
+            "redis.call('set','k',1e19) return redis.call('get','k')",
+            bulk("1e+19"),
+        ),
+        (
+            "redis.setresp(3) return type(redis.call('get','nothing'))",
+            bulk("nil"),
+        ),
+        (
+            "return {type(KEYS), #ARGV}",
+            Value::Array(vec![bulk("table"), Value::Integer(0)]),
+        ),
+        (
+            "return redis.sha1hex('')",
+            bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+        ),
+        (
+            "return cjson.encode({1,'a/b',{}})",
+            bulk("[1,\"a\\/b\",{}]"),
+        ),
+        (
+            "return cjson.decode('{\"a\":[1,null,\"x\"]}').a[3]",
+            bulk("x"),
+        ),
+        (
+            "return cjson.decode('[null]')[1] == cjson.null",
+            Value::Integer(1),
+        ),
         ("return bit.tohex(bit.band(0xff, 0x0f), 2)", bulk("0f")),
-        ("return #loadstring('return 5')()..''", Value::Error(String::new())),
+        (
+            "return #loadstring('return 5')()..''",
+            Value::Error(String::new()),
+        ),
     ] {
         match (eval(client, script, &[], &[]), reply) {
             (Value::Error(_), Value::Error(text)) if text.is_empty() => {}
@@ -140,9 +215,15 @@ fn values_are_converted_by_the_rules_of_redis() {
         ("redis.setresp(3) return true", Value::Boolean(true)),
         ("redis.setresp(3) return false", Value::Boolean(false)),
         ("return {double=1.5}", Value::Double("1.5".to_owned())),
-        ("return {map={a='b'}}", Value::Map(vec![(bulk("a"), bulk("b"))])),
+        (
+            "return {map={a='b'}}",
+            Value::Map(vec![(bulk("a"), bulk("b"))]),
+        ),
         ("return {set={a=true}}", Value::Set(vec![bulk("a")])),
-        ("return {verbatim_string={format='txt',string='x'}}", Value::Verbatim("x".to_owned())),
+        (
+            "return {verbatim_string={format='txt',string='x'}}",
+            Value::Verbatim("x".to_owned()),
+        ),
     ] {
         assert_eq!(eval(client, script, &[], &[]), reply, "{script}");
     }
@@ -153,26 +234,59 @@ fn errors_have_the_texts_of_redis() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
     for (script, text) in [
-        ("return foo", "ERR user_script:1: Script attempted to access nonexistent global variable \
-          'foo' script: {}, on @user_script:1."),
-        ("\nfoo = 1", "ERR user_script:2: Attempt to modify a readonly table script: {}, \
-          on @user_script:2."),
-        ("return redis.call('nope')", "ERR Unknown Redis command called from script script: {}, \
-          on @user_script:1."),
-        ("return redis.call('get')", "ERR Wrong number of args calling Redis command from script \
-          script: {}, on @user_script:1."),
-        ("redis.call('eval','x',0)", "ERR This Redis command is not allowed from script \
-          script: {}, on @user_script:1."),
-        ("redis.call('set','a',{})", "ERR Lua redis lib command arguments must be strings or \
-          integers script: {}, on @user_script:1."),
-        ("error('x')", "ERR user_script:1: x script: {}, on @user_script:1."),
+        (
+            "return foo",
+            "ERR user_script:1: Script attempted to access nonexistent global variable \
+          'foo' script: {}, on @user_script:1.",
+        ),
+        (
+            "\nfoo = 1",
+            "ERR user_script:2: Attempt to modify a readonly table script: {}, \
+          on @user_script:2.",
+        ),
+        (
+            "return redis.call('nope')",
+            "ERR Unknown Redis command called from script script: {}, \
+          on @user_script:1.",
+        ),
+        (
+            "return redis.call('get')",
+            "ERR Wrong number of args calling Redis command from script \
+          script: {}, on @user_script:1.",
+        ),
+        (
+            "redis.call('eval','x',0)",
+            "ERR This Redis command is not allowed from script \
+          script: {}, on @user_script:1.",
+        ),
+        (
+            "redis.call('set','a',{})",
+            "ERR Lua redis lib command arguments must be strings or \
+          integers script: {}, on @user_script:1.",
+        ),
+        (
+            "error('x')",
+            "ERR user_script:1: x script: {}, on @user_script:1.",
+        ),
         ("error({err='MY x'})", "MY x script: {}, on @user_script:1."),
-        ("x x", "ERR Error compiling script (new function): user_script:1: '=' expected near 'x'"),
-        ("#!lua flags=no-writes\nreturn redis.call('set','a','b')", "ERR Write commands are not \
-          allowed from read-only scripts. script: {}, on @user_script:2."),
-        ("#!js\nreturn 1", "ERR Unexpected engine in script shebang: #!js"),
-        ("return cjson.encode(1/0)", "ERR user_script:1: Cannot serialise number: must not be NaN \
-          or Inf script: {}, on @user_script:1."),
+        (
+            "x x",
+            "ERR Error compiling script (new function): user_script:1: '=' expected near 'x'",
+        ),
+        (
+            "#!lua flags=no-writes\nreturn redis.call('set','a','b')",
+            "ERR Write commands are not \
+          allowed from read-only scripts. script: {}, on @user_script:2.",
+        ),
+        (
+            "#!js\nreturn 1",
+            "ERR Unexpected engine in script shebang: #!js",
+        ),
+        (
+            "return cjson.encode(1/0)",
+            "ERR user_script:1: Cannot serialise number: must not be NaN \
+          or Inf script: {}, on @user_script:1.",
+        ),
     ] {
         let found = error(&mut client, script);
         let digest = client.call(&[
@@ -184,13 +298,25 @@ fn errors_have_the_texts_of_redis() {
         let Value::Bulk(digest) = digest else {
             panic!("{digest:?}");
         };
-        assert_eq!(found, text.replace("{}", std::str::from_utf8(&digest).unwrap()));
+        assert_eq!(
+            found,
+            text.replace("{}", std::str::from_utf8(&digest).unwrap())
+        );
     }
     for (words, text) in [
         ("EVAL return -1", "ERR Number of keys can't be negative"),
-        ("EVAL return 2 a", "ERR Number of keys can't be greater than number of args"),
-        ("EVAL return x", "ERR value is not an integer or out of range"),
-        ("SCRIPT FLUSH NOW", "ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
+        (
+            "EVAL return 2 a",
+            "ERR Number of keys can't be greater than number of args",
+        ),
+        (
+            "EVAL return x",
+            "ERR value is not an integer or out of range",
+        ),
+        (
+            "SCRIPT FLUSH NOW",
+            "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
+        ),
         ("SCRIPT KILL", "NOTBUSY No scripts in execution right now."),
     ] {
         assert_eq!(client.run(words), Value::Error(text.to_owned()));
@@ -204,13 +330,27 @@ fn protected_calls_see_what_went_wrong() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
     for (script, text) in [
-        ("return redis.pcall('nope').err", "ERR Unknown Redis command called from script"),
-        ("local _, e = pcall(redis.call, 'nope') return e",
-            "ERR Unknown Redis command called from script"),
-        ("local _, e = pcall(function() error('x') end) return e", "user_script:1: x"),
-        ("local _, e = xpcall(function() redis.call('nope') end, function(e) return e.err end)
-          return e", "ERR Unknown Redis command called from script"),
-        ("local _, e = pcall(cjson.decode, '{') return type(e)", "string"),
+        (
+            "return redis.pcall('nope').err",
+            "ERR Unknown Redis command called from script",
+        ),
+        (
+            "local _, e = pcall(redis.call, 'nope') return e",
+            "ERR Unknown Redis command called from script",
+        ),
+        (
+            "local _, e = pcall(function() error('x') end) return e",
+            "user_script:1: x",
+        ),
+        (
+            "local _, e = xpcall(function() redis.call('nope') end, function(e) return e.err end)
+          return e",
+            "ERR Unknown Redis command called from script",
+        ),
+        (
+            "local _, e = pcall(cjson.decode, '{') return type(e)",
+            "string",
+        ),
     ] {
         assert_eq!(eval(&mut client, script, &[], &[]), bulk(text), "{script}");
     }
@@ -269,26 +409,53 @@ fn no_script_reaches_another() {
         error(&mut client, attack);
     }
     for absent in [
-        "io", "require", "dofile", "loadfile", "print", "debug", "package", "module", "setfenv",
-        "getfenv", "newproxy", "coroutine",
+        "io",
+        "require",
+        "dofile",
+        "loadfile",
+        "print",
+        "debug",
+        "package",
+        "module",
+        "setfenv",
+        "getfenv",
+        "newproxy",
+        "coroutine",
     ] {
         let script = format!("return {absent}");
-        assert!(error(&mut client, &script).contains("nonexistent global variable"), "{absent}");
+        assert!(
+            error(&mut client, &script).contains("nonexistent global variable"),
+            "{absent}"
+        );
     }
     let script = "for name, value in pairs(string) do string_was = name end";
     error(&mut client, script);
     for (script, text) in [
-        ("return ('x'):rep(3)..string.format('%d', 5)..tostring(string.x)", "xxx5nil"),
-        ("return tostring(os.execute)..tostring(os.exit)..type(os.clock())", "nilnilnumber"),
+        (
+            "return ('x'):rep(3)..string.format('%d', 5)..tostring(string.x)",
+            "xxx5nil",
+        ),
+        (
+            "return tostring(os.execute)..tostring(os.exit)..type(os.clock())",
+            "nilnilnumber",
+        ),
         ("return tostring(string.dump)", "nil"),
-        ("local f, e = loadstring('\\27Lua') return e", "attempt to load a binary chunk"),
+        (
+            "local f, e = loadstring('\\27Lua') return e",
+            "attempt to load a binary chunk",
+        ),
         ("return tostring(rawget(_G, 'x'))", "nil"),
     ] {
         assert_eq!(eval(&mut client, script, &[], &[]), bulk(text), "{script}");
     }
     let random = "return tostring(math.random())";
     let first = eval(&mut client, random, &[], &[]);
-    eval(&mut client, "math.randomseed(7) return math.random()", &[], &[]);
+    eval(
+        &mut client,
+        "math.randomseed(7) return math.random()",
+        &[],
+        &[],
+    );
     assert_eq!(eval(&mut client, random, &[], &[]), first);
 }
 
@@ -312,7 +479,10 @@ fn a_script_that_loops_is_ended_and_nobody_is_harmed() {
         assert!(text.contains("ran longer than 50 ms"), "{script}: {text}");
         assert_eq!(eval(&mut client, "return 1", &[], &[]), Value::Integer(1));
     }
-    assert_eq!(Client::connect(&daemon).run("PING"), Value::Simple("PONG".to_owned()));
+    assert_eq!(
+        Client::connect(&daemon).run("PING"),
+        Value::Simple("PONG".to_owned())
+    );
 }
 
 #[test]
@@ -344,15 +514,19 @@ fn a_script_that_allocates_or_recurses_ends_with_an_error() {
         "error({err = 1})",
     ] {
         error(&mut client, script);
-        assert_eq!(eval(&mut client, "return 1", &[], &[]), Value::Integer(1), "{script}");
+        assert_eq!(
+            eval(&mut client, "return 1", &[], &[]),
+            Value::Integer(1),
+            "{script}"
+        );
     }
     let rounds = "local t = {} for i = 1, 1e9 do t[i] = {} end";
     error(&mut client, rounds);
-    let before = daemon.rss_bytes();
+    let before = resident::occupied_bytes(&daemon, "VmRSS");
     for _ in 0..20 {
         error(&mut client, rounds);
     }
-    let after = daemon.rss_bytes();
+    let after = resident::occupied_bytes(&daemon, "VmRSS");
     assert!(after < before + (64 << 20), "{before} {after}");
 }
 
@@ -362,8 +536,8 @@ fn a_script_is_one_step_for_other_loops_and_protocols() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| {
-                let mut stream = daemon.connect();
+            let (mut stream, stop) = (daemon.connect(), &stop);
+            scope.spawn(move || {
                 let mut reader = BufReader::new(stream.try_clone().unwrap());
                 let (mut number, mut line) = (0, String::new());
                 while !stop.load(Ordering::Relaxed) {

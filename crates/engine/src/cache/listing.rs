@@ -1,48 +1,71 @@
-//! Listing: the keys of a cache, stretch by stretch.
+//! Listing: the keys of a cache, stretch by stretch, or one at random.
 //!
-//! Tests: tests/model.rs.
+//! A listing goes through a shard twice: first for the entries in their home buckets, then for the
+//! others. Why nothing is missed stands in `index/scan.rs`.
+//!
+//! Tests: tests/listing.rs, tests/model.rs.
 
 use super::Cache;
+use crate::clock::Instant;
+use crate::index::Half;
 use crate::key::Key;
 use crate::options::{KeyFacts, ScanCursor};
+use crate::shard::Shard;
+use crate::space::Space;
 
 /// Buckets that one call of [`Cache::keys`] visits.
 const SCAN_BUCKETS: usize = 64;
-const SCAN_BUCKET_BITS: u32 = 48;
+/// A cursor holds from its low end: the place in the index, the epoch of the scan, the half, and
+/// the shard.
+const PLACE_BITS: u32 = 36;
+const EPOCH_BITS: u32 = 16;
+const HALF_SHIFT: u32 = PLACE_BITS + EPOCH_BITS;
+
+/// Slots of a shard that are drawn for a random key before all are looked at.
+const DRAWS_MAX: u64 = 128;
 
 impl Cache {
-    /// Lists the live keys of a stretch of the cache; begin with [`ScanCursor::START`] and go on
-    /// with the cursor returned until it is `None`.
+    /// Lists the live keys of a stretch of the cache, of all spaces; begin with
+    /// [`ScanCursor::START`] and go on with the cursor returned until it is `None`.
     ///
     /// Each call locks one shard for some 500 keys at most. An item that exists during the whole
-    /// listing is listed at least once, unless an insertion moves it between its two buckets at the
-    /// wrong moment; a key may be listed twice.
+    /// listing is listed at least once, however the cache grows, shrinks or moves items meanwhile;
+    /// one may be listed twice. A cursor that was never returned lists something or nothing.
     pub fn keys(
         &self,
         cursor: ScanCursor,
         mut each: impl FnMut(KeyFacts<'_>),
     ) -> Option<ScanCursor> {
-        let number = (cursor.0 >> SCAN_BUCKET_BITS) as usize;
-        let first = (cursor.0 & ((1 << SCAN_BUCKET_BITS) - 1)) as usize;
-        let slot = self.shards.get(number)?;
+        let mut at = Place::of(cursor);
+        let slot = self.shards.get((at.half >> 1) as usize)?;
         let now = self.now();
         let mut shard = self.lock(slot);
         shard.begin(now);
-        let buckets = shard.store.index.buckets();
-        let end = (first + SCAN_BUCKETS).min(buckets);
-        for bucket in first..end {
-            shard.store.index.each_in_bucket(bucket, |entry| {
-                let located = shard.store.located_at(entry);
-                if !shard.store.is_over(&located, now) {
-                    each(shard.facts(&located, now));
+        at.begin_step(&mut shard, now);
+        let half = if at.half & 1 == 0 {
+            Half::AtHome
+        } else {
+            Half::Away
+        };
+        let index = &shard.store.index;
+        let mut show = |entry| {
+            let located = shard.store.located_at(entry);
+            if !shard.store.is_over(&located, now) {
+                each(shard.facts(&located, now));
+            }
+        };
+        for _ in 0..SCAN_BUCKETS {
+            let Some((bucket, next)) = index.scan(at.place) else {
+                if half == Half::Away {
+                    index.each_returned(show);
                 }
-            });
+                let is_left = (at.half + 1) >> 1 < self.shards.len() as u64;
+                return is_left.then(|| at.next_half().cursor());
+            };
+            index.each_of_half(bucket, half, &mut show);
+            at.place = next;
         }
-        if end < buckets {
-            return Some(ScanCursor((number as u64) << SCAN_BUCKET_BITS | end as u64));
-        }
-        (number + 1 < self.shards.len())
-            .then(|| ScanCursor((number as u64 + 1) << SCAN_BUCKET_BITS))
+        Some(at.cursor())
     }
 
     /// Facts about one item, without counting as a use; `None` is a miss.
@@ -51,5 +74,126 @@ impl Cache {
             let located = shard.store.find(key, now)?;
             Some(read(shard.facts(&located, now)))
         })
+    }
+
+    /// Shows some live item of a space, each with about the same probability if `random` is
+    /// uniform; `None` if there is none.
+    ///
+    /// Cost: each shard's lock for a moment, then some slots of one shard if the space has a good
+    /// part of the items, else a walk over a part of that shard.
+    pub fn sample_key<R>(
+        &self,
+        space: Space,
+        random: u64,
+        read: impl FnOnce(KeyFacts<'_>) -> R,
+    ) -> Option<R> {
+        let now = self.now();
+        let counts: Vec<u64> = self
+            .shards
+            .iter()
+            .map(|slot| self.lock(slot).store.tally.of(space).items)
+            .collect();
+        let total: u64 = counts.iter().sum();
+        let mut draws = Draws(random);
+        let mut left = draws.below(total.max(1));
+        let first = counts.iter().position(|&count| {
+            let is_here = left < count;
+            left = left.saturating_sub(count);
+            is_here
+        })?;
+        // Others only if all that the first one has is over.
+        for number in (first..counts.len()).chain(0..first) {
+            let mut shard = self.lock(&self.shards[number]);
+            shard.begin(now);
+            if let Some(facts) = draw(&shard, space, &mut draws, now) {
+                return Some(read(facts));
+            }
+        }
+        None
+    }
+}
+
+/// A cursor, taken apart.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The shard's number, and in the lowest bit the half of it.
+    half: u64,
+    epoch: u16,
+    place: u64,
+}
+
+impl Place {
+    fn of(cursor: ScanCursor) -> Place {
+        Place {
+            half: cursor.0 >> HALF_SHIFT,
+            epoch: (cursor.0 >> PLACE_BITS) as u16,
+            place: cursor.0 & ((1 << PLACE_BITS) - 1),
+        }
+    }
+
+    fn cursor(self) -> ScanCursor {
+        ScanCursor(self.half << HALF_SHIFT | u64::from(self.epoch) << PLACE_BITS | self.place)
+    }
+
+    fn next_half(self) -> Place {
+        Place {
+            half: self.half + 1,
+            place: 0,
+            ..self
+        }
+    }
+
+    /// Goes back to the shard's beginning if what was moved since the last step is not known.
+    fn begin_step(&mut self, shard: &mut Shard, now: Instant) {
+        let index = &mut shard.store.index;
+        let is_beginning = self.half & 1 == 0 && self.place == 0;
+        let goes_on = index.step_scan((!is_beginning).then_some(self.epoch), now);
+        if !goes_on {
+            (self.half, self.place) = (self.half & !1, 0);
+        }
+        self.epoch = index.epoch();
+    }
+}
+
+/// Some live item of a space in a shard.
+fn draw<'s>(
+    shard: &'s Shard,
+    space: Space,
+    draws: &mut Draws,
+    now: Instant,
+) -> Option<KeyFacts<'s>> {
+    if shard.store.tally.of(space).items == 0 {
+        return None;
+    }
+    let index = &shard.store.index;
+    let facts_at = |slot| {
+        let located = shard.store.located_at(slot);
+        let facts = shard.facts(&located, now);
+        (facts.space == space && !shard.store.is_over(&located, now)).then_some(facts)
+    };
+    let slots = index.slots() as u64;
+    for _ in 0..DRAWS_MAX {
+        let slot = index.entry_at(draws.below(slots) as usize);
+        if let Some(facts) = slot.and_then(facts_at) {
+            return Some(facts);
+        }
+    }
+    let first = draws.below(slots);
+    (first..slots)
+        .chain(0..first)
+        .find_map(|number| index.entry_at(number as usize).and_then(facts_at))
+}
+
+/// Numbers drawn from a first one.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        ((u128::from(mixed) * u128::from(bound)) >> 64) as u64
     }
 }

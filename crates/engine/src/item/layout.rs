@@ -77,8 +77,9 @@ impl Layout {
     /// The item's kind.
     #[inline]
     pub(crate) fn kind(&self, arena: &Arena) -> Kind {
+        // The last field lies right before the key.
         if self.has_space_field() {
-            self.space_and_kind(arena).1
+            Kind(arena.byte(self.key_at - 5))
         } else {
             Kind::STRING
         }
@@ -88,16 +89,10 @@ impl Layout {
     #[inline]
     pub(crate) fn space(&self, arena: &Arena) -> Space {
         if self.has_space_field() {
-            self.space_and_kind(arena).0
+            Space(arena.word(self.key_at - 4))
         } else {
             Space::MAIN
         }
-    }
-
-    #[inline(never)]
-    fn space_and_kind(&self, arena: &Arena) -> (Space, Kind) {
-        let at = self.field_at(FIELD_SPACE).expect("the field is there");
-        (Space(arena.word(at + 1)), Kind(arena.byte(at)))
     }
 
     /// The item's version, if it has one.

@@ -119,7 +119,14 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_or_no_reply_is_none() {
-        for bytes in [&b""[..], b"+OK", b"$3\r\nab", b"$3\r\nabc", b"?\r\n", b":x\r\n"] {
+        for bytes in [
+            &b""[..],
+            b"+OK",
+            b"$3\r\nab",
+            b"$3\r\nabc",
+            b"?\r\n",
+            b":x\r\n",
+        ] {
             assert_eq!(read(&mut &bytes[..]), None, "{bytes:?}");
         }
     }

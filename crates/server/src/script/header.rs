@@ -72,7 +72,10 @@ mod tests {
             ("#!lua", "ERR Invalid script shebang"),
             ("#!js\n", "ERR Unexpected engine in script shebang: #!js"),
             ("#!lua foo\n", "ERR Unknown lua shebang option: foo"),
-            ("#!lua flags=xx\n", "ERR Unexpected flag in script shebang: xx"),
+            (
+                "#!lua flags=xx\n",
+                "ERR Unexpected flag in script shebang: xx",
+            ),
         ] {
             assert_eq!(Header::read(source.as_bytes()), Err(text.to_owned()));
         }

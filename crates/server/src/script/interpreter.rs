@@ -9,7 +9,9 @@ use std::rc::Rc;
 
 use cellar_engine::{Clock, Instant, SystemClock};
 use cellar_protocol::resp::Proto;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic, VmState};
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic, VmState,
+};
 
 use super::cache::{Digest, Script};
 use super::convert::{Answer, from_reply};
@@ -296,7 +298,8 @@ impl Words {
                 Value::String(text) => self.bytes.extend_from_slice(&text.as_bytes()),
                 Value::Integer(number) => {
                     let mut buffer = itoa::Buffer::new();
-                    self.bytes.extend_from_slice(buffer.format(*number).as_bytes());
+                    self.bytes
+                        .extend_from_slice(buffer.format(*number).as_bytes());
                 }
                 Value::Number(number) => {
                     let text = format.call::<mlua::LuaString>(("%.17g", *number));

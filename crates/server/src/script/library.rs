@@ -146,12 +146,13 @@ fn add_texts(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     host.raw_set("rep", repeat)?;
     let format: Function = lua.globals().get::<Table>("string")?.get("format")?;
     let state = Rc::clone(shared);
-    let encode = lua.create_function(move |lua, value: Value| {
-        match json::encode(&value, &format) {
-            Ok(text) => lua.create_string(text),
-            Err(text) => fail(lua, &state, &text),
-        }
-    })?;
+    let encode =
+        lua.create_function(
+            move |lua, value: Value| match json::encode(&value, &format) {
+                Ok(text) => lua.create_string(text),
+                Err(text) => fail(lua, &state, &text),
+            },
+        )?;
     host.raw_set("json_encode", encode)?;
     let state = Rc::clone(shared);
     let decode = lua.create_function(move |lua, text: LuaString| {

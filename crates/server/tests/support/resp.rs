@@ -23,6 +23,33 @@ pub(crate) enum Value {
     Push(Vec<Value>),
 }
 
+impl Value {
+    /// As one line: `:1`, `+OK`, `-ERR text`, `value`, `nil`, `[a, [b, :2]]`.
+    pub(crate) fn shown(&self) -> String {
+        let list = |values: &[Value]| {
+            let values: Vec<String> = values.iter().map(Value::shown).collect();
+            format!("[{}]", values.join(", "))
+        };
+        match self {
+            Value::Simple(text) => format!("+{text}"),
+            Value::Error(text) => format!("-{text}"),
+            Value::Integer(number) => format!(":{number}"),
+            Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Value::Verbatim(text) => text.clone(),
+            Value::Null => "nil".to_owned(),
+            Value::Double(text) => format!(",{text}"),
+            Value::Boolean(yes) => format!("#{yes}"),
+            Value::Array(values) | Value::Set(values) | Value::Push(values) => list(values),
+            Value::Map(pairs) => {
+                let pairs = pairs
+                    .iter()
+                    .flat_map(|(key, value)| [key.clone(), value.clone()]);
+                list(&pairs.collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
 /// A bulk string.
 pub(crate) fn bulk(text: &str) -> Value {
     Value::Bulk(text.as_bytes().to_vec())
@@ -55,6 +82,14 @@ impl Client {
     pub(crate) fn run(&mut self, words: &str) -> Value {
         let args: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
         self.call(&args)
+    }
+
+    /// Sends the commands of some lines and compares the replies, which stand behind ` => `.
+    pub(crate) fn check(&mut self, lines: &str) {
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (words, expected) = line.split_once(" => ").unwrap();
+            assert_eq!(self.run(words).shown(), expected, "{words}");
+        }
     }
 
     /// Sends a command and reads the reply.

@@ -1,8 +1,8 @@
-//! Listings of all keys: lru_crawler metadump and mgdump, in bounded pieces.
+//! Listings of all keys that can be read here: lru_crawler metadump and mgdump, in bounded pieces.
 
 use std::io::Write;
 
-use cellar_engine::{KeyFacts, ScanCursor};
+use cellar_engine::{KeyFacts, Kind, ScanCursor, Space};
 use cellar_protocol::memcached::{Listing, base64, reply};
 
 use crate::execute::context::{Context, Flow, Unfinished};
@@ -44,9 +44,14 @@ fn go_on(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut O
     let full = out.len() + PIECE_BYTES;
     let mut cursor = cursor;
     while out.len() < full {
-        let next = context.cache().keys(cursor, |facts| match form {
-            Listing::Metadump => metadump(out, &facts, context),
-            Listing::Mgdump => mgdump(out, facts.key),
+        let next = context.cache().keys(cursor, |facts| {
+            if facts.space != Space::MAIN || facts.kind != Kind::STRING {
+                return;
+            }
+            match form {
+                Listing::Metadump => metadump(out, &facts, context),
+                Listing::Mgdump => mgdump(out, facts.key),
+            }
         });
         match next {
             Some(next) => cursor = next,

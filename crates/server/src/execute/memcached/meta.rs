@@ -74,6 +74,7 @@ fn look_up<R>(
         recache_ms: meta
             .time(b'R')
             .and_then(|exptime| recache_ms(exptime, context)),
+        lease_ms: None,
         version: meta.has(b'c') || meta.has(b'C'),
         new_version: meta.number(b'E'),
         quiet: meta.has(b'u'),

@@ -1,6 +1,6 @@
 //! Classic reads: get, gets, gat, gats.
 
-use cellar_engine::{Deadline, Handle, Item, Key, Lookup};
+use cellar_engine::{Deadline, Handle, Item, Key, Kind, Lookup};
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
 
@@ -114,10 +114,11 @@ fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
     let counters = context.counters;
     counters.cmd_get.add(1);
     let out = output.bytes();
-    let found = context
-        .cache()
-        .get(key, |item| append(out, key, item, None));
-    let Some((bytes, pinned)) = found else {
+    // What is no string does not exist for this protocol.
+    let found = context.cache().get(key, |item| {
+        (item.kind == Kind::STRING).then(|| append(out, key, item, None))
+    });
+    let Some((bytes, pinned)) = found.flatten() else {
         counters.get_misses.add(1);
         return 0;
     };

@@ -111,7 +111,10 @@ fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), 
     })?;
     written.ok_or_else(|| {
         call.output.bytes().truncate(start);
-        RunError::Failed(b"ERR the script's answer is too deep or too long".to_vec(), None)
+        RunError::Failed(
+            b"ERR the script's answer is too deep or too long".to_vec(),
+            None,
+        )
     })
 }
 
@@ -160,9 +163,8 @@ fn flush(call: &mut Call<'_>) -> Outcome {
 
 /// Checks the one option that a flush may have; all flushes are done at once.
 fn check_mode(call: &Call<'_>, text: &'static str) -> Result<(), Failure> {
-    let is_mode = |word: &[u8]| {
-        word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC")
-    };
+    let is_mode =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC");
     match call.args[2..] {
         [] => Ok(()),
         [mode] if is_mode(mode) => Ok(()),
@@ -172,9 +174,7 @@ fn check_mode(call: &Call<'_>, text: &'static str) -> Result<(), Failure> {
 
 /// A script holds everybody up while it runs, so nobody can ask for its end; its time is limited.
 fn kill(_: &mut Call<'_>) -> Outcome {
-    Err(Failure::text(
-        "NOTBUSY No scripts in execution right now.",
-    ))
+    Err(Failure::text("NOTBUSY No scripts in execution right now."))
 }
 
 fn function_flush(call: &mut Call<'_>) -> Outcome {

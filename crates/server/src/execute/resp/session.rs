@@ -48,6 +48,8 @@ pub struct Session {
     pub(super) is_known: bool,
     pub(super) reply_mode: ReplyMode,
     pub(super) transaction: Option<Box<Transaction>>,
+    /// Whether commands are parts of a greater one now, so that each has to answer at once.
+    pub(super) answers_whole: bool,
 }
 
 impl Session {
@@ -63,6 +65,7 @@ impl Session {
             is_known: state.settings.password.is_empty(),
             reply_mode: ReplyMode::On,
             transaction: None,
+            answers_whole: false,
         }
     }
 
@@ -106,6 +109,11 @@ impl Session {
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.is_known && self.transaction.is_none() && self.reply_mode == ReplyMode::On
+    }
+
+    /// Whether a long answer may be given in pieces.
+    pub(super) fn may_pause(&self) -> bool {
+        self.is_plain() && !self.answers_whole
     }
 
     pub(super) fn set_proto(&mut self, proto: Proto) {

@@ -64,6 +64,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
             return DONE;
         }
         call.reply().array(transaction.queued.len());
+        call.session.answers_whole = true;
         for Queued { command, args } in &transaction.queued {
             let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
             run(
@@ -75,6 +76,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
                 call.output,
             );
         }
+        call.session.answers_whole = false;
         DONE
     })
 }

@@ -1,0 +1,100 @@
+//! Spaces of a whole cache: what each holds, and how one is emptied.
+//!
+//! Why: docs/decisions/0015. Tests: tests/space.rs.
+
+use super::Cache;
+use crate::observer::Report;
+use crate::options::SpaceStats;
+use crate::space::Space;
+
+impl Cache {
+    /// How many items a space has, exactly; locks one shard after the other.
+    #[must_use]
+    pub fn space_stats(&self, space: Space) -> SpaceStats {
+        let now = self.now();
+        let mut sum = SpaceStats::default();
+        for slot in &self.shards {
+            let mut shard = self.lock(slot);
+            shard.begin(now);
+            let stats = shard.store.tally.of(space);
+            sum.items += stats.items;
+            sum.with_deadline += stats.with_deadline;
+        }
+        sum
+    }
+
+    /// Ends a space: its items are gone, and nobody may use the number again. The main space is
+    /// flushed instead.
+    ///
+    /// Cost: a moment in each shard, however many items there are. Their memory is swept up by
+    /// [`Cache::tick`], by insertions while memory is short, and whenever one is met; only what is
+    /// swept counts as dead ([`Stats::dead_bytes`](crate::Stats::dead_bytes)).
+    pub fn retire_space(&self, space: Space) {
+        if space == Space::MAIN {
+            self.flush_space(space);
+            return;
+        }
+        let now = self.now();
+        for slot in &self.shards {
+            let mut shard = self.lock(slot);
+            shard.begin(now);
+            shard.store.retire_space(space);
+        }
+        self.report_flushed(space);
+    }
+
+    /// Makes every item of a space a miss; the space may be used again at once.
+    ///
+    /// Cost for the main space: a mark on each segment. Another space is emptied item by item:
+    /// rather take a new one and end this ([`Cache::retire_space`]).
+    pub fn flush_space(&self, space: Space) {
+        let now = self.now();
+        if space == Space::MAIN && 2 * self.space_stats(space).items >= self.stats_items() {
+            self.flush_insights(now, now);
+        }
+        for slot in &self.shards {
+            if space == Space::MAIN {
+                let mut shard = self.lock(slot);
+                shard.begin(now);
+                shard.store.flush_main();
+            } else {
+                self.empty_space(slot, space);
+            }
+        }
+        self.report_flushed(space);
+    }
+
+    /// Removes all items of a space from a shard, a stretch of the index under each lock.
+    fn empty_space(&self, slot: &super::Slot, space: Space) {
+        const BUCKETS: usize = 64;
+        let now = self.now();
+        // Entries move from home to partner only: what the first round misses, the second meets.
+        for _ in 0..2 {
+            let mut place = Some(0);
+            while let Some(mut at) = place {
+                let mut shard = self.lock(slot);
+                shard.begin(now);
+                place = None;
+                for _ in 0..BUCKETS {
+                    let Some((bucket, next)) = shard.store.index.scan(at) else {
+                        break;
+                    };
+                    shard.store.remove_in_bucket(bucket, |store, located| {
+                        located.layout.space(store.log.arena()) == space
+                    });
+                    (at, place) = (next, Some(next));
+                }
+            }
+        }
+    }
+
+    fn stats_items(&self) -> u64 {
+        let mut items = 0;
+        self.each_shard(|shard| items += shard.store.items() as u64);
+        items
+    }
+
+    fn report_flushed(&self, space: Space) {
+        Report::to(self.config.observer.clone()).tell_flushed(Some(space));
+    }
+}

@@ -1,0 +1,163 @@
+//! Deadlines: giving a key some time, taking its deadline away, telling what is left.
+//!
+//! A deadline is exact to the millisecond. Source: redis.io/docs/latest/commands/expire and its
+//! neighbours.
+
+use cellar_engine::{Change, Deadline};
+use cellar_protocol::resp::number::parse_integer;
+
+use super::call::{Call, Outcome};
+use super::expiry::Unit;
+use super::failure::Failure;
+use super::notify::Class;
+use super::values::update;
+
+/// Answered for a key without a deadline.
+const NEVER: i64 = -1;
+/// Answered for a key that is not there.
+const MISSING: i64 = -2;
+
+/// When EXPIRE changes a deadline.
+#[derive(Clone, Copy, Debug, Default)]
+struct Conditions {
+    /// NX
+    absent: bool,
+    /// XX
+    present: bool,
+    /// GT
+    later: bool,
+    /// LT
+    earlier: bool,
+}
+
+impl Conditions {
+    fn parse(args: &[&[u8]]) -> Result<Conditions, Failure> {
+        let mut these = Conditions::default();
+        for &name in args {
+            match name.to_ascii_uppercase().as_slice() {
+                b"NX" => these.absent = true,
+                b"XX" => these.present = true,
+                b"GT" => these.later = true,
+                b"LT" => these.earlier = true,
+                _ => {
+                    let name = String::from_utf8_lossy(name);
+                    let text = format!("ERR Unsupported option {name}");
+                    return Err(Failure::Text(text.into()));
+                }
+            }
+        }
+        if these.absent && (these.present || these.later || these.earlier) {
+            return Err(Failure::text(
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ));
+        }
+        if these.later && these.earlier {
+            return Err(Failure::text(
+                "ERR GT and LT options at the same time are not compatible",
+            ));
+        }
+        Ok(these)
+    }
+
+    /// Whether a deadline may become another; never is later than any.
+    fn hold(self, before: Deadline, after: Deadline) -> bool {
+        let has_one = before != Deadline::NEVER;
+        (!self.absent || !has_one)
+            && (!self.present || has_one)
+            && (!self.later || after > before)
+            && (!self.earlier || after < before)
+    }
+}
+
+pub(super) fn expire(call: &mut Call<'_>) -> Outcome {
+    retime(call, Unit::Ex, "expire")
+}
+
+pub(super) fn pexpire(call: &mut Call<'_>) -> Outcome {
+    retime(call, Unit::Px, "pexpire")
+}
+
+pub(super) fn expireat(call: &mut Call<'_>) -> Outcome {
+    retime(call, Unit::ExAt, "expireat")
+}
+
+pub(super) fn pexpireat(call: &mut Call<'_>) -> Outcome {
+    retime(call, Unit::PxAt, "pexpireat")
+}
+
+fn retime(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
+    let key = call.first_key()?;
+    let conditions = Conditions::parse(&call.args[3..])?;
+    let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    let deadline = unit.deadline(number, command, call.context)?;
+    let has_passed = deadline.has_passed(call.now());
+    let is_done = update(call, key, |old, _| {
+        let is_done = old.is_some_and(|item| conditions.hold(item.deadline, deadline));
+        let change = match is_done {
+            false => Change::Keep,
+            true if has_passed => Change::Remove,
+            true => Change::Retime(deadline),
+        };
+        Ok((is_done, change))
+    })?;
+    if is_done {
+        let event = if has_passed { "del" } else { "expire" };
+        call.notify(Class::Generic, event, key.bytes());
+    }
+    call.integer(i64::from(is_done))
+}
+
+pub(super) fn persist(call: &mut Call<'_>) -> Outcome {
+    let key = call.first_key()?;
+    let is_done = update(call, key, |old, _| {
+        let has_one = old.is_some_and(|item| item.deadline != Deadline::NEVER);
+        let change = if has_one {
+            Change::Retime(Deadline::NEVER)
+        } else {
+            Change::Keep
+        };
+        Ok((has_one, change))
+    })?;
+    if is_done {
+        call.notify(Class::Generic, "persist", key.bytes());
+    }
+    call.integer(i64::from(is_done))
+}
+
+pub(super) fn ttl(call: &mut Call<'_>) -> Outcome {
+    tell(call, |call, deadline| call.left_ms(deadline).map(rounded_s))
+}
+
+pub(super) fn pttl(call: &mut Call<'_>) -> Outcome {
+    tell(call, |call, deadline| call.left_ms(deadline))
+}
+
+pub(super) fn expiretime(call: &mut Call<'_>) -> Outcome {
+    tell(call, |call, deadline| {
+        unix_ms(call, deadline).map(rounded_s)
+    })
+}
+
+pub(super) fn pexpiretime(call: &mut Call<'_>) -> Outcome {
+    tell(call, unix_ms)
+}
+
+fn unix_ms(call: &Call<'_>, deadline: Deadline) -> Option<u64> {
+    deadline.instant().map(|at| call.unix_ms(at))
+}
+
+fn rounded_s(ms: u64) -> u64 {
+    (ms + 500) / 1_000
+}
+
+fn tell(call: &mut Call<'_>, number: impl FnOnce(&Call<'_>, Deadline) -> Option<u64>) -> Outcome {
+    let key = call.first_key()?;
+    let deadline = call.cache().facts(key, |facts| facts.deadline);
+    let number = match deadline {
+        Some(deadline) => {
+            number(call, deadline).map_or(NEVER, |number| i64::try_from(number).unwrap_or(i64::MAX))
+        }
+        None => MISSING,
+    };
+    call.integer(number)
+}

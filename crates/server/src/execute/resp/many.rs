@@ -1,0 +1,238 @@
+//! Many: commands on several strings at once.
+//!
+//! MSET and its relatives run alone, so that nobody sees a part of what they store. MGET reads a
+//! piece of its keys at a time when the answer is long, so another client's store may fall between
+//! two pieces.
+//!
+//! Source: redis.io/docs/latest/commands/mget and its neighbours.
+
+use cellar_engine::{Key, Kind, SetOptions, Space};
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Proto, Reply};
+
+use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
+use super::options::{Condition, Options};
+use super::values::{append_value, finish_value, tell_set};
+use crate::execute::context::{Context, Flow, Unfinished};
+use crate::output::Output;
+
+/// Keys that are hinted and read together.
+const KEYS_TOGETHER_MAX: usize = 16;
+/// Answer bytes, pinned values included, after which a read of many keys pauses.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
+    let (space, proto, keys) = (call.space(), call.session.proto, &call.args[1..]);
+    call.reply().array(keys.len());
+    let pauses = call.session.may_pause();
+    let mut read = 0;
+    while read < keys.len() {
+        let most = if pauses { ANSWER_BYTES_MAX } else { usize::MAX };
+        read += read_some(
+            &keys[read..],
+            (space, proto),
+            most,
+            call.context,
+            call.output,
+        )?;
+        if pauses && read < keys.len() {
+            let keys = keys[read..].iter().map(|&key| key.into()).collect();
+            let rest = Rest { keys, space, proto };
+            return Ok(Flow::Unfinished(Box::new(rest)));
+        }
+    }
+    DONE
+}
+
+/// The keys of MGET that are not answered yet.
+#[derive(Debug)]
+struct Rest {
+    keys: Vec<Box<[u8]>>,
+    space: Space,
+    proto: Proto,
+}
+
+impl Unfinished for Rest {
+    fn go_on(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        let how = (self.space, self.proto);
+        let read = read_some(&self.keys, how, ANSWER_BYTES_MAX, context, output);
+        // A key that is too long ended the command before the first piece.
+        self.keys.drain(..read.unwrap_or(self.keys.len()));
+        if self.keys.is_empty() {
+            return Flow::Continue;
+        }
+        Flow::Unfinished(self)
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.keys.iter().map(|key| key.len()).sum()
+    }
+}
+
+/// Reads keys until the answer has so many bytes; returns how many keys.
+fn read_some<K: AsRef<[u8]>>(
+    keys: &[K],
+    (space, proto): (Space, Proto),
+    bytes_max: usize,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Result<usize, Failure> {
+    let cache = context.cache();
+    let (mut read, mut answered) = (0, 0);
+    for group in keys.chunks(KEYS_TOGETHER_MAX) {
+        let mut hashed: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
+        for (place, key) in hashed.iter_mut().zip(group) {
+            let key = cache.key_in(space, key.as_ref())?;
+            cache.hint_index(key);
+            *place = Some(key);
+        }
+        let hashed = hashed.into_iter().flatten();
+        hashed.clone().for_each(|key| cache.hint_item(key));
+        for key in hashed {
+            answered += read_one(key, proto, context, output);
+        }
+        read += group.len();
+        if answered >= bytes_max {
+            break;
+        }
+    }
+    Ok(read)
+}
+
+/// Answers one key's value, null for another kind too; returns its bytes.
+fn read_one(key: Key<'_>, proto: Proto, context: Context<'_>, output: &mut Output) -> usize {
+    let counters = context.counters;
+    counters.cmd_get.add(1);
+    let mut reply = Reply::new(output.bytes(), proto);
+    let found = context.cache().get(key, |item| {
+        (item.kind == Kind::STRING).then(|| (item.value.len(), append_value(&mut reply, item)))
+    });
+    match found.flatten() {
+        Some((bytes, pinned)) => {
+            counters.get_hits.add(1);
+            finish_value(pinned, output);
+            bytes
+        }
+        None => {
+            counters.get_misses.add(1);
+            reply.null();
+            0
+        }
+    }
+}
+
+/// The keys and values of MSET and its relatives.
+struct Pairs<'a> {
+    pairs: Vec<(Key<'a>, &'a [u8])>,
+}
+
+impl<'a> Pairs<'a> {
+    /// Pairs of which every one can be stored.
+    fn of(call: &Call<'a>, args: &[&'a [u8]]) -> Result<Pairs<'a>, Failure> {
+        let (cache, space) = (call.cache(), call.space());
+        let max = cache.value_bytes_max();
+        let mut pairs = Vec::with_capacity(args.len() / 2);
+        for pair in args.chunks_exact(2) {
+            if pair[1].len() > max {
+                return Err(Failure::TooLong);
+            }
+            pairs.push((cache.key_in(space, pair[0])?, pair[1]));
+        }
+        Ok(Pairs { pairs })
+    }
+
+    /// Stores all if the condition holds for all; whether it did.
+    fn store(&self, call: &mut Call<'_>, options: &Options<'_>) -> Result<bool, Failure> {
+        if let [pair] = self.pairs[..] {
+            return store_all(call, &[pair], options);
+        }
+        call.alone(|call| store_all(call, &self.pairs, options))
+    }
+}
+
+fn store_all(
+    call: &mut Call<'_>,
+    pairs: &[(Key<'_>, &[u8])],
+    options: &Options<'_>,
+) -> Result<bool, Failure> {
+    let cache = call.cache();
+    let exists = |key| cache.facts(key, |_| ()).is_some();
+    let holds = match options.when {
+        Condition::Absent => !pairs.iter().any(|(key, _)| exists(*key)),
+        Condition::Present => pairs.iter().all(|(key, _)| exists(*key)),
+        _ => true,
+    };
+    if !holds {
+        return Ok(false);
+    }
+    for &(key, value) in pairs {
+        call.context.counters.cmd_set.add(1);
+        let old = match options.keeps_deadline {
+            true => cache.facts(key, |facts| facts.deadline),
+            false => None,
+        };
+        let set = SetOptions {
+            deadline: options.deadline_after(old),
+            ..SetOptions::default()
+        };
+        cache.set(key, value, &set)?;
+        tell_set(call, key.bytes(), options.deadline.is_some());
+    }
+    Ok(true)
+}
+
+/// The options of a store without any, on this condition.
+fn plain(when: Condition<'static>) -> Options<'static> {
+    Options {
+        when,
+        get: false,
+        deadline: None,
+        keeps_deadline: false,
+    }
+}
+
+pub(super) fn mset(call: &mut Call<'_>) -> Outcome {
+    if call.args.len().is_multiple_of(2) {
+        return Err(Failure::text(
+            "ERR wrong number of arguments for 'mset' command",
+        ));
+    }
+    let pairs = Pairs::of(call, &call.args[1..])?;
+    pairs.store(call, &plain(Condition::Always))?;
+    call.ok()
+}
+
+pub(super) fn msetnx(call: &mut Call<'_>) -> Outcome {
+    if call.args.len().is_multiple_of(2) {
+        return Err(Failure::text(
+            "ERR wrong number of arguments for 'msetnx' command",
+        ));
+    }
+    let pairs = Pairs::of(call, &call.args[1..])?;
+    let is_stored = pairs.store(call, &plain(Condition::Absent))?;
+    call.integer(i64::from(is_stored))
+}
+
+/// MSETEX numkeys key value [key value ...] [NX | XX] [EX .. | KEEPTTL].
+pub(super) fn msetex(call: &mut Call<'_>) -> Outcome {
+    let count = parse_integer(call.args[1]).filter(|count| *count > 0);
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let count = count.ok_or(Failure::text("ERR invalid numkeys value"))?;
+    let args = &call.args[2..];
+    if count > args.len() / 2 {
+        return Err(Failure::text("ERR wrong number of key-value pairs"));
+    }
+    let (pairs, options) = args.split_at(2 * count);
+    let options = Options::parse(options, "msetex", call.context)?;
+    let is_plain = matches!(
+        options.when,
+        Condition::Always | Condition::Absent | Condition::Present
+    );
+    if options.get || !is_plain {
+        return Err(Failure::Syntax);
+    }
+    let pairs = Pairs::of(call, pairs)?;
+    let is_stored = pairs.store(call, &options)?;
+    call.integer(i64::from(is_stored))
+}

@@ -1,0 +1,117 @@
+//! Object: the inner facts of a value that OBJECT tells.
+//!
+//! Source: redis.io/docs/latest/commands/object-encoding and its neighbours.
+
+use cellar_engine::{KeyFacts, Kind, Lookup};
+use cellar_protocol::resp::number::{INTEGER_BYTES_MAX, parse_integer};
+
+use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
+
+/// Longest string that Redis keeps in one piece with its header.
+const EMBEDDED_BYTES_MAX: usize = 44;
+
+/// Looks without counting as a use.
+const QUIETLY: Lookup = Lookup {
+    touch: None,
+    vivify: None,
+    recache_ms: None,
+    lease_ms: None,
+    version: false,
+    new_version: None,
+    quiet: true,
+    idle: false,
+    no_lease: true,
+};
+
+/// Facts about the key behind a subcommand.
+fn facts<R>(call: &Call<'_>, read: impl FnOnce(KeyFacts<'_>) -> R) -> Result<Option<R>, Failure> {
+    Ok(call.cache().facts(call.key_at(2)?, read))
+}
+
+fn answer(call: &mut Call<'_>, number: Option<i64>) -> Outcome {
+    match number {
+        Some(number) => call.reply().integer(number),
+        None => call.reply().null(),
+    }
+    DONE
+}
+
+/// The name that Redis would have for how such a value is kept.
+pub(super) fn encoding(call: &mut Call<'_>) -> Outcome {
+    let encoding = match facts(call, |facts| (facts.kind, facts.value_bytes))? {
+        None => None,
+        Some((Kind::STRING, bytes)) if bytes > EMBEDDED_BYTES_MAX => Some("raw"),
+        Some((Kind::STRING, bytes)) => {
+            let key = call.key_at(2)?;
+            let is_number = bytes <= INTEGER_BYTES_MAX
+                && call
+                    .cache()
+                    .lookup(key, &QUIETLY, |found| parse_integer(found.item.value))?
+                    .is_some_and(|number| number.is_some());
+            Some(if is_number { "int" } else { "embstr" })
+        }
+        Some(_) => Some("listpack"),
+    };
+    match encoding {
+        Some(encoding) => call.reply().bulk(encoding),
+        None => call.reply().null(),
+    }
+    DONE
+}
+
+/// Seconds since the last use, exact from the first time that somebody asks.
+pub(super) fn idletime(call: &mut Call<'_>) -> Outcome {
+    let key = call.key_at(2)?;
+    let lookup = Lookup {
+        idle: true,
+        ..QUIETLY
+    };
+    let idle_s = call.cache().lookup(key, &lookup, |found| found.idle_s)?;
+    let idle_s = match idle_s {
+        Some(idle_s) => Some(idle_s),
+        None => facts(call, |facts| facts.idle_s)?,
+    };
+    answer(call, idle_s.map(|s| i64::try_from(s).unwrap_or(i64::MAX)))
+}
+
+pub(super) fn refcount(call: &mut Call<'_>) -> Outcome {
+    let count = facts(call, |_| 1)?;
+    answer(call, count)
+}
+
+pub(super) fn freq(call: &mut Call<'_>) -> Outcome {
+    if facts(call, |_| ())?.is_none() {
+        return answer(call, None);
+    }
+    Err(Failure::text(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
+         that when switching between policies at runtime LRU and LFU data will take some time to \
+         adjust.",
+    ))
+}
+
+pub(super) fn help(call: &mut Call<'_>) -> Outcome {
+    const LINES: [&str; 13] = [
+        "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "ENCODING <key>",
+        "    Return the kind of internal representation used in order to store the value",
+        "    associated with a <key>.",
+        "FREQ <key>",
+        "    Return the access frequency index of the <key>. The returned integer is",
+        "    proportional to the logarithm of the recent access frequency of the key.",
+        "IDLETIME <key>",
+        "    Return the idle time of the <key>, that is the approximated number of",
+        "    seconds elapsed since the last access to the key.",
+        "REFCOUNT <key>",
+        "    Return the number of references of the value associated with the specified",
+        "    <key>.",
+    ];
+    const LAST: [&str; 2] = ["HELP", "    Prints this help."];
+    let mut reply = call.reply();
+    reply.array(LINES.len() + LAST.len());
+    for line in LINES.into_iter().chain(LAST) {
+        reply.simple(line);
+    }
+    DONE
+}

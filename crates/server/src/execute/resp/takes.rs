@@ -1,0 +1,123 @@
+//! Takes: reading a string and removing or retiming it, removing it if it has some value.
+//!
+//! Source: redis.io/docs/latest/commands/getex, getdel and delex; valkey.io/commands/delifeq.
+
+use cellar_engine::{Change, Deadline, Item, Key};
+
+use super::call::{Call, Outcome};
+use super::expiry::Unit;
+use super::failure::Failure;
+use super::notify::Class;
+use super::values::{answer_value, as_string, count_read, update};
+
+pub(super) fn getdel(call: &mut Call<'_>) -> Outcome {
+    let key = call.first_key()?;
+    let old = update(call, key, |old, _| {
+        let old = as_string(old)?.map(|item| item.pin());
+        Ok((old, Change::Remove))
+    })?;
+    count_read(call, old.is_some());
+    if old.is_some() {
+        call.notify(Class::Generic, "del", key.bytes());
+    }
+    answer_value(call, old)
+}
+
+/// What GETEX does to the deadline.
+#[derive(Clone, Copy, Debug)]
+enum Retiming<'a> {
+    None,
+    Persist,
+    To(Unit, &'a [u8]),
+}
+
+impl<'a> Retiming<'a> {
+    fn parse(args: &[&'a [u8]]) -> Result<Retiming<'a>, Failure> {
+        match *args {
+            [] => Ok(Retiming::None),
+            [name] if name.eq_ignore_ascii_case(b"PERSIST") => Ok(Retiming::Persist),
+            [name, number] => {
+                let unit = Unit::of_option(name).ok_or(Failure::Syntax)?;
+                Ok(Retiming::To(unit, number))
+            }
+            _ => Err(Failure::Syntax),
+        }
+    }
+}
+
+pub(super) fn getex(call: &mut Call<'_>) -> Outcome {
+    let key = call.first_key()?;
+    let retiming = Retiming::parse(&call.args[2..])?;
+    let (context, now) = (call.context, call.now());
+    let found = update(call, key, |old, _| {
+        let Some(item) = as_string(old)? else {
+            return Ok((None, Change::Keep));
+        };
+        // As in Redis, a number is looked at only if there is a string.
+        let (event, change) = match retiming {
+            Retiming::Persist if item.deadline != Deadline::NEVER => {
+                (Some("persist"), Change::Retime(Deadline::NEVER))
+            }
+            Retiming::None | Retiming::Persist => (None, Change::Keep),
+            Retiming::To(unit, number) => {
+                let deadline = unit.option_deadline(number, "getex", context)?;
+                if deadline.has_passed(now) {
+                    (Some("del"), Change::Remove)
+                } else {
+                    (Some("expire"), Change::Retime(deadline))
+                }
+            }
+        };
+        Ok((Some((item.pin(), event)), change))
+    })?;
+    count_read(call, found.is_some());
+    let (value, event) = found.unzip();
+    if let Some(event) = event.flatten() {
+        call.notify(Class::Generic, event, key.bytes());
+    }
+    answer_value(call, value)
+}
+
+/// DELEX: removes a key of any kind, or a string that is equal or not equal to a value.
+pub(super) fn delex(call: &mut Call<'_>) -> Outcome {
+    let key = call.first_key()?;
+    match call.args[2..] {
+        [] => remove_if(call, key, |_| Ok(true)),
+        [name, value] if name.eq_ignore_ascii_case(b"IFEQ") => {
+            remove_if(call, key, |item| Ok(string(item)? == value))
+        }
+        [name, value] if name.eq_ignore_ascii_case(b"IFNE") => {
+            remove_if(call, key, |item| Ok(string(item)? != value))
+        }
+        _ => Err(Failure::Syntax),
+    }
+}
+
+pub(super) fn delifeq(call: &mut Call<'_>) -> Outcome {
+    let (key, value) = (call.first_key()?, call.args[2]);
+    remove_if(call, key, |item| Ok(string(item)? == value))
+}
+
+fn string(item: Item<'_>) -> Result<&[u8], Failure> {
+    as_string(Some(item)).map(|_| item.value)
+}
+
+/// Removes an item that `is_it`, and answers how many that were.
+fn remove_if(
+    call: &mut Call<'_>,
+    key: Key<'_>,
+    is_it: impl Fn(Item<'_>) -> Result<bool, Failure>,
+) -> Outcome {
+    let is_removed = update(call, key, |old, _| {
+        let is_it = match old {
+            Some(item) => is_it(item)?,
+            None => false,
+        };
+        let change = if is_it { Change::Remove } else { Change::Keep };
+        Ok((is_it, change))
+    })?;
+    if is_removed {
+        call.notify(Class::Generic, "del", key.bytes());
+    }
+    call.integer(i64::from(is_removed))
+}

@@ -1,0 +1,123 @@
+//! Values: what all commands on strings have in common, reading before deciding above all.
+
+use cellar_engine::{Change, Deadline, Handle, Item, Key, Kind};
+use cellar_protocol::resp::Reply;
+
+use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
+use super::notify::Class;
+use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+
+/// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
+///
+/// `decide` may run twice; see [`cellar_engine::Cache::update`].
+pub(super) fn update<R>(
+    call: &Call<'_>,
+    key: Key<'_>,
+    mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> Result<(R, Change), Failure>,
+) -> Result<R, Failure> {
+    let mut scratch = Vec::new();
+    let outcome = call.cache().update(key, &mut scratch, |old, scratch| {
+        match decide(old, scratch) {
+            Ok((result, change)) => (Ok(result), change),
+            Err(failure) => (Err(failure), Change::Keep),
+        }
+    });
+    outcome?
+}
+
+/// The item as a string; one of another kind is a failure.
+#[inline]
+pub(super) fn as_string(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
+    match old {
+        Some(item) if item.kind != Kind::STRING => Err(Failure::WrongType),
+        old => Ok(old),
+    }
+}
+
+/// The bytes of a string; none if there is no item.
+pub(super) fn bytes_of(old: Option<Item<'_>>) -> Result<&[u8], Failure> {
+    Ok(as_string(old)?.map_or(&[], |item| item.value))
+}
+
+/// Stores the buffer as a string that has the deadline and flags of the old one.
+pub(super) fn store_keeping(old: Option<Item<'_>>) -> Change {
+    Change::Store {
+        kind: Kind::STRING,
+        deadline: old.map_or(Deadline::NEVER, |item| item.deadline),
+        flags: old.map_or(0, |item| item.flags),
+    }
+}
+
+/// Stores the buffer as a string of its own.
+pub(super) fn store_until(deadline: Deadline) -> Change {
+    Change::Store {
+        kind: Kind::STRING,
+        deadline,
+        flags: 0,
+    }
+}
+
+/// Reads the string of `key`; `None` if there is no item.
+pub(super) fn read<R>(
+    call: &Call<'_>,
+    key: Key<'_>,
+    read: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>, Failure> {
+    let found = call
+        .cache()
+        .get(key, |item| as_string(Some(item)).map(|_| read(item.value)));
+    count_read(call, found.is_some());
+    found.transpose()
+}
+
+/// Tells of a SET that stored.
+pub(super) fn tell_set(call: &mut Call<'_>, key: &[u8], has_deadline: bool) {
+    call.notify(Class::String, "set", key);
+    if has_deadline {
+        call.notify(Class::Generic, "expire", key);
+    }
+}
+
+/// Counts a read that hit or missed.
+#[inline]
+pub(super) fn count_read(call: &Call<'_>, hit: bool) {
+    let counters = call.context.counters;
+    counters.cmd_get.add(1);
+    if hit {
+        counters.get_hits.add(1);
+    } else {
+        counters.get_misses.add(1);
+    }
+}
+
+/// Appends a bulk string of the item's value, or its head and a handle on a large value, to be
+/// handed to [`finish_value`].
+#[inline]
+pub(super) fn append_value(reply: &mut Reply<'_>, item: Item<'_>) -> Option<Handle> {
+    if item.value.len() >= PINNED_VALUE_BYTES_MIN {
+        reply.bulk_head(item.value.len());
+        return Some(item.pin());
+    }
+    reply.bulk(item.value);
+    None
+}
+
+/// Adds a pinned value with its line end.
+#[inline]
+pub(super) fn finish_value(pinned: Option<Handle>, output: &mut Output) {
+    if let Some(value) = pinned {
+        output.push_value(value);
+        output.bytes().extend_from_slice(b"\r\n");
+    }
+}
+
+/// Answers a value, or null.
+pub(super) fn answer_value(call: &mut Call<'_>, value: Option<Handle>) -> Outcome {
+    match &value {
+        Some(value) => call.reply().bulk_head(value.len()),
+        None => call.reply().null(),
+    }
+    finish_value(value, call.output);
+    DONE
+}

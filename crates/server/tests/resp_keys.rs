@@ -1,0 +1,289 @@
+//! Keys over RESP: their lives, deadlines, names and listings.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use daemon::{Daemon, PATIENCE};
+use resp::{Client, Value, bulk, bulks, ok};
+
+fn check(lines: &str) {
+    let daemon = Daemon::start(&[]);
+    Client::connect(&daemon).check(lines);
+}
+
+#[test]
+fn keys_are_counted_and_removed() {
+    check(
+        "MSET a 1 b 2 c 3 => +OK
+        EXISTS a a b none => :3
+        TOUCH a b none => :2
+        TYPE a => +string
+        TYPE none => +none
+        DEL a none a => :1
+        UNLINK b c none => :2
+        EXISTS a b c => :0
+        WAIT 0 0 => :0
+        WAIT 1 -1 => -ERR timeout is negative",
+    );
+}
+
+#[test]
+fn a_key_that_is_too_long_is_nobodys() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let long = vec![b'k'; 65_536];
+    let call = |client: &mut Client, name: &[u8]| client.call(&[name, b"a", &long]);
+    assert_eq!(client.run("SET a 1"), ok());
+    assert_eq!(call(&mut client, b"EXISTS"), Value::Integer(1));
+    assert_eq!(call(&mut client, b"DEL"), Value::Integer(1));
+    let refused = Value::Error("ERR key is longer than 65535 bytes".to_owned());
+    assert_eq!(call(&mut client, b"RENAME"), refused);
+    assert_eq!(client.call(&[b"INCR", &long]), refused);
+    assert_eq!(client.call(&[b"SET", b"", b"empty"]), ok());
+    assert_eq!(client.call(&[b"GET", b""]), bulk("empty"));
+}
+
+#[test]
+fn a_deadline_is_exact_to_the_millisecond() {
+    check(
+        "SET a 1 => +OK
+        PEXPIREAT a 4000000000499 => :1
+        PEXPIRETIME a => :4000000000499
+        EXPIRETIME a => :4000000000
+        PEXPIREAT a 4000000000500 => :1
+        EXPIRETIME a => :4000000001
+        EXPIREAT a 4000000000 => :1
+        PEXPIRETIME a => :4000000000000
+        PERSIST a => :1
+        PERSIST a => :0
+        EXPIRETIME a => :-1
+        PEXPIRETIME none => :-2
+        TTL a => :-1
+        PTTL none => :-2
+        EXPIRE a 100 => :1
+        TTL a => :100
+        EXPIRE none 100 => :0",
+    );
+}
+
+#[test]
+fn expire_takes_conditions() {
+    check(
+        "SET a 1 => +OK
+        EXPIRE a 100 XX => :0
+        EXPIRE a 100 GT => :0
+        EXPIRE a 100 LT => :1
+        EXPIRE a 200 NX => :0
+        EXPIRE a 200 LT => :0
+        EXPIRE a 50 GT => :0
+        EXPIRE a 200 GT => :1
+        EXPIRE a 50 LT XX => :1
+        TTL a => :50
+        EXPIRE a 50 NX XX => -ERR NX and XX, GT or LT options at the same time are not compatible
+        EXPIRE a 50 GT LT => -ERR GT and LT options at the same time are not compatible
+        EXPIRE a 50 FOO => -ERR Unsupported option FOO
+        EXPIRE a x => -ERR value is not an integer or out of range
+        EXPIRE a 9223372036854775807 => -ERR invalid expire time in 'expire' command
+        PEXPIRE a 9223372036854775807 => -ERR invalid expire time in 'pexpire' command
+        EXPIREAT a 9223372036854775807 => -ERR invalid expire time in 'expireat' command
+        TTL a => :50
+        EXPIRE a -1 => :1
+        EXISTS a => :0
+        SET a 1 => +OK
+        PEXPIREAT a 1 => :1
+        EXISTS a => :0",
+    );
+}
+
+#[test]
+fn a_key_whose_time_is_over_is_gone_for_every_command() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.run("SET a 1 PX 1"), ok());
+    assert_eq!(client.run("SET b 1"), ok());
+    let gone = || client.run("GET a") == Value::Null;
+    let tries = PATIENCE.as_millis() / 5;
+    assert!(wait_until(gone, tries));
+    client.check(
+        "EXISTS a => :0
+        TYPE a => +none
+        KEYS * => [b]
+        RENAME a c => -ERR no such key
+        SET a 1 XX => nil
+        APPEND a x => :1
+        TTL a => :-1",
+    );
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool, tries: u128) -> bool {
+    (0..tries).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        is_so()
+    })
+}
+
+#[test]
+fn a_value_gets_another_key_with_its_deadline() {
+    check(
+        "RENAME none a => -ERR no such key
+        SET a 1 EX 100 => +OK
+        SET b 2 => +OK
+        RENAMENX a b => :0
+        RENAME a b => +OK
+        GET b => 1
+        TTL b => :100
+        EXISTS a => :0
+        RENAME b b => +OK
+        RENAMENX b b => :0
+        RENAMENX b c => :1
+        COPY c d => :1
+        COPY c d => :0
+        SET c 3 => +OK
+        COPY c d REPLACE => :1
+        GET d => 3
+        TTL d => :-1
+        COPY c c => -ERR source and destination objects are the same
+        COPY c d FOO => -ERR syntax error
+        COPY none d => :0",
+    );
+}
+
+#[test]
+fn values_go_to_other_databases() {
+    check(
+        "SET a 1 EX 100 => +OK
+        MOVE a 0 => -ERR source and destination objects are the same
+        MOVE a 99 => -ERR DB index is out of range
+        MOVE a x => -ERR value is not an integer or out of range
+        MOVE a 1 => :1
+        EXISTS a => :0
+        MOVE a 1 => :0
+        SET a 2 => +OK
+        MOVE a 1 => :0
+        COPY a b DB 1 => :1
+        COPY a a DB 1 => :0
+        COPY a a DB 99 => -ERR DB index is out of range
+        SELECT 1 => +OK
+        MGET a b => [1, 2]
+        TTL a => :100
+        SWAPDB 0 1 => +OK
+        MGET a b => [2, nil]
+        SWAPDB 0 x => -ERR invalid second DB index
+        SWAPDB 0 99 => -ERR DB index is out of range
+        FLUSHALL ASYNC => +OK
+        GET a => nil
+        SELECT 0 => +OK
+        GET a => nil
+        FLUSHALL NOW => -ERR syntax error",
+    );
+}
+
+/// All keys that a scan with these options shows.
+fn scan(client: &mut Client, options: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let Value::Array(answer) = client.run(&format!("SCAN {cursor}{options}")) else {
+            panic!("no array");
+        };
+        let [next, Value::Array(shown)] = &answer[..] else {
+            panic!("no scan: {answer:?}");
+        };
+        keys.extend(shown.iter().map(Value::shown));
+        cursor = next.shown();
+        if cursor == "0" {
+            return keys;
+        }
+    }
+}
+
+#[test]
+fn a_scan_shows_each_key_of_its_database() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for database in 0..3 {
+        client.run(&format!("SELECT {database}"));
+        for first in (0..5_000).step_by(100) {
+            let pairs: Vec<String> = (first..first + 100)
+                .map(|index| format!("db{database}:{index} 1"))
+                .collect();
+            assert_eq!(client.run(&format!("MSET {}", pairs.join(" "))), ok());
+        }
+    }
+    client.run("SELECT 1");
+    let all: HashSet<String> = (0..5_000).map(|index| format!("db1:{index}")).collect();
+    for options in [
+        "",
+        " COUNT 1",
+        " COUNT 100000",
+        " MATCH db1:*",
+        " TYPE string",
+    ] {
+        let shown: HashSet<String> = scan(&mut client, options).into_iter().collect();
+        assert_eq!(shown, all, "{options}");
+    }
+    let shown: HashSet<String> = scan(&mut client, " MATCH *:499?").into_iter().collect();
+    assert_eq!(shown.len(), 10);
+    assert!(scan(&mut client, " TYPE hash").is_empty());
+    assert!(scan(&mut client, " MATCH db2:*").is_empty());
+    assert_eq!(client.run("KEYS db1:123"), bulks(&["db1:123"]));
+    client.check(
+        "SCAN x => -ERR invalid cursor
+        SCAN 0 COUNT 0 => -ERR syntax error
+        SCAN 0 COUNT x => -ERR value is not an integer or out of range
+        SCAN 0 MATCH => -ERR syntax error
+        SCAN 0 FOO x => -ERR syntax error",
+    );
+}
+
+#[test]
+fn keys_that_stay_are_scanned_while_others_come_and_go() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let mut other = Client::connect(&daemon);
+    for index in 0..500 {
+        assert_eq!(client.run(&format!("SET stays{index} 1")), ok());
+    }
+    let mut shown = HashSet::new();
+    let mut cursor = "0".to_owned();
+    let mut turn = 0;
+    while turn == 0 || cursor != "0" {
+        for index in 0..400 {
+            other.run(&format!("SET turn{turn}:{index} 1"));
+        }
+        let Value::Array(answer) = client.run(&format!("SCAN {cursor} COUNT 1")) else {
+            panic!("no array");
+        };
+        let Value::Array(keys) = &answer[1] else {
+            panic!("no keys");
+        };
+        shown.extend(keys.iter().map(Value::shown));
+        cursor = answer[0].shown();
+        turn += 1;
+        assert!(turn < 500, "the scan does not end");
+    }
+    let missed = (0..500).filter(|index| !shown.contains(&format!("stays{index}")));
+    assert_eq!(missed.count(), 0);
+}
+
+#[test]
+fn object_tells_inner_facts() {
+    check(
+        "MSET a 1 b text => +OK
+        OBJECT ENCODING a => int
+        OBJECT ENCODING b => embstr
+        SETRANGE b 100 x => :101
+        OBJECT ENCODING b => raw
+        OBJECT ENCODING none => nil
+        OBJECT IDLETIME a => :0
+        OBJECT REFCOUNT a => :1
+        OBJECT REFCOUNT none => nil
+        OBJECT FREQ none => nil",
+    );
+}
