@@ -18,7 +18,7 @@ pub mod reply;
 pub mod value;
 
 pub use command::{Command, Verb};
-pub use decode::{Decoded, Limits, Scan, Tail, decode, decode_tail};
+pub use decode::{Decoded, Limits, Plain, Scan, Tail, decode, decode_plain, decode_tail};
 pub use reply::{Proto, Reply};
 pub use request::{Args, Request};
 pub use value::Value;

@@ -1,6 +1,8 @@
 //! What the RESP decoder makes of the beginning of a stream.
 
-use cellar_protocol::resp::{Decoded, Limits, Request, Scan, Tail, Verb, decode, decode_tail};
+use cellar_protocol::resp::{
+    Decoded, Limits, Plain, Request, Scan, Tail, Verb, decode, decode_plain, decode_tail,
+};
 
 fn decoded(input: &[u8]) -> Decoded<'_> {
     decode(input, Scan::default(), &Limits::default())
@@ -264,4 +266,52 @@ fn what_was_looked_at_is_not_looked_at_again() {
         (3, b"hello".as_slice())
     );
     assert_eq!(used, input.len());
+}
+
+#[test]
+fn a_plain_request_is_what_any_decoding_says() {
+    let limits = Limits::default();
+    let long = "x".repeat(999);
+    let cases = [
+        "*2\r\n$3\r\nGET\r\n$1\r\na\r\n".to_owned(),
+        "*2\r\n$3\r\ngEt\r\n$0\r\n\r\nrest".to_owned(),
+        format!("*2\r\n$3\r\nGET\r\n$999\r\n{long}\r\n"),
+        "*3\r\n$3\r\nSET\r\n$2\r\nab\r\n$10\r\n0123456789\r\nnext".to_owned(),
+        format!("*3\r\n$3\r\nset\r\n$3\r\nkey\r\n$999\r\n{long}\r\n"),
+    ];
+    for case in &cases {
+        let plain = decode_plain(case.as_bytes(), &limits).expect("it is plain");
+        let Decoded::Request { request, used } = decode(case.as_bytes(), Scan::default(), &limits)
+        else {
+            panic!("{case:?} is no request");
+        };
+        let found: Vec<&[u8]> = match plain {
+            Plain::Get { key, .. } => vec![key],
+            Plain::Set { key, value, .. } => vec![key, value],
+        };
+        assert_eq!(found, request.args[1..]);
+        let (Plain::Get {
+            used: plain_used, ..
+        }
+        | Plain::Set {
+            used: plain_used, ..
+        }) = plain;
+        assert_eq!(plain_used, used);
+        for cut in 0..used {
+            assert_eq!(
+                decode_plain(&case.as_bytes()[..cut], &limits),
+                None,
+                "cut at {cut}"
+            );
+        }
+    }
+    for other in [
+        "*2\r\n$3\r\nDEL\r\n$1\r\na\r\n",
+        "*4\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n$2\r\nNX\r\n",
+        "*2\r\n$3\r\nGET\r\n$-1\r\na\r\n",
+        "*2\r\n$3\r\nGET\r\n$01\r\na\r\n",
+        "GET a\r\n",
+    ] {
+        assert_eq!(decode_plain(other.as_bytes(), &limits), None, "{other:?}");
+    }
 }

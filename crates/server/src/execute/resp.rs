@@ -55,8 +55,10 @@ mod transaction;
 mod script_calls;
 mod scripts;
 mod admin;
+mod plain;
 
 pub use failure::Failure;
+pub use plain::{PlainGet, PlainSet, execute_get, execute_set};
 pub use session::Session;
 pub use upload::{Received, Upload, finish, finish_tail, receive};
 

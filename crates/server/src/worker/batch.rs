@@ -82,7 +82,11 @@ pub(super) enum Task<'a> {
         /// Bytes to drop that are not received yet.
         beyond: usize,
     },
-    /// A Redis command.
+    /// GET over RESP, without more ado.
+    Get(execute::resp::PlainGet<'a>),
+    /// SET over RESP, without options.
+    Set(execute::resp::PlainSet<'a>),
+    /// Any Redis command.
     Command(execute::resp::Prepared<'a>),
     /// Making room for the value of a SET.
     LargeSet {

@@ -93,10 +93,29 @@ fn decode_memcached<'a>(input: &'a [u8], cache: &Cache) -> Found<'a> {
 
 #[inline]
 fn decode_resp<'a>(input: &'a [u8], codec: &mut RespCodec, cache: &Cache) -> Found<'a> {
-    use resp::Decoded;
+    use resp::Plain;
     if let Some(args) = codec.tail {
         return decode_tail(input, args, codec);
     }
+    if let Some(plain) = resp::decode_plain(input, &codec.limits) {
+        let (task, used) = match plain {
+            Plain::Get { key, used } => {
+                let get = execute::resp::PlainGet::of(key, codec.space, cache);
+                (Task::Get(get), used)
+            }
+            Plain::Set { key, value, used } => {
+                let set = execute::resp::PlainSet::of(key, value, codec.space, cache);
+                (Task::Set(set), used)
+            }
+        };
+        return Some((Some(task), used));
+    }
+    decode_any(input, codec, cache)
+}
+
+/// As [`decode_resp`], for what is not plain.
+fn decode_any<'a>(input: &'a [u8], codec: &mut RespCodec, cache: &Cache) -> Found<'a> {
+    use resp::Decoded;
     let scan = std::mem::take(&mut codec.scan);
     let (task, used) = match resp::decode(input, scan, &codec.limits) {
         Decoded::Incomplete(scan) => {
@@ -163,6 +182,8 @@ pub(super) fn fetch_ahead(cache: &Cache, steps: &[Step<'_>], index: usize) {
 fn hint<'a>(step: &Step<'a>, load: impl FnOnce(cellar_engine::Key<'a>)) {
     let key = match &step.task {
         Task::Run(prepared) => prepared.key(),
+        Task::Get(get) => Some(get.key),
+        Task::Set(set) => Some(set.key),
         Task::Command(prepared) => prepared.key(),
         _ => None,
     };
@@ -189,6 +210,14 @@ pub(super) fn run(
     let flow = match &step.task {
         Task::Run(prepared) => {
             execute::memcached::execute(prepared, context, &mut connection.output)
+        }
+        Task::Get(get) => {
+            let session = connection.session.as_mut().expect(HAS_SESSION);
+            execute::resp::execute_get(get, session, context, &mut connection.output)
+        }
+        Task::Set(set) => {
+            let session = connection.session.as_mut().expect(HAS_SESSION);
+            execute::resp::execute_set(set, session, context, &mut connection.output)
         }
         Task::Command(prepared) => {
             let session = connection.session.as_mut().expect(HAS_SESSION);
@@ -292,7 +321,9 @@ fn run_other(
             let session = connection.session.as_ref().expect(HAS_SESSION);
             execute::resp::refuse(message, session, context, output)
         }
-        Task::Run(_) | Task::Command(_) => unreachable!("requests were run by the caller"),
+        Task::Run(_) | Task::Get(_) | Task::Set(_) | Task::Command(_) => {
+            unreachable!("requests were run by the caller")
+        }
     }
 }
 

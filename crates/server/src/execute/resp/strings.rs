@@ -4,7 +4,7 @@
 
 use cellar_engine::{Change, Draft, Handle, Key, Kind, SetOptions, Stored};
 use cellar_protocol::resp::command::find;
-use cellar_protocol::resp::{Reply, Verb};
+use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
@@ -51,19 +51,33 @@ pub(super) fn handler(verb: Verb) -> Handler {
 }
 
 /// GET.
-#[inline]
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {
-    let counters = call.context.counters;
-    let (key, cache) = (call.first_key()?, call.cache());
-    let mut reply = call.reply();
+    read(
+        call.first_key()?,
+        call.session.proto,
+        call.context,
+        call.output,
+    )
+}
+
+/// Appends the string of a key, or null.
+#[inline]
+pub(super) fn read(
+    key: Key<'_>,
+    proto: Proto,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Outcome {
+    let counters = context.counters;
+    let mut reply = Reply::new(output.bytes(), proto);
     counters.cmd_get.add(1);
-    let found = cache.get(key, |item| {
+    let found = context.cache().get(key, |item| {
         (item.kind == Kind::STRING).then(|| append_value(&mut reply, item))
     });
     match found {
         Some(Some(pinned)) => {
             counters.get_hits.add(1);
-            finish_value(pinned, call.output);
+            finish_value(pinned, output);
         }
         Some(None) => return Err(Failure::WrongType),
         None => {
