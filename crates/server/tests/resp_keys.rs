@@ -401,3 +401,56 @@ fn what_is_no_string_does_not_exist_for_memcached() {
     memcached.read_line(&mut answer).unwrap();
     assert_eq!(client.run("GET h"), bulk("x"));
 }
+
+#[test]
+fn each_change_is_told_of_once() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "EA"]);
+    let mut client = Client::connect(&daemon);
+    let mut listener = Client::connect(&daemon);
+    listener.run("PSUBSCRIBE __keyevent@*__:*");
+    for (words, expected) in [
+        ("SET a 1 EX 100", "set a, expire a"),
+        ("SET a 1 NX", ""),
+        ("GET a", ""),
+        ("MSET a 1 b 2", "set a, set b"),
+        ("MSETNX a 1 c 2", ""),
+        ("APPEND a 2", "append a"),
+        ("INCR a", "incrby a"),
+        ("INCRBYFLOAT a 1", "incrbyfloat a"),
+        ("INCREX a EX 100", "incrby a, expire a"),
+        ("SETRANGE a 1 x", "setrange a"),
+        ("SETRANGE a 1 ", ""),
+        ("SETBIT a 1 0", "setbit a"),
+        ("GETEX a PERSIST", "persist a"),
+        ("GETEX a PERSIST", ""),
+        ("EXPIRE a 100", "expire a"),
+        ("EXPIRE a 200 NX", ""),
+        ("PERSIST a", "persist a"),
+        ("RENAME a c", "rename_from a, rename_to c"),
+        ("COPY c d DB 1", "copy_to d"),
+        ("MOVE b 1", "move_from b, move_to b"),
+        ("INVALIDATE c", "invalidate c"),
+        ("GETDEL c", "del c"),
+        ("DEL c d", ""),
+        ("SET a 1", "set a"),
+        ("DELIFEQ a 1", "del a"),
+        ("SET a 1", "set a"),
+        ("PEXPIREAT a 1", "del a"),
+    ] {
+        client.run(words);
+        client.run("PUBLISH __keyevent@0__:end x");
+        let mut told = Vec::new();
+        loop {
+            let Value::Array(message) = listener.read() else {
+                panic!("no message");
+            };
+            let event = message[2].shown();
+            let event = event.rsplit(':').next().unwrap_or_default().to_owned();
+            if event == "end" {
+                break;
+            }
+            told.push(format!("{event} {}", message[3].shown()));
+        }
+        assert_eq!(told.join(", "), expected, "{words}");
+    }
+}

@@ -400,3 +400,20 @@ fn a_large_value_replaces_a_hash_too() {
     assert_eq!(client.call(&[b"SET", b"h", &value]), ok());
     assert_eq!(client.run("GET h"), Value::Bulk(value));
 }
+
+#[test]
+fn a_large_value_in_a_reply_that_is_not_wanted_is_left_out() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let value = pattern(4, 100_000);
+    assert_eq!(client.call(&[b"SET", b"a", &value]), ok());
+    for words in ["GET a", "MGET a a a a a a a a", "GETLEASE a", "GETEX a"] {
+        let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        client.send(&[b"CLIENT", b"REPLY", b"OFF"]);
+        client.send(&words);
+        assert_eq!(client.run("CLIENT REPLY ON"), ok());
+        client.send(&[b"CLIENT", b"REPLY", b"SKIP"]);
+        client.send(&words);
+        assert_eq!(client.run("GET a"), Value::Bulk(value.clone()));
+    }
+}

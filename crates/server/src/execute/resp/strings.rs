@@ -154,7 +154,7 @@ pub(super) fn set_draft(
         output,
     };
     if let Err(failure) = set_received(&mut call, key, draft) {
-        output.bytes().truncate(start);
+        output.truncate(start);
         Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
     }
 }
