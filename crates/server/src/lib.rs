@@ -23,7 +23,6 @@ pub mod signals;
 pub mod listener;
 pub mod mailbox;
 pub mod gate;
-pub mod kind;
 pub mod client;
 pub mod databases;
 pub mod pubsub;

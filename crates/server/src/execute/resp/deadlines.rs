@@ -11,6 +11,7 @@ use super::expiry::Unit;
 use super::failure::Failure;
 use super::notify::Class;
 use super::values::update;
+use crate::kind;
 
 /// Answered for a key without a deadline.
 const NEVER: i64 = -1;
@@ -91,14 +92,14 @@ fn retime(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
     let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
     let deadline = unit.deadline(number, command, call.context)?;
     let has_passed = deadline.has_passed(call.now());
-    let is_done = update(call, key, |old, _| {
-        let is_done = old.is_some_and(|item| conditions.hold(item.deadline, deadline));
-        let change = match is_done {
-            false => Change::Keep,
-            true if has_passed => Change::Remove,
-            true => Change::Retime(deadline),
+    let is_done = update(call, key, |old, scratch| {
+        let changed = old.filter(|&item| conditions.hold(kind::own_deadline(item), deadline));
+        let change = match changed {
+            None => Change::Keep,
+            Some(_) if has_passed => Change::Remove,
+            Some(item) => kind::with_own_deadline(item, deadline, scratch),
         };
-        Ok((is_done, change))
+        Ok((changed.is_some(), change))
     })?;
     if is_done {
         let event = if has_passed { "del" } else { "expire" };
@@ -109,14 +110,12 @@ fn retime(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
 
 pub(super) fn persist(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
-    let is_done = update(call, key, |old, _| {
-        let has_one = old.is_some_and(|item| item.deadline != Deadline::NEVER);
-        let change = if has_one {
-            Change::Retime(Deadline::NEVER)
-        } else {
-            Change::Keep
-        };
-        Ok((has_one, change))
+    let is_done = update(call, key, |old, scratch| {
+        let changed = old.filter(|&item| kind::own_deadline(item) != Deadline::NEVER);
+        let change = changed.map_or(Change::Keep, |item| {
+            kind::with_own_deadline(item, Deadline::NEVER, scratch)
+        });
+        Ok((changed.is_some(), change))
     })?;
     if is_done {
         call.notify(Class::Generic, "persist", key.bytes());
@@ -152,7 +151,14 @@ fn rounded_s(ms: u64) -> u64 {
 
 fn tell(call: &mut Call<'_>, number: impl FnOnce(&Call<'_>, Deadline) -> Option<u64>) -> Outcome {
     let key = call.first_key()?;
-    let deadline = call.cache().facts(key, |facts| facts.deadline);
+    let facts = call
+        .cache()
+        .facts(key, |facts| (facts.kind, facts.deadline));
+    let deadline = match facts {
+        // Only the value tells, so this counts as a use.
+        Some((kind::HASH, _)) => call.cache().get(key, kind::own_deadline),
+        facts => facts.map(|(_, deadline)| deadline),
+    };
     let number = match deadline {
         Some(deadline) => {
             number(call, deadline).map_or(NEVER, |number| i64::try_from(number).unwrap_or(i64::MAX))

@@ -2,14 +2,11 @@
 //!
 //! Source: redis.io/docs/latest/commands/object-encoding and its neighbours.
 
-use cellar_engine::{KeyFacts, Kind, Lookup};
-use cellar_protocol::resp::number::{INTEGER_BYTES_MAX, parse_integer};
+use cellar_engine::{KeyFacts, Lookup};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-
-/// Longest string that Redis keeps in one piece with its header.
-const EMBEDDED_BYTES_MAX: usize = 44;
+use crate::kind;
 
 /// Looks without counting as a use.
 const QUIETLY: Lookup = Lookup {
@@ -39,20 +36,12 @@ fn answer(call: &mut Call<'_>, number: Option<i64>) -> Outcome {
 
 /// The name that Redis would have for how such a value is kept.
 pub(super) fn encoding(call: &mut Call<'_>) -> Outcome {
-    let encoding = match facts(call, |facts| (facts.kind, facts.value_bytes))? {
-        None => None,
-        Some((Kind::STRING, bytes)) if bytes > EMBEDDED_BYTES_MAX => Some("raw"),
-        Some((Kind::STRING, bytes)) => {
-            let key = call.key_at(2)?;
-            let is_number = bytes <= INTEGER_BYTES_MAX
-                && call
-                    .cache()
-                    .lookup(key, &QUIETLY, |found| parse_integer(found.item.value))?
-                    .is_some_and(|number| number.is_some());
-            Some(if is_number { "int" } else { "embstr" })
-        }
-        Some(_) => Some("listpack"),
-    };
+    let key = call.key_at(2)?;
+    // A look-up sees strings alone; another value is met by a read, which counts as a use.
+    let string = call
+        .cache()
+        .lookup(key, &QUIETLY, |found| kind::encoding(found.item))?;
+    let encoding = string.or_else(|| call.cache().get(key, kind::encoding));
     match encoding {
         Some(encoding) => call.reply().bulk(encoding),
         None => call.reply().null(),
