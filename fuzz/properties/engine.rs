@@ -422,7 +422,8 @@ impl Pair {
             )
         });
         match found {
-            Ok(None) => drop(self.entries.remove(&key)),
+            // A miss, or no string.
+            Ok(None) => self.get(&key),
             Ok(Some((value, _, lease, true))) => {
                 assert!(value.is_empty() && lease.won);
                 let lease_until_ms = now + LEASE_MS;
