@@ -422,8 +422,9 @@ impl Pair {
             )
         });
         match found {
-            // A miss, or no string.
-            Ok(None) => self.get(&key),
+            // Leases are for strings: what holds anything else is left alone.
+            Ok(None) if self.is_other_kind(&key) => {}
+            Ok(None) => drop(self.entries.remove(&key)),
             Ok(Some((value, _, lease, true))) => {
                 assert!(value.is_empty() && lease.won);
                 let lease_until_ms = now + LEASE_MS;
@@ -447,6 +448,11 @@ impl Pair {
             }
             Err(error) => assert_eq!(error, Error::Busy),
         }
+    }
+
+    fn is_other_kind(&self, key: &[u8]) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| entry.kind != Kind::STRING)
     }
 
     fn begin_draft(&mut self, arguments: &mut Arguments<'_>) {

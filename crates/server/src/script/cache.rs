@@ -27,6 +27,9 @@ pub struct Script {
 
 impl Script {
     /// The digest as text.
+    ///
+    /// # Panics
+    /// Never: a digest is written in ASCII.
     #[must_use]
     pub fn name(&self) -> &str {
         std::str::from_utf8(&self.digest).expect("hexadecimal digits are ASCII")
