@@ -875,8 +875,10 @@ impl Pair {
                     found.deadline_before,
                 )
             });
-        let found = found.unwrap();
-        let now = self.model.now_ms;
+        let (found, now) = (found.unwrap(), self.model.now_ms);
+        if self.model.live(key).is_some_and(|entry| entry.kind != 0) {
+            return assert_eq!(found, None, "only strings are looked up");
+        }
         let fresh = self.model.next_version();
         if self.model.live(key).is_none() {
             let Some(ttl) = vivify else {

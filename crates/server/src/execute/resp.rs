@@ -34,13 +34,13 @@ mod upload;
 mod connection;
 mod clients;
 mod bits;
-mod deadlines;
 mod object;
+mod deadlines;
 mod scan;
 mod moves;
 mod keys;
 mod flush;
-mod collections;
+mod edit;
 mod member_scan;
 mod fields;
 mod hash_expiry;
@@ -154,7 +154,7 @@ fn run(
     match call_tracked(&mut call) {
         Ok(flow) => flow,
         Err(failure) => {
-            output.bytes().truncate(start);
+            output.truncate(start);
             append_failure(&failure, proto, context, output);
             Flow::Continue
         }
@@ -293,7 +293,7 @@ fn execute_with_care(
     let is_wanted =
         mode == ReplyMode::On || session.reply_mode == ReplyMode::On && is_reply(command);
     if !is_wanted && !is_message {
-        output.bytes().truncate(start);
+        output.truncate(start);
     }
     flow
 }
