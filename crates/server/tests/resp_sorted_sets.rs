@@ -196,6 +196,10 @@ fn scores_are_doubles_and_pairs_are_nested_in_resp3() {
                 Value::Array(vec![pair("a", "2"), pair("b", "2.5")]),
             ),
             (
+                "ZSCAN z 0 NOSCORES",
+                Value::Array(vec![bulk("0"), words("a b")]),
+            ),
+            (
                 "ZSCAN z 0",
                 Value::Array(vec![bulk("0"), words("a 2 b 2.5")]),
             ),

@@ -307,11 +307,14 @@ fn zscan(call: &mut Call<'_>) -> Outcome {
         let set = SortedSet::view(value);
         let cursor = set.scan(options.cursor, options.count, |member, score| {
             if options.wants(member) {
-                text.clear();
-                write_float(score, &mut text);
                 reply.bulk(member);
-                reply.bulk(&text);
-                shown += 2;
+                shown += 1;
+                if !options.bare {
+                    text.clear();
+                    write_float(score, &mut text);
+                    reply.bulk(&text);
+                    shown += 1;
+                }
             }
         });
         (cursor, shown)
