@@ -66,6 +66,8 @@ fn scores_are_set_raised_and_told() {
                 error("ERR resulting score is not a number (NaN)"),
             ),
             ("ZRANGE z 0 -1", words("low e c d f top")),
+            ("ZADD z CH -0 c", Value::Integer(1)),
+            ("ZSCORE z c", bulk("0")),
             ("ZREM z low e c d f top", Value::Integer(6)),
             ("ZCARD z", Value::Integer(0)),
             ("SET z text", ok()),
@@ -116,6 +118,8 @@ fn wrong_arguments_are_named() {
                 "ZRANGE z - + BYLEX WITHSCORES",
                 error("ERR syntax error, WITHSCORES not supported in combination with BYLEX"),
             ),
+            ("ZRANGE z 0 1 BYSCORE BYLEX", error("ERR syntax error")),
+            ("ZRANGE z 0 1 REV REV", error("ERR syntax error")),
             ("ZREVRANGE z 0 1 REV", error("ERR syntax error")),
             (
                 "ZPOPMIN z -1",

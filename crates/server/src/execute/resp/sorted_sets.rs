@@ -110,6 +110,8 @@ impl Options {
 
     /// The member's new score; none if it stays as it is.
     fn score(self, old: Option<f64>, score: f64) -> Result<Option<f64>, Failure> {
+        // Zero has no sign.
+        let score = score + 0.0;
         let Some(old) = old else {
             return Ok((!self.is_there).then_some(score));
         };
