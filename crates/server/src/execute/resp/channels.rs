@@ -65,7 +65,7 @@ fn end(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
         let session = &mut *call.session;
         let client = &session.client;
         session.subscriptions.remove(kind, name, client, state);
-        if !call.session.is_in_exec {
+        if !call.session.answers_whole {
             // No message of a channel comes after the reply that says it is left.
             call.session.empty_inbox(call.output);
         }

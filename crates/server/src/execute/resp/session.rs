@@ -50,11 +50,11 @@ pub struct Session {
     pub(super) is_known: bool,
     pub(super) reply_mode: ReplyMode,
     pub(super) transaction: Option<Box<Transaction>>,
-    /// Whether EXEC runs, whose reply takes in those of its commands.
-    pub(super) is_in_exec: bool,
     pub(super) subscriptions: Subscriptions,
     pub(super) tracked: Tracked,
     pub(super) watched: Watched,
+    /// Whether commands are parts of a greater one now, so that each has to answer at once.
+    pub(super) answers_whole: bool,
 }
 
 impl Session {
@@ -70,10 +70,19 @@ impl Session {
             is_known: state.settings.password.is_empty(),
             reply_mode: ReplyMode::On,
             transaction: None,
-            is_in_exec: false,
             subscriptions: Subscriptions::default(),
             tracked: Tracked::default(),
             watched: Watched::default(),
+            answers_whole: false,
+        }
+    }
+
+    /// The session in which a script of this client runs its commands.
+    pub(super) fn for_script(&self, state: &State) -> Session {
+        Session {
+            database: self.database,
+            is_known: true,
+            ..Session::new(Arc::clone(&self.client), state)
         }
     }
 
@@ -143,7 +152,7 @@ impl Session {
 
     /// Whether a long answer may be given in pieces.
     pub(super) fn may_pause(&self) -> bool {
-        self.is_plain() && !self.is_in_exec
+        self.takes_uploads() && !self.answers_whole
     }
 
     pub(super) fn set_proto(&mut self, proto: Proto) {

@@ -70,7 +70,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
             return DONE;
         }
         call.reply().array(transaction.queued.len());
-        call.session.is_in_exec = true;
+        call.session.answers_whole = true;
         for Queued { command, args } in &transaction.queued {
             let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
             run(
@@ -82,7 +82,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
                 call.output,
             );
         }
-        call.session.is_in_exec = false;
+        call.session.answers_whole = false;
         DONE
     })
 }
