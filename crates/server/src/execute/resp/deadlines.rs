@@ -3,15 +3,15 @@
 //! A deadline is exact to the millisecond. Source: redis.io/docs/latest/commands/expire and its
 //! neighbours.
 
-use cellar_engine::{Change, Deadline};
+use cellar_engine::{Change, Deadline, Item};
 use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, Outcome};
 use super::expiry::Unit;
 use super::failure::Failure;
 use super::notify::Class;
-use super::values::update;
-use crate::kind;
+use super::values::{deadline_of, update};
+use crate::kind::{own_deadline, with_own_deadline};
 
 /// Answered for a key without a deadline.
 const NEVER: i64 = -1;
@@ -93,13 +93,14 @@ fn retime(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
     let deadline = unit.deadline(number, command, call.context)?;
     let has_passed = deadline.has_passed(call.now());
     let is_done = update(call, key, |old, scratch| {
-        let changed = old.filter(|&item| conditions.hold(kind::own_deadline(item), deadline));
-        let change = match changed {
-            None => Change::Keep,
-            Some(_) if has_passed => Change::Remove,
-            Some(item) => kind::with_own_deadline(item, deadline, scratch),
+        let is_one = |item: &Item<'_>| conditions.hold(own_deadline(*item), deadline);
+        let Some(item) = old.filter(is_one) else {
+            return Ok((false, Change::Keep));
         };
-        Ok((changed.is_some(), change))
+        if has_passed {
+            return Ok((true, Change::Remove));
+        }
+        Ok((true, with_own_deadline(item, deadline, scratch)))
     })?;
     if is_done {
         let event = if has_passed { "del" } else { "expire" };
@@ -111,11 +112,11 @@ fn retime(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
 pub(super) fn persist(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
     let is_done = update(call, key, |old, scratch| {
-        let changed = old.filter(|&item| kind::own_deadline(item) != Deadline::NEVER);
-        let change = changed.map_or(Change::Keep, |item| {
-            kind::with_own_deadline(item, Deadline::NEVER, scratch)
-        });
-        Ok((changed.is_some(), change))
+        let has_one = |item: &Item<'_>| own_deadline(*item) != Deadline::NEVER;
+        let Some(item) = old.filter(has_one) else {
+            return Ok((false, Change::Keep));
+        };
+        Ok((true, with_own_deadline(item, Deadline::NEVER, scratch)))
     })?;
     if is_done {
         call.notify(Class::Generic, "persist", key.bytes());
@@ -151,14 +152,7 @@ fn rounded_s(ms: u64) -> u64 {
 
 fn tell(call: &mut Call<'_>, number: impl FnOnce(&Call<'_>, Deadline) -> Option<u64>) -> Outcome {
     let key = call.first_key()?;
-    let facts = call
-        .cache()
-        .facts(key, |facts| (facts.kind, facts.deadline));
-    let deadline = match facts {
-        // Only the value tells, so this counts as a use.
-        Some((kind::HASH, _)) => call.cache().get(key, kind::own_deadline),
-        facts => facts.map(|(_, deadline)| deadline),
-    };
+    let deadline = deadline_of(call, key)?;
     let number = match deadline {
         Some(deadline) => {
             number(call, deadline).map_or(NEVER, |number| i64::try_from(number).unwrap_or(i64::MAX))

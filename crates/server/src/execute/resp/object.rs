@@ -2,10 +2,11 @@
 //!
 //! Source: redis.io/docs/latest/commands/object-encoding and its neighbours.
 
-use cellar_engine::{KeyFacts, Lookup};
+use cellar_engine::{Change, KeyFacts, Lookup};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::values::update;
 use crate::kind;
 
 /// Looks without counting as a use.
@@ -37,11 +38,13 @@ fn answer(call: &mut Call<'_>, number: Option<i64>) -> Outcome {
 /// The name that Redis would have for how such a value is kept.
 pub(super) fn encoding(call: &mut Call<'_>) -> Outcome {
     let key = call.key_at(2)?;
-    // A look-up sees strings alone; another value is met by a read, which counts as a use.
-    let string = call
-        .cache()
-        .lookup(key, &QUIETLY, |found| kind::encoding(found.item))?;
-    let encoding = string.or_else(|| call.cache().get(key, kind::encoding));
+    let cache = call.cache();
+    let encoding = match cache.lookup(key, &QUIETLY, |found| kind::encoding(found.item))? {
+        Some(encoding) => Some(encoding),
+        None => update(call, key, |old, _| {
+            Ok((old.map(kind::encoding), Change::Keep))
+        })?,
+    };
     match encoding {
         Some(encoding) => call.reply().bulk(encoding),
         None => call.reply().null(),
