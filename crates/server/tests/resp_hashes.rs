@@ -399,3 +399,37 @@ fn kinds_and_encodings_have_the_names_that_redis_gives_them() {
         assert_eq!(client.run("OBJECT ENCODING k"), bulk(encoding), "{command}");
     }
 }
+
+#[test]
+fn changes_of_collections_are_told_by_name() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "AKE"]);
+    let mut listener = Client::connect(&daemon);
+    listener.run("PSUBSCRIBE __keyevent@0__:*");
+    let mut client = Client::connect(&daemon);
+    for (command, events) in [
+        ("HSET h a 1 b 2", "hset"),
+        ("HEXPIRE h 100 FIELDS 1 a", "hexpire"),
+        ("HPERSIST h FIELDS 1 a", "hpersist"),
+        ("HDEL h a nobody", "hdel"),
+        ("HGETDEL h FIELDS 1 b", "hdel del"),
+        ("SADD s a b", "sadd"),
+        ("SADD s a", ""),
+        ("SMOVE s t a", "srem sadd"),
+        ("SPOP s", "spop del"),
+        ("SUNIONSTORE u t", "sunionstore"),
+        ("SDIFFSTORE u t t", "del"),
+        ("ZADD z 1 a", "zadd"),
+        ("ZADD z 1 a", ""),
+        ("ZINCRBY z 1 a", "zincr"),
+        ("ZPOPMIN z", "zpopmin del"),
+    ] {
+        client.run(command);
+        for event in events.split_whitespace() {
+            let Value::Array(message) = listener.read() else {
+                panic!("a message is an array");
+            };
+            let channel = format!("__keyevent@0__:{event}");
+            assert_eq!(message[2], bulk(&channel), "{command}");
+        }
+    }
+}
