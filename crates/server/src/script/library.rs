@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use cellar_engine::Instant;
 use cellar_protocol::resp::Proto;
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
@@ -26,8 +25,8 @@ const LEVELS_MAX: usize = 100;
 /// What the interpreter and its functions share during a run.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// When the script is ended.
-    pub(super) end: Cell<Instant>,
+    /// When the script is ended, by the stopwatch.
+    pub(super) end_ms: Cell<u64>,
     /// Whether it is being ended.
     pub(super) is_ended: Cell<bool>,
     /// The version of replies that the script sees.
@@ -57,7 +56,7 @@ impl Shared {
 impl Default for Shared {
     fn default() -> Shared {
         Shared {
-            end: Cell::new(Instant(u64::MAX)),
+            end_ms: Cell::new(u64::MAX),
             is_ended: Cell::new(false),
             proto: Cell::new(Proto::V2),
             random: RefCell::new(Random::first()),
