@@ -7,6 +7,7 @@
 //! Tests: below, tests/startup_errors.rs, tests/docs.rs.
 
 pub mod units;
+pub mod letters;
 pub mod load;
 pub mod page;
 
@@ -51,6 +52,10 @@ pub struct Settings {
     pub password: String,
     /// Whether clients from other machines are refused while there is no password.
     pub protected_mode: bool,
+    /// Letters of the keyspace events that are published; empty = none.
+    pub notify_keyspace_events: String,
+    /// Most key names that are remembered for near caches; 0 = bounded by their bytes alone.
+    pub tracking_table_max_keys: usize,
     /// UNIX socket for the memcached protocol.
     pub unix: Option<PathBuf>,
     /// Permission bits of the UNIX socket.
@@ -88,6 +93,8 @@ impl Default for Settings {
             databases: 16,
             password: String::new(),
             protected_mode: true,
+            notify_keyspace_events: String::new(),
+            tracking_table_max_keys: 1_000_000,
             unix: None,
             unix_mode: 0o700,
             max_connections: 10_000,
@@ -210,6 +217,37 @@ pub const TABLE: &[Row] = &[
         help: "Refuses Redis clients from other machines while there is no password.",
         set: |s, v| put(&mut s.protected_mode, switch(v)),
         show: |s| if s.protected_mode { "on" } else { "off" }.to_owned(),
+    },
+    Row {
+        name: "notify-keyspace-events",
+        value: "LETTERS|off",
+        default: "off",
+        help: "Which changes of keys are published, in Redis's letters: K (channels called like \
+               the key) or E (like the event), with g $ s h z x e m n, or A for most of them. \
+               AKE publishes all but m and n.",
+        set: |s, v| {
+            let letters = if v == "off" { "" } else { v };
+            letters::parse(letters)?;
+            put(&mut s.notify_keyspace_events, Ok(letters.to_owned()))
+        },
+        show: |s| {
+            let letters = s.notify_keyspace_events.clone();
+            if letters.is_empty() {
+                "off".to_owned()
+            } else {
+                letters
+            }
+        },
+    },
+    Row {
+        name: "tracking-table-max-keys",
+        value: "N",
+        default: "1000000",
+        help: "Key names remembered for clients that asked to be told of changes (CLIENT \
+               TRACKING); above it, or above 256 MiB, some are dropped and their readers told. 0 \
+               = bounded by the bytes alone.",
+        set: |s, v| put(&mut s.tracking_table_max_keys, number(v, 0, usize::MAX)),
+        show: |s| s.tracking_table_max_keys.to_string(),
     },
     Row {
         name: "http",

@@ -11,6 +11,7 @@ use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
 use crate::errors::Errors;
 use crate::gate::Gates;
+use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::parameters::Parameters;
 use crate::settings::Settings;
@@ -34,6 +35,8 @@ pub struct State {
     pub databases: Databases,
     /// Clients of the Redis protocol.
     pub clients: Clients,
+    /// Who is told of changes.
+    pub observer: Arc<Observer>,
     /// Open connections now.
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
@@ -74,16 +77,29 @@ pub struct StatsZero {
 }
 
 impl State {
-    /// The state of a daemon that starts now, at engine time zero.
+    /// The state of a daemon that starts now, at engine time zero, and whose cache tells nobody of
+    /// changes.
     #[must_use]
     pub fn new(cache: Cache, settings: Settings, unix_ms_at_zero: u64) -> State {
+        let observer = Arc::new(Observer::new(&settings));
+        State::observed(cache, settings, unix_ms_at_zero, observer)
+    }
+
+    /// The same, with the observer that the cache tells of changes.
+    #[must_use]
+    pub fn observed(
+        cache: Cache,
+        settings: Settings,
+        unix_ms_at_zero: u64,
+        observer: Arc<Observer>,
+    ) -> State {
         let counters = (0..settings.threads)
             .map(|_| Arc::new(Counters::default()))
             .collect();
         State {
             cache,
             gates: Gates::new(settings.threads),
-            databases: Databases::new(settings.databases),
+            databases: observer.databases().clone(),
             clients: Clients::default(),
             parameters: Parameters::new(&settings),
             slow_log: SlowLog::default(),
@@ -92,6 +108,7 @@ impl State {
             upkeep_rests: AtomicBool::new(false),
             used_bytes_peak: AtomicU64::new(0),
             run_id: run_id(),
+            observer,
             settings,
             counters,
             connections: AtomicU64::new(0),

@@ -47,5 +47,6 @@ fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
         if !state.upkeep_rests.load(Ordering::Relaxed) {
             pause = upkeep.step(&state.cache);
         }
+        state.observer.tracking.broadcast();
     }
 }

@@ -8,12 +8,17 @@
 
 mod failure;
 mod queue;
+mod filter;
+mod subscriptions;
+mod tracked;
+mod watched;
 mod session;
 mod call;
 mod notify;
 mod expiry;
 mod handlers;
 mod help;
+mod tracking;
 mod values;
 mod options;
 mod ranges;
@@ -27,6 +32,7 @@ mod many;
 mod strings;
 mod upload;
 mod connection;
+mod clients;
 mod bits;
 mod deadlines;
 mod object;
@@ -60,6 +66,7 @@ use crate::output::Output;
 use crate::slow_log::Entry;
 use crate::state::State;
 use call::{Call, Outcome};
+use filter::note_queued;
 use handlers::Handler;
 use session::ReplyMode;
 
@@ -128,6 +135,7 @@ fn run(
     // The database may have changed since the key was hashed.
     let key = key.filter(|key| key.space() == session.space(context.state));
     let proto = session.proto;
+    session.client.note_command(command.verb);
     let mut call = Call {
         command,
         args,
@@ -137,13 +145,23 @@ fn run(
         output,
     };
     let start = call.output.bytes().len();
-    match call_handler(&mut call) {
+    match call_tracked(&mut call) {
         Ok(flow) => flow,
         Err(failure) => {
             output.bytes().truncate(start);
             append_failure(&failure, proto, context, output);
             Flow::Continue
         }
+    }
+}
+
+/// Runs a command's handler, and notes what it reads if the client's keys are tracked.
+#[inline]
+fn call_tracked(call: &mut Call<'_>) -> Outcome {
+    if call.session.tracked.is_on {
+        tracking::run_tracked(call, call_handler)
+    } else {
+        call_handler(call)
     }
 }
 
@@ -191,7 +209,7 @@ fn note_slow(us: u64, call: &Call<'_>) {
         unix_s: call.unix_ms(call.now()) / 1_000,
         us,
         args: Vec::new(),
-        peer: client.peer.clone(),
+        peer: client.seat.peer.clone(),
         name: client.facts().name.clone(),
     };
     call.context.state.slow_log.add(call.args, entry);
@@ -221,7 +239,7 @@ fn handler(command: &Command) -> Handler {
         Group::Pubsub => channels::handler,
         Group::Scripting => scripts::handler,
         Group::Transactions => transaction::handler,
-        Group::Connection => connection::handler,
+        Group::Connection => clients::handler,
         Group::Server | Group::Cluster => admin::handler,
     };
     of_group(command.verb)
@@ -238,8 +256,13 @@ fn execute_with_care(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    if session.listens() {
+        // What has happened before comes before the reply.
+        session.empty_inbox(output);
+    }
     let start = output.bytes().len();
-    let flow = match admit(command, args, session) {
+    let mode = session.reply_mode;
+    let flow = match admit(command, args, session, context.state) {
         Ok(Some(command)) => run(command, args, key, session, context, output),
         Ok(None) => {
             Reply::new(output.bytes(), session.proto).simple("QUEUED");
@@ -253,16 +276,25 @@ fn execute_with_care(
             Flow::Continue
         }
     };
-    match session.reply_mode {
-        ReplyMode::On => {}
-        ReplyMode::Off => output.bytes().truncate(start),
-        ReplyMode::SkipNext => session.reply_mode = ReplyMode::SkipThis,
-        ReplyMode::SkipThis => {
-            output.bytes().truncate(start);
-            session.reply_mode = ReplyMode::On;
-        }
+    session
+        .tracked
+        .end_command(command, session.transaction.is_some());
+    if mode == ReplyMode::SkipNext && session.reply_mode == mode && !is_reply(command) {
+        session.reply_mode = ReplyMode::On;
+    }
+    let is_message =
+        command.is_some_and(|command| subscriptions::is_answered_by_push(command.verb));
+    let is_wanted =
+        mode == ReplyMode::On || session.reply_mode == ReplyMode::On && is_reply(command);
+    if !is_wanted && !is_message {
+        output.bytes().truncate(start);
     }
     flow
+}
+
+/// Whether a command turns replies on, and is the first to get one.
+fn is_reply(command: Option<&'static Command>) -> bool {
+    command.is_some_and(|command| command.verb == Verb::ClientReply)
 }
 
 /// The row of a command that may run now; none if it was queued.
@@ -270,6 +302,7 @@ fn admit(
     command: Option<&'static Command>,
     args: &[&[u8]],
     session: &mut Session,
+    state: &State,
 ) -> Result<Option<&'static Command>, Failure> {
     let Some(command) = command else {
         return Err(unknown(args));
@@ -285,6 +318,12 @@ fn admit(
     if !command.takes(args.len()) {
         return Err(wrong_arity(command, args));
     }
+    if session.is_confined() {
+        subscriptions::check_confined(command)?;
+    }
+    if command.verb == Verb::Debug && !state.settings.enable_debug_commands {
+        return Err(admin::DEBUG_NOT_ALLOWED);
+    }
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
     };
@@ -297,6 +336,7 @@ fn admit(
         ));
     }
     transaction.queue(command, args)?;
+    note_queued(&session.client, Some(transaction.queued.len()));
     Ok(None)
 }
 
@@ -320,7 +360,9 @@ fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
 /// Source: Redis 7, `commandCheckExistence`.
 fn unknown(args: &[&[u8]]) -> Failure {
     let shown = |arg: &[u8], most: usize| {
-        let text = String::from_utf8_lossy(&arg[..arg.len().min(most)]);
+        // Redis writes it as text that ends at the first zero byte.
+        let end = arg.iter().position(|byte| *byte == 0);
+        let text = String::from_utf8_lossy(&arg[..end.unwrap_or(arg.len()).min(most)]);
         text.replace(['\r', '\n'], " ")
     };
     let name = args.first().map(|name| shown(name, REPEATED_BYTES_MAX));
@@ -351,6 +393,7 @@ pub fn refuse(
 }
 
 /// Forgets a client that is gone.
-pub fn end(session: &Session, state: &State) {
+pub fn end(session: &mut Session, state: &State) {
+    session.forget_all(state);
     state.clients.remove(session.client.id);
 }

@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::Verb;
 
+pub(super) use self::debug::NOT_ALLOWED as DEBUG_NOT_ALLOWED;
+
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::flush;
@@ -113,7 +115,7 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
         _ => return Err(Failure::Syntax),
     }
     tracing::info!(
-        client = call.session.client.peer,
+        client = call.session.client.seat.peer,
         "a client stops the server"
     );
     call.session.client.stop_server();

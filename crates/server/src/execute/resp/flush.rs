@@ -65,6 +65,10 @@ pub(super) fn swapdb(call: &mut Call<'_>) -> Outcome {
             .ok_or(Failure::text("ERR DB index is out of range"))
     };
     let (one, other) = (existing(one)?, existing(other)?);
-    call.alone(|_| databases.swap(one, other));
+    call.alone(|call| {
+        databases.swap(one, other);
+        let observer = &call.context.state.observer;
+        observer.swapped(one, other, call.cache());
+    });
     call.ok()
 }
