@@ -51,8 +51,9 @@ mod sorted_members;
 mod sorted_ranges;
 mod sorted_sets;
 mod channels;
-mod scripts;
 mod transaction;
+mod script_calls;
+mod scripts;
 mod admin;
 
 pub use failure::Failure;
