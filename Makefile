@@ -54,7 +54,7 @@ conformance: ## replay the transcripts in conformance/
 fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (60)
 	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test hostile
 
-compare: tools build ## the server, memcached and an echo floor under the same load
+compare: tools build ## the server, memcached, redis-server and an echo floor under the same load
 	bench/compare.sh $(ARGS)
 
 bench: tools build ## all measurements, results into bench/results, pages into docs/benchmarks

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds and runs `cellar-bench compare`: Cellar, memcached and the echo floor under the same load.
+# Builds and runs `cellar-bench compare`: Cellar over both protocols, memcached, redis-server and the
+# echo floor under the same load.
 # Arguments go to it: --quick shows in half a minute that it works, and keeps no results.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,6 +11,10 @@ set -- --cellar "$target/cellar" "$@"
 if ! command -v memcached >/dev/null; then
     echo "memcached is not installed, so the comparison goes without it" >&2
     set -- --memcached off "$@"
+fi
+if ! command -v redis-server >/dev/null; then
+    echo "redis-server is not installed, so the comparison goes without RESP" >&2
+    set -- --redis off "$@"
 fi
 case " $* " in
     *" --quick "* | *" --json "*) ;;

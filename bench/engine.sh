@@ -100,10 +100,12 @@ contest() {
         return
     fi
     # shellcheck disable=SC2086 # one word for each file
-    "$bench" contest $files --rss 32MiB,64MiB --value-bytes 1000 --trials 4 ${quick:+--quick} \
+    "$bench" contest $files --rss 32MiB,64MiB --footprint 256MiB --requests 1000000 \
+        ${quick:+--quick} \
         --cellar "$target/cellar" --memcached "$(program memcached)" \
         --redis "$(program redis-server)" \
         --page "$pages/contest.md" --json="$results/contest-$day.json"
+    sed -n '/^| trace | limit | cellar/,/^$/p' "$pages/contest.md"
 }
 
 # One million items that expire in the same second, against redis-server.

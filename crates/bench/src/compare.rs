@@ -1,4 +1,5 @@
-//! `cellar-bench compare`: Cellar, memcached, other peers and the echo floor under the same load.
+//! `cellar-bench compare`: Cellar over memcached's protocol and over RESP, memcached, redis-server,
+//! other peers and the echo floor under the same load.
 //!
 //! All servers run at once on one processor, the load on another; in each round every row visits
 //! every server, so that a disturbance of the machine falls on all alike. The figure that counts is
@@ -22,7 +23,7 @@ use crate::load::options::nanoseconds;
 use crate::load::{self, Keys, Limit, Plan, Report};
 use crate::machine::Setting;
 use crate::output::write_json;
-use crate::peers::{CpuArgs, PeerArgs};
+use crate::peers::{CpuArgs, PeerArgs, RedisArgs};
 use crate::popularity::Popularity;
 use crate::process::{Ingredients, Recipe, Server};
 use crate::quantity::{ByteRange, TtlMix, parse_count};
@@ -30,6 +31,8 @@ use crate::record::Records;
 use crate::spread::Spread;
 use crate::wire::Wire;
 
+/// How Cellar is called where it is asked over RESP.
+const CELLAR_RESP: &str = "cellar over RESP";
 /// Key length of all rows but the memory one.
 const KEY_BYTES: usize = 16;
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -46,6 +49,8 @@ const QUICK_MEMORY_ITEMS: u64 = 1_000_000;
 pub struct CompareArgs {
     #[command(flatten)]
     peers: PeerArgs,
+    #[command(flatten)]
+    redis: RedisArgs,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -144,6 +149,7 @@ struct Contestant {
     name: String,
     version: String,
     is_floor: bool,
+    wire: Wire,
     server: Server,
 }
 
@@ -153,7 +159,8 @@ struct Contestant {
 /// [`Error`] if a server does not start, or a load cannot be run to its end.
 pub fn command(args: &CompareArgs) -> Result<(), Error> {
     let args = args.settled();
-    let recipes = args.peers.recipes()?;
+    let mut recipes = args.peers.recipes()?;
+    recipes.extend(args.redis.recipes(&args.peers)?);
     let contestants = args.start(&recipes)?;
     for contestant in contestants.iter().filter(|contestant| !contestant.is_floor) {
         args.fill(contestant)?;
@@ -207,6 +214,7 @@ impl CompareArgs {
             name: floor.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             is_floor: true,
+            wire: floor.wire,
             server: floor.start(with)?,
         }];
         for recipe in recipes {
@@ -217,6 +225,7 @@ impl CompareArgs {
                 name,
                 version,
                 is_floor: false,
+                wire: recipe.wire,
                 server,
             });
         }
@@ -225,7 +234,7 @@ impl CompareArgs {
 
     /// Stores all keys and reads some back, checked.
     fn fill(&self, contestant: &Contestant) -> Result<(), Error> {
-        let mut plan = self.plan(contestant.server.address(), ROWS[2])?;
+        let mut plan = self.plan(contestant.wire, contestant.server.address(), ROWS[2])?;
         let wrong = |what: String| Err(Error::Wrong(format!("{}: {what}", contestant.name)));
         let fill = load::run(&plan.fill())?;
         if fill.set.stored != self.keys {
@@ -248,10 +257,10 @@ impl CompareArgs {
         Ok(())
     }
 
-    fn plan(&self, target: &Address, row: Row) -> Result<Plan, Error> {
+    fn plan(&self, wire: Wire, target: &Address, row: Row) -> Result<Plan, Error> {
         let value_bytes = ByteRange::fixed(self.value_bytes);
         Ok(Plan {
-            wire: Wire::Memcached,
+            wire,
             target: target.clone(),
             connections: self.connections,
             threads: 1,
@@ -279,7 +288,7 @@ impl CompareArgs {
                     if contestant.is_floor && !row.is_get {
                         continue;
                     }
-                    let mut plan = self.plan(contestant.server.address(), *row)?;
+                    let mut plan = self.plan(contestant.wire, contestant.server.address(), *row)?;
                     plan.seed = round as u64 + 1;
                     load::run(&Plan {
                         limit: Limit::Nanoseconds(WARM_UP_NS),

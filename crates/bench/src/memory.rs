@@ -1,7 +1,7 @@
 //! `cellar-bench memory`: how much more than its `--memory` a server occupies, and how much of what
 //! it occupies is its users' data.
 //!
-//! Each scenario runs against a fresh server: it stores several times what fits, in the way that is
+//! Each scenario runs against a fresh server: it stores more than fits, in the way that is
 //! hard on some allocator, or keeps many connections open. The peak of the process's resident
 //! memory counts. Afterwards every key is read back, so that items and bytes held are what a client
 //! finds, not what a server says.
@@ -97,15 +97,18 @@ pub fn command(args: &MemoryArgs) -> Result<(), Error> {
     } else {
         args.peers.memory_mib
     };
+    let scenarios = SCENARIOS.iter();
+    let scenarios = scenarios.filter(|scenario| scenario.name.contains(&args.only));
+    let scenarios: Vec<&Scenario> = scenarios.collect();
+    let count = scenarios.len() * recipes.len();
     let mut rows = Vec::new();
-    for scenario in SCENARIOS
-        .iter()
-        .filter(|scenario| scenario.name.contains(&args.only))
-    {
+    for scenario in scenarios {
         for recipe in &recipes {
-            let row = measure(scenario, recipe, scenario.memory_mib.unwrap_or(memory_mib))?;
+            let own_mib = scenario.memory_mib.unwrap_or(memory_mib);
+            let row = measure(scenario, recipe, own_mib.min(memory_mib))?;
             eprintln!(
-                "{:18} {:10} {:7.1} MiB beside --memory at the peak",
+                "{:2} of {count}: {:18} {:12} {:+7.1} MiB beside --memory at the peak",
+                rows.len() + 1,
                 row.scenario,
                 row.server,
                 mib(row.peak_beside_memory_bytes),
@@ -211,6 +214,46 @@ fn goals(rows: &[Row]) -> Vec<Goal> {
     goals.collect()
 }
 
+/// Where Cellar breaks its promise or is not the best, before all else.
+fn verdict(rows: &[Row]) -> String {
+    let broken = goals(rows).into_iter().filter(|goal| !goal.is_reached);
+    let broken: Vec<String> = broken.map(|goal| goal.what).collect();
+    let mut text = match broken.len() {
+        0 => "Cellar keeps its promise in every scenario.".to_owned(),
+        _ => format!("**Cellar breaks its promise**: {}.", broken.join("; ")),
+    };
+    let better = |is_better: fn(&Row, &Row) -> bool| {
+        let mut places = Vec::new();
+        for rival in rows {
+            let mut cellar = rows.iter().filter(|row| row.server == "cellar");
+            let cellar = cellar.find(|cellar| cellar.scenario == rival.scenario);
+            if let Some(cellar) = cellar.filter(|cellar| is_better(rival, cellar)) {
+                places.push(format!(
+                    "{} ({}; its peak is {:.1} MiB, Cellar's {:.1})",
+                    rival.server,
+                    rival.scenario,
+                    mib(rival.peak_rss_bytes.cast_signed()),
+                    mib(cellar.peak_rss_bytes.cast_signed()),
+                ));
+            }
+        }
+        places.join(", ")
+    };
+    let leaner = better(|rival, cellar| rival.peak_rss_bytes < cellar.peak_rss_bytes);
+    if !leaner.is_empty() {
+        text += &format!(" Lower peaks than Cellar's: {leaner}.");
+    }
+    let fuller = better(|rival, cellar| rival.efficiency > cellar.efficiency);
+    if !fuller.is_empty() {
+        text += &format!(" A larger share of memory is data than in Cellar: {fuller}.");
+    }
+    let more = better(|rival, cellar| rival.items_held > cellar.items_held);
+    if !more.is_empty() {
+        text += &format!(" More items held than by Cellar: {more}.");
+    }
+    text
+}
+
 fn page(outcome: &Outcome) -> Page {
     let scenarios = SCENARIOS.iter().filter(|scenario| {
         let mut rows = outcome.rows.iter();
@@ -237,12 +280,14 @@ fn page(outcome: &Outcome) -> Page {
             how much of what it occupies is data?"
             .to_owned(),
         method: format!(
-            "Each scenario stores several times what fits into a fresh server with {THREADS} \
-             threads. The peak is the kernel's own (`VmHWM`). Then every key is read back; *user \
+            "Each scenario stores more than fits, most of them several times as much, into a fresh \
+             server with {THREADS} threads. The peak is the kernel's own (`VmHWM`). Then every key \
+             is read back; *user \
              data* are the keys and values found, *of RSS* is their share of resident memory at \
              the end.\n\n{list}"
         ),
         findings: vec![
+            Finding::Text(verdict(&outcome.rows)),
             Finding::Text(table(&outcome.rows)),
             Finding::Text(goal::table(&goals(&outcome.rows))),
         ],
@@ -252,7 +297,9 @@ fn page(outcome: &Outcome) -> Page {
         ),
         limits: "Redis counts its clients' buffers against its memory, so that with many of \
             them items leave and stores are refused. Memory in the kernel's socket buffers \
-            belongs to no process and is not counted. Limits of the peers count items, not their \
+            belongs to no process and is not counted. More items are not more data: memcached \
+            divides its memory among classes of sizes and keeps small items where others keep \
+            large ones. Limits of the peers count items, not their \
             whole process."
             .to_owned(),
         setting: outcome.setting.clone(),
@@ -289,6 +336,26 @@ mod tests {
             text.ends_with("| mixed sizes | cellar 1 | 64 | 2 | +4.0 | 3 | 10 | 34.0 | 50 % |\n")
         );
         assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn where_another_server_is_better_is_said_first() {
+        let cellar = row("a", "cellar", 17);
+        let rival = Row {
+            items_held: 11,
+            efficiency: 0.4,
+            peak_rss_bytes: 60 << 20,
+            ..row("a", "memcached", 10)
+        };
+        let text = verdict(&[cellar, rival]);
+        assert_eq!(
+            text,
+            "**Cellar breaks its promise**: peak beside memory MiB, a. Lower peaks than Cellar's: \
+             memcached (a; its peak is 60.0 MiB, Cellar's 68.0). More items held than by Cellar: \
+             memcached (a; its peak is 60.0 MiB, Cellar's 68.0)."
+        );
+        let text = verdict(&[row("a", "cellar", 4), row("a", "memcached", 4)]);
+        assert_eq!(text, "Cellar keeps its promise in every scenario.");
     }
 
     #[test]

@@ -30,6 +30,11 @@ impl CellarArgs {
     /// # Errors
     /// [`Error::Usage`] if it is not built.
     pub(crate) fn recipe(&self) -> Result<Option<Recipe>, Error> {
+        self.recipe_by(Recipe::cellar)
+    }
+
+    /// How to start it as `make` says, from its path and further arguments.
+    fn recipe_by(&self, make: fn(&str, &[String]) -> Recipe) -> Result<Option<Recipe>, Error> {
         if !takes_part(&self.cellar) {
             return Ok(None);
         }
@@ -41,7 +46,7 @@ impl CellarArgs {
         }
         let extra = self.cellar_args.split_whitespace().map(str::to_owned);
         let extra: Vec<String> = extra.collect();
-        Ok(Some(Recipe::cellar(&self.cellar, &extra)))
+        Ok(Some(make(&self.cellar, &extra)))
     }
 }
 
@@ -73,6 +78,29 @@ impl PeerArgs {
         }
         recipes.extend(self.others.iter().cloned());
         some(recipes)
+    }
+}
+
+/// Servers of the Redis protocol.
+#[derive(Args, Clone, Debug)]
+pub struct RedisArgs {
+    /// redis-server's program, or off; without it Cellar's RESP takes no part either
+    #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    redis: String,
+}
+
+impl RedisArgs {
+    /// Cellar over RESP and redis-server, unless they are left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if Cellar is not built.
+    pub(crate) fn recipes(&self, peers: &PeerArgs) -> Result<Vec<Recipe>, Error> {
+        if !takes_part(&self.redis) {
+            return Ok(Vec::new());
+        }
+        let cellar = peers.cellar.recipe_by(Recipe::cellar_resp)?;
+        let redis = Recipe::redis(&self.redis, &[]);
+        Ok(cellar.into_iter().chain([redis]).collect())
     }
 }
 

@@ -84,6 +84,22 @@ impl Recipe {
         }
     }
 
+    /// Cellar as a server of the Redis protocol.
+    #[must_use]
+    pub fn cellar_resp(program: &str, extra: &[String]) -> Recipe {
+        let swapped = |word: String| match word.as_str() {
+            "--memcached" => "--resp".to_owned(),
+            "--resp" => "--memcached".to_owned(),
+            _ => word,
+        };
+        let memcached = Recipe::cellar(program, extra);
+        Recipe {
+            name: "cellar over RESP".to_owned(),
+            words: memcached.words.into_iter().map(swapped).collect(),
+            wire: Wire::Resp,
+        }
+    }
+
     /// memcached; as root it must be told to stay so.
     #[must_use]
     pub fn memcached(program: &str) -> Recipe {

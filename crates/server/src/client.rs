@@ -7,13 +7,16 @@
 //! Tests: at the end of this file; tests/resp.rs.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cellar_protocol::resp::command::TABLE;
+use cellar_protocol::resp::{Command, Proto, Verb};
 
 use crate::mailbox::Mailbox;
 
 /// Bytes that may wait in an inbox; a client with more is dropped.
-pub const INBOX_BYTES_MAX: usize = 1 << 20;
+pub const INBOX_BYTES_MAX: usize = 8 << 20;
 
 /// What the client told about itself.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +27,50 @@ pub struct Facts {
     pub library: Vec<u8>,
     /// `CLIENT SETINFO LIB-VER`.
     pub library_version: Vec<u8>,
-    /// The command executed last, in lower case.
-    pub command: &'static str,
+}
+
+/// Where a client comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Seat {
+    /// The peer's address.
+    pub peer: String,
+    /// The address it came to.
+    pub local: String,
+    /// The number of its socket.
+    pub file: i32,
+}
+
+/// How many of something a client has, for listings.
+#[derive(Debug)]
+pub struct Counts {
+    /// Subscriptions to channels.
+    pub channels: AtomicUsize,
+    /// Subscriptions to patterns.
+    pub patterns: AtomicUsize,
+    /// Watched keys.
+    pub watched: AtomicUsize,
+    /// Commands in its transaction; -1 outside of one.
+    pub queued: AtomicI64,
+}
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts {
+            channels: AtomicUsize::new(0),
+            patterns: AtomicUsize::new(0),
+            watched: AtomicUsize::new(0),
+            queued: AtomicI64::new(-1),
+        }
+    }
+}
+
+/// How a client's keys are tracked; see [`Tracking`](crate::tracking::Tracking).
+#[derive(Debug, Default)]
+pub struct Tracker {
+    /// Bits of [`Mode`](crate::tracking::Mode).
+    pub mode: AtomicU32,
+    /// Who gets its invalidations; none for itself.
+    pub redirect: Mutex<Option<Arc<Client>>>,
 }
 
 /// What waits for a client.
@@ -51,8 +96,8 @@ pub enum Delivery {
 pub struct Client {
     /// Its number, never used twice.
     pub id: u64,
-    /// The peer's address.
-    pub peer: String,
+    /// Where it comes from.
+    pub seat: Seat,
     /// When it came, in engine milliseconds.
     pub since_ms: u64,
     /// When it last sent a command.
@@ -61,11 +106,18 @@ pub struct Client {
     pub database: AtomicU32,
     /// 2 or 3.
     pub protocol: AtomicU32,
-    /// Its number of subscriptions to channels and to patterns.
-    pub subscriptions: [AtomicU32; 2],
+    /// How many of everything it has.
+    pub counts: Counts,
+    /// How its keys are tracked.
+    pub tracker: Tracker,
+    /// Whether it asked not to be evicted, and not to count as a user of keys.
+    pub wishes: [AtomicBool; 2],
+    /// The command it sent last: its place in [`Verb`], and one.
+    command: AtomicUsize,
     facts: Mutex<Facts>,
     inbox: Mutex<Inbox>,
     is_killed: AtomicBool,
+    is_gone: AtomicBool,
     /// Its event loop's mailbox and its token there; a client without is only in tests.
     home: Option<(Arc<Vec<Mailbox>>, usize, u64)>,
 }
@@ -76,12 +128,74 @@ impl Client {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The version of the protocol that it speaks.
+    #[must_use]
+    pub fn proto(&self) -> Proto {
+        if self.protocol.load(Ordering::Relaxed) == 3 {
+            Proto::V3
+        } else {
+            Proto::V2
+        }
+    }
+
+    /// Whether it has subscriptions.
+    #[must_use]
+    pub fn is_subscriber(&self) -> bool {
+        let counts = [&self.counts.channels, &self.counts.patterns];
+        counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Notes that it sends commands now.
+    #[inline]
+    pub fn note_active(&self, now_ms: u64) {
+        // Relaxed: a fact for listings.
+        self.active_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Notes what it sends.
+    #[inline]
+    pub fn note_command(&self, verb: Verb) {
+        // Relaxed: a fact for listings.
+        self.command.store(verb as usize + 1, Ordering::Relaxed);
+    }
+
+    /// What it sent last, as listings say it.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let Some(number) = self.command.load(Ordering::Relaxed).checked_sub(1) else {
+            return "NULL".to_owned();
+        };
+        let is_it = |command: &&Command| command.verb as usize == number;
+        for command in TABLE {
+            if is_it(&command) {
+                return command.name.to_owned();
+            }
+            if let Some(sub) = command.subcommands.iter().find(is_it) {
+                return format!("{}|{}", command.name, sub.name);
+            }
+        }
+        "NULL".to_owned()
+    }
+
+    /// Whether its connection has ended or is about to.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed) || self.is_killed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that its connection has ended: nothing is kept for it any more.
+    pub fn end(&self) {
+        let mut inbox = self.inbox();
+        self.is_gone.store(true, Ordering::Relaxed);
+        inbox.bytes = Vec::new();
+    }
+
     /// Puts bytes into the inbox and calls the event loop.
     ///
     /// `append` writes whole messages in the client's protocol version.
     pub fn push(&self, append: impl FnOnce(&mut Vec<u8>)) {
         let mut inbox = self.inbox();
-        if inbox.overflown {
+        if inbox.overflown || self.is_gone() {
             return;
         }
         append(&mut inbox.bytes);
@@ -100,9 +214,22 @@ impl Client {
         self.call();
     }
 
+    /// Has the whole server finish what it has received, and stop.
+    pub fn stop_server(&self) {
+        if let Some((mailboxes, ..)) = &self.home {
+            Mailbox::drain(mailboxes);
+        }
+    }
+
     /// Whether it has to go at once, even with a reply half written.
     pub fn is_overdue(&self) -> bool {
         self.inbox().overflown || self.is_killed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that wait in its inbox.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.inbox().bytes.len()
     }
 
     /// Takes what waits; for the event loop.
@@ -137,22 +264,26 @@ impl Clients {
     /// Registers a client; `home` is its loop's mailbox, by index, and its token there.
     pub fn add(
         &self,
-        peer: String,
+        seat: Seat,
         home: Option<(Arc<Vec<Mailbox>>, usize, u64)>,
         now_ms: u64,
     ) -> Arc<Client> {
         let client = Arc::new(Client {
             // Relaxed: the number orders nothing.
             id: self.last.fetch_add(1, Ordering::Relaxed) + 1,
-            peer,
+            seat,
             since_ms: now_ms,
             active_ms: AtomicU64::new(now_ms),
             database: AtomicU32::new(0),
             protocol: AtomicU32::new(2),
-            subscriptions: [AtomicU32::new(0), AtomicU32::new(0)],
+            counts: Counts::default(),
+            tracker: Tracker::default(),
+            wishes: [AtomicBool::new(false), AtomicBool::new(false)],
+            command: AtomicUsize::new(0),
             facts: Mutex::default(),
             inbox: Mutex::default(),
             is_killed: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
             home,
         });
         self.lock().insert(client.id, Arc::clone(&client));
@@ -161,7 +292,9 @@ impl Clients {
 
     /// Forgets a client.
     pub fn remove(&self, id: u64) {
-        self.lock().remove(&id);
+        if let Some(client) = self.lock().remove(&id) {
+            client.end();
+        }
     }
 
     /// The client with a number.
@@ -184,7 +317,7 @@ mod tests {
     use super::*;
 
     fn client() -> Arc<Client> {
-        Clients::default().add("peer".to_owned(), None, 0)
+        Clients::default().add(Seat::default(), None, 0)
     }
 
     #[test]
@@ -209,9 +342,9 @@ mod tests {
     #[test]
     fn numbers_are_not_used_twice() {
         let clients = Clients::default();
-        let first = clients.add(String::new(), None, 0).id;
+        let first = clients.add(Seat::default(), None, 0).id;
         clients.remove(first);
-        let second = clients.add(String::new(), None, 0).id;
+        let second = clients.add(Seat::default(), None, 0).id;
         assert!(second > first && clients.find(first).is_none());
         assert_eq!(clients.list().len(), 1);
     }

@@ -5,18 +5,19 @@
 //!
 //! Tests: at the end of this file.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cellar_engine::Space;
 
 use crate::settings::DATABASES_MAX;
 
-/// Which space each database is.
-#[derive(Debug)]
+/// Which space each database is; a clone is the same databases.
+#[derive(Clone, Debug)]
 pub struct Databases {
-    spaces: Box<[AtomicU32]>,
+    spaces: Arc<[AtomicU32]>,
     /// The last space given out.
-    last: AtomicU32,
+    last: Arc<AtomicU32>,
 }
 
 impl Databases {
@@ -27,7 +28,7 @@ impl Databases {
         let number = |index| AtomicU32::new(u32::try_from(index).unwrap_or(0));
         Databases {
             spaces: (0..count).map(number).collect(),
-            last: AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX)),
+            last: Arc::new(AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
         }
     }
 

@@ -191,6 +191,14 @@ impl Listener {
     }
 }
 
+/// The address to which a connection came; empty for a UNIX socket.
+#[must_use]
+pub fn local_address(socket: &OwnedFd) -> String {
+    let address = rustix::net::getsockname(socket).ok();
+    let address = address.and_then(|any| SocketAddr::try_from(any).ok());
+    address.map_or(String::new(), |address| address.to_string())
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::listener::{Listener, Protocol, Transport};
 use crate::mailbox::Mailbox;
 use crate::memory;
+use crate::observer::Observer;
 use crate::settings::Settings;
 use crate::settings::load::{Loaded, Origin};
 use crate::signals::Signals;
@@ -36,13 +37,16 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
+    settings.resp = addresses(&listeners, Protocol::Resp);
     let clock = LoopClock::new();
-    let cache = make_cache(&settings, &clock)?;
+    let observer = Arc::new(Observer::new(&settings));
+    let cache = make_cache(&settings, &clock, Arc::clone(&observer))?;
     let signals = Signals::take_over().map_err(|source| Error::System {
         what: "taking over signals",
         source,
     })?;
-    let state = Arc::new(State::new(cache, settings, clock.unix_ms_at_zero()));
+    let state = State::observed(cache, settings, clock.unix_ms_at_zero(), observer);
+    let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let workers = make_workers(state, clock, Door::new(listeners, signals))?;
     let threads = start(workers)?;
@@ -163,13 +167,25 @@ fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     .join(" ")
 }
 
-fn make_cache(settings: &Settings, clock: &LoopClock) -> Result<Cache, Error> {
+/// Where a protocol is really listened for: a port 0 has become a number.
+fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<String> {
+    let is_one = |one: &&Listener| one.transport == Transport::Tcp && one.protocol == protocol;
+    let these = listeners.iter().filter(is_one);
+    these.map(|one| one.address.clone()).collect()
+}
+
+fn make_cache(
+    settings: &Settings,
+    clock: &LoopClock,
+    observer: Arc<Observer>,
+) -> Result<Cache, Error> {
     let config = Config {
         threads: settings.threads,
         value_bytes_max: settings.max_value_bytes,
         lease_ms: settings.lease_ms,
         release_memory: settings.release_memory,
         clock: clock.engine(),
+        observer: Some(observer),
         ..Config::with_memory(settings.memory_bytes)
     };
     let cache = Cache::new(config).map_err(|error| Error::Memory(error.to_string()))?;

@@ -7,6 +7,7 @@
 //! Tests: below, tests/startup_errors.rs, tests/docs.rs.
 
 pub mod units;
+pub mod letters;
 pub mod load;
 pub mod page;
 
@@ -51,6 +52,10 @@ pub struct Settings {
     pub password: String,
     /// Whether clients from other machines are refused while there is no password.
     pub protected_mode: bool,
+    /// Letters of the keyspace events that are published; empty = none.
+    pub notify_keyspace_events: String,
+    /// Most key names that are remembered for near caches; 0 = bounded by their bytes alone.
+    pub tracking_table_max_keys: usize,
     /// UNIX socket for the memcached protocol.
     pub unix: Option<PathBuf>,
     /// Permission bits of the UNIX socket.
@@ -70,6 +75,8 @@ pub struct Settings {
     pub release_memory: bool,
     /// Milliseconds for which a lease keeps others out.
     pub lease_ms: u64,
+    /// Whether DEBUG is answered.
+    pub enable_debug_commands: bool,
     /// Milliseconds after which a script is ended.
     pub script_time_ms: u64,
     /// Least severe log lines that are printed.
@@ -88,6 +95,8 @@ impl Default for Settings {
             databases: 16,
             password: String::new(),
             protected_mode: true,
+            notify_keyspace_events: String::new(),
+            tracking_table_max_keys: 1_000_000,
             unix: None,
             unix_mode: 0o700,
             max_connections: 10_000,
@@ -97,6 +106,7 @@ impl Default for Settings {
             drain_timeout_ms: 5_000,
             release_memory: false,
             lease_ms: 30_000,
+            enable_debug_commands: false,
             script_time_ms: 5_000,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
@@ -212,6 +222,37 @@ pub const TABLE: &[Row] = &[
         show: |s| if s.protected_mode { "on" } else { "off" }.to_owned(),
     },
     Row {
+        name: "notify-keyspace-events",
+        value: "LETTERS|off",
+        default: "off",
+        help: "Which changes of keys are published, in Redis's letters: K (channels called like \
+               the key) or E (like the event), with g $ s h z x e m n, or A for most of them. \
+               AKE publishes all but m and n.",
+        set: |s, v| {
+            let letters = if v == "off" { "" } else { v };
+            letters::parse(letters)?;
+            put(&mut s.notify_keyspace_events, Ok(letters.to_owned()))
+        },
+        show: |s| {
+            let letters = s.notify_keyspace_events.clone();
+            if letters.is_empty() {
+                "off".to_owned()
+            } else {
+                letters
+            }
+        },
+    },
+    Row {
+        name: "tracking-table-max-keys",
+        value: "N",
+        default: "1000000",
+        help: "Key names remembered for clients that asked to be told of changes (CLIENT \
+               TRACKING); above it, or above 256 MiB, some are dropped and their readers told. 0 \
+               = bounded by the bytes alone.",
+        set: |s, v| put(&mut s.tracking_table_max_keys, number(v, 0, usize::MAX)),
+        show: |s| s.tracking_table_max_keys.to_string(),
+    },
+    Row {
         name: "http",
         value: "ADDR|off",
         default: "off",
@@ -313,6 +354,15 @@ pub const TABLE: &[Row] = &[
                next caller may win it.",
         set: |s, v| put(&mut s.lease_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.lease_ms),
+    },
+    Row {
+        name: "enable-debug-commands",
+        value: SWITCH,
+        default: "off",
+        help: "Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for \
+               servers that others use.",
+        set: |s, v| put(&mut s.enable_debug_commands, switch(v)),
+        show: |s| if s.enable_debug_commands { "on" } else { "off" }.to_owned(),
     },
     Row {
         name: "script-time-limit",

@@ -15,6 +15,7 @@ mod receive;
 mod serve;
 mod timers;
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -24,11 +25,12 @@ pub(crate) use self::door::Door;
 
 use self::batch::Batch;
 use self::table::Table;
+use crate::client::Seat;
 use crate::clock::LoopClock;
 use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
 use crate::execute::{self, resp::Session};
-use crate::listener::Protocol;
+use crate::listener::{Protocol, local_address};
 use crate::mailbox::Mailbox;
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready};
@@ -201,7 +203,7 @@ impl Worker {
                 continue;
             }
             if protocol == Protocol::Resp {
-                connection.session = Some(self.new_session(peer, token));
+                connection.session = Some(self.new_session(&connection.socket, peer, token));
             }
             self.table.fill(connection);
             if self.is_draining() {
@@ -215,12 +217,17 @@ impl Worker {
     }
 
     /// Makes the session of a client that speaks Redis's protocol.
-    fn new_session(&self, peer: String, token: u64) -> Box<Session> {
+    fn new_session(&self, socket: &OwnedFd, peer: String, token: u64) -> Box<Session> {
         let Common {
             state, mailboxes, ..
         } = &self.common;
         let home = (Arc::clone(mailboxes), self.index, token);
-        let client = state.clients.add(peer, Some(home), self.now_ms);
+        let seat = Seat {
+            peer,
+            local: local_address(socket),
+            file: socket.as_raw_fd(),
+        };
+        let client = state.clients.add(seat, Some(home), self.now_ms);
         Box::new(Session::new(client, state))
     }
 
@@ -310,12 +317,12 @@ impl Worker {
 
     /// Closes a connection and lets go of all it held.
     fn close(&mut self, slot: u32) {
-        if let Some(connection) = self.table.remove(slot) {
+        if let Some(mut connection) = self.table.remove(slot) {
             self.common
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
             self.long_bytes -= connection.long_bytes;
-            if let Some(session) = &connection.session {
+            if let Some(session) = &mut connection.session {
                 execute::resp::end(session, &self.common.state);
             }
             self.forget();

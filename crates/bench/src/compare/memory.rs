@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::CompareArgs;
+use super::{CELLAR_RESP, CompareArgs};
 use crate::error::Error;
 use crate::load::{self, Keys, Limit, Plan};
 use crate::popularity::Popularity;
@@ -46,6 +46,8 @@ pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Foot
     }
     recipes
         .iter()
+        // The same engine once more.
+        .filter(|recipe| recipe.name != CELLAR_RESP)
         .map(|recipe| measure_one(args, recipe))
         .collect()
 }
@@ -68,7 +70,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> 
         keys: Keys::Drawn(Popularity::Uniform),
         limit: Limit::Requests(PROBES),
         verify: true,
-        ..args.plan(server.address(), super::ROWS[2])?
+        ..args.plan(recipe.wire, server.address(), super::ROWS[2])?
     };
     load::run(&plan.fill())?;
     let filled_bytes = server.rss_bytes()?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Comparison, RowResult};
+use super::{CELLAR_RESP, Comparison, ROWS, RowResult};
 use crate::goal::{self, Goal};
 use crate::spread::short;
 
@@ -28,6 +28,8 @@ const LIMITS: [Limit; 3] = [
         limit: 2.3,
     },
 ];
+/// What a request over RESP may cost, as a multiple of the same over memcached's protocol.
+const RESP_LIMIT: f64 = 1.03;
 const MEMORY_GOAL_BYTES: f64 = 16.0;
 
 /// All tables, and where their numbers come from.
@@ -134,7 +136,15 @@ fn goals(comparison: &Comparison) -> Option<Vec<Goal>> {
         let what = "bytes per item over key + value";
         Goal::at_most(what, MEMORY_GOAL_BYTES, row.overhead_per_item_bytes, 1)
     });
-    Some(costs.chain(memory).collect())
+    let resp = ROWS.iter().filter_map(|row| {
+        let mut rows = comparison.rows.iter();
+        let resp = rows.find(|one| one.server == CELLAR_RESP && one.request == row.name)?;
+        let cost = |row: &RowResult| row.server_cpu_us_per_request.median;
+        let ratio = cost(resp) / cost(cellar(row.name)?);
+        let what = format!("{}, RESP over memcached", row.name);
+        Some(Goal::at_most(what, RESP_LIMIT, ratio, 3))
+    });
+    Some(costs.chain(resp).chain(memory).collect())
 }
 
 fn titled(server: &str, version: &str) -> String {

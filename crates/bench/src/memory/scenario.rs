@@ -28,7 +28,7 @@ enum Content {
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
-    /// Memory, if it is not that of all the others.
+    /// Memory, if it is less than that of the others.
     pub(super) memory_mib: Option<u64>,
     content: Content,
     /// Bytes stored, as a multiple of memory.
@@ -77,15 +77,17 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
             most: 8_000,
         },
         volume: 4,
-        keys_percent: 80,
+        keys_percent: 110,
         ..PLAIN
     },
     Scenario {
         name: "counters",
         what: "nothing but numbers that are created and added to",
+        // So many small items take long to store and to read back.
+        memory_mib: Some(64),
         content: Content::Counters,
-        volume: 2,
-        keys_percent: 150,
+        volume: 1,
+        keys_percent: 90,
         ..PLAIN
     },
     Scenario {
@@ -110,6 +112,8 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
         name: "1,000 idle clients",
         what: "a thousand connections that stored and read a value and then wait, while another \
             fills the memory",
+        volume: 2,
+        keys_percent: 200,
         idle: 1_000,
         ..PLAIN
     },
@@ -117,6 +121,8 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
         name: "silent readers",
         what: "fifty connections that ask for 40 MB each and read nothing, while another fills \
             the memory",
+        volume: 2,
+        keys_percent: 200,
         silent: 50,
         ..PLAIN
     },

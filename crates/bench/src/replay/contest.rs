@@ -1,21 +1,28 @@
 //! `cellar-bench contest`: who misses least in the same resident memory, over the network?
 //!
-//! Servers run one after the other. Each is given the setting that makes the most of the memory:
-//! the trace is replayed, the most memory the process ever had is read, and the setting is moved
-//! until that peak just fits. So a server pays for its base, its index and its fragmentation, and
-//! no server is judged by what it calls memory.
+//! Each server is given the setting that makes the most of the memory: the trace is replayed, the
+//! most memory the process ever had is read, and the setting is moved until that peak just fits. So
+//! a server pays for its base, its index and its fragmentation, and no server is judged by what it
+//! calls memory.
+//!
+//! All servers replay beside each other at a slow pace, because some tell recent from old by clocks
+//! that tick once a second, and give freed memory back after seconds: in a fast replay they evict
+//! as if blind and take more memory than they need.
 
 mod tune;
 mod table;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 
 use self::tune::Tuner;
+use super::progress::Progress;
 use super::read::{self, Reading};
-use super::remote::{self, Served};
+use super::remote::{self, Pace, Served};
 use super::report;
 use super::size::binary;
 use super::trace::Trace;
@@ -51,12 +58,22 @@ pub struct ContestArgs {
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis: String,
     /// Most replays to find a server's setting
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 4)]
     trials: usize,
     /// Gives all values this length
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     value_bytes: Option<u32>,
-    /// The first 100,000 requests and two trials: shows that it works, not who wins
+    /// Makes values longer or shorter by one factor for each trace, so that its different keys with
+    /// their values have this size
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "value_bytes")]
+    footprint: Option<u64>,
+    /// At most so many requests of each trace, from its beginning
+    #[arg(long, value_name = "NUMBER")]
+    requests: Option<usize>,
+    /// Each replay lasts at least so long, for servers whose clocks tick in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    lasting_s: u64,
+    /// The first 100,000 requests, two trials, no pace: shows that it works, not who wins
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -67,6 +84,11 @@ pub struct ContestArgs {
 #[derive(Debug, Serialize)]
 struct Contest {
     setting: Setting,
+    /// How long each replay lasted at least.
+    lasting_s: u64,
+    /// What the traces were stretched to.
+    footprint_bytes: Option<u64>,
+    requests_max: Option<usize>,
     results: Vec<Outcome>,
 }
 
@@ -78,18 +100,23 @@ struct Outcome {
     server: String,
     version: String,
     /// False if the peak stayed above the limit at every setting that was tried; then this is the
-    /// trial with the smallest peak.
+    /// setting with the smallest peak.
     fits: bool,
     trials: usize,
     /// What the server was told.
     memory_bytes: u64,
     rss_end_bytes: u64,
     rss_peak_bytes: u64,
+    /// Different keys of the trace.
+    keys: usize,
+    /// These with their values, and 17 bytes for each.
+    footprint_bytes: u64,
     requests: u64,
     hits: u64,
     misses: u64,
     miss_ratio: f64,
     refused: u64,
+    seconds: f64,
     ttl_left_out: bool,
 }
 
@@ -98,6 +125,16 @@ struct Contestant {
     recipe: Recipe,
     /// How finely its memory can be set.
     step_bytes: u64,
+}
+
+/// The search for the setting of a server at a limit.
+struct Search<'c> {
+    contestant: &'c Contestant,
+    limit_bytes: u64,
+    tuner: Tuner,
+    trials: usize,
+    /// The best setting so far, and the replay with it.
+    best: Option<(u64, Trial)>,
 }
 
 /// One replay at one setting.
@@ -109,23 +146,32 @@ struct Trial {
     rss_peak_bytes: u64,
 }
 
+/// The setting that was found last, by server and limit: where the next search begins.
+type Known = HashMap<(String, u64), u64>;
+
 /// Runs the contest and prints its table.
 ///
 /// # Errors
 /// [`Error`] if a server does not start, a trace cannot be replayed, or a value was wrong.
 pub fn command(args: &ContestArgs) -> Result<(), Error> {
     let contestants = args.contestants()?;
+    let mut known = Known::new();
     let mut results = Vec::new();
     for path in &args.traces {
         let trace = args.trace(path)?;
-        for &limit_bytes in &args.rss {
-            for contestant in &contestants {
-                results.push(args.tuned(contestant, &trace, limit_bytes)?);
+        for search in args.searched(&contestants, &trace, &known)? {
+            let place = search.place();
+            if let Some(outcome) = search.outcome(&trace) {
+                known.insert(place, outcome.memory_bytes);
+                results.push(outcome);
             }
         }
     }
     let contest = Contest {
         setting: Setting::here(),
+        lasting_s: args.lasting().as_secs(),
+        footprint_bytes: args.footprint,
+        requests_max: args.requests,
         results,
     };
     args.output.write_page(|| table::page(&contest))?;
@@ -151,64 +197,151 @@ impl ContestArgs {
         some(contestants)
     }
 
+    fn lasting(&self) -> Duration {
+        Duration::from_secs(if self.quick { 0 } else { self.lasting_s })
+    }
+
     fn trace(&self, path: &std::path::Path) -> Result<Trace, Error> {
         let reading = Reading {
             value_bytes: self.value_bytes,
             ..Reading::default()
         };
         let mut trace = read::read(path, &reading)?;
-        if self.quick {
-            trace.rows.truncate(QUICK_ROWS);
-        }
-        Ok(trace)
+        let requests = if self.quick {
+            QUICK_ROWS
+        } else {
+            self.requests.unwrap_or(usize::MAX)
+        };
+        trace.truncate(requests);
+        Ok(match self.footprint {
+            Some(bytes) => trace.stretched(bytes),
+            None => trace,
+        })
     }
 
-    /// The best replay of a trace that a server can do below the limit.
-    fn tuned(
+    /// Finds the setting of each server for each limit; in a round all servers that are not there
+    /// yet replay beside each other.
+    fn searched<'c>(
         &self,
-        contestant: &Contestant,
+        contestants: &'c [Contestant],
         trace: &Trace,
-        limit_bytes: u64,
-    ) -> Result<Outcome, Error> {
-        let trials = if self.quick {
+        known: &Known,
+    ) -> Result<Vec<Search<'c>>, Error> {
+        let limits = self.rss.iter();
+        let pairs = limits.flat_map(|limit| contestants.iter().map(move |it| (it, *limit)));
+        let mut searches: Vec<Search<'c>> = pairs
+            .map(|(contestant, limit_bytes)| Search::new(contestant, limit_bytes, known))
+            .collect();
+        let rounds = if self.quick {
             QUICK_TRIALS
         } else {
             self.trials.max(1)
         };
-        let mut tuner = Tuner::new(limit_bytes, contestant.step_bytes);
-        let mut kept: Option<(u64, Trial)> = None;
-        let mut done = 0;
-        while let Some(memory_bytes) = tuner.next().filter(|_| done < trials) {
-            let trial = contestant.replay(trace, memory_bytes)?;
-            done += 1;
-            eprintln!(
-                "{} within {}: {} told {}: {} misses, peak {}",
-                trace.name,
-                binary(limit_bytes),
-                contestant.recipe.name,
-                binary(memory_bytes),
-                trial.served.misses,
-                binary(trial.rss_peak_bytes),
-            );
-            if tuner.learn(memory_bytes, trial.rss_peak_bytes) {
-                kept = Some((memory_bytes, trial));
+        for round in 1..=rounds {
+            let open = searches.iter_mut().filter(|it| it.tuner.next().is_some());
+            let open: Vec<&mut Search<'c>> = open.collect();
+            if open.is_empty() {
+                break;
             }
+            let what = format!("{}, round {round}, {} servers", trace.name, open.len());
+            eprintln!("{what}, {} s or longer", self.lasting().as_secs());
+            self.round(open, trace, &Progress::towards(trace.rows.len(), &what))?;
         }
-        let (memory_bytes, trial) = kept.expect("the first trial is kept");
-        Ok(outcome(
+        Ok(searches)
+    }
+
+    /// One trial of each search, all at once.
+    fn round(
+        &self,
+        open: Vec<&mut Search<'_>>,
+        trace: &Trace,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        let lasting = self.lasting();
+        std::thread::scope(|scope| {
+            let threads = open
+                .into_iter()
+                .map(|search| scope.spawn(move || search.step(trace, Pace { lasting, progress })));
+            let threads: Vec<_> = threads.collect();
+            let results = threads.into_iter().map(|thread| match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            results.collect()
+        })
+    }
+}
+
+impl<'c> Search<'c> {
+    /// Begins with the setting that was right for the trace before, or with the limit.
+    fn new(contestant: &'c Contestant, limit_bytes: u64, known: &Known) -> Search<'c> {
+        let place = (contestant.recipe.name.clone(), limit_bytes);
+        let first = known.get(&place).copied().unwrap_or(limit_bytes);
+        Search {
             contestant,
-            trace,
             limit_bytes,
-            done,
+            tuner: Tuner::new(limit_bytes, contestant.step_bytes, first),
+            trials: 0,
+            best: None,
+        }
+    }
+
+    fn place(&self) -> (String, u64) {
+        (self.contestant.recipe.name.clone(), self.limit_bytes)
+    }
+
+    /// Replays with the next setting and learns from it.
+    fn step(&mut self, trace: &Trace, pace: Pace<'_>) -> Result<(), Error> {
+        let Some(memory_bytes) = self.tuner.next() else {
+            return Ok(());
+        };
+        let trial = self.contestant.replay(trace, memory_bytes, pace)?;
+        self.trials += 1;
+        eprintln!(
+            "{} within {}: {} told {}: {} misses, peak {}",
+            trace.name,
+            binary(self.limit_bytes),
+            self.contestant.recipe.name,
+            binary(memory_bytes),
+            trial.served.misses,
+            binary(trial.rss_peak_bytes),
+        );
+        if self.tuner.learn(memory_bytes, trial.rss_peak_bytes) {
+            self.best = Some((memory_bytes, trial));
+        }
+        Ok(())
+    }
+
+    /// What the best trial found.
+    fn outcome(self, trace: &Trace) -> Option<Outcome> {
+        let (memory_bytes, trial) = self.best?;
+        let served = trial.served;
+        Some(Outcome {
+            trace: trace.name.clone(),
+            rss_limit_bytes: self.limit_bytes,
+            server: self.contestant.recipe.name.clone(),
+            version: trial.version,
+            fits: trial.rss_peak_bytes <= self.limit_bytes,
+            trials: self.trials,
             memory_bytes,
-            trial,
-        ))
+            rss_end_bytes: trial.rss_end_bytes,
+            rss_peak_bytes: trial.rss_peak_bytes,
+            keys: trace.keys.len(),
+            footprint_bytes: trace.footprint_bytes(),
+            requests: served.requests,
+            hits: served.hits,
+            misses: served.misses,
+            miss_ratio: report::share(served.misses, served.hits + served.misses),
+            refused: served.refused,
+            seconds: served.seconds,
+            ttl_left_out: trace.has_ttl(),
+        })
     }
 }
 
 impl Contestant {
     /// Starts the server with this memory, replays and ends it.
-    fn replay(&self, trace: &Trace, memory_bytes: u64) -> Result<Trial, Error> {
+    fn replay(&self, trace: &Trace, memory_bytes: u64, pace: Pace<'_>) -> Result<Trial, Error> {
         let with = Ingredients {
             memory_mib: memory_bytes >> 20,
             threads: 1,
@@ -216,7 +349,7 @@ impl Contestant {
         };
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
-        let served = remote::play(trace, server.wire(), server.address())?;
+        let served = remote::play_at(trace, server.wire(), server.address(), pace)?;
         let trial = Trial {
             version,
             served,
@@ -225,33 +358,5 @@ impl Contestant {
         };
         server.stop();
         Ok(trial)
-    }
-}
-
-fn outcome(
-    contestant: &Contestant,
-    trace: &Trace,
-    rss_limit_bytes: u64,
-    trials: usize,
-    memory_bytes: u64,
-    trial: Trial,
-) -> Outcome {
-    let served = trial.served;
-    Outcome {
-        trace: trace.name.clone(),
-        rss_limit_bytes,
-        server: contestant.recipe.name.clone(),
-        version: trial.version,
-        fits: trial.rss_peak_bytes <= rss_limit_bytes,
-        trials,
-        memory_bytes,
-        rss_end_bytes: trial.rss_end_bytes,
-        rss_peak_bytes: trial.rss_peak_bytes,
-        requests: served.requests,
-        hits: served.hits,
-        misses: served.misses,
-        miss_ratio: report::share(served.misses, served.hits + served.misses),
-        refused: served.refused,
-        ttl_left_out: trace.has_ttl(),
     }
 }

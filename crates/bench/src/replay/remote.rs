@@ -21,6 +21,8 @@ const BATCH_ROWS: usize = 64;
 /// Keys and values of a batch, unless one row alone has more: less than sockets hold by themselves.
 const BATCH_BYTES: usize = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Shorter pauses are put off.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// As much of a value as is checked.
 const HEAD_BYTES: usize = 8;
 const MEMCACHED_KEY_BYTES_MAX: usize = 250;
@@ -39,24 +41,60 @@ pub(crate) struct Served {
     pub(crate) seconds: f64,
 }
 
+/// How fast a replay goes, and who watches it.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace<'p> {
+    /// The replay lasts at least so long, its requests spread evenly.
+    pub(crate) lasting: Duration,
+    pub(crate) progress: &'p Progress,
+}
+
+impl Pace<'_> {
+    /// Waits until so many of all requests are due; a replay that is late does not wait.
+    fn wait_until_due(self, started_ns: u64, done: usize, all: usize) {
+        let due = self.lasting * number(done) / number(all);
+        let ahead = due.saturating_sub(Duration::from_nanos(now_ns() - started_ns));
+        if ahead > PAUSE_MIN {
+            std::thread::sleep(ahead);
+        }
+    }
+}
+
 /// Plays `trace` against the server at `target`, which should be empty.
 ///
 /// # Errors
 /// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
 /// something that was not stored last.
 pub(crate) fn play(trace: &Trace, wire: Wire, target: &Address) -> Result<Served, Error> {
+    let pace = Pace {
+        lasting: Duration::ZERO,
+        progress: &Progress::towards(trace.rows.len(), &trace.name),
+    };
+    play_at(trace, wire, target, pace)
+}
+
+/// The same at an even pace.
+///
+/// # Errors
+/// As [`play`].
+pub(crate) fn play_at(
+    trace: &Trace,
+    wire: Wire,
+    target: &Address,
+    pace: Pace<'_>,
+) -> Result<Served, Error> {
     if wire == Wire::Memcached {
         check_keys(trace)?;
     }
     let started_ns = now_ns();
-    let progress = Progress::towards(trace.rows.len(), &trace.name);
     let mut player = Player::new(trace, wire, target)?;
     let mut at = 0;
     while at < trace.rows.len() {
         player.add_stores();
         at = player.add_batch(at);
         player.exchange()?;
-        progress.at(at);
+        pace.progress.at(at);
+        pace.wait_until_due(started_ns, at, trace.rows.len());
     }
     player.add_stores();
     player.exchange()?;

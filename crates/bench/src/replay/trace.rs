@@ -102,6 +102,14 @@ impl Trace {
         }
     }
 
+    /// Drops all requests but the first `requests`, and the keys that are left without one.
+    pub(crate) fn truncate(&mut self, requests: usize) {
+        self.rows.truncate(requests);
+        // Keys are numbered in the order of their first appearance.
+        let keys = self.rows.iter().map(|row| row.key as usize + 1).max();
+        self.keys.truncate(keys.unwrap_or(0));
+    }
+
     /// Whether any item has a limited life.
     pub(crate) fn has_ttl(&self) -> bool {
         self.rows.iter().any(|row| row.ttl_ms() != 0)
@@ -130,6 +138,11 @@ impl Keys {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    fn truncate(&mut self, keys: usize) {
+        self.ends.truncate(keys);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
     /// The bytes of a key.
@@ -212,7 +225,7 @@ mod tests {
         let mut interner = Interner::default();
         let (a, b) = (interner.number(b"a"), interner.number(b"bcd"));
         let (a, b) = (a.unwrap(), b.unwrap());
-        let trace = Trace {
+        let mut trace = Trace {
             name: String::new(),
             keys: interner.into_keys(),
             rows: vec![
@@ -223,5 +236,8 @@ mod tests {
         };
         assert_eq!(trace.footprint_bytes(), (1 + 50 + 17) + (3 + 10 + 17));
         assert_eq!(trace.value_bytes_max(), 100);
+        trace.truncate(1);
+        assert_eq!((trace.rows.len(), trace.keys.len()), (1, 1));
+        assert_eq!(trace.footprint_bytes(), 1 + 100 + 17);
     }
 }

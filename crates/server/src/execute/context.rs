@@ -4,6 +4,7 @@ use cellar_engine::{Cache, Deadline, Instant, Key};
 use cellar_protocol::memcached::Meta;
 
 use crate::counters::Counters;
+use crate::events::Class;
 use crate::gate::Pass;
 use crate::output::Output;
 use crate::state::State;
@@ -107,6 +108,28 @@ impl<'s> Context<'s> {
         self.cache()
             .key(bytes)
             .expect("a decoded key has 1 to 250 bytes")
+    }
+
+    /// Publishes a keyspace event if events of its class are.
+    #[inline]
+    pub(in crate::execute) fn notify(&self, class: Class, event: &str, key: Key<'_>) {
+        let observer = &self.state.observer;
+        if observer.events().has(class)
+            && let Some(database) = self.state.databases.database_of(key.space())
+        {
+            observer.notify(class, event, key.bytes(), database);
+        }
+    }
+
+    /// Publishes that an item got a deadline, or lost it.
+    #[inline]
+    pub(in crate::execute) fn notify_deadline(&self, deadline: Deadline, key: Key<'_>) {
+        let is_over = deadline == Deadline::NEVER;
+        self.notify(
+            Class::Generic,
+            if is_over { "persist" } else { "expire" },
+            key,
+        );
     }
 
     /// Runs `run` with the key of a meta command, which is hashed here if it is base64.

@@ -8,11 +8,17 @@
 
 mod failure;
 mod queue;
+mod filter;
+mod subscriptions;
+mod tracked;
+mod watched;
 mod session;
 mod call;
 mod notify;
 mod expiry;
 mod handlers;
+mod help;
+mod tracking;
 mod values;
 mod options;
 mod ranges;
@@ -26,6 +32,7 @@ mod many;
 mod strings;
 mod upload;
 mod connection;
+mod clients;
 mod bits;
 mod deadlines;
 mod object;
@@ -33,8 +40,15 @@ mod scan;
 mod moves;
 mod keys;
 mod flush;
+mod collections;
+mod member_scan;
+mod fields;
+mod hash_expiry;
 mod hashes;
+mod set_algebra;
 mod sets;
+mod sorted_members;
+mod sorted_ranges;
 mod sorted_sets;
 mod channels;
 mod transaction;
@@ -48,17 +62,23 @@ pub use upload::{Received, Upload, finish, finish_tail, receive};
 
 use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::{Flags, Group};
-use cellar_protocol::resp::{Command, Reply, Request, Verb};
+use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
+use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
+use crate::slow_log::Entry;
 use crate::state::State;
 use call::{Call, Outcome};
+use filter::note_queued;
 use handlers::Handler;
 use session::ReplyMode;
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;
+
+/// A threshold of slow commands, in microseconds, that commands of constant time do not reach.
+const QUICK_US_MAX: i64 = 1_000;
 
 /// A request and the hash of its first key.
 #[derive(Debug)]
@@ -119,6 +139,7 @@ fn run(
     // The database may have changed since the key was hashed.
     let key = key.filter(|key| key.space() == session.space(context.state));
     let proto = session.proto;
+    session.client.note_command(command.verb);
     let mut call = Call {
         command,
         args,
@@ -128,14 +149,23 @@ fn run(
         output,
     };
     let start = call.output.bytes().len();
-    match call_handler(&mut call) {
+    match call_tracked(&mut call) {
         Ok(flow) => flow,
         Err(failure) => {
-            context.counters.protocol_errors.add(1);
             output.bytes().truncate(start);
-            Reply::new(output.bytes(), proto).error(failure.line().as_bytes());
+            append_failure(&failure, proto, context, output);
             Flow::Continue
         }
+    }
+}
+
+/// Runs a command's handler, and notes what it reads if the client's keys are tracked.
+#[inline]
+fn call_tracked(call: &mut Call<'_>) -> Outcome {
+    if call.session.tracked.is_on {
+        tracking::run_tracked(call, call_handler)
+    } else {
+        call_handler(call)
     }
 }
 
@@ -144,15 +174,65 @@ fn call_handler(call: &mut Call<'_>) -> Outcome {
     if !call.command.takes(call.args.len()) {
         return Err(wrong_arity(call.command, call.args));
     }
+    call.context.counters.calls.add(call.command.verb);
     match call.command.verb {
         Verb::Get => strings::get(call),
         Verb::Set => strings::set(call),
-        _ => handler(call.command)(call),
+        _ => call_timed(handler(call.command), call),
     }
+}
+
+/// Runs a command and keeps it in mind if it was slow.
+///
+/// Those of constant time are timed only if nearly everything counts as slow.
+fn call_timed(handler: Handler, call: &mut Call<'_>) -> Outcome {
+    let log = &call.context.state.slow_log;
+    let threshold_us = log.threshold_us();
+    let is_quick = call.command.flags.has(Flags::FAST) && threshold_us >= QUICK_US_MAX;
+    let is_silent = call.command.flags.has(Flags::SKIP_SLOWLOG);
+    let Ok(threshold_us) = u64::try_from(threshold_us) else {
+        return handler(call);
+    };
+    if is_quick || is_silent {
+        return handler(call);
+    }
+    let stopwatch = Stopwatch::start();
+    let outcome = handler(call);
+    let us = stopwatch.us();
+    if us >= threshold_us {
+        note_slow(us, call);
+    }
+    outcome
+}
+
+#[cold]
+fn note_slow(us: u64, call: &Call<'_>) {
+    let client = &call.session.client;
+    let entry = Entry {
+        id: 0,
+        unix_s: call.unix_ms(call.now()) / 1_000,
+        us,
+        args: Vec::new(),
+        peer: client.seat.peer.clone(),
+        name: client.facts().name.clone(),
+    };
+    call.context.state.slow_log.add(call.args, entry);
+}
+
+/// Appends the reply that tells why a command was refused, and counts it.
+#[cold]
+fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output: &mut Output) {
+    let line = failure.line();
+    context.counters.protocol_errors.add(1);
+    context.state.errors.note(&line);
+    Reply::new(output.bytes(), proto).error(line.as_bytes());
 }
 
 /// The function that runs a command.
 fn handler(command: &Command) -> Handler {
+    if command.name == "help" {
+        return help::help;
+    }
     let of_group = match command.group {
         Group::String => strings::handler,
         Group::Bitmap => bits::handler,
@@ -163,7 +243,7 @@ fn handler(command: &Command) -> Handler {
         Group::Pubsub => channels::handler,
         Group::Scripting => scripts::handler,
         Group::Transactions => transaction::handler,
-        Group::Connection => connection::handler,
+        Group::Connection => clients::handler,
         Group::Server | Group::Cluster => admin::handler,
     };
     of_group(command.verb)
@@ -180,8 +260,13 @@ fn execute_with_care(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    if session.listens() {
+        // What has happened before comes before the reply.
+        session.empty_inbox(output);
+    }
     let start = output.bytes().len();
-    let flow = match admit(command, args, session) {
+    let mode = session.reply_mode;
+    let flow = match admit(command, args, session, context.state) {
         Ok(Some(command)) => run(command, args, key, session, context, output),
         Ok(None) => {
             Reply::new(output.bytes(), session.proto).simple("QUEUED");
@@ -191,21 +276,29 @@ fn execute_with_care(
             if let Some(transaction) = &mut session.transaction {
                 transaction.spoil();
             }
-            context.counters.protocol_errors.add(1);
-            Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
+            append_failure(&failure, session.proto, context, output);
             Flow::Continue
         }
     };
-    match session.reply_mode {
-        ReplyMode::On => {}
-        ReplyMode::Off => output.bytes().truncate(start),
-        ReplyMode::SkipNext => session.reply_mode = ReplyMode::SkipThis,
-        ReplyMode::SkipThis => {
-            output.bytes().truncate(start);
-            session.reply_mode = ReplyMode::On;
-        }
+    session
+        .tracked
+        .end_command(command, session.transaction.is_some());
+    if mode == ReplyMode::SkipNext && session.reply_mode == mode && !is_reply(command) {
+        session.reply_mode = ReplyMode::On;
+    }
+    let is_message =
+        command.is_some_and(|command| subscriptions::is_answered_by_push(command.verb));
+    let is_wanted =
+        mode == ReplyMode::On || session.reply_mode == ReplyMode::On && is_reply(command);
+    if !is_wanted && !is_message {
+        output.bytes().truncate(start);
     }
     flow
+}
+
+/// Whether a command turns replies on, and is the first to get one.
+fn is_reply(command: Option<&'static Command>) -> bool {
+    command.is_some_and(|command| command.verb == Verb::ClientReply)
 }
 
 /// The row of a command that may run now; none if it was queued.
@@ -213,6 +306,7 @@ fn admit(
     command: Option<&'static Command>,
     args: &[&[u8]],
     session: &mut Session,
+    state: &State,
 ) -> Result<Option<&'static Command>, Failure> {
     let Some(command) = command else {
         return Err(unknown(args));
@@ -228,6 +322,12 @@ fn admit(
     if !command.takes(args.len()) {
         return Err(wrong_arity(command, args));
     }
+    if session.is_confined() {
+        subscriptions::check_confined(command)?;
+    }
+    if command.verb == Verb::Debug && !state.settings.enable_debug_commands {
+        return Err(admin::DEBUG_NOT_ALLOWED);
+    }
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
     };
@@ -240,6 +340,7 @@ fn admit(
         ));
     }
     transaction.queue(command, args)?;
+    note_queued(&session.client, Some(transaction.queued.len()));
     Ok(None)
 }
 
@@ -263,7 +364,9 @@ fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
 /// Source: Redis 7, `commandCheckExistence`.
 fn unknown(args: &[&[u8]]) -> Failure {
     let shown = |arg: &[u8], most: usize| {
-        let text = String::from_utf8_lossy(&arg[..arg.len().min(most)]);
+        // Redis writes it as text that ends at the first zero byte.
+        let end = arg.iter().position(|byte| *byte == 0);
+        let text = String::from_utf8_lossy(&arg[..end.unwrap_or(arg.len()).min(most)]);
         text.replace(['\r', '\n'], " ")
     };
     let name = args.first().map(|name| shown(name, REPEATED_BYTES_MAX));
@@ -294,6 +397,7 @@ pub fn refuse(
 }
 
 /// Forgets a client that is gone.
-pub fn end(session: &Session, state: &State) {
+pub fn end(session: &mut Session, state: &State) {
+    session.forget_all(state);
     state.clients.remove(session.client.id);
 }

@@ -45,6 +45,7 @@ impl Worker {
                 next += 1;
             }
             self.execute_batch();
+            self.common.state.observer.tracking.broadcast();
             for index in 0..self.batch.spans.len() {
                 self.settle(index);
             }
@@ -126,6 +127,7 @@ impl Worker {
         }
         connection.backlog = stopped && from < end;
         if let (Codec::Resp(codec), Some(session)) = (codec, &mut connection.session) {
+            session.client.note_active(self.now_ms);
             let is_incomplete = !stopped && from == decoded && from < end;
             session.scan = if is_incomplete {
                 codec.scan
@@ -183,6 +185,7 @@ impl Worker {
     /// Hands over what other threads have put into the inboxes of this loop's clients.
     #[inline]
     pub(super) fn deliver(&mut self) {
+        self.common.state.observer.tracking.broadcast();
         let mut calls = std::mem::take(&mut self.calls);
         self.mailbox().take_calls(&mut calls);
         for token in calls.drain(..) {

@@ -1,10 +1,13 @@
 //! Tuning: the largest memory setting with which a server's peak stays below a limit.
 //!
 //! What a server takes beyond its setting is nearly constant, so the setting moves by what the peak
-//! is off; between a setting that fits and one that does not, halving is the way out.
+//! is off; between a setting that fits and one that does not, a line through both peaks says where
+//! the limit is.
+
+use crate::replay::report::share;
 
 /// A setting that is nearer to the limit than this part of it is good enough.
-const NEAR_PART: u64 = 100;
+const NEAR_PART: u64 = 64;
 
 /// A search in progress.
 #[derive(Debug)]
@@ -20,12 +23,12 @@ pub(super) struct Tuner {
 }
 
 impl Tuner {
-    /// Begins with the limit itself as the setting.
-    pub(super) fn new(limit_bytes: u64, step_bytes: u64) -> Tuner {
+    /// Begins with `first` as the setting.
+    pub(super) fn new(limit_bytes: u64, step_bytes: u64, first: u64) -> Tuner {
         Tuner {
             limit_bytes,
             step_bytes,
-            next: Some((limit_bytes / step_bytes).max(1) * step_bytes),
+            next: Some((first / step_bytes).max(1) * step_bytes),
             fitting: None,
             excess: None,
         }
@@ -51,13 +54,22 @@ impl Tuner {
             && self.fitting.is_some_and(|(before, its_peak)| {
                 setting > before && peak <= its_peak + near_bytes
             });
+        // A server that takes no less when it is told less: nothing will make it fit.
+        let is_stuck = self.fitting.is_none()
+            && self.excess.is_some_and(|(before, its_peak)| {
+                !fits && setting < before && peak + near_bytes >= its_peak
+            });
         if fits && is_best {
             self.fitting = Some((setting, peak));
         }
         if !fits && self.excess.is_none_or(|(least, _)| setting < least) {
             self.excess = Some((setting, peak));
         }
-        self.next = if is_idle { None } else { self.propose() };
+        self.next = if is_idle || is_stuck {
+            None
+        } else {
+            self.propose()
+        };
         is_best
     }
 
@@ -71,10 +83,11 @@ impl Tuner {
             }
             (Some((_, peak)), _) if self.limit_bytes - peak <= near_bytes => None,
             (Some((setting, peak)), None) => Some(setting + (self.limit_bytes - peak)),
-            (Some((setting, peak)), Some((excess, _))) => {
-                let by_slack = setting + (self.limit_bytes - peak);
-                let middle = setting + (excess - setting) / 2;
-                Some(if by_slack < excess { by_slack } else { middle })
+            (Some((setting, peak)), Some((excess, its_peak))) => {
+                let aim_bytes = self.limit_bytes - peak - near_bytes / 2;
+                let part = share(aim_bytes, its_peak - peak);
+                let wanted = setting + scaled(excess - setting, part);
+                Some(wanted.max(setting + self.step_bytes))
             }
         };
         let setting = wanted? / self.step_bytes * self.step_bytes;
@@ -82,6 +95,16 @@ impl Tuner {
         let below = self.excess.map_or(u64::MAX, |(setting, _)| setting);
         (setting > above && setting < below).then_some(setting)
     }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a part of a memory size needs no 53 bits, and is never negative"
+)]
+fn scaled(bytes: u64, part: f64) -> u64 {
+    (bytes as f64 * part) as u64
 }
 
 #[cfg(test)]
@@ -92,7 +115,11 @@ mod tests {
 
     /// The settings tried for a server whose peak is a function of its setting; both in MiB.
     fn tried(limit: u64, peak: impl Fn(u64) -> u64) -> (Vec<u64>, Option<u64>) {
-        let mut tuner = Tuner::new(limit * MIB, MIB);
+        tried_from(limit, limit, peak)
+    }
+
+    fn tried_from(first: u64, limit: u64, peak: impl Fn(u64) -> u64) -> (Vec<u64>, Option<u64>) {
+        let mut tuner = Tuner::new(limit * MIB, MIB, first * MIB);
         let (mut tried, mut best) = (Vec::new(), None);
         while let Some(setting) = tuner.next() {
             let setting_mib = setting / MIB;
@@ -111,9 +138,17 @@ mod tests {
     }
 
     #[test]
+    fn a_good_first_guess_is_the_only_trial_and_a_bad_one_does_no_harm() {
+        for (first, tried) in [(58, vec![58]), (40, vec![40, 58]), (62, vec![62, 58])] {
+            let found = tried_from(first, 64, |setting| setting + 6);
+            assert_eq!(found, (tried, Some(58)), "{first}");
+        }
+    }
+
+    #[test]
     fn overhead_that_grows_with_the_setting_is_found_too() {
         let (settings, best) = tried(64, |setting| 2 + setting * 5 / 4);
-        assert_eq!(best, Some(50), "{settings:?}");
+        assert!(matches!(best, Some(49 | 50)), "{settings:?}");
         assert!(settings.len() <= 5, "{settings:?}");
     }
 
@@ -127,6 +162,12 @@ mod tests {
     fn a_server_that_needs_no_more_is_not_given_more_and_more() {
         let (settings, _) = tried(64, |setting| setting.min(20) + 2);
         assert_eq!(settings, [64, 106]);
+    }
+
+    #[test]
+    fn a_server_that_takes_no_less_is_not_given_less_and_less() {
+        let (settings, _) = tried(32, |setting| setting.max(44));
+        assert_eq!(settings, [32, 20]);
     }
 
     #[test]

@@ -128,3 +128,17 @@ fn a_key_that_memcached_cannot_take_is_refused_before_anything_is_sent() {
     let error = play(&trace, Wire::Memcached, &nowhere).unwrap_err();
     assert!(matches!(error, Error::Usage(_)), "{error}");
 }
+
+#[test]
+fn a_replay_with_a_pace_lasts_at_least_so_long() {
+    let (address, thread) = serve(Manners::Honest);
+    let trace = trace("a b a c", 100);
+    let pace = Pace {
+        lasting: Duration::from_millis(50),
+        progress: &Progress::towards(trace.rows.len(), "test"),
+    };
+    let served = play_at(&trace, Wire::Memcached, &address, pace).unwrap();
+    assert!(served.seconds >= 0.05, "{}", served.seconds);
+    assert_eq!((served.hits, served.misses), (1, 3));
+    thread.join().unwrap();
+}

@@ -4,6 +4,7 @@ use cellar_engine::{Counted, DeleteOptions, Deleted, Increment, Key};
 use cellar_protocol::memcached::reply;
 
 use super::answer;
+use crate::events::Class;
 use crate::execute::context::Context;
 use crate::output::Output;
 
@@ -12,6 +13,7 @@ pub(super) fn delete(key: Key<'_>, noreply: bool, context: Context<'_>, output: 
     let line = match context.cache().delete(key, &DeleteOptions::default()) {
         Ok(Deleted::Done) => {
             context.counters.delete_hits.add(1);
+            context.notify(Class::Generic, "del", key);
             reply::line::DELETED
         }
         Ok(Deleted::NotFound | Deleted::Exists) => {
@@ -23,9 +25,13 @@ pub(super) fn delete(key: Key<'_>, noreply: bool, context: Context<'_>, output: 
     answer(line, noreply, output);
 }
 
-/// Counts the outcome of incr, decr or ma.
-pub(super) fn count_outcome(counted: &Counted, subtract: bool, context: Context<'_>) {
+/// Counts the outcome of incr, decr or ma, and publishes a new number.
+pub(super) fn note_outcome(counted: &Counted, subtract: bool, key: Key<'_>, context: Context<'_>) {
     let counters = context.counters;
+    if matches!(counted, Counted::Number { .. }) {
+        let event = if subtract { "decrby" } else { "incrby" };
+        context.notify(Class::String, event, key);
+    }
     match counted {
         Counted::Number { created: false, .. } if subtract => counters.decr_hits.add(1),
         Counted::Number { created: false, .. } => counters.incr_hits.add(1),
@@ -51,7 +57,7 @@ pub(super) fn count(
     };
     let counted = context.cache().increment(key, &increment);
     if let Ok(counted) = &counted {
-        count_outcome(counted, subtract, context);
+        note_outcome(counted, subtract, key, context);
     }
     let line = match counted {
         Ok(Counted::Number { number, .. }) => {
@@ -78,9 +84,11 @@ pub(super) fn touch(
 ) {
     let counters = context.counters;
     counters.cmd_touch.add(1);
-    let line = match context.cache().touch(key, context.deadline(exptime)) {
+    let deadline = context.deadline(exptime);
+    let line = match context.cache().touch(key, deadline) {
         Ok(true) => {
             counters.touch_hits.add(1);
+            context.notify_deadline(deadline, key);
             reply::line::TOUCHED
         }
         Ok(false) => {

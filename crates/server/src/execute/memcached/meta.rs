@@ -11,6 +11,7 @@ use cellar_protocol::memcached::reply::{self, Code};
 
 use super::change;
 use super::read;
+use crate::events::Class;
 use crate::execute::context::Context;
 use crate::output::Output;
 
@@ -23,7 +24,13 @@ pub(super) fn get(
 ) {
     let counters = context.counters;
     let mut encode = |found: Found<'_>| hit(meta, &found, context, output.bytes());
-    let found = context.with_key(meta, key, |key| look_up(meta, key, context, &mut encode));
+    let found = context.with_key(meta, key, |key| {
+        let found = look_up(meta, key, context, &mut encode)?;
+        if let Some(exptime) = meta.time(b'T') {
+            context.notify_deadline(context.deadline(exptime), key);
+        }
+        Some(found)
+    });
     let Some(pinned) = found else {
         counters.cmd_get.add(1);
         counters.get_misses.add(1);
@@ -199,7 +206,18 @@ pub(super) fn delete(
         },
         new_version: meta.number(b'E'),
     };
-    let deleted = context.with_key(meta, key, |key| context.cache().delete(key, &options));
+    let deleted = context.with_key(meta, key, |key| {
+        let deleted = context.cache().delete(key, &options);
+        if deleted == Ok(Deleted::Done) {
+            let event = if mark_stale || drop_value {
+                "set"
+            } else {
+                "del"
+            };
+            context.notify(Class::Generic, event, key);
+        }
+        deleted
+    });
     let code = match deleted {
         Ok(Deleted::Done) => {
             if !mark_stale {
@@ -257,14 +275,17 @@ pub(super) fn arithmetic(
         } else {
             None
         };
-        (before, context.cache().increment(key, &increment))
+        let counted = context.cache().increment(key, &increment);
+        if let Ok(counted) = &counted {
+            change::note_outcome(counted, subtract, key, context);
+        }
+        (before, counted)
     });
     let Ok(counted) = counted else {
         return output
             .bytes()
             .extend_from_slice(b"SERVER_ERROR Out of memory allocating new item\r\n");
     };
-    change::count_outcome(&counted, subtract, context);
     let out = output.bytes();
     match counted {
         Counted::Number { .. } if meta.has(b'q') => {}

@@ -160,6 +160,9 @@ fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) ->
         return 0;
     };
     hits.add(1);
+    if let Some(deadline) = how.touch {
+        context.notify_deadline(deadline, key);
+    }
     finish_value(pinned, output);
     bytes
 }

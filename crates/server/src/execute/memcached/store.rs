@@ -4,6 +4,7 @@ use cellar_engine::{Deadline, Draft, End, Error, Key, Kind, SetOptions, Stored, 
 use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
+use crate::events::Class;
 use crate::execute::context::Context;
 use crate::output::Output;
 
@@ -99,7 +100,12 @@ impl Order {
             },
         };
         match &result {
-            Ok(stored) => self.count(*stored, context),
+            Ok(stored) => {
+                self.count(*stored, context);
+                if matches!(stored, Stored::Done { .. }) {
+                    self.notify(key, context);
+                }
+            }
             Err(error) => self.fail(key, error, context),
         }
         result
@@ -149,6 +155,17 @@ impl Order {
             }
         }
         Ok(Stored::NotStored)
+    }
+
+    #[inline]
+    fn notify(&self, key: Key<'_>, context: Context<'_>) {
+        if matches!(self.verb, Verb::Append | Verb::Prepend) {
+            return context.notify(Class::String, "append", key);
+        }
+        context.notify(Class::String, "set", key);
+        if self.options.deadline != Deadline::NEVER {
+            context.notify(Class::Generic, "expire", key);
+        }
     }
 
     fn count(&self, stored: Stored, context: Context<'_>) {

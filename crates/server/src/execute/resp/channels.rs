@@ -1,10 +1,146 @@
 //! Channels: publishing and subscribing.
+//!
+//! Source: redis.io/docs/latest/develop/pubsub. Tests: tests/resp_pubsub.rs.
 
-use cellar_protocol::resp::Verb;
+use cellar_protocol::resp::{Verb, glob};
 
-use super::handlers::{Handler, unknown};
+use super::call::{Call, DONE, Outcome};
+use super::handlers::{Handler, unknown, write_help};
+use crate::pubsub::Kind;
 
 /// The function that runs a command of this group.
-pub(super) fn handler(_verb: Verb) -> Handler {
-    unknown
+pub(super) fn handler(verb: Verb) -> Handler {
+    match verb {
+        Verb::Subscribe => subscribe,
+        Verb::Unsubscribe => unsubscribe,
+        Verb::Psubscribe => psubscribe,
+        Verb::Punsubscribe => punsubscribe,
+        Verb::Publish => publish,
+        Verb::PubsubChannels => channels,
+        Verb::PubsubNumsub => numsub,
+        Verb::PubsubNumpat => numpat,
+        Verb::PubsubHelp => help,
+        _ => unknown,
+    }
+}
+
+fn subscribe(call: &mut Call<'_>) -> Outcome {
+    begin(call, Kind::Channel, "subscribe")
+}
+
+fn psubscribe(call: &mut Call<'_>) -> Outcome {
+    begin(call, Kind::Pattern, "psubscribe")
+}
+
+fn unsubscribe(call: &mut Call<'_>) -> Outcome {
+    end(call, Kind::Channel, "unsubscribe")
+}
+
+fn punsubscribe(call: &mut Call<'_>) -> Outcome {
+    end(call, Kind::Pattern, "punsubscribe")
+}
+
+fn begin(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
+    let state = call.context.state;
+    for name in &call.args[1..] {
+        let session = &mut *call.session;
+        let client = &session.client;
+        session.subscriptions.add(kind, name, client, state)?;
+        answer(call, word, Some(name));
+    }
+    DONE
+}
+
+fn end(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
+    let state = call.context.state;
+    let names: Vec<Box<[u8]>> = if call.args.len() > 1 {
+        call.args[1..].iter().map(|&name| name.into()).collect()
+    } else {
+        call.session.subscriptions.names(kind)
+    };
+    if names.is_empty() {
+        answer(call, word, None);
+    }
+    for name in &names {
+        let session = &mut *call.session;
+        let client = &session.client;
+        session.subscriptions.remove(kind, name, client, state);
+        if !call.session.answers_whole {
+            // No message of a channel comes after the reply that says it is left.
+            call.session.empty_inbox(call.output);
+        }
+        answer(call, word, Some(name));
+    }
+    DONE
+}
+
+fn answer(call: &mut Call<'_>, word: &str, name: Option<&[u8]>) {
+    let count = call.session.subscriptions.count();
+    let mut reply = call.reply();
+    reply.push(3);
+    reply.bulk(word);
+    match name {
+        Some(name) => reply.bulk(name),
+        None => reply.null(),
+    }
+    reply.integer(i64::try_from(count).unwrap_or(i64::MAX));
+}
+
+fn publish(call: &mut Call<'_>) -> Outcome {
+    let pubsub = &call.context.state.observer.pubsub;
+    let count = pubsub.publish(call.args[1], call.args[2]);
+    call.integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn channels(call: &mut Call<'_>) -> Outcome {
+    let pattern = match call.args {
+        [_, _] => None,
+        [_, _, pattern] => Some(*pattern),
+        _ => return Err(super::wrong_arity(call.command, call.args)),
+    };
+    let mut names: Vec<Box<[u8]>> = Vec::new();
+    call.context.state.observer.pubsub.channels(|name| {
+        if pattern.is_none_or(|pattern| glob::matches(pattern, name)) {
+            names.push(name.into());
+        }
+    });
+    let mut reply = call.reply();
+    reply.array(names.len());
+    names.iter().for_each(|name| reply.bulk(name));
+    DONE
+}
+
+fn numsub(call: &mut Call<'_>) -> Outcome {
+    let pubsub = &call.context.state.observer.pubsub;
+    let names = &call.args[2..];
+    let mut reply = call.reply();
+    reply.array(2 * names.len());
+    for name in names {
+        reply.bulk(name);
+        reply.integer(i64::try_from(pubsub.listeners(name)).unwrap_or(i64::MAX));
+    }
+    DONE
+}
+
+fn numpat(call: &mut Call<'_>) -> Outcome {
+    let (_, patterns) = call.context.state.observer.pubsub.counts();
+    call.integer(i64::try_from(patterns).unwrap_or(i64::MAX))
+}
+
+fn help(call: &mut Call<'_>) -> Outcome {
+    write_help(
+        call,
+        &[
+            "PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "CHANNELS [<pattern>]",
+            "    Return the currently active channels matching a <pattern> (default: '*').",
+            "NUMPAT",
+            "    Return number of subscriptions to patterns.",
+            "NUMSUB [<channel> ...]",
+            "    Return the number of subscribers for the specified channels, excluding",
+            "    pattern subscriptions(default: no channels).",
+            "HELP",
+            "    Print this help.",
+        ],
+    )
 }

@@ -7,12 +7,17 @@ use cellar_protocol::resp::{Proto, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::filter::note_queued;
 use super::handlers::{Handler, unknown};
 use super::session::ReplyMode;
 use crate::execute::context::Flow;
 
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
 pub(super) const REDIS_VERSION: &str = "7.4.0";
+
+/// The answer to a number that Redis would not take for an `int`.
+const OUTSIDE_OF_INT: Failure =
+    Failure::text("ERR value is out of range, value must between -2147483648 and 2147483647");
 
 const WRONG_PASSWORD: Failure =
     Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
@@ -32,6 +37,14 @@ pub(super) fn handler(verb: Verb) -> Handler {
 }
 
 pub(super) fn ping(call: &mut Call<'_>) -> Outcome {
+    if call.session.is_confined() && call.args.len() <= 2 {
+        let message = call.args.get(1).copied().unwrap_or_default();
+        let mut reply = call.reply();
+        reply.array(2);
+        reply.bulk(b"pong");
+        reply.bulk(message);
+        return DONE;
+    }
     match call.args {
         [_] => call.reply().simple("PONG"),
         [_, message] => {
@@ -62,6 +75,7 @@ pub(super) fn select(call: &mut Call<'_>) -> Outcome {
 /// The number of a database that exists.
 pub(super) fn database(call: &Call<'_>, number: &[u8]) -> Result<u32, Failure> {
     let number = parse_integer(number).ok_or(Failure::NotInteger)?;
+    let number = i32::try_from(number).map_err(|_| OUTSIDE_OF_INT)?;
     let number = u32::try_from(number).ok();
     let number = number.filter(|&n| (n as usize) < call.context.state.databases.count());
     number.ok_or(Failure::text("ERR DB index is out of range"))
@@ -128,8 +142,16 @@ pub(super) fn hello(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
+/// Longest name of a client, of its library and of that one's version.
+pub(super) const NAME_BYTES_MAX: usize = 4 << 10;
+/// The refusal of a longer one.
+pub(super) const LONG_NAME: Failure = Failure::text("ERR the name is longer than 4096 bytes");
+
 /// Gives the client a name that listings show.
 pub(super) fn set_name(call: &Call<'_>, name: &[u8]) -> Result<(), Failure> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(LONG_NAME);
+    }
     let is_plain = |byte: &u8| (b'!'..=b'~').contains(byte);
     if !name.iter().all(is_plain) {
         return Err(Failure::text(
@@ -188,7 +210,9 @@ pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
     let state = call.context.state;
     let session = &mut *call.session;
     session.transaction = None;
-    session.unwatch(state);
+    note_queued(&session.client, None);
+    session.forget_all(state);
+    session.empty_inbox(call.output);
     session.reply_mode = ReplyMode::On;
     session.set_proto(Proto::V2);
     session.select(0);

@@ -2,22 +2,26 @@
 
 use super::call::Call;
 
-/// What an event is about: which events a server tells of is chosen by class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    /// What applies to any key.
-    Generic,
-    String,
-    Hash,
-    Set,
-    SortedSet,
-    Expired,
-    Evicted,
-    New,
-}
+pub(super) use crate::events::Class;
 
 impl Call<'_> {
     /// Tells that `event` happened to `key` of the session's database.
     #[inline]
-    pub(super) fn notify(&mut self, _class: Class, _event: &'static str, _key: &[u8]) {}
+    pub(super) fn notify(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        let observer = &self.context.state.observer;
+        observer.notify(class, event, key, self.session.database);
+    }
+
+    /// The same for another database.
+    #[inline]
+    pub(super) fn notify_in(
+        &mut self,
+        database: u32,
+        class: Class,
+        event: &'static str,
+        key: &[u8],
+    ) {
+        let observer = &self.context.state.observer;
+        observer.notify(class, event, key, database);
+    }
 }

@@ -7,7 +7,11 @@ use cellar_engine::{Draft, Space};
 use cellar_protocol::resp::{Limits, Proto, Scan};
 
 use super::queue::Transaction;
-use crate::client::Client;
+use super::subscriptions::Subscriptions;
+use super::tracked::Tracked;
+use super::watched::Watched;
+use crate::client::{Client, Delivery};
+use crate::output::Output;
 use crate::state::State;
 
 /// Which replies a client wants.
@@ -20,8 +24,6 @@ pub(super) enum ReplyMode {
     Off,
     /// Not the one of the next command.
     SkipNext,
-    /// Not the one of this command.
-    SkipThis,
 }
 
 /// The value of a SET that is there, while the arguments behind it are not.
@@ -48,6 +50,9 @@ pub struct Session {
     pub(super) is_known: bool,
     pub(super) reply_mode: ReplyMode,
     pub(super) transaction: Option<Box<Transaction>>,
+    pub(super) subscriptions: Subscriptions,
+    pub(super) tracked: Tracked,
+    pub(super) watched: Watched,
     /// Whether commands are parts of a greater one now, so that each has to answer at once.
     pub(super) answers_whole: bool,
 }
@@ -65,6 +70,9 @@ impl Session {
             is_known: state.settings.password.is_empty(),
             reply_mode: ReplyMode::On,
             transaction: None,
+            subscriptions: Subscriptions::default(),
+            tracked: Tracked::default(),
+            watched: Watched::default(),
             answers_whole: false,
         }
     }
@@ -89,7 +97,7 @@ impl Session {
     #[must_use]
     pub fn limits(&self) -> Limits {
         let limits = Limits {
-            uploads: self.is_plain(),
+            uploads: self.takes_uploads(),
             ..Limits::default()
         };
         if self.is_known {
@@ -108,12 +116,43 @@ impl Session {
     /// Whether commands run and are answered without any of what can be set up.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.is_known && self.transaction.is_none() && self.reply_mode == ReplyMode::On
+        self.takes_uploads() && !self.listens()
+    }
+
+    /// Whether a SET runs at once and is answered.
+    #[inline]
+    fn takes_uploads(&self) -> bool {
+        self.is_known
+            && self.transaction.is_none()
+            && self.reply_mode == ReplyMode::On
+            && !self.is_confined()
+    }
+
+    /// Whether messages may come that answer no request.
+    #[inline]
+    pub(super) fn listens(&self) -> bool {
+        self.tracked.is_on || !self.subscriptions.is_empty()
+    }
+
+    /// Whether only commands about subscriptions are allowed, as in RESP2 every line is taken for a
+    /// message.
+    #[inline]
+    pub(super) fn is_confined(&self) -> bool {
+        self.proto == Proto::V2 && !self.subscriptions.is_empty()
+    }
+
+    /// Writes what waits in the inbox behind the replies.
+    pub(super) fn empty_inbox(&self, output: &mut Output) {
+        if let Delivery::Bytes(bytes) = self.client.deliver()
+            && !bytes.is_empty()
+        {
+            output.bytes().extend_from_slice(&bytes);
+        }
     }
 
     /// Whether a long answer may be given in pieces.
     pub(super) fn may_pause(&self) -> bool {
-        self.is_plain() && !self.answers_whole
+        self.takes_uploads() && !self.answers_whole
     }
 
     pub(super) fn set_proto(&mut self, proto: Proto) {
@@ -124,8 +163,17 @@ impl Session {
     }
 
     /// Forgets which keys were watched; whether none of them has changed.
-    pub(super) fn unwatch(&mut self, _state: &State) -> bool {
-        true
+    pub(super) fn unwatch(&mut self, state: &State) -> bool {
+        let has_changed = self.watched.has_changed(state);
+        self.watched.end(&self.client, state);
+        !has_changed
+    }
+
+    /// Ends all that lets it hear of others: subscriptions, tracking, watched keys.
+    pub(super) fn forget_all(&mut self, state: &State) {
+        self.subscriptions.end(&self.client, state);
+        self.tracked.end(&self.client, state);
+        self.watched.end(&self.client, state);
     }
 
     pub(super) fn select(&mut self, database: u32) {

@@ -1,4 +1,4 @@
-//! Transactions: MULTI, EXEC, DISCARD.
+//! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
 //! Queued commands are kept as bytes and run one after the other while no other event loop
 //! executes, so all their shards change in one step.
@@ -9,6 +9,7 @@ use cellar_protocol::resp::Verb;
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::filter::note_queued;
 use super::handlers::{Handler, unknown};
 use super::queue::Queued;
 use super::run;
@@ -27,6 +28,8 @@ pub(super) fn handler(verb: Verb) -> Handler {
         Verb::Multi => multi,
         Verb::Exec => exec,
         Verb::Discard => discard,
+        Verb::Watch => watch,
+        Verb::Unwatch => unwatch,
         _ => unknown,
     }
 }
@@ -36,6 +39,7 @@ pub(super) fn multi(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::text("ERR MULTI calls can not be nested"));
     }
     call.session.transaction = Some(Box::default());
+    note_queued(&call.session.client, Some(0));
     call.ok()
 }
 
@@ -43,6 +47,7 @@ pub(super) fn discard(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.take().is_none() {
         return Err(Failure::text("ERR DISCARD without MULTI"));
     }
+    note_queued(&call.session.client, None);
     call.session.unwatch(call.context.state);
     call.ok()
 }
@@ -51,6 +56,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
     let Some(transaction) = call.session.transaction.take() else {
         return Err(Failure::text("ERR EXEC without MULTI"));
     };
+    note_queued(&call.session.client, None);
     if transaction.is_broken {
         call.session.unwatch(call.context.state);
         return Err(Failure::text(
@@ -79,4 +85,22 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         call.session.answers_whole = false;
         DONE
     })
+}
+
+fn watch(call: &mut Call<'_>) -> Outcome {
+    if call.session.transaction.is_some() {
+        return Err(Failure::text("ERR WATCH inside MULTI is not allowed"));
+    }
+    let state = call.context.state;
+    let session = &mut *call.session;
+    for key in &call.args[1..] {
+        let (database, client) = (session.database, &session.client);
+        session.watched.add(key, database, client, state)?;
+    }
+    call.ok()
+}
+
+fn unwatch(call: &mut Call<'_>) -> Outcome {
+    call.session.unwatch(call.context.state);
+    call.ok()
 }

@@ -2,11 +2,14 @@
 //!
 //! SET's options follow its value, so a received value waits in the session until they are there.
 
+use std::sync::Arc;
+
 use cellar_protocol::resp::Reply;
 
 use super::failure::Failure;
 use super::session::{Session, Tail};
 use super::strings;
+use super::tracking::write_as;
 use crate::execute::context::{Context, Flow};
 use crate::execute::filling::{Filling, LINE_END};
 use crate::output::Output;
@@ -98,6 +101,10 @@ pub fn finish_tail(
 ) {
     let tail = session.tail.take().expect("arguments follow a value");
     if let Some(draft) = tail.draft {
-        strings::set_draft(&tail.key, draft, options, session, context, output);
+        let client = Arc::clone(&session.client);
+        write_as(&client, || {
+            strings::set_draft(&tail.key, draft, options, session, context, output);
+        });
     }
+    session.tracked.end_command(None, false);
 }

@@ -1,0 +1,55 @@
+//! Tracked: how one client's reads are tracked.
+
+use std::sync::Arc;
+
+use cellar_protocol::resp::Command;
+use cellar_protocol::resp::command::find;
+
+use crate::client::Client;
+use crate::state::State;
+use crate::tracking::Mode;
+
+/// What a session knows of its tracking.
+#[derive(Debug, Default)]
+pub(super) struct Tracked {
+    /// Whether it is told of changes.
+    pub(super) is_on: bool,
+    /// Whether CLIENT CACHING was said for the next command or transaction.
+    pub(super) caching: bool,
+    /// The prefixes that it broadcasts; the empty one for all keys.
+    pub(super) prefixes: Vec<Box<[u8]>>,
+}
+
+impl Tracked {
+    /// Whether the keys of a command that reads are to be remembered.
+    pub(super) fn remembers(&self, client: &Client) -> bool {
+        let mode = Mode::of(client);
+        let is_wanted = if mode.has(Mode::OPTIN) {
+            self.caching
+        } else {
+            !(mode.has(Mode::OPTOUT) && self.caching)
+        };
+        is_wanted && !mode.has(Mode::BCAST)
+    }
+
+    /// What CLIENT CACHING said is over after one command, or after one transaction.
+    pub(super) fn end_command(&mut self, command: Option<&Command>, is_in_transaction: bool) {
+        if self.caching && !is_in_transaction && !command.is_some_and(is_about_clients) {
+            self.caching = false;
+        }
+    }
+
+    /// Ends tracking.
+    pub(super) fn end(&mut self, client: &Arc<Client>, state: &State) {
+        if self.is_on {
+            state.observer.untrack(client, &self.prefixes);
+            *self = Tracked::default();
+        }
+    }
+}
+
+/// Whether it is one of CLIENT's sub-commands.
+fn is_about_clients(command: &Command) -> bool {
+    let client = find(b"client");
+    client.is_some_and(|row| row.subcommands.iter().any(|sub| sub.verb == command.verb))
+}

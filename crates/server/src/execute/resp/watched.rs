@@ -1,0 +1,76 @@
+//! Watched: the keys that let one client's next transaction fail if they change.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::failure::Failure;
+use crate::client::Client;
+use crate::state::State;
+use crate::watching::Mark;
+
+/// Bytes that the keys one client watches may take.
+const WATCHED_BYTES_MAX: usize = 4 << 20;
+/// Bookkeeping of a watched key, for the bound above.
+const KEY_COST_BYTES: usize = 64;
+
+/// One client's watched keys, each with its database.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    keys: BTreeSet<(u32, Box<[u8]>)>,
+    bytes: usize,
+    mark: Arc<Mark>,
+}
+
+impl Watched {
+    /// Watches one more key.
+    ///
+    /// # Errors
+    /// That there are too many.
+    pub(super) fn add(
+        &mut self,
+        key: &[u8],
+        database: u32,
+        client: &Client,
+        state: &State,
+    ) -> Result<(), Failure> {
+        let cost = key.len() + KEY_COST_BYTES;
+        let entry = (database, key.into());
+        if self.keys.contains(&entry) {
+            return Ok(());
+        }
+        if self.bytes + cost > WATCHED_BYTES_MAX {
+            return Err(Failure::text("ERR too many watched keys"));
+        }
+        self.bytes += cost;
+        self.keys.insert(entry);
+        client
+            .counts
+            .watched
+            .store(self.keys.len(), Ordering::Relaxed);
+        state
+            .observer
+            .watch(key, database, &self.mark, &state.cache);
+        Ok(())
+    }
+
+    /// Whether one of the keys has changed, or its deadline has passed.
+    pub(super) fn has_changed(&self, state: &State) -> bool {
+        for (database, key) in &self.keys {
+            state.observer.meet(key, *database, &state.cache);
+        }
+        self.mark.is_set()
+    }
+
+    /// Forgets all keys.
+    pub(super) fn end(&mut self, client: &Client, state: &State) {
+        if self.keys.is_empty() {
+            return;
+        }
+        for (database, key) in &self.keys {
+            state.observer.unwatch(key, *database, &self.mark);
+        }
+        *self = Watched::default();
+        client.counts.watched.store(0, Ordering::Relaxed);
+    }
+}

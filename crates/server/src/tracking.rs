@@ -1,0 +1,406 @@
+//! Tracking: who is told when a key changes, so that a near cache can drop its copy.
+//!
+//! In the default mode the table remembers for each key name who has read it; the first change
+//! tells them and forgets the name. In broadcast mode a client is told of all names that begin with
+//! its prefixes, once for each turn of the event loop that changed them.
+//!
+//! Who reads registers before it reads, and a change is told under the shard's lock, so no change
+//! falls between the two. Lock order: shard, table, inbox.
+//!
+//! Why: docs/decisions/0017. Tests: at the end of this file; tests/resp_tracking.rs.
+
+mod broadcast;
+mod table;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cellar_protocol::resp::{Proto, Reply};
+
+use self::broadcast::Broadcast;
+use self::table::Table;
+use crate::client::Client;
+
+pub use self::table::TABLE_BYTES_MAX;
+
+/// The channel by which RESP2 clients get invalidations.
+const CHANNEL: &[u8] = b"__redis__:invalidate";
+
+thread_local! {
+    /// The client whose command this thread runs, if it does not want to hear of its own changes.
+    static WRITER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs `run` as the work of a client that does not want to hear of it.
+pub fn as_writer<R>(id: u64, run: impl FnOnce() -> R) -> R {
+    let before = WRITER.replace(id);
+    let result = run();
+    WRITER.set(before);
+    result
+}
+
+/// How a client's keys are tracked: bits of [`Tracker::mode`](crate::client::Tracker::mode).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mode(pub u32);
+
+impl Mode {
+    /// It is told of changes.
+    pub const ON: Mode = Mode(1);
+    /// It is told of all keys with its prefixes.
+    pub const BCAST: Mode = Mode(1 << 1);
+    /// Only reads after CLIENT CACHING YES count.
+    pub const OPTIN: Mode = Mode(1 << 2);
+    /// Reads after CLIENT CACHING NO do not count.
+    pub const OPTOUT: Mode = Mode(1 << 3);
+    /// It is not told of its own changes.
+    pub const NOLOOP: Mode = Mode(1 << 4);
+    /// Who should have been told in its place is gone.
+    pub const BROKEN: Mode = Mode(1 << 5);
+
+    /// Whether it has all these bits.
+    #[must_use]
+    pub fn has(self, other: Mode) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// With these bits too.
+    #[must_use]
+    pub fn and(self, other: Mode) -> Mode {
+        Mode(self.0 | other.0)
+    }
+
+    /// A client's.
+    #[must_use]
+    pub fn of(client: &Client) -> Mode {
+        // Relaxed: a client's own thread sets it before it registers anything.
+        Mode(client.tracker.mode.load(Ordering::Relaxed))
+    }
+
+    fn store(self, client: &Client) {
+        client.tracker.mode.store(self.0, Ordering::Relaxed);
+    }
+}
+
+/// What is told about keys, and to whom.
+#[derive(Debug)]
+pub struct Tracking {
+    table: Table,
+    broadcast: Broadcast,
+    trackers: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// Names that were dropped because the table was full.
+    dropped: AtomicU64,
+}
+
+impl Tracking {
+    /// Nobody is told anything; the table holds up to `keys_max` names, 0 for no limit but that of
+    /// their bytes.
+    #[must_use]
+    pub fn new(keys_max: usize) -> Tracking {
+        Tracking {
+            table: Table::new(keys_max),
+            broadcast: Broadcast::default(),
+            trackers: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// Begins to tell a client, or changes how; whether it is new.
+    pub fn start(
+        &self,
+        client: &Arc<Client>,
+        mode: Mode,
+        redirect: Option<Arc<Client>>,
+        prefixes: &[&[u8]],
+    ) -> bool {
+        *lock(&client.tracker.redirect) = redirect;
+        mode.and(Mode::ON).store(client);
+        if mode.has(Mode::BCAST) {
+            self.broadcast.join(client, prefixes);
+        }
+        let mut trackers = lock(&self.trackers);
+        trackers.insert(client.id, Arc::clone(client)).is_none()
+    }
+
+    /// Tells a client nothing more; whether it was told before. What the table has of it is dropped
+    /// when its turn comes.
+    pub fn stop(&self, client: &Client, prefixes: &[Box<[u8]>]) -> bool {
+        self.broadcast.leave(client, prefixes);
+        Mode::default().store(client);
+        *lock(&client.tracker.redirect) = None;
+        lock(&self.trackers).remove(&client.id).is_some()
+    }
+
+    /// Notes that a client is about to read a key.
+    pub fn remember(&self, key: &[u8], client: &Arc<Client>) {
+        self.table.remember(key, client);
+        self.shrink();
+    }
+
+    /// A key has changed; `is_own` if the change may be the deed of this thread's client.
+    pub fn changed(&self, key: &[u8], is_own: bool) {
+        let writer = if is_own { WRITER.get() } else { 0 };
+        self.broadcast.changed(key, writer);
+        self.table.take(key, |client| {
+            let mode = Mode::of(client);
+            let is_told = mode.has(Mode::ON) && !mode.has(Mode::BCAST);
+            if is_told && !(mode.has(Mode::NOLOOP) && client.id == writer) {
+                tell(client, Told::Keys(&[key]));
+            }
+        });
+    }
+
+    /// All keys of some database are gone.
+    pub fn flushed(&self) {
+        let trackers = self.lock_trackers();
+        self.table.clear();
+        trackers.values().for_each(|client| tell(client, Told::All));
+    }
+
+    /// Sends what broadcasting clients have to be told; nothing to do costs one load.
+    #[inline]
+    pub fn broadcast(&self) {
+        self.broadcast.send();
+    }
+
+    /// Most names that the table holds; 0 for no limit but that of their bytes.
+    #[must_use]
+    pub fn keys_max(&self) -> usize {
+        self.table.keys_max()
+    }
+
+    /// Changes this limit, and drops what is above it.
+    pub fn set_keys_max(&self, keys_max: usize) {
+        self.table.set_keys_max(keys_max);
+        self.shrink();
+    }
+
+    /// Names in the table, readers of them, and prefixes that somebody broadcasts.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let (keys, items) = self.table.counts();
+        (keys, items, self.broadcast.prefixes())
+    }
+
+    /// Clients that are told.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.lock_trackers().len()
+    }
+
+    /// Names that were dropped because the table was full.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Drops names until the table is within its limits.
+    fn shrink(&self) {
+        while self.table.is_over() {
+            let found = self.table.drop_one(|key, client| {
+                if Mode::of(client).has(Mode::ON) && !Mode::of(client).has(Mode::BCAST) {
+                    tell(client, Told::Keys(&[key]));
+                }
+            });
+            if !found {
+                return;
+            }
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn lock_trackers(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
+        lock(&self.trackers)
+    }
+}
+
+/// What a client is told.
+#[derive(Clone, Copy)]
+enum Told<'a> {
+    /// These keys have changed.
+    Keys(&'a [&'a [u8]]),
+    /// Whatever it knows may have changed.
+    All,
+}
+
+/// Tells a client, or who listens in its place.
+fn tell(client: &Arc<Client>, told: Told<'_>) {
+    let redirect = lock(&client.tracker.redirect).clone();
+    let Some(target) = redirect else {
+        if client.proto() == Proto::V3 {
+            client.push(|out| write_push(out, told));
+        }
+        return;
+    };
+    if target.is_gone() {
+        return tell_broken(client, target.id);
+    }
+    if target.proto() == Proto::V3 {
+        target.push(|out| write_push(out, told));
+    } else if target.is_subscriber() {
+        target.push(|out| write_message(out, told));
+    }
+}
+
+/// Tells a client that the one who should have been told in its place is gone.
+fn tell_broken(client: &Client, target: u64) {
+    Mode::of(client).and(Mode::BROKEN).store(client);
+    if client.proto() == Proto::V3 {
+        client.push(|out| {
+            let mut reply = Reply::new(out, Proto::V3);
+            reply.push(2);
+            reply.bulk(b"tracking-redir-broken");
+            reply.integer(i64::try_from(target).unwrap_or(i64::MAX));
+        });
+    }
+}
+
+fn write_push(out: &mut Vec<u8>, told: Told<'_>) {
+    let mut reply = Reply::new(out, Proto::V3);
+    reply.push(2);
+    reply.bulk(b"invalidate");
+    write_keys(&mut reply, told);
+}
+
+fn write_message(out: &mut Vec<u8>, told: Told<'_>) {
+    let mut reply = Reply::new(out, Proto::V2);
+    reply.array(3);
+    reply.bulk(b"message");
+    reply.bulk(CHANNEL);
+    write_keys(&mut reply, told);
+}
+
+fn write_keys(reply: &mut Reply<'_>, told: Told<'_>) {
+    match told {
+        Told::Keys(keys) => {
+            reply.array(keys.len());
+            keys.iter().for_each(|key| reply.bulk(key));
+        }
+        Told::All => reply.null(),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Clients, Delivery, Seat};
+
+    fn client(clients: &Clients) -> Arc<Client> {
+        let client = clients.add(Seat::default(), None, 0);
+        client.protocol.store(3, Ordering::Relaxed);
+        client
+    }
+
+    fn told(client: &Client) -> String {
+        match client.deliver() {
+            Delivery::Bytes(bytes) => String::from_utf8(bytes).unwrap(),
+            Delivery::Drop => panic!("it has to go"),
+        }
+    }
+
+    fn push(keys: &[&str]) -> String {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let mut out = Vec::new();
+        write_push(&mut out, Told::Keys(&keys));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_reader_is_told_once_of_the_first_change() {
+        let (tracking, clients) = (Tracking::new(10), Clients::default());
+        let reader = client(&clients);
+        tracking.start(&reader, Mode::default(), None, &[]);
+        tracking.remember(b"key", &reader);
+        tracking.remember(b"key", &reader);
+        assert_eq!(tracking.counts(), (1, 1, 0));
+        tracking.changed(b"other", true);
+        tracking.changed(b"key", true);
+        tracking.changed(b"key", true);
+        assert_eq!(told(&reader), push(&["key"]));
+        assert_eq!(tracking.counts(), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_full_table_drops_names_and_says_so() {
+        let (tracking, clients) = (Tracking::new(2), Clients::default());
+        let reader = client(&clients);
+        tracking.start(&reader, Mode::default(), None, &[]);
+        for key in ["a", "b", "c", "d", "e"] {
+            tracking.remember(key.as_bytes(), &reader);
+        }
+        assert_eq!((tracking.counts().0, tracking.dropped()), (2, 3));
+        let first = told(&reader);
+        tracking.set_keys_max(1);
+        let second = told(&reader);
+        assert_eq!(first.matches("invalidate").count(), 3);
+        assert_eq!(second.matches("invalidate").count(), 1);
+        tracking.flushed();
+        assert_eq!(told(&reader), ">2\r\n$10\r\ninvalidate\r\n_\r\n");
+        assert_eq!(tracking.counts(), (0, 0, 0));
+    }
+
+    #[test]
+    fn long_names_fill_the_table_by_their_bytes() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let reader = client(&clients);
+        for number in 0..TABLE_BYTES_MAX / 60_000 + 10 {
+            let mut key = vec![b'x'; 60_000];
+            key.extend_from_slice(number.to_string().as_bytes());
+            tracking.remember(&key, &reader);
+        }
+        assert!(tracking.dropped() >= 10);
+    }
+
+    #[test]
+    fn who_broadcasts_hears_of_prefixes_once_a_turn_and_not_of_itself() {
+        let (tracking, clients) = (Tracking::new(10), Clients::default());
+        let (all, some) = (client(&clients), client(&clients));
+        tracking.start(&all, Mode::BCAST, None, &[]);
+        tracking.start(
+            &some,
+            Mode::BCAST.and(Mode::NOLOOP),
+            None,
+            &[b"user:", b"x"],
+        );
+        for key in ["user:2", "other", "user:1", "user:2"] {
+            tracking.changed(key.as_bytes(), true);
+        }
+        as_writer(some.id, || tracking.changed(b"user:3", true));
+        as_writer(some.id, || tracking.changed(b"x1", true));
+        tracking.broadcast();
+        tracking.broadcast();
+        assert_eq!(
+            told(&all),
+            push(&["other", "user:1", "user:2", "user:3", "x1"])
+        );
+        assert_eq!(told(&some), push(&["user:1", "user:2"]));
+        let prefixes = [b"user:".as_slice().into(), b"x".as_slice().into()];
+        tracking.stop(&some, &prefixes);
+        tracking.changed(b"user:1", true);
+        tracking.broadcast();
+        assert_eq!((told(&some), tracking.counts().2), (String::new(), 1));
+    }
+
+    #[test]
+    fn a_redirection_to_nobody_is_told() {
+        let (tracking, clients) = (Tracking::new(10), Clients::default());
+        let (reader, target) = (client(&clients), client(&clients));
+        tracking.start(&reader, Mode::default(), Some(Arc::clone(&target)), &[]);
+        tracking.remember(b"a", &reader);
+        tracking.changed(b"a", true);
+        assert_eq!(
+            (told(&reader), told(&target)),
+            (String::new(), push(&["a"]))
+        );
+        tracking.remember(b"a", &reader);
+        clients.remove(target.id);
+        tracking.changed(b"a", true);
+        assert!(told(&reader).contains("tracking-redir-broken"));
+        assert!(Mode::of(&reader).has(Mode::BROKEN));
+    }
+}

@@ -1,0 +1,225 @@
+//! Channels and keyspace events over sockets.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use std::io::Write;
+
+use daemon::{Daemon, check};
+use resp::{Client, Value, bulk, bulks, ok};
+
+/// What a subscriber is told of its subscriptions.
+fn note(word: &str, channel: &str, count: i64) -> Value {
+    Value::Array(vec![bulk(word), bulk(channel), Value::Integer(count)])
+}
+
+fn error(text: &str) -> Value {
+    Value::Error(text.to_owned())
+}
+
+#[test]
+fn messages_come_to_channels_and_patterns() {
+    let daemon = Daemon::start(&[]);
+    let (mut listener, mut speaker) = (Client::connect(&daemon), Client::connect(&daemon));
+    listener.send(&[b"SUBSCRIBE", b"news", b"sport", b"news"]);
+    assert_eq!(listener.read(), note("subscribe", "news", 1));
+    assert_eq!(listener.read(), note("subscribe", "sport", 2));
+    assert_eq!(listener.read(), note("subscribe", "news", 2));
+    assert_eq!(
+        listener.run("PSUBSCRIBE n?ws*"),
+        note("psubscribe", "n?ws*", 3)
+    );
+    assert_eq!(speaker.run("PUBLISH news one"), Value::Integer(2));
+    assert_eq!(speaker.run("PUBLISH sport two"), Value::Integer(1));
+    assert_eq!(speaker.run("PUBLISH other three"), Value::Integer(0));
+    assert_eq!(listener.read(), bulks(&["message", "news", "one"]));
+    assert_eq!(
+        listener.read(),
+        bulks(&["pmessage", "n?ws*", "news", "one"])
+    );
+    assert_eq!(listener.read(), bulks(&["message", "sport", "two"]));
+    let numbers = Value::Array(vec![
+        bulk("news"),
+        Value::Integer(1),
+        bulk("none"),
+        Value::Integer(0),
+    ]);
+    assert_eq!(speaker.run("PUBSUB NUMSUB news none"), numbers);
+    assert_eq!(speaker.run("PUBSUB NUMPAT"), Value::Integer(1));
+    assert_eq!(speaker.run("PUBSUB CHANNELS s*"), bulks(&["sport"]));
+    assert_eq!(
+        listener.run("UNSUBSCRIBE sport"),
+        note("unsubscribe", "sport", 2)
+    );
+    assert_eq!(
+        listener.run("PUNSUBSCRIBE"),
+        note("punsubscribe", "n?ws*", 1)
+    );
+    assert_eq!(speaker.run("PUBLISH news last"), Value::Integer(1));
+    assert_eq!(listener.read(), bulks(&["message", "news", "last"]));
+    drop(listener);
+    while speaker.run("PUBSUB CHANNELS") != Value::Array(Vec::new()) {}
+}
+
+#[test]
+fn a_subscriber_that_speaks_resp2_may_ask_for_little() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let nothing = Value::Array(vec![bulk("unsubscribe"), Value::Null, Value::Integer(0)]);
+    assert_eq!(client.run("UNSUBSCRIBE"), nothing);
+    client.run("SUBSCRIBE a");
+    let refused = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
+                   this context";
+    assert_eq!(
+        client.run("GET a"),
+        error(&format!("ERR Can't execute 'get': {refused}"))
+    );
+    assert_eq!(
+        client.run("CLIENT ID"),
+        error(&format!("ERR Can't execute 'client|id': {refused}"))
+    );
+    assert_eq!(client.run("PING"), bulks(&["pong", ""]));
+    assert_eq!(client.run("PING hello"), bulks(&["pong", "hello"]));
+    assert_eq!(client.run("RESET"), Value::Simple("RESET".to_owned()));
+    assert_eq!(client.run("GET a"), Value::Null);
+    assert_eq!(client.run("PUBLISH a b"), Value::Integer(0));
+    client.run("SUBSCRIBE a");
+    assert_eq!(client.run("UNSUBSCRIBE a"), note("unsubscribe", "a", 0));
+    assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+}
+
+#[test]
+fn messages_of_resp3_are_pushes_between_replies() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
+    let pushed = |parts: &[&str]| Value::Push(parts.iter().map(|part| bulk(part)).collect());
+    let subscribed = Value::Push(vec![bulk("subscribe"), bulk("a"), Value::Integer(1)]);
+    assert_eq!(client.run("SUBSCRIBE a"), subscribed);
+    assert_eq!(client.run("SET key value"), ok());
+    client.send(&[b"PUBLISH", b"a", b"1"]);
+    client.send(&[b"PING"]);
+    assert_eq!(client.read(), Value::Integer(1));
+    assert_eq!(client.read(), pushed(&["message", "a", "1"]));
+    assert_eq!(client.read(), Value::Simple("PONG".to_owned()));
+    client.run("MULTI");
+    client.run("PUBLISH a 2");
+    client.run("GET key");
+    let replies = Value::Array(vec![Value::Integer(1), bulk("value")]);
+    assert_eq!(client.run("EXEC"), replies);
+    assert_eq!(client.read(), pushed(&["message", "a", "2"]));
+    // Confirmations and messages come even if no replies are wanted.
+    client.send(&[b"CLIENT", b"REPLY", b"OFF"]);
+    client.send(&[b"PUBLISH", b"a", b"3"]);
+    assert_eq!(client.read(), pushed(&["message", "a", "3"]));
+    let left = Value::Push(vec![bulk("unsubscribe"), bulk("a"), Value::Integer(0)]);
+    assert_eq!(client.run("UNSUBSCRIBE a"), left);
+    assert_eq!(client.run("CLIENT REPLY ON"), ok());
+}
+
+#[test]
+fn a_message_never_follows_the_reply_that_says_its_channel_is_left() {
+    let daemon = Daemon::start(&["--threads", "3"]);
+    let mut listener = Client::connect(&daemon);
+    std::thread::scope(|scope| {
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        for _ in 0..2 {
+            let mut speaker = Client::connect(&daemon);
+            let done = done.clone();
+            scope.spawn(move || {
+                for _ in 0..2_000 {
+                    speaker.run("PUBLISH a message");
+                }
+                drop(done);
+            });
+        }
+        drop(done);
+        while is_done.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            assert_eq!(listener.run("SUBSCRIBE a"), note("subscribe", "a", 1));
+            listener.send(&[b"UNSUBSCRIBE", b"a"]);
+            while listener.read() != note("unsubscribe", "a", 0) {}
+            // In RESP2 a message here would be taken for this reply.
+            assert_eq!(listener.run("ECHO here"), bulk("here"));
+        }
+    });
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_is_dropped_and_others_are_served() {
+    let daemon = Daemon::start(&[]);
+    let mut lazy = Client::connect(&daemon);
+    let mut keen = Client::connect(&daemon);
+    let mut speaker = Client::connect(&daemon);
+    lazy.run("SUBSCRIBE a");
+    keen.run("SUBSCRIBE a");
+    let message = vec![b'x'; 512 << 10];
+    let mut count = 2;
+    let mut sent = 0;
+    while count == 2 {
+        let Value::Integer(listeners) = speaker.call(&[b"PUBLISH", b"a", &message]) else {
+            panic!("PUBLISH answers a number");
+        };
+        assert_eq!(keen.read().clone(), {
+            let parts = vec![bulk("message"), bulk("a"), Value::Bulk(message.clone())];
+            Value::Array(parts)
+        });
+        count = listeners;
+        sent += 1;
+        assert!(sent < 1_000, "it is never dropped");
+    }
+    assert_eq!(count, 1);
+    assert_eq!(daemon.stat("slow_kicks"), 1);
+    assert_eq!(speaker.run("SET key value"), ok());
+}
+
+#[test]
+fn subscriptions_of_one_client_are_bounded() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
+    let mut name = vec![b'x'; 1 << 20];
+    let mut refused = 0;
+    for number in 0..8_u8 {
+        name[0] = b'a' + number;
+        if matches!(client.call(&[b"SUBSCRIBE", &name]), Value::Error(_)) {
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 5);
+    assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+}
+
+#[test]
+fn keyspace_events_tell_of_every_protocol_of_expiry_and_of_what_is_chosen() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "KEA"]);
+    let (mut listener, mut writer) = (Client::connect(&daemon), Client::connect(&daemon));
+    listener.run("PSUBSCRIBE __key*");
+    let mut expect = |event: &str, key: &str| {
+        for (channel, message) in [
+            (format!("__keyspace@0__:{key}"), event),
+            (format!("__keyevent@0__:{event}"), key),
+        ] {
+            let expected = bulks(&["pmessage", "__key*", &channel, message]);
+            assert_eq!(listener.read(), expected);
+        }
+    };
+    let mut memcached = daemon.connect();
+    check(&mut memcached, b"set m 0 0 1\r\n1\r\n", b"STORED\r\n");
+    expect("set", "m");
+    check(&mut memcached, b"incr m 1\r\n", b"2\r\n");
+    expect("incrby", "m");
+    check(&mut memcached, b"touch m 100\r\n", b"TOUCHED\r\n");
+    expect("expire", "m");
+    check(&mut memcached, b"delete m\r\n", b"DELETED\r\n");
+    expect("del", "m");
+    check(&mut memcached, b"ms n 1 T1\r\nx\r\n", b"HD\r\n");
+    expect("set", "n");
+    expect("expire", "n");
+    // Nobody meets it: its time is over by itself.
+    expect("expired", "n");
+    writer.run("PUBLISH __key-end end");
+    memcached.write_all(b"quit\r\n").unwrap();
+}
