@@ -9,18 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
 
-/// The machine's clock for what has to end while the shared time stands still.
-#[derive(Clone, Debug, Default)]
-pub struct Stopwatch(Arc<SystemClock>);
-
-impl Stopwatch {
-    /// Milliseconds since it was made.
-    #[must_use]
-    pub fn ms(&self) -> u64 {
-        self.0.now().0
-    }
-}
-
 /// The machine's clock and the engine's, shared by all event loops.
 #[derive(Clone, Debug)]
 pub struct LoopClock {
