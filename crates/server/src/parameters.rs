@@ -115,8 +115,8 @@ const TABLE: &[Row] = &[
     row("tcp-keepalive", SMALL, "0"),
     row("tcp-backlog", Form::Fixed, "1024"),
     row("loglevel", LEVELS, "notice"),
-    row("notify-keyspace-events", Form::Events, ""),
-    row("tracking-table-max-keys", NATURAL, "1000000"),
+    row("notify-keyspace-events", Form::Events, "?"),
+    row("tracking-table-max-keys", NATURAL, "?"),
     row(
         "client-output-buffer-limit",
         Form::Buffers,
@@ -278,6 +278,8 @@ fn of_settings(name: &str, settings: &Settings) -> String {
             let limits = cellar_protocol::resp::Limits::default();
             limits.bulk_bytes_max.to_string()
         }
+        "notify-keyspace-events" => events(&settings.notify_keyspace_events).unwrap_or_default(),
+        "tracking-table-max-keys" => settings.tracking_table_max_keys.to_string(),
         "io-threads" => settings.threads.to_string(),
         _ => String::new(),
     }

@@ -268,7 +268,7 @@ fn execute_with_care(
     }
     let start = output.bytes().len();
     let mode = session.reply_mode;
-    let flow = match admit(command, args, session) {
+    let flow = match admit(command, args, session, context.state) {
         Ok(Some(command)) => run(command, args, key, session, context, output),
         Ok(None) => {
             Reply::new(output.bytes(), session.proto).simple("QUEUED");
@@ -308,6 +308,7 @@ fn admit(
     command: Option<&'static Command>,
     args: &[&[u8]],
     session: &mut Session,
+    state: &State,
 ) -> Result<Option<&'static Command>, Failure> {
     let Some(command) = command else {
         return Err(unknown(args));
@@ -325,6 +326,9 @@ fn admit(
     }
     if session.is_confined() {
         subscriptions::check_confined(command)?;
+    }
+    if command.verb == Verb::Debug && !state.settings.enable_debug_commands {
+        return Err(admin::DEBUG_NOT_ALLOWED);
     }
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
@@ -362,7 +366,9 @@ fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
 /// Source: Redis 7, `commandCheckExistence`.
 fn unknown(args: &[&[u8]]) -> Failure {
     let shown = |arg: &[u8], most: usize| {
-        let text = String::from_utf8_lossy(&arg[..arg.len().min(most)]);
+        // Redis writes it as text that ends at the first zero byte.
+        let end = arg.iter().position(|byte| *byte == 0);
+        let text = String::from_utf8_lossy(&arg[..end.unwrap_or(arg.len()).min(most)]);
         text.replace(['\r', '\n'], " ")
     };
     let name = args.first().map(|name| shown(name, REPEATED_BYTES_MAX));

@@ -31,8 +31,8 @@ impl Script {
     /// # Panics
     /// Never: a digest is written in ASCII.
     #[must_use]
-    pub fn name(&self) -> &str {
-        std::str::from_utf8(&self.digest).expect("hexadecimal digits are ASCII")
+    pub fn name(&self) -> String {
+        self.digest.map(char::from).iter().collect()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use cellar_engine::Instant;
 use cellar_protocol::resp::Proto;
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
@@ -11,6 +10,7 @@ use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
 use super::cache::digest;
 use super::json;
 use super::random::Random;
+use crate::clock::Stopwatch;
 
 /// The name that scripts have in errors.
 pub(super) const CHUNK: &str = "@user_script";
@@ -26,13 +26,16 @@ const LEVELS_MAX: usize = 100;
 /// What the interpreter and its functions share during a run.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// When the script is ended.
-    pub(super) end: Cell<Instant>,
+    /// How long the script has run, and how many milliseconds it may; none while none runs.
+    pub(super) time: Cell<Option<(Stopwatch, u64)>>,
     /// Whether it is being ended.
     pub(super) is_ended: Cell<bool>,
     /// The version of replies that the script sees.
     pub(super) proto: Cell<Proto>,
-    pub(super) random: RefCell<Random>,
+    /// The sequence of `math.random`, which goes on from script to script.
+    random: Cell<Random>,
+    /// The sequence that the script has chosen.
+    pub(super) seeded: Cell<Option<Random>>,
     /// What the error means that was raised last.
     pub(super) raised: RefCell<Option<Raised>>,
 }
@@ -47,6 +50,23 @@ pub(super) enum Raised {
 }
 
 impl Shared {
+    /// Whether the script's time is over.
+    pub(super) fn is_over(&self) -> bool {
+        let over = |(watch, ms): (Stopwatch, u64)| watch.us() / 1_000 >= ms;
+        self.time.get().is_some_and(over)
+    }
+
+    fn next_random(&self) -> f64 {
+        let seeded = self.seeded.get();
+        let mut random = seeded.unwrap_or(self.random.get());
+        let share = random.next();
+        match seeded {
+            Some(_) => self.seeded.set(Some(random)),
+            None => self.random.set(random),
+        }
+        share
+    }
+
     /// The error to return for what is to be raised.
     pub(super) fn raise(&self, raised: Raised) -> Error {
         self.raised.replace(Some(raised));
@@ -57,10 +77,11 @@ impl Shared {
 impl Default for Shared {
     fn default() -> Shared {
         Shared {
-            end: Cell::new(Instant(u64::MAX)),
+            time: Cell::new(None),
             is_ended: Cell::new(false),
             proto: Cell::new(Proto::V2),
-            random: RefCell::new(Random::first()),
+            random: Cell::new(Random::first()),
+            seeded: Cell::new(None),
             raised: RefCell::new(None),
         }
     }
@@ -174,7 +195,7 @@ fn repeat(lua: &Lua, text: &LuaString, times: f64) -> Option<Result<LuaString>> 
 fn add_random(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     let state = Rc::clone(shared);
     let random = lua.create_function(move |lua, bounds: Variadic<f64>| {
-        let share = state.random.borrow_mut().next();
+        let share = state.next_random();
         let (low, high) = match bounds[..] {
             [] => return Ok(share),
             [high] => (1.0, high.floor()),
@@ -189,7 +210,7 @@ fn add_random(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     host.raw_set("random", random)?;
     let state = Rc::clone(shared);
     let seed = lua.create_function(move |_, seed: f64| {
-        *state.random.borrow_mut() = Random::seeded(seed as i64);
+        state.seeded.set(Some(Random::seeded(seed as i64)));
         Ok(())
     })?;
     host.raw_set("randomseed", seed)

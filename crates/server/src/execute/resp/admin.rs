@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::Verb;
 
+pub(super) use self::debug::NOT_ALLOWED as DEBUG_NOT_ALLOWED;
+
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::flush;

@@ -77,11 +77,13 @@ impl Session {
         }
     }
 
-    /// The session in which a script of this client runs its commands.
-    pub(super) fn for_script(&self, state: &State) -> Session {
+    /// The session in which a script of this client runs its commands. It has the client's
+    /// tracking, which is put back at the script's end.
+    pub(super) fn for_script(&mut self, state: &State) -> Session {
         Session {
             database: self.database,
             is_known: true,
+            tracked: std::mem::take(&mut self.tracked),
             ..Session::new(Arc::clone(&self.client), state)
         }
     }

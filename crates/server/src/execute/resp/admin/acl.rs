@@ -36,9 +36,11 @@ pub(super) fn categories(call: &mut Call<'_>) -> Outcome {
         [_, _] => CATEGORIES.map(str::to_owned).to_vec(),
         [_, _, category] => members(category)?,
         _ => {
-            return Err(Failure::text(
-                "ERR wrong number of arguments for 'acl|cat' command",
-            ));
+            let word = String::from_utf8_lossy(call.args[1]);
+            let text = format!(
+                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try ACL HELP."
+            );
+            return Err(Failure::Text(text.into()));
         }
     };
     let mut reply = call.reply();

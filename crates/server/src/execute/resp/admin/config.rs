@@ -51,6 +51,16 @@ fn take_effect(name: &str, value: &str, state: &State) {
             let most = usize::try_from(number()).unwrap_or(usize::MAX);
             state.slow_log.set_most(most);
         }
+        "notify-keyspace-events" => {
+            // The parameter has checked the letters.
+            let _ = state.observer.set_events(value);
+        }
+        "tracking-table-max-keys" => {
+            let most = usize::try_from(number()).unwrap_or(usize::MAX);
+            // Zero is no limit.
+            let most = if most == 0 { usize::MAX } else { most };
+            state.observer.tracking.set_keys_max(most);
+        }
         _ => {}
     }
 }

@@ -11,7 +11,8 @@ use crate::execute::resp::failure::Failure;
 /// Longest time that DEBUG SLEEP keeps an event loop from its clients.
 const SLEEP_S_MAX: f64 = 60.0;
 
-const NOT_ALLOWED: Failure = Failure::text(
+/// The answer of a server whose settings do not say so.
+pub(in crate::execute::resp) const NOT_ALLOWED: Failure = Failure::text(
     "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
      can run it from a local connection, otherwise you need to set this option in the \
      configuration file, and then restart the server.",

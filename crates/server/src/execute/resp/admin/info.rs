@@ -172,7 +172,7 @@ fn clients(facts: &Facts<'_>, text: &mut Text) {
         ("client_recent_max_input_buffer", 0),
         ("client_recent_max_output_buffer", 0),
         ("blocked_clients", 0),
-        ("tracking_clients", 0),
+        ("tracking_clients", state.observer.tracking.clients()),
         ("clients_in_timeout_table", 0),
     ]);
 }
@@ -251,6 +251,11 @@ fn stats(facts: &Facts<'_>, text: &mut Text) {
     let state = facts.call.context.state;
     let rates = state.pace.rates();
     let commands: u64 = facts.calls().iter().sum();
+    let (channels, patterns) = state.observer.pubsub.counts();
+    let (keys, items, prefixes) = state.observer.tracking.counts();
+    let wide = |count: usize| count as u64;
+    let (channels, patterns) = (wide(channels), wide(patterns));
+    let (keys, items, prefixes) = (wide(keys), wide(items), wide(prefixes));
     let errors: u64 = state.errors.counts().map(|(_, count)| count).sum();
     text.fields([
         ("total_connections_received", totals.connections_total),
@@ -283,8 +288,8 @@ fn stats(facts: &Facts<'_>, text: &mut Text) {
         ("evicted_clients", totals.connections_slow_closed),
         ("keyspace_hits", totals.get_hits),
         ("keyspace_misses", totals.get_misses),
-        ("pubsub_channels", 0),
-        ("pubsub_patterns", 0),
+        ("pubsub_channels", channels),
+        ("pubsub_patterns", patterns),
         ("latest_fork_usec", 0),
         ("total_forks", 0),
         ("migrate_cached_sockets", 0),
@@ -293,9 +298,9 @@ fn stats(facts: &Facts<'_>, text: &mut Text) {
         ("active_defrag_misses", 0),
         ("active_defrag_key_hits", 0),
         ("active_defrag_key_misses", 0),
-        ("tracking_total_keys", 0),
-        ("tracking_total_items", 0),
-        ("tracking_total_prefixes", 0),
+        ("tracking_total_keys", keys),
+        ("tracking_total_items", items),
+        ("tracking_total_prefixes", prefixes),
         ("unexpected_error_replies", 0),
         ("total_error_replies", errors),
     ]);

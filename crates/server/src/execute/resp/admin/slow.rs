@@ -25,9 +25,12 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
             }
         },
         _ => {
-            return Err(Failure::text(
-                "ERR wrong number of arguments for 'slowlog|get' command",
-            ));
+            let word = String::from_utf8_lossy(call.args[1]);
+            let text = format!(
+                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try SLOWLOG \
+                 HELP."
+            );
+            return Err(Failure::Text(text.into()));
         }
     };
     let entries = call.context.state.slow_log.newest(count);
