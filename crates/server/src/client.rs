@@ -214,6 +214,13 @@ impl Client {
         self.call();
     }
 
+    /// Has the whole server finish what it has received, and stop.
+    pub fn stop_server(&self) {
+        if let Some((mailboxes, ..)) = &self.home {
+            Mailbox::drain(mailboxes);
+        }
+    }
+
     /// Whether it has to go at once, even with a reply half written.
     pub fn is_overdue(&self) -> bool {
         self.inbox().overflown || self.is_killed.load(Ordering::Relaxed)

@@ -5,6 +5,7 @@
 //! still; a loop refreshes it before it serves anybody.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
 
@@ -47,13 +48,43 @@ impl LoopClock {
 
     /// Unix time in milliseconds at the engine's time zero.
     #[must_use]
+    pub fn unix_ms_at_zero(&self) -> u64 {
+        let unix_ms = u64::try_from(unix_time().as_millis()).unwrap_or(u64::MAX);
+        unix_ms.saturating_sub(self.system.now().0)
+    }
+}
+
+/// The time since 1970; for starts and for those who ask for it, not for requests.
+#[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no other clock knows the time of day"
+)]
+pub fn unix_time() -> Duration {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_epoch.unwrap_or_default()
+}
+
+/// Measures how long something takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    #[inline]
+    #[must_use]
     #[expect(
         clippy::disallowed_methods,
-        reason = "wall time is read once, at start"
+        reason = "the engine's clock counts whole milliseconds and stands still in a batch"
     )]
-    pub fn unix_ms_at_zero(&self) -> u64 {
-        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let unix_ms = since_epoch.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
-        unix_ms.saturating_sub(self.system.now().0)
+    pub fn start() -> Stopwatch {
+        Stopwatch(std::time::Instant::now())
+    }
+
+    /// Microseconds since the start.
+    #[inline]
+    #[must_use]
+    pub fn us(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }

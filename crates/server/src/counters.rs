@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cellar_protocol::resp::Verb;
+
 /// A count with one writer and any number of readers.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -27,6 +29,35 @@ impl Counter {
     }
 }
 
+/// A count for each command of the Redis protocol.
+#[derive(Debug)]
+pub struct Calls([Counter; Verb::COUNT]);
+
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+impl Calls {
+    /// Counts one; only the owning thread may call this.
+    #[inline]
+    pub fn add(&self, verb: Verb) {
+        self.0[verb as usize].add(1);
+    }
+
+    /// The sums of all event loops, by `verb as usize`.
+    pub fn sum<'a>(all: impl IntoIterator<Item = &'a Calls>) -> Vec<u64> {
+        let mut sums = vec![0_u64; Verb::COUNT];
+        for Calls(counters) in all {
+            for (sum, counter) in sums.iter_mut().zip(counters) {
+                *sum = sum.wrapping_add(counter.read());
+            }
+        }
+        sums
+    }
+}
+
 /// One counter in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -45,6 +76,8 @@ macro_rules! counters {
         #[repr(align(128))]
         pub struct Counters {
             $(#[doc = $help] pub $name: Counter,)*
+            /// How often each command of the Redis protocol was run.
+            pub calls: Calls,
         }
 
         /// Sums of all event loops' counters.

@@ -30,25 +30,26 @@ pub fn check(memory_bytes: usize) -> Result<(), Error> {
     }
 }
 
+/// Bytes of memory in the machine.
+#[must_use]
+pub fn of_machine() -> Option<usize> {
+    machine_bytes(Path::new("/"))
+}
+
+fn machine_bytes(root: &Path) -> Option<usize> {
+    let text = std::fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib.saturating_mul(1024))
+}
+
 /// The tightest limit below `root`, the file system that describes the machine.
 fn limit(root: &Path) -> Option<Limit> {
-    let machine = std::fs::read_to_string(root.join("proc/meminfo"))
-        .ok()
-        .and_then(|text| {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix("MemTotal:"))?;
-            let kib = line
-                .trim()
-                .strip_suffix("kB")?
-                .trim()
-                .parse::<usize>()
-                .ok()?;
-            Some(Limit {
-                bytes: kib.saturating_mul(1024),
-                owner: "this machine",
-            })
-        });
+    let machine = machine_bytes(root).map(|bytes| Limit {
+        bytes,
+        owner: "this machine",
+    });
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let group = groups
         .lines()

@@ -37,6 +37,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
+    settings.resp = addresses(&listeners, Protocol::Resp);
     let clock = LoopClock::new();
     let observer = Arc::new(Observer::new(&settings));
     let cache = make_cache(&settings, &clock, Arc::clone(&observer))?;
@@ -164,6 +165,13 @@ fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     .flatten()
     .collect::<Vec<_>>()
     .join(" ")
+}
+
+/// Where a protocol is really listened for: a port 0 has become a number.
+fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<String> {
+    let is_one = |one: &&Listener| one.transport == Transport::Tcp && one.protocol == protocol;
+    let these = listeners.iter().filter(is_one);
+    these.map(|one| one.address.clone()).collect()
 }
 
 fn make_cache(

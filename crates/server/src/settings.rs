@@ -75,6 +75,8 @@ pub struct Settings {
     pub release_memory: bool,
     /// Milliseconds for which a lease keeps others out.
     pub lease_ms: u64,
+    /// Whether DEBUG is answered.
+    pub enable_debug_commands: bool,
     /// Least severe log lines that are printed.
     pub log_level: LevelFilter,
     /// How log lines look.
@@ -102,6 +104,7 @@ impl Default for Settings {
             drain_timeout_ms: 5_000,
             release_memory: false,
             lease_ms: 30_000,
+            enable_debug_commands: false,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
         }
@@ -348,6 +351,15 @@ pub const TABLE: &[Row] = &[
                next caller may win it.",
         set: |s, v| put(&mut s.lease_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.lease_ms),
+    },
+    Row {
+        name: "enable-debug-commands",
+        value: SWITCH,
+        default: "off",
+        help: "Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for \
+               servers that others use.",
+        set: |s, v| put(&mut s.enable_debug_commands, switch(v)),
+        show: |s| if s.enable_debug_commands { "on" } else { "off" }.to_owned(),
     },
     Row {
         name: "log-level",

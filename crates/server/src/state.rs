@@ -1,16 +1,21 @@
 //! State: what all event loops share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cellar_engine::Cache;
 
 use crate::client::Clients;
-use crate::counters::{Counters, Totals};
+use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
+use crate::errors::Errors;
 use crate::gate::Gates;
 use crate::observer::Observer;
+use crate::pace::Pace;
+use crate::parameters::Parameters;
 use crate::settings::Settings;
+use crate::slow_log::SlowLog;
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
 /// lose their patience.
@@ -42,13 +47,29 @@ pub struct State {
     pub unix_ms_at_zero: u64,
     /// What `stats` counts from.
     pub stats_zero: Mutex<StatsZero>,
+    /// What CONFIG GET shows.
+    pub parameters: Parameters,
+    /// The slowest commands.
+    pub slow_log: SlowLog,
+    /// How much happens each second.
+    pub pace: Pace,
+    /// Error replies by their codes.
+    pub errors: Errors,
+    /// Whether upkeep rests, for tests.
+    pub upkeep_rests: AtomicBool,
+    /// Most bytes that items and bookkeeping took when somebody asked.
+    pub used_bytes_peak: AtomicU64,
+    /// A name that no other run of the server has.
+    pub run_id: String,
 }
 
-/// The counts at the last `stats reset`, or zeros.
-#[derive(Clone, Copy, Debug, Default)]
+/// The counts at the last `stats reset` or CONFIG RESETSTAT, or zeros.
+#[derive(Clone, Debug, Default)]
 pub struct StatsZero {
     /// The event loops' counters.
     pub totals: Totals,
+    /// Calls of each command; empty for zeros.
+    pub calls: Vec<u64>,
     /// The engine's counts.
     pub engine: cellar_engine::Stats,
     /// The miss-ratio curve.
@@ -80,6 +101,13 @@ impl State {
             gates: Gates::new(settings.threads),
             databases: observer.databases().clone(),
             clients: Clients::default(),
+            parameters: Parameters::new(&settings),
+            slow_log: SlowLog::default(),
+            pace: Pace::default(),
+            errors: Errors::default(),
+            upkeep_rests: AtomicBool::new(false),
+            used_bytes_peak: AtomicU64::new(0),
+            run_id: run_id(),
             observer,
             settings,
             counters,
@@ -89,6 +117,33 @@ impl State {
             unix_ms_at_zero,
             stats_zero: Mutex::default(),
         }
+    }
+
+    /// Sums of the event loops' counters, since their start.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Counters::sum(self.counters.iter().map(|counters| &**counters))
+    }
+
+    /// Calls of each command, by `verb as usize`, since the start.
+    #[must_use]
+    pub fn calls(&self) -> Vec<u64> {
+        Calls::sum(self.counters.iter().map(|counters| &counters.calls))
+    }
+
+    /// Lets all counts begin again.
+    pub fn reset_stats(&self) {
+        let zero = StatsZero {
+            totals: self.totals(),
+            calls: self.calls(),
+            engine: self.cache.stats(),
+            curve: self.cache.miss_ratio_curve(),
+        };
+        self.errors.reset();
+        *self
+            .stats_zero
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = zero;
     }
 
     /// Notes that a connection's transfers went from `before` to `after` bytes.
@@ -110,4 +165,14 @@ impl State {
         let memory = self.settings.memory_bytes as u64;
         self.transfer_bytes.load(Ordering::Relaxed) > memory / TRANSFER_SHARE
     }
+}
+
+/// Forty hexadecimal digits at random.
+fn run_id() -> String {
+    let draw = |place: u8| RandomState::new().hash_one(place);
+    let mut id: String = (0..3)
+        .map(|place| format!("{:016x}", draw(place)))
+        .collect();
+    id.truncate(40);
+    id
 }

@@ -4,6 +4,7 @@
 //! full use goes to huge pages, while the event loops go on; the engine says at which pace.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -43,7 +44,9 @@ fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
     let mut pause = Duration::ZERO;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         clock.refresh();
-        pause = upkeep.step(&state.cache);
+        if !state.upkeep_rests.load(Ordering::Relaxed) {
+            pause = upkeep.step(&state.cache);
+        }
         state.observer.tracking.broadcast();
     }
 }

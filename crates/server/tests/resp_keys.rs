@@ -287,3 +287,48 @@ fn object_tells_inner_facts() {
         OBJECT FREQ none => nil",
     );
 }
+
+#[test]
+fn each_database_is_counted_and_flushed_by_itself() {
+    check(
+        "MSET a 1 b 2 => +OK
+        SELECT 1 => +OK
+        RANDOMKEY => nil
+        DBSIZE => :0
+        SET c 3 EX 100 => +OK
+        DBSIZE => :1
+        RANDOMKEY => c
+        FLUSHDB NOW => -ERR syntax error
+        FLUSHDB ASYNC => +OK
+        DBSIZE => :0
+        GET c => nil
+        KEYS * => []
+        SCAN 0 COUNT 100000 => [0, []]
+        SET c 4 => +OK
+        SELECT 0 => +OK
+        DBSIZE => :2
+        FLUSHDB => +OK
+        DBSIZE => :0
+        RANDOMKEY => nil
+        SET a 5 => +OK
+        SELECT 1 => +OK
+        GET c => 4
+        FLUSHALL => +OK
+        DBSIZE => :0",
+    );
+}
+
+#[test]
+fn every_key_is_some_time_the_random_one() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.run("MSET a 1 b 1 c 1"), ok());
+    let mut seen = HashSet::new();
+    for _ in 0..10_000 {
+        seen.insert(client.run("RANDOMKEY").shown());
+        if seen.len() == 3 {
+            return;
+        }
+    }
+    panic!("only {seen:?}");
+}

@@ -4,7 +4,11 @@
 //! backslash takes the next byte as it is, in brackets too. A bracket that is not closed ends with
 //! the pattern.
 //!
-//! Only the last star is ever tried again, so the cost is at most the product of both lengths.
+//! Only the last star is ever tried again, so the cost is at most the product of both lengths. As
+//! in Redis, a pattern whose stars are too many matches nothing.
+
+/// Most stars that are tried, those at the end and next to another not counted.
+const STARS_MAX: usize = 1_000;
 
 /// Whether the whole of `text` matches.
 #[must_use]
@@ -12,8 +16,15 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut pattern, mut text) = (pattern, text);
     // Behind the last star: what has to match, and where it was tried last.
     let mut again: Option<(&[u8], &[u8])> = None;
+    let mut stars = 0;
     loop {
         if let [b'*', rest @ ..] = pattern {
+            if !matches!(rest, [] | [b'*', ..]) {
+                stars += 1;
+                if stars > STARS_MAX {
+                    return false;
+                }
+            }
             pattern = rest;
             again = Some((rest, text));
         } else if text.is_empty() {
@@ -131,5 +142,13 @@ mod tests {
         let pattern = "a*".repeat(500) + "b";
         let text = "a".repeat(5_000);
         check(&pattern, &[], &[&text]);
+    }
+
+    #[test]
+    fn a_pattern_of_too_many_stars_matches_nothing() {
+        let text = vec![b'a'; 2_000];
+        assert!(matches(&b"*a".repeat(1_000), &text));
+        assert!(!matches(&b"*a".repeat(1_001), &text));
+        assert!(matches(&[b'*'; 5_000], &text));
     }
 }

@@ -17,6 +17,7 @@ mod call;
 mod notify;
 mod expiry;
 mod handlers;
+mod help;
 mod tracking;
 mod values;
 mod options;
@@ -39,6 +40,10 @@ mod scan;
 mod moves;
 mod keys;
 mod flush;
+mod edit;
+mod member_scan;
+mod fields;
+mod hash_expiry;
 mod hashes;
 mod sets;
 mod sorted_sets;
@@ -53,10 +58,12 @@ pub use upload::{Received, Upload, finish, finish_tail, receive};
 
 use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::{Flags, Group};
-use cellar_protocol::resp::{Command, Reply, Request, Verb};
+use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
+use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
+use crate::slow_log::Entry;
 use crate::state::State;
 use call::{Call, Outcome};
 use filter::note_queued;
@@ -65,6 +72,9 @@ use session::ReplyMode;
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;
+
+/// A threshold of slow commands, in microseconds, that commands of constant time do not reach.
+const QUICK_US_MAX: i64 = 1_000;
 
 /// A request and the hash of its first key.
 #[derive(Debug)]
@@ -138,9 +148,8 @@ fn run(
     match call_tracked(&mut call) {
         Ok(flow) => flow,
         Err(failure) => {
-            context.counters.protocol_errors.add(1);
             output.bytes().truncate(start);
-            Reply::new(output.bytes(), proto).error(failure.line().as_bytes());
+            append_failure(&failure, proto, context, output);
             Flow::Continue
         }
     }
@@ -161,15 +170,65 @@ fn call_handler(call: &mut Call<'_>) -> Outcome {
     if !call.command.takes(call.args.len()) {
         return Err(wrong_arity(call.command, call.args));
     }
+    call.context.counters.calls.add(call.command.verb);
     match call.command.verb {
         Verb::Get => strings::get(call),
         Verb::Set => strings::set(call),
-        _ => handler(call.command)(call),
+        _ => call_timed(handler(call.command), call),
     }
+}
+
+/// Runs a command and keeps it in mind if it was slow.
+///
+/// Those of constant time are timed only if nearly everything counts as slow.
+fn call_timed(handler: Handler, call: &mut Call<'_>) -> Outcome {
+    let log = &call.context.state.slow_log;
+    let threshold_us = log.threshold_us();
+    let is_quick = call.command.flags.has(Flags::FAST) && threshold_us >= QUICK_US_MAX;
+    let is_silent = call.command.flags.has(Flags::SKIP_SLOWLOG);
+    let Ok(threshold_us) = u64::try_from(threshold_us) else {
+        return handler(call);
+    };
+    if is_quick || is_silent {
+        return handler(call);
+    }
+    let stopwatch = Stopwatch::start();
+    let outcome = handler(call);
+    let us = stopwatch.us();
+    if us >= threshold_us {
+        note_slow(us, call);
+    }
+    outcome
+}
+
+#[cold]
+fn note_slow(us: u64, call: &Call<'_>) {
+    let client = &call.session.client;
+    let entry = Entry {
+        id: 0,
+        unix_s: call.unix_ms(call.now()) / 1_000,
+        us,
+        args: Vec::new(),
+        peer: client.seat.peer.clone(),
+        name: client.facts().name.clone(),
+    };
+    call.context.state.slow_log.add(call.args, entry);
+}
+
+/// Appends the reply that tells why a command was refused, and counts it.
+#[cold]
+fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output: &mut Output) {
+    let line = failure.line();
+    context.counters.protocol_errors.add(1);
+    context.state.errors.note(&line);
+    Reply::new(output.bytes(), proto).error(line.as_bytes());
 }
 
 /// The function that runs a command.
 fn handler(command: &Command) -> Handler {
+    if command.name == "help" {
+        return help::help;
+    }
     let of_group = match command.group {
         Group::String => strings::handler,
         Group::Bitmap => bits::handler,
@@ -203,7 +262,7 @@ fn execute_with_care(
     }
     let start = output.bytes().len();
     let mode = session.reply_mode;
-    let flow = match admit(command, args, session) {
+    let flow = match admit(command, args, session, context.state) {
         Ok(Some(command)) => run(command, args, key, session, context, output),
         Ok(None) => {
             Reply::new(output.bytes(), session.proto).simple("QUEUED");
@@ -213,8 +272,7 @@ fn execute_with_care(
             if let Some(transaction) = &mut session.transaction {
                 transaction.spoil();
             }
-            context.counters.protocol_errors.add(1);
-            Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
+            append_failure(&failure, session.proto, context, output);
             Flow::Continue
         }
     };
@@ -244,6 +302,7 @@ fn admit(
     command: Option<&'static Command>,
     args: &[&[u8]],
     session: &mut Session,
+    state: &State,
 ) -> Result<Option<&'static Command>, Failure> {
     let Some(command) = command else {
         return Err(unknown(args));
@@ -261,6 +320,9 @@ fn admit(
     }
     if session.is_confined() {
         subscriptions::check_confined(command)?;
+    }
+    if command.verb == Verb::Debug && !state.settings.enable_debug_commands {
+        return Err(admin::DEBUG_NOT_ALLOWED);
     }
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
@@ -298,7 +360,9 @@ fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
 /// Source: Redis 7, `commandCheckExistence`.
 fn unknown(args: &[&[u8]]) -> Failure {
     let shown = |arg: &[u8], most: usize| {
-        let text = String::from_utf8_lossy(&arg[..arg.len().min(most)]);
+        // Redis writes it as text that ends at the first zero byte.
+        let end = arg.iter().position(|byte| *byte == 0);
+        let text = String::from_utf8_lossy(&arg[..end.unwrap_or(arg.len()).min(most)]);
         text.replace(['\r', '\n'], " ")
     };
     let name = args.first().map(|name| shown(name, REPEATED_BYTES_MAX));

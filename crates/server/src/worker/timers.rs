@@ -3,8 +3,9 @@
 //! Time-outs are exact to a second: once a second a loop looks at each of its connections. The loop
 //! with the door also looks whether the system has files again. A drain begins here and ends here.
 
-use super::{LISTENER_TOKEN, Worker};
+use super::{Common, LISTENER_TOKEN, Worker};
 use crate::connection::{Connection, Ending};
+use crate::pace::Sample;
 
 /// How often the loop with the door looks whether it may open.
 const TICK_MS: u64 = 100;
@@ -87,6 +88,14 @@ impl Worker {
         if let Some(door) = &mut self.door {
             door.reopen(&self.poller, LISTENER_TOKEN, self.now_ms);
         }
+        let Common { state, .. } = &self.common;
+        let totals = state.totals();
+        state.pace.note(Sample {
+            at_ms: self.now_ms,
+            commands: state.calls().iter().sum(),
+            bytes_read: totals.bytes_read,
+            bytes_written: totals.bytes_written,
+        });
         self.timers.tick_ms = self.now_ms + TICK_MS;
     }
 

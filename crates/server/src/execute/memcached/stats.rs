@@ -7,15 +7,15 @@ mod general;
 mod insights;
 
 use std::io::Write;
+use std::sync::PoisonError;
 
 use cellar_engine::{ReclaimLag, ScanCursor};
 use cellar_protocol::memcached::{Stats, reply};
 
 use super::list;
-use crate::counters::{Counters, Totals};
+use crate::counters::Totals;
 use crate::execute::context::Context;
 use crate::output::Output;
-use crate::state::StatsZero;
 
 /// The class that holds all items.
 const CLASS: u32 = 1;
@@ -35,11 +35,9 @@ struct Counts {
 impl Counts {
     fn of(context: Context<'_>) -> Counts {
         let state = context.state;
-        let zero = *state
-            .stats_zero
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let totals = Counters::sum(state.counters.iter().map(|counters| &**counters));
+        let zero = state.stats_zero.lock();
+        let zero = zero.unwrap_or_else(PoisonError::into_inner).clone();
+        let totals = state.totals();
         let mut engine = state.cache.stats();
         for (count, zero) in [
             (&mut engine.items_total, zero.engine.items_total),
@@ -83,24 +81,11 @@ pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
         Stats::HotKeys => insights::hot_keys(context, out),
         Stats::Connections | Stats::Empty => {}
         Stats::Reset => {
-            reset(context);
+            context.state.reset_stats();
             return out.extend_from_slice(reply::line::RESET);
         }
     }
     out.extend_from_slice(reply::line::END);
-}
-
-fn reset(context: Context<'_>) {
-    let state = context.state;
-    let zero = StatsZero {
-        totals: Counters::sum(state.counters.iter().map(|counters| &**counters)),
-        engine: state.cache.stats(),
-        curve: state.cache.miss_ratio_curve(),
-    };
-    *state
-        .stats_zero
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner) = zero;
 }
 
 /// stats items

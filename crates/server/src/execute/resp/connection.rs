@@ -15,6 +15,10 @@ use crate::execute::context::Flow;
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
 pub(super) const REDIS_VERSION: &str = "7.4.0";
 
+/// The answer to a number that Redis would not take for an `int`.
+const OUTSIDE_OF_INT: Failure =
+    Failure::text("ERR value is out of range, value must between -2147483648 and 2147483647");
+
 const WRONG_PASSWORD: Failure =
     Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
 
@@ -71,6 +75,7 @@ pub(super) fn select(call: &mut Call<'_>) -> Outcome {
 /// The number of a database that exists.
 pub(super) fn database(call: &Call<'_>, number: &[u8]) -> Result<u32, Failure> {
     let number = parse_integer(number).ok_or(Failure::NotInteger)?;
+    let number = i32::try_from(number).map_err(|_| OUTSIDE_OF_INT)?;
     let number = u32::try_from(number).ok();
     let number = number.filter(|&n| (n as usize) < call.context.state.databases.count());
     number.ok_or(Failure::text("ERR DB index is out of range"))

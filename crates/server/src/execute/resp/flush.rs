@@ -2,10 +2,16 @@
 //!
 //! Source: redis.io/docs/latest/commands/flushdb and its neighbours.
 
+use cellar_engine::Space;
 use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, Outcome};
 use super::failure::Failure;
+
+pub(super) fn dbsize(call: &mut Call<'_>) -> Outcome {
+    let stats = call.cache().space_stats(call.space());
+    call.integer(i64::try_from(stats.items).unwrap_or(i64::MAX))
+}
 
 /// Nothing, ASYNC or SYNC, which are the same: a flush takes no time, and what was flushed is
 /// swept up later.
@@ -17,6 +23,21 @@ fn check_mode(call: &Call<'_>) -> Result<(), Failure> {
         [mode] if is_mode(mode) => Ok(()),
         _ => Err(Failure::Syntax),
     }
+}
+
+/// FLUSHDB: the database gets an empty space, and the one it had is ended.
+pub(super) fn flushdb(call: &mut Call<'_>) -> Outcome {
+    check_mode(call)?;
+    call.context.counters.cmd_flush.add(1);
+    call.alone(|call| {
+        let old = call.context.state.databases.renew(call.session.database);
+        if old == Space::MAIN {
+            call.cache().flush_space(old);
+        } else {
+            call.cache().retire_space(old);
+        }
+    });
+    call.ok()
 }
 
 /// FLUSHALL: all databases, and with database 0 what other protocols stored.

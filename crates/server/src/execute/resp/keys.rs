@@ -22,6 +22,7 @@ pub(super) fn handler(verb: Verb) -> Handler {
         Verb::Touch => touch,
         Verb::Type => type_of,
         Verb::Wait => wait,
+        Verb::Randomkey => scan::randomkey,
         Verb::Keys => scan::keys,
         Verb::Scan => scan::scan,
         Verb::Expire => deadlines::expire,
@@ -41,7 +42,6 @@ pub(super) fn handler(verb: Verb) -> Handler {
         Verb::ObjectFreq => object::freq,
         Verb::ObjectIdletime => object::idletime,
         Verb::ObjectRefcount => object::refcount,
-        Verb::ObjectHelp => object::help,
         Verb::Invalidate => leases::invalidate,
         _ => unknown,
     }

@@ -67,13 +67,6 @@ fn rename_when(call: &mut Call<'_>, when: When) -> Result<bool, Failure> {
     })
 }
 
-/// Tells of an event in another database than the session's.
-fn notify_in(call: &mut Call<'_>, database: u32, event: &'static str, key: &[u8]) {
-    let own = std::mem::replace(&mut call.session.database, database);
-    call.notify(Class::Generic, event, key);
-    call.session.database = own;
-}
-
 /// COPY source destination [DB database] [REPLACE].
 pub(super) fn copy(call: &mut Call<'_>) -> Outcome {
     let mut target = call.session.database;
@@ -100,7 +93,7 @@ pub(super) fn copy(call: &mut Call<'_>) -> Outcome {
         };
         let is_done = store(call, to, &value, when)?;
         if is_done {
-            notify_in(call, target, "copy_to", to.bytes());
+            call.notify_in(target, Class::Generic, "copy_to", to.bytes());
         }
         Ok::<_, Failure>(is_done)
     })?;
@@ -126,7 +119,7 @@ pub(super) fn to_database(call: &mut Call<'_>) -> Outcome {
         }
         remove(call, from)?;
         call.notify(Class::Generic, "move_from", from.bytes());
-        notify_in(call, target, "move_to", from.bytes());
+        call.notify_in(target, Class::Generic, "move_to", from.bytes());
         Ok::<_, Failure>(true)
     })?;
     call.integer(i64::from(is_done))

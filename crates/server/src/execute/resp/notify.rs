@@ -11,4 +11,17 @@ impl Call<'_> {
         let observer = &self.context.state.observer;
         observer.notify(class, event, key, self.session.database);
     }
+
+    /// The same for another database.
+    #[inline]
+    pub(super) fn notify_in(
+        &mut self,
+        database: u32,
+        class: Class,
+        event: &'static str,
+        key: &[u8],
+    ) {
+        let observer = &self.context.state.observer;
+        observer.notify(class, event, key, database);
+    }
 }

@@ -90,28 +90,3 @@ pub(super) fn freq(call: &mut Call<'_>) -> Outcome {
          adjust.",
     ))
 }
-
-pub(super) fn help(call: &mut Call<'_>) -> Outcome {
-    const LINES: [&str; 13] = [
-        "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "ENCODING <key>",
-        "    Return the kind of internal representation used in order to store the value",
-        "    associated with a <key>.",
-        "FREQ <key>",
-        "    Return the access frequency index of the <key>. The returned integer is",
-        "    proportional to the logarithm of the recent access frequency of the key.",
-        "IDLETIME <key>",
-        "    Return the idle time of the <key>, that is the approximated number of",
-        "    seconds elapsed since the last access to the key.",
-        "REFCOUNT <key>",
-        "    Return the number of references of the value associated with the specified",
-        "    <key>.",
-    ];
-    const LAST: [&str; 2] = ["HELP", "    Prints this help."];
-    let mut reply = call.reply();
-    reply.array(LINES.len() + LAST.len());
-    for line in LINES.into_iter().chain(LAST) {
-        reply.simple(line);
-    }
-    DONE
-}

@@ -2,9 +2,11 @@
 //!
 //! The cursor is the engine's; a key that exists during the whole scan is shown at least once.
 //! COUNT is how many keys are wanted before a call ends. A call shows more, since the engine lists
-//! a stretch at a time, or fewer, since it ends after some stretches whatever they had.
+//! a stretch at a time, or fewer, since it ends after it has looked at so many whatever they were.
 //!
 //! Source: redis.io/docs/latest/commands/scan.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use cellar_engine::{KeyFacts, ScanCursor, Space};
 use cellar_protocol::resp::Reply;
@@ -17,11 +19,12 @@ use crate::kind;
 
 /// Keys that a call wants to show if it is not told.
 const COUNT: usize = 10;
-/// Stretches of the cache, some 500 keys each, that a call looks through at least before it ends
-/// with fewer keys than it wants.
-const STRETCHES: usize = 32;
-/// Keys wanted for each further stretch.
-const COUNT_PER_STRETCH: usize = 100;
+/// Stretches of the cache that a call looks through at most.
+const STRETCHES_MAX: usize = 1_024;
+/// Keys that a call looks at before it ends with fewer keys than it wants, give or take a stretch.
+const LOOKS: usize = 16_384;
+/// More of them for each key wanted.
+const LOOKS_PER_KEY: usize = 2;
 
 /// Which keys are shown.
 #[derive(Clone, Copy, Debug)]
@@ -71,13 +74,15 @@ pub(super) fn scan(call: &mut Call<'_>) -> Outcome {
     }
     let mut keys = Vec::new();
     let mut reply = Reply::new(&mut keys, call.session.proto);
-    let mut shown = 0;
+    let (mut shown, mut looks) = (0_usize, 0_usize);
+    let looks_max = LOOKS.saturating_add(count.saturating_mul(LOOKS_PER_KEY));
     let mut next = Some(cursor);
-    for _ in 0..STRETCHES.max(count / COUNT_PER_STRETCH) {
-        let Some(cursor) = next.filter(|_| shown < count) else {
+    for _ in 0..STRETCHES_MAX {
+        let Some(cursor) = next.filter(|_| shown < count && looks < looks_max) else {
             break;
         };
         next = call.cache().keys(cursor, |facts| {
+            looks += 1;
             if filter.takes(&facts) {
                 reply.bulk(facts.key);
                 shown += 1;
@@ -116,6 +121,20 @@ pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
     reply.array(keys.len());
     for key in keys {
         reply.bulk(key);
+    }
+    DONE
+}
+
+/// RANDOMKEY.
+pub(super) fn randomkey(call: &mut Call<'_>) -> Outcome {
+    let random = RandomState::new().build_hasher().finish();
+    let (cache, space) = (call.cache(), call.space());
+    let mut reply = call.reply();
+    if cache
+        .sample_key(space, random, |facts| reply.bulk(facts.key))
+        .is_none()
+    {
+        reply.null();
     }
     DONE
 }

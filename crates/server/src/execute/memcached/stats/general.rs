@@ -7,9 +7,7 @@ use cellar_protocol::memcached::reply::stat;
 use super::Counts;
 use crate::execute::context::Context;
 use crate::execute::memcached::VERSION;
-
-/// Clock ticks a second in Linux's process statistics.
-const TICKS_PER_S: u64 = 100;
+use crate::process;
 
 /// stats
 pub(super) fn show(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
@@ -33,19 +31,14 @@ fn process(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "time", now_unix_s);
     stat(out, "version", VERSION);
     stat(out, "pointer_size", usize::BITS);
-    let (user, system) = cpu_ticks().unwrap_or_default();
-    for (name, ticks) in [("rusage_user", user), ("rusage_system", system)] {
-        let us = ticks % TICKS_PER_S * (1_000_000 / TICKS_PER_S);
-        stat(out, name, format_args!("{}.{us:06}", ticks / TICKS_PER_S));
+    let cpu = process::cpu().unwrap_or_default();
+    for (name, us) in [
+        ("rusage_user", cpu.user_us),
+        ("rusage_system", cpu.system_us),
+    ] {
+        let time = format_args!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+        stat(out, name, time);
     }
-}
-
-/// The process's CPU time, user and system; `None` where it cannot be read.
-fn cpu_ticks() -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the program's name in parentheses, which may hold spaces.
-    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 fn connections(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {

@@ -1,0 +1,44 @@
+//! Collections: hashes, sets and sorted sets, each the bytes of one value.
+//!
+//! A command that reads works on the bytes as they lie in the cache; one that writes takes them
+//! apart, changes the parts and puts them together again ([`Collection`]), so it costs a copy of
+//! the collection. [`members`] is what all three have in common: entries one behind the other, and
+//! a table over them from some size on, so that finding one member costs the same in large ones.
+//!
+//! A collection is one value: the longest value that the server takes is its bound. An empty
+//! collection does not exist.
+//!
+//! Tests: tests/collections.rs.
+
+mod bytes;
+pub mod members;
+pub mod hash;
+pub mod set;
+pub mod sorted_set;
+
+pub use hash::Hash;
+pub use set::Set;
+pub use sorted_set::SortedSet;
+
+use cellar_engine::{Deadline, Instant, Kind};
+
+/// A collection that can be changed.
+pub trait Collection: Sized {
+    /// What the value is to Redis.
+    const KIND: Kind;
+
+    /// One without members.
+    fn empty(now: Instant) -> Self;
+
+    /// Takes the bytes of a value apart; what has expired in it at `now` is left out.
+    fn open(value: &[u8], deadline: Deadline, now: Instant) -> Self;
+
+    /// Whether it is other than it was.
+    fn is_changed(&self) -> bool;
+
+    /// Whether it has no members.
+    fn is_empty(&self) -> bool;
+
+    /// Appends the bytes of the value; when the item goes.
+    fn write(self, out: &mut Vec<u8>) -> Deadline;
+}

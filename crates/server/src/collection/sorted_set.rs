@@ -1,0 +1,265 @@
+//! Sorted set: members with scores, in order of score and then of member.
+//!
+//! | part | bytes |
+//! |---|---|
+//! | order | 4 for the number of members, then 4 each: the offsets of their entries, in order |
+//! | [`Members`], with payload: the score | |
+//!
+//! Invariant: the order is right, except between [`SortedSet::set_many`] and its end.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use cellar_engine::{Deadline, Instant, Kind};
+
+use super::Collection;
+use super::bytes::{set_u32, u32_at, u64_at};
+use super::members::{Entry, Members, Shape};
+use crate::kind;
+
+/// From so many changes on it is cheaper to sort once.
+const SORTED_ONCE_MIN: usize = 64;
+
+/// A score.
+#[derive(Debug)]
+pub struct Scored;
+
+impl Shape for Scored {
+    fn payload_bytes(_bytes: &[u8]) -> usize {
+        8
+    }
+}
+
+/// A sorted set. No score is NaN.
+#[derive(Debug)]
+pub struct SortedSet<B = Vec<u8>> {
+    own: Deadline,
+    is_changed: bool,
+    is_sorted: bool,
+    order: B,
+    members: Members<Scored, B>,
+}
+
+impl<'a> SortedSet<&'a [u8]> {
+    /// The sorted set in the bytes of a value.
+    pub fn view(value: &'a [u8]) -> SortedSet<&'a [u8]> {
+        SortedSet::read(value, Deadline::NEVER, |part| part)
+    }
+}
+
+impl<B: AsRef<[u8]>> SortedSet<B> {
+    fn read<'a>(value: &'a [u8], deadline: Deadline, part: impl Fn(&'a [u8]) -> B) -> SortedSet<B> {
+        let end = 4 + u32_at(value, 0) as usize * 4;
+        SortedSet {
+            own: deadline,
+            is_changed: false,
+            is_sorted: true,
+            order: part(&value[4..end]),
+            members: Members::read(&value[end..], part),
+        }
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none; of a value that is never so.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// A member's score.
+    #[inline]
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        self.members.find(member).map(score)
+    }
+
+    /// A member's place in the order, and its score.
+    pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        let score = self.score(member)?;
+        Some((self.place(member, score), score))
+    }
+
+    /// The member at a place, and its score.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn at(&self, rank: usize) -> (&[u8], f64) {
+        let entry = self
+            .members
+            .entry(u32_at(self.order.as_ref(), rank) as usize);
+        (entry.member, score(entry))
+    }
+
+    /// The first place whose member is not `before`; those that are stand before all others.
+    pub fn partition_point(&self, before: impl Fn(&[u8], f64) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.order.as_ref().len() / 4);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let (member, score) = self.at(middle);
+            if before(member, score) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// As [`Members::scan`].
+    pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(&[u8], f64)) -> u64 {
+        let members = &self.members;
+        members.scan(cursor, count, |entry| show(entry.member, score(entry)))
+    }
+
+    /// The place that a member with a score has or would have.
+    fn place(&self, member: &[u8], score: f64) -> usize {
+        self.partition_point(|other, its| compare((other, its), (member, score)).is_lt())
+    }
+}
+
+impl SortedSet {
+    /// Gets ready for so many calls of [`SortedSet::set`]; until the end there are no places.
+    pub fn set_many(&mut self, count: usize) {
+        self.is_sorted &= count < SORTED_ONCE_MIN;
+    }
+
+    /// Gives a member a score; whether it is new.
+    pub fn set(&mut self, member: &[u8], score: f64) -> bool {
+        let payload = score.to_le_bytes();
+        let old = self.members.find(member);
+        let old = old.map(|entry| (entry.at, self::score(entry)));
+        self.is_changed = true;
+        let Some((at, old_score)) = old else {
+            let place = self.place_if_sorted(member, score);
+            let at = self.members.insert(member, &payload);
+            self.insert_into_order(place, at);
+            return true;
+        };
+        if self.is_sorted {
+            let place = self.place(member, old_score);
+            self.order.drain(place * 4..place * 4 + 4);
+            let place = self.place(member, score);
+            self.insert_into_order(place, at);
+        }
+        self.members.replace(at, &payload);
+        false
+    }
+
+    /// Removes a member; whether it was there.
+    pub fn remove(&mut self, member: &[u8]) -> bool {
+        let Some((rank, _)) = self.rank(member) else {
+            return false;
+        };
+        self.remove_range(rank..rank + 1);
+        true
+    }
+
+    /// Removes the members at these places.
+    pub fn remove_range(&mut self, ranks: Range<usize>) {
+        self.is_changed |= !ranks.is_empty();
+        for rank in ranks.clone() {
+            let at = u32_at(&self.order, rank) as usize;
+            self.members.remove(at);
+        }
+        self.order.drain(ranks.start * 4..ranks.end * 4);
+    }
+
+    fn place_if_sorted(&self, member: &[u8], score: f64) -> usize {
+        if self.is_sorted {
+            self.place(member, score)
+        } else {
+            self.order.len() / 4
+        }
+    }
+
+    fn insert_into_order(&mut self, place: usize, at: usize) {
+        let end = self.order.len();
+        self.order.extend_from_slice(&[0; 4]);
+        self.order.copy_within(place * 4..end, place * 4 + 4);
+        set_u32(&mut self.order, place, at as u32);
+    }
+
+    fn sort(&mut self) {
+        let mut offsets = self.offsets();
+        offsets.sort_unstable_by(|&one, &other| {
+            let [one, other] = [one, other].map(|at| self.members.entry(at as usize));
+            compare((one.member, score(one)), (other.member, score(other)))
+        });
+        self.set_offsets(&offsets);
+        self.is_sorted = true;
+    }
+
+    fn offsets(&self) -> Vec<u32> {
+        let count = self.order.len() / 4;
+        (0..count).map(|rank| u32_at(&self.order, rank)).collect()
+    }
+
+    fn set_offsets(&mut self, offsets: &[u32]) {
+        for (rank, &at) in offsets.iter().enumerate() {
+            set_u32(&mut self.order, rank, at);
+        }
+    }
+
+    /// Drops dead entries, and tells the order where the others are then.
+    fn tidy(&mut self) {
+        let moved = self.members.tidy();
+        if moved.is_empty() {
+            return;
+        }
+        let mut offsets = self.offsets();
+        for at in &mut offsets {
+            let index = moved.binary_search_by_key(at, |&(was, _)| was);
+            *at = moved[index.expect("each live entry is in the list")].1;
+        }
+        self.set_offsets(&offsets);
+    }
+}
+
+impl Collection for SortedSet {
+    const KIND: Kind = kind::SORTED_SET;
+
+    fn empty(_now: Instant) -> SortedSet {
+        SortedSet {
+            own: Deadline::NEVER,
+            is_changed: false,
+            is_sorted: true,
+            order: Vec::new(),
+            members: Members::empty(),
+        }
+    }
+
+    fn open(value: &[u8], deadline: Deadline, _now: Instant) -> SortedSet {
+        SortedSet::read(value, deadline, <[u8]>::to_vec)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    fn write(mut self, out: &mut Vec<u8>) -> Deadline {
+        if !self.is_sorted {
+            self.sort();
+        }
+        self.tidy();
+        out.reserve(16 + self.order.len());
+        out.extend_from_slice(&((self.order.len() / 4) as u32).to_le_bytes());
+        out.extend_from_slice(&self.order);
+        self.members.write(out);
+        self.own
+    }
+}
+
+fn score(entry: Entry<'_>) -> f64 {
+    f64::from_bits(u64_at(entry.payload, 0))
+}
+
+fn compare(one: (&[u8], f64), other: (&[u8], f64)) -> Ordering {
+    let scores = one.1.partial_cmp(&other.1).unwrap_or(Ordering::Equal);
+    scores.then_with(|| one.0.cmp(other.0))
+}

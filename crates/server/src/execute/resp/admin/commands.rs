@@ -1,0 +1,346 @@
+//! COMMAND: what the server can do, in the form in which cluster clients and redis-cli read it.
+//!
+//! Made of the protocol's table. Tips and the arguments of COMMAND DOCS are not kept there, so they
+//! are left out, as Redis does for commands that have none.
+
+use cellar_protocol::resp::command::{self, Command, Flags, Keys, TABLE};
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Reply, Verb, glob};
+
+use super::acl;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+
+/// A row and the container it belongs to.
+#[derive(Clone, Copy)]
+struct Named {
+    container: Option<&'static Command>,
+    row: &'static Command,
+}
+
+impl Named {
+    fn name(self) -> String {
+        match self.container {
+            Some(container) => format!("{}|{}", container.name, self.row.name),
+            None => self.row.name.to_owned(),
+        }
+    }
+
+    fn subcommands(self) -> impl ExactSizeIterator<Item = Named> {
+        self.row.subcommands.iter().map(move |row| Named {
+            container: Some(self.row),
+            row,
+        })
+    }
+}
+
+fn all() -> impl ExactSizeIterator<Item = Named> {
+    TABLE.iter().map(|row| Named {
+        container: None,
+        row,
+    })
+}
+
+/// The row called `name` or `container|name`.
+fn find(name: &[u8]) -> Option<Named> {
+    let mut words = name.splitn(2, |byte| *byte == b'|');
+    let row = command::find(words.next()?)?;
+    match words.next() {
+        None => Some(Named {
+            container: None,
+            row,
+        }),
+        Some(sub) => Some(Named {
+            container: Some(row),
+            row: row.subcommand(sub)?,
+        }),
+    }
+}
+
+/// COMMAND and COMMAND INFO
+pub(super) fn info(call: &mut Call<'_>) -> Outcome {
+    let names = call.args.get(2..).unwrap_or_default();
+    let mut reply = call.reply();
+    if names.is_empty() {
+        reply.array(all().len());
+        all().for_each(|named| describe(&mut reply, named));
+        return DONE;
+    }
+    reply.array(names.len());
+    for name in names {
+        match find(name) {
+            Some(named) => describe(&mut reply, named),
+            None => reply.null_array(),
+        }
+    }
+    DONE
+}
+
+fn describe(reply: &mut Reply<'_>, named: Named) {
+    let Command {
+        arity,
+        flags,
+        keys,
+        subcommands,
+        ..
+    } = named.row;
+    reply.array(10);
+    reply.bulk(named.name());
+    reply.integer(i64::from(*arity));
+    statuses(reply, flags.names().map(str::to_owned));
+    for place in [keys.first, keys.last, keys.step] {
+        reply.integer(i64::from(place));
+    }
+    let categories = named.row.categories();
+    statuses(reply, categories.map(|category| format!("@{category}")));
+    reply.set(0);
+    if *keys == Keys::NONE {
+        reply.set(0);
+    } else {
+        reply.set(1);
+        describe_keys(reply, named.row);
+    }
+    if subcommands.is_empty() {
+        reply.set(0);
+    } else {
+        reply.array(subcommands.len());
+        named.subcommands().for_each(|sub| describe(reply, sub));
+    }
+}
+
+fn statuses(reply: &mut Reply<'_>, words: impl Iterator<Item = String>) {
+    let start = reply.out.len();
+    let mut count = 0;
+    for word in words {
+        reply.simple(&word);
+        count += 1;
+    }
+    reply.set_around(start, count);
+}
+
+/// Where the keys of a command are, as Redis's key specifications say it.
+fn describe_keys(reply: &mut Reply<'_>, row: &Command) {
+    let keys = row.keys;
+    reply.map(3);
+    reply.bulk("flags");
+    statuses(reply, key_flags(row).iter().map(|&flag| flag.to_owned()));
+    let begin = i64::from(keys.count.max(u8::try_from(keys.first).unwrap_or(0)));
+    reply.bulk("begin_search");
+    typed(reply, "index", &[("index", begin)]);
+    reply.bulk("find_keys");
+    let step = i64::from(keys.step);
+    if keys.count == 0 {
+        // The last key counts from the first one, or from the end.
+        let last = i64::from(keys.last);
+        let last = if last < 0 { last } else { last - begin };
+        typed(
+            reply,
+            "range",
+            &[("lastkey", last), ("keystep", step), ("limit", 0)],
+        );
+    } else {
+        typed(
+            reply,
+            "keynum",
+            &[("keynumidx", 0), ("firstkey", 1), ("keystep", step)],
+        );
+    }
+}
+
+fn typed(reply: &mut Reply<'_>, kind: &str, spec: &[(&str, i64)]) {
+    reply.map(2);
+    reply.bulk("type");
+    reply.bulk(kind);
+    reply.bulk("spec");
+    reply.map(spec.len());
+    for &(name, number) in spec {
+        reply.bulk(name);
+        reply.integer(number);
+    }
+}
+
+/// What a command does with its keys.
+///
+/// Source: key specifications in Redis 7, `src/commands`.
+fn key_flags(row: &Command) -> &'static [&'static str] {
+    match row.verb {
+        Verb::Set => &["RW", "access", "update", "variable_flags"],
+        Verb::Mset | Verb::Msetex | Verb::Setex | Verb::Psetex => &["OW", "update"],
+        Verb::Setnx | Verb::Msetnx => &["OW", "insert"],
+        Verb::Getdel => &["RW", "access", "delete"],
+        Verb::Getset | Verb::Getex | Verb::Incr | Verb::Decr | Verb::Incrby | Verb::Decrby => {
+            &["RW", "access", "update"]
+        }
+        Verb::Append | Verb::Hsetnx | Verb::Sadd => &["RW", "insert"],
+        Verb::Del | Verb::Unlink => &["RM", "delete"],
+        Verb::Hdel | Verb::Srem | Verb::Zrem => &["RW", "delete"],
+        Verb::Exists | Verb::Type | Verb::Ttl | Verb::Pttl | Verb::Strlen | Verb::MemoryUsage => {
+            &["RO"]
+        }
+        _ if row.flags.has(Flags::READONLY) => &["RO", "access"],
+        _ if row.flags.has(Flags::WRITE) => &["RW", "update"],
+        _ => &["RW", "access", "update"],
+    }
+}
+
+/// COMMAND COUNT
+pub(super) fn count(call: &mut Call<'_>) -> Outcome {
+    call.integer(i64::try_from(TABLE.len()).unwrap_or(i64::MAX))
+}
+
+/// COMMAND DOCS
+pub(super) fn docs(call: &mut Call<'_>) -> Outcome {
+    let names = &call.args[2..];
+    let rows: Vec<Named> = if names.is_empty() {
+        all().collect()
+    } else {
+        names.iter().filter_map(|name| find(name)).collect()
+    };
+    let mut reply = call.reply();
+    reply.map(rows.len());
+    rows.into_iter()
+        .for_each(|named| document(&mut reply, named));
+    DONE
+}
+
+fn document(reply: &mut Reply<'_>, named: Named) {
+    let row = named.row;
+    reply.bulk(named.name());
+    reply.map(3 + usize::from(!row.subcommands.is_empty()));
+    for (name, text) in [
+        ("summary", row.summary),
+        ("since", row.since),
+        ("group", row.group.name()),
+    ] {
+        reply.bulk(name);
+        reply.bulk(text);
+    }
+    if !row.subcommands.is_empty() {
+        reply.bulk("subcommands");
+        reply.map(row.subcommands.len());
+        named.subcommands().for_each(|sub| document(reply, sub));
+    }
+}
+
+/// COMMAND LIST
+pub(super) fn list(call: &mut Call<'_>) -> Outcome {
+    let names = match &call.args[2..] {
+        [] => all().map(Named::name).collect(),
+        [filter, by, what] if filter.eq_ignore_ascii_case(b"FILTERBY") => filtered(by, what)?,
+        _ => return Err(Failure::Syntax),
+    };
+    let mut reply = call.reply();
+    reply.array(names.len());
+    for name in names {
+        reply.bulk(name);
+    }
+    DONE
+}
+
+fn filtered(by: &[u8], what: &[u8]) -> Result<Vec<String>, Failure> {
+    let by = by.to_ascii_uppercase();
+    let pattern = what.to_ascii_lowercase();
+    let every = all().flat_map(|named| std::iter::once(named).chain(named.subcommands()));
+    let fits = |named: &Named| match by.as_slice() {
+        b"PATTERN" => glob::matches(&pattern, named.name().as_bytes()),
+        b"ACLCAT" => acl::is_in(named.row, what),
+        _ => false,
+    };
+    if !matches!(by.as_slice(), b"PATTERN" | b"ACLCAT" | b"MODULE") {
+        return Err(Failure::Syntax);
+    }
+    Ok(every.filter(fits).map(Named::name).collect())
+}
+
+/// COMMAND GETKEYS
+pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
+    let (_, places) = places(&call.args[2..])?;
+    let args = call.args;
+    let mut reply = call.reply();
+    reply.array(places.len());
+    for place in places {
+        reply.bulk(args[2 + place]);
+    }
+    DONE
+}
+
+/// COMMAND GETKEYSANDFLAGS
+pub(super) fn keys_and_flags(call: &mut Call<'_>) -> Outcome {
+    let (row, places) = places(&call.args[2..])?;
+    let args = call.args;
+    let mut reply = call.reply();
+    reply.array(places.len());
+    for place in places {
+        reply.array(2);
+        reply.bulk(args[2 + place]);
+        statuses(
+            &mut reply,
+            key_flags(row).iter().map(|&flag| flag.to_owned()),
+        );
+    }
+    DONE
+}
+
+/// The row of a request and the places of its keys among its arguments.
+fn places(request: &[&[u8]]) -> Result<(&'static Command, Vec<usize>), Failure> {
+    let row = command::of(request);
+    let row = row.ok_or(Failure::text("ERR Invalid command specified"))?;
+    if row.keys == Keys::NONE {
+        return Err(Failure::text("ERR The command has no key arguments"));
+    }
+    if !row.takes(request.len()) {
+        return Err(Failure::text(
+            "ERR Invalid number of arguments specified for command",
+        ));
+    }
+    Ok((row, places_of(row.keys, request)))
+}
+
+/// The places of the keys of a request that has enough arguments.
+fn places_of(keys: Keys, request: &[&[u8]]) -> Vec<usize> {
+    let step = usize::try_from(keys.step).unwrap_or(1).max(1);
+    if keys.count > 0 {
+        let counted = usize::from(keys.count);
+        let count = request.get(counted).and_then(|count| parse_integer(count));
+        let count = count.and_then(|count| usize::try_from(count).ok());
+        let count = count.unwrap_or(0).min(request.len());
+        let places = (0..count).map(|key| counted + 1 + key * step);
+        return places.filter(|&place| place < request.len()).collect();
+    }
+    let first = usize::try_from(keys.first).unwrap_or(0);
+    let last = match usize::try_from(keys.last) {
+        Ok(last) => last,
+        Err(_) => request.len() - usize::from(keys.last.unsigned_abs()),
+    };
+    (first..=last.min(request.len() - 1))
+        .step_by(step)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: &str, expected: &[usize]) {
+        let request: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+        assert_eq!(places(&request).unwrap().1, expected);
+    }
+
+    #[test]
+    fn keys_are_found_where_the_table_says() {
+        check("GET a", &[1]);
+        check("MSET a 1 b 2", &[1, 3]);
+        check("DEL a b c", &[1, 2, 3]);
+        check("MEMORY USAGE a", &[2]);
+        check("EVAL s 2 a b c", &[3, 4]);
+        check("EVAL s x a", &[]);
+        check("EVAL s 9 a", &[3]);
+    }
+
+    #[test]
+    fn requests_without_keys_are_refused() {
+        for request in [&[b"PING".as_slice()][..], &[b"nosuch"], &[b"GET"]] {
+            assert!(places(request).is_err());
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! CONFIG: what is shown and changed under Redis's names for settings.
+
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::parameters::Refused;
+use crate::state::State;
+
+/// CONFIG GET
+pub(super) fn get(call: &mut Call<'_>) -> Outcome {
+    let found = call.context.state.parameters.matching(&call.args[2..]);
+    let mut reply = call.reply();
+    reply.map(found.len());
+    for (name, value) in found {
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+    DONE
+}
+
+/// CONFIG SET
+pub(super) fn set(call: &mut Call<'_>) -> Outcome {
+    let args = &call.args[2..];
+    if !args.len().is_multiple_of(2) {
+        return Err(Failure::Syntax);
+    }
+    let pairs: Vec<(&[u8], &[u8])> = args.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+    let state = call.context.state;
+    let changed = state.parameters.change(&pairs).map_err(|refused| {
+        let text = match refused {
+            Refused::Unknown(name) => {
+                format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'")
+            }
+            Refused::Value { name, reason } => {
+                format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
+            }
+        };
+        Failure::Text(text.into())
+    })?;
+    for (name, value) in changed {
+        take_effect(name, &value, state);
+    }
+    call.ok()
+}
+
+/// Does what the new value of a parameter asks for.
+fn take_effect(name: &str, value: &str, state: &State) {
+    let number = || value.parse::<i64>().unwrap_or(i64::MAX);
+    match name {
+        "slowlog-log-slower-than" => state.slow_log.set_threshold_us(number()),
+        "slowlog-max-len" => {
+            let most = usize::try_from(number()).unwrap_or(usize::MAX);
+            state.slow_log.set_most(most);
+        }
+        "notify-keyspace-events" => {
+            // The parameter has checked the letters.
+            let _ = state.observer.set_events(value);
+        }
+        "tracking-table-max-keys" => {
+            let most = usize::try_from(number()).unwrap_or(usize::MAX);
+            // Zero is no limit.
+            let most = if most == 0 { usize::MAX } else { most };
+            state.observer.tracking.set_keys_max(most);
+        }
+        _ => {}
+    }
+}
+
+/// CONFIG RESETSTAT
+pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
+    call.context.state.reset_stats();
+    call.ok()
+}
+
+/// CONFIG REWRITE: settings come from flags, the environment and a file that is only read.
+pub(super) fn rewrite(_call: &mut Call<'_>) -> Outcome {
+    Err(Failure::text(
+        "ERR The server is running without a config file",
+    ))
+}

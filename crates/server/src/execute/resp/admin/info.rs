@@ -1,0 +1,424 @@
+//! INFO: the server's figures in sections, with the names that monitoring of Redis reads.
+//!
+//! What has no counterpart here and is looked for by exporters or libraries stands at the value
+//! that says so: no replica, nothing saved, not loading, no cluster.
+
+use std::fmt::{Display, Write};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use cellar_engine::Stats;
+use cellar_protocol::resp::command::TABLE;
+
+use super::used_bytes;
+use crate::counters::Totals;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::connection::REDIS_VERSION;
+use crate::{memory, process};
+
+/// Most figures that one answer holds space for at first.
+const TEXT_BYTES: usize = 8 << 10;
+
+/// What the sections are written from.
+struct Facts<'c> {
+    call: &'c Call<'c>,
+    engine: Stats,
+    /// The counters since the last reset.
+    totals: Totals,
+    used_bytes: u64,
+    peak_bytes: u64,
+}
+
+/// A section: its name, whether it is shown unless asked for, and what writes it.
+type Section = (&'static str, bool, fn(&Facts<'_>, &mut Text));
+
+const SECTIONS: [Section; 12] = [
+    ("Server", true, server),
+    ("Clients", true, clients),
+    ("Memory", true, memory_section),
+    ("Persistence", true, persistence),
+    ("Stats", true, stats),
+    ("Replication", true, replication),
+    ("CPU", true, cpu),
+    ("Modules", true, |_, _| {}),
+    ("Commandstats", false, command_stats),
+    ("Errorstats", true, error_stats),
+    ("Cluster", true, |_, text| text.field("cluster_enabled", 0)),
+    ("Keyspace", true, keyspace),
+];
+
+/// The answer as it grows.
+struct Text(String);
+
+impl Text {
+    fn field(&mut self, name: &str, value: impl Display) {
+        // Writing to a string does not fail.
+        let _ = write!(self.0, "{name}:{value}\r\n");
+    }
+
+    fn fields<V: Display>(&mut self, fields: impl IntoIterator<Item = (&'static str, V)>) {
+        for (name, value) in fields {
+            self.field(name, value);
+        }
+    }
+
+    /// A number of bytes, and again as people like it.
+    fn bytes(&mut self, name: &str, bytes: u64) {
+        self.field(name, bytes);
+        self.field(&format!("{name}_human"), human(bytes));
+    }
+}
+
+/// INFO
+pub(super) fn info(call: &mut Call<'_>) -> Outcome {
+    let wanted: Vec<String> = call.args[1..]
+        .iter()
+        .map(|word| String::from_utf8_lossy(word).to_lowercase())
+        .collect();
+    let has = |word: &str| wanted.iter().any(|one| one == word);
+    let all = has("all") || has("everything");
+    let usual = wanted.is_empty() || has("default");
+    let text = {
+        let facts = Facts::of(call);
+        let mut text = Text(String::with_capacity(TEXT_BYTES));
+        for (name, is_usual, write) in SECTIONS {
+            if all || (usual && is_usual) || has(&name.to_lowercase()) {
+                let gap = if text.0.is_empty() { "" } else { "\r\n" };
+                let _ = write!(text.0, "{gap}# {name}\r\n");
+                write(&facts, &mut text);
+            }
+        }
+        text
+    };
+    call.reply().verbatim(&text.0);
+    DONE
+}
+
+impl<'c> Facts<'c> {
+    fn of(call: &'c Call<'c>) -> Facts<'c> {
+        let state = call.context.state;
+        let engine = state.cache.stats();
+        let (used_bytes, peak_bytes) = used_bytes(call, &engine);
+        let zero = state.stats_zero.lock();
+        let zero = zero.unwrap_or_else(PoisonError::into_inner);
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        Facts {
+            call,
+            totals: state.totals().since(&zero.totals),
+            engine: Stats {
+                evicted: since(engine.evicted, zero.engine.evicted),
+                expired: since(engine.expired, zero.engine.expired),
+                ..engine
+            },
+            used_bytes,
+            peak_bytes,
+        }
+    }
+
+    /// Calls of each command since the last reset.
+    fn calls(&self) -> Vec<u64> {
+        let state = self.call.context.state;
+        let mut calls = state.calls();
+        let zero = state.stats_zero.lock();
+        let zero = zero.unwrap_or_else(PoisonError::into_inner);
+        for (count, before) in calls.iter_mut().zip(&zero.calls) {
+            *count = count.saturating_sub(*before);
+        }
+        calls
+    }
+}
+
+fn server(facts: &Facts<'_>, text: &mut Text) {
+    let call = facts.call;
+    let (state, settings) = (call.context.state, &call.context.state.settings);
+    let now = call.cache().now();
+    let uptime_s = now.0 / 1_000;
+    let port = settings.resp.first().and_then(|one| one.rsplit(':').next());
+    text.fields([
+        ("redis_version", REDIS_VERSION),
+        ("server_name", "cellar"),
+        ("cellar_version", env!("CARGO_PKG_VERSION")),
+        ("redis_git_sha1", "00000000"),
+        ("redis_git_dirty", "0"),
+        ("redis_build_id", "0"),
+        ("redis_mode", "standalone"),
+    ]);
+    text.field("os", process::system());
+    text.field("arch_bits", usize::BITS);
+    text.field("multiplexing_api", "epoll");
+    text.field("process_id", std::process::id());
+    text.field("process_supervised", "no");
+    text.field("run_id", &state.run_id);
+    text.field("tcp_port", port.unwrap_or("0"));
+    text.field("server_time_usec", call.unix_ms(now) * 1_000);
+    text.field("uptime_in_seconds", uptime_s);
+    text.field("uptime_in_days", uptime_s / 86_400);
+    text.field("hz", state.parameters.value("hz"));
+    text.field("configured_hz", state.parameters.value("hz"));
+    text.field("lru_clock", (call.unix_ms(now) / 1_000) & 0xff_ffff);
+    text.field("executable", "cellar");
+    text.field("config_file", "");
+    text.field("io_threads_active", u8::from(settings.threads > 1));
+}
+
+fn clients(facts: &Facts<'_>, text: &mut Text) {
+    let state = facts.call.context.state;
+    // Relaxed: a figure to look at.
+    let connected = state.connections.load(Ordering::Relaxed);
+    text.field("connected_clients", connected);
+    text.field("cluster_connections", 0);
+    text.field("maxclients", state.settings.max_connections);
+    text.fields([
+        ("client_recent_max_input_buffer", 0),
+        ("client_recent_max_output_buffer", 0),
+        ("blocked_clients", 0),
+        ("tracking_clients", state.observer.tracking.clients()),
+        ("clients_in_timeout_table", 0),
+    ]);
+}
+
+fn memory_section(facts: &Facts<'_>, text: &mut Text) {
+    let Facts {
+        engine,
+        used_bytes: used,
+        peak_bytes: peak,
+        ..
+    } = facts;
+    let resident = process::resident_bytes().unwrap_or(*used);
+    let overhead = engine.index_bytes + engine.overhead_bytes;
+    text.bytes("used_memory", *used);
+    text.bytes("used_memory_rss", resident);
+    text.bytes("used_memory_peak", *peak);
+    text.field("used_memory_peak_perc", percent(*used, *peak));
+    text.field("used_memory_overhead", overhead);
+    text.field("used_memory_startup", 0);
+    text.field("used_memory_dataset", engine.live_bytes);
+    text.field(
+        "used_memory_dataset_perc",
+        percent(engine.live_bytes, *used),
+    );
+    text.field("allocator_allocated", used);
+    text.field("allocator_active", used + engine.free_bytes);
+    text.field("allocator_resident", resident);
+    let machine = memory::of_machine().map_or(0, |bytes| bytes as u64);
+    text.bytes("total_system_memory", machine);
+    text.bytes("used_memory_lua", 0);
+    text.bytes("used_memory_scripts", 0);
+    text.bytes("maxmemory", engine.memory_bytes);
+    let parameters = &facts.call.context.state.parameters;
+    text.field("maxmemory_policy", parameters.value("maxmemory-policy"));
+    text.field("mem_fragmentation_ratio", ratio(resident, *used));
+    text.field("mem_fragmentation_bytes", resident.saturating_sub(*used));
+    text.fields([
+        ("mem_not_counted_for_evict", 0),
+        ("mem_replication_backlog", 0),
+        ("mem_total_replication_buffers", 0),
+        ("mem_clients_slaves", 0),
+        ("mem_clients_normal", 0),
+        ("mem_cluster_links", 0),
+        ("mem_aof_buffer", 0),
+        ("active_defrag_running", 0),
+        ("lazyfree_pending_objects", 0),
+        ("lazyfreed_objects", 0),
+    ]);
+    text.field("mem_allocator", "cellar");
+}
+
+fn persistence(facts: &Facts<'_>, text: &mut Text) {
+    text.fields([
+        ("loading", 0),
+        ("async_loading", 0),
+        ("rdb_changes_since_last_save", 0),
+        ("rdb_bgsave_in_progress", 0),
+    ]);
+    text.field("rdb_last_save_time", facts.call.context.state.start_unix_s);
+    text.field("rdb_last_bgsave_status", "ok");
+    text.fields([
+        ("rdb_last_bgsave_time_sec", -1),
+        ("rdb_current_bgsave_time_sec", -1),
+        ("aof_enabled", 0),
+        ("aof_rewrite_in_progress", 0),
+        ("aof_rewrite_scheduled", 0),
+        ("aof_last_rewrite_time_sec", -1),
+        ("aof_current_rewrite_time_sec", -1),
+    ]);
+    text.field("aof_last_bgrewrite_status", "ok");
+    text.field("aof_last_write_status", "ok");
+}
+
+fn stats(facts: &Facts<'_>, text: &mut Text) {
+    let Facts { totals, engine, .. } = facts;
+    let state = facts.call.context.state;
+    let rates = state.pace.rates();
+    let commands: u64 = facts.calls().iter().sum();
+    let (channels, patterns) = state.observer.pubsub.counts();
+    let (keys, items, prefixes) = state.observer.tracking.counts();
+    let wide = |count: usize| count as u64;
+    let (channels, patterns) = (wide(channels), wide(patterns));
+    let (keys, items, prefixes) = (wide(keys), wide(items), wide(prefixes));
+    let errors: u64 = state.errors.counts().map(|(_, count)| count).sum();
+    text.fields([
+        ("total_connections_received", totals.connections_total),
+        ("total_commands_processed", commands),
+        ("instantaneous_ops_per_sec", rates.commands),
+        ("total_net_input_bytes", totals.bytes_read),
+        ("total_net_output_bytes", totals.bytes_written),
+        ("total_net_repl_input_bytes", 0),
+        ("total_net_repl_output_bytes", 0),
+    ]);
+    text.field("instantaneous_input_kbps", ratio(rates.bytes_read, 1 << 10));
+    text.field(
+        "instantaneous_output_kbps",
+        ratio(rates.bytes_written, 1 << 10),
+    );
+    text.fields([
+        ("rejected_connections", totals.connections_rejected),
+        ("sync_full", 0),
+        ("sync_partial_ok", 0),
+        ("sync_partial_err", 0),
+        ("expired_keys", engine.expired),
+    ]);
+    text.field(
+        "expired_stale_perc",
+        percent_number(engine.dead_bytes, facts.used_bytes),
+    );
+    text.fields([
+        ("expired_time_cap_reached_count", 0),
+        ("evicted_keys", engine.evicted),
+        ("evicted_clients", totals.connections_slow_closed),
+        ("keyspace_hits", totals.get_hits),
+        ("keyspace_misses", totals.get_misses),
+        ("pubsub_channels", channels),
+        ("pubsub_patterns", patterns),
+        ("latest_fork_usec", 0),
+        ("total_forks", 0),
+        ("migrate_cached_sockets", 0),
+        ("slave_expires_tracked_keys", 0),
+        ("active_defrag_hits", 0),
+        ("active_defrag_misses", 0),
+        ("active_defrag_key_hits", 0),
+        ("active_defrag_key_misses", 0),
+        ("tracking_total_keys", keys),
+        ("tracking_total_items", items),
+        ("tracking_total_prefixes", prefixes),
+        ("unexpected_error_replies", 0),
+        ("total_error_replies", errors),
+    ]);
+}
+
+fn replication(facts: &Facts<'_>, text: &mut Text) {
+    text.field("role", "master");
+    text.field("connected_slaves", 0);
+    text.field("master_failover_state", "no-failover");
+    text.field("master_replid", &facts.call.context.state.run_id);
+    text.field("master_replid2", "0".repeat(40));
+    text.fields([
+        ("master_repl_offset", 0),
+        ("second_repl_offset", -1),
+        ("repl_backlog_active", 0),
+        ("repl_backlog_size", 0),
+        ("repl_backlog_first_byte_offset", 0),
+        ("repl_backlog_histlen", 0),
+    ]);
+}
+
+fn cpu(_facts: &Facts<'_>, text: &mut Text) {
+    let cpu = process::cpu().unwrap_or_default();
+    for (name, us) in [
+        ("used_cpu_sys", cpu.system_us),
+        ("used_cpu_user", cpu.user_us),
+        ("used_cpu_sys_children", 0),
+        ("used_cpu_user_children", 0),
+    ] {
+        let time = format_args!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+        text.field(name, time);
+    }
+}
+
+/// Calls are counted, the time they take is not.
+fn command_stats(facts: &Facts<'_>, text: &mut Text) {
+    let calls = facts.calls();
+    let mut line = |name: &str, count: u64| {
+        if count > 0 {
+            let figures = format_args!(
+                "calls={count},usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0"
+            );
+            text.field(&format!("cmdstat_{name}"), figures);
+        }
+    };
+    for row in TABLE {
+        line(row.name, calls[row.verb as usize]);
+        for sub in row.subcommands {
+            let name = format!("{}|{}", row.name, sub.name);
+            line(&name, calls[sub.verb as usize]);
+        }
+    }
+}
+
+fn error_stats(facts: &Facts<'_>, text: &mut Text) {
+    for (code, count) in facts.call.context.state.errors.counts() {
+        text.field(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+/// Databases that hold something; Datadog divides by what stands here.
+fn keyspace(facts: &Facts<'_>, text: &mut Text) {
+    let state = facts.call.context.state;
+    let mut left = facts.engine.items;
+    for database in 0..u32::try_from(state.databases.count()).unwrap_or(u32::MAX) {
+        if left == 0 {
+            break;
+        }
+        let held = state.cache.space_stats(state.databases.space(database));
+        left = left.saturating_sub(held.items);
+        if held.items > 0 {
+            let (keys, expires) = (held.items, held.with_deadline);
+            let figures = format_args!("keys={keys},expires={expires},avg_ttl=0");
+            text.field(&format!("db{database}"), figures);
+        }
+    }
+}
+
+/// A number of bytes as people like it.
+fn human(bytes: u64) -> String {
+    for (unit, shift) in [("G", 30), ("M", 20), ("K", 10)] {
+        if bytes >> shift > 0 {
+            return format!("{}{unit}", ratio(bytes, 1 << shift));
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// A quotient with two decimals.
+fn ratio(part: u64, whole: u64) -> String {
+    let whole = u128::from(whole.max(1));
+    let hundredths = (u128::from(part) * 100 + whole / 2) / whole;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+fn percent_number(part: u64, whole: u64) -> String {
+    ratio(part.saturating_mul(100), whole)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    percent_number(part, whole) + "%"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_with_the_unit_that_fits() {
+        assert_eq!(human(7), "7B");
+        assert_eq!(human(916_912), "895.42K");
+        assert_eq!(human(25_276_502_016), "23.54G");
+    }
+
+    #[test]
+    fn quotients_are_rounded_and_nothing_divides_by_zero() {
+        assert_eq!(ratio(2, 3), "0.67");
+        assert_eq!(ratio(5, 0), "5.00");
+        assert_eq!(percent(1, 8), "12.50%");
+    }
+}

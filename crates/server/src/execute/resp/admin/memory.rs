@@ -1,0 +1,128 @@
+//! MEMORY: what memory is used for.
+
+use cellar_engine::Lookup;
+use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::number::parse_integer;
+
+use super::used_bytes;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::process;
+
+/// MEMORY DOCTOR
+pub(super) fn doctor(call: &mut Call<'_>) -> Outcome {
+    let engine = call.cache().stats();
+    let text = if engine.evicted > 0 {
+        format!(
+            "{} items had to make room so far. INFO and memcached's `stats mrc` tell what more \
+             memory would buy.\n",
+            engine.evicted
+        )
+    } else {
+        "No item had to make room so far.\n".to_owned()
+    };
+    call.reply().verbatim(&text);
+    DONE
+}
+
+/// MEMORY PURGE: memory goes back to the system by itself if the settings say so.
+pub(super) fn purge(call: &mut Call<'_>) -> Outcome {
+    call.ok()
+}
+
+/// MEMORY USAGE: header, key, value and bookkeeping in the item; its place in the index is not
+/// counted.
+pub(super) fn usage(call: &mut Call<'_>) -> Outcome {
+    match &call.args[3..] {
+        [] => {}
+        [option, samples] if option.eq_ignore_ascii_case(b"SAMPLES") => {
+            let samples = parse_integer(samples).ok_or(Failure::NotInteger)?;
+            if samples < 0 {
+                return Err(Failure::Syntax);
+            }
+        }
+        _ => return Err(Failure::Syntax),
+    }
+    let key = call.key_at(2)?;
+    let look = Lookup {
+        quiet: true,
+        no_lease: true,
+        ..Lookup::default()
+    };
+    let bytes = call.cache().lookup(key, &look, |found| found.stored_bytes);
+    match bytes? {
+        Some(bytes) => call.integer(i64::try_from(bytes).unwrap_or(i64::MAX)),
+        None => {
+            call.reply().null();
+            DONE
+        }
+    }
+}
+
+/// A figure of MEMORY STATS.
+enum Figure {
+    Bytes(u64),
+    Share(f64),
+}
+
+/// MEMORY STATS
+pub(super) fn stats(call: &mut Call<'_>) -> Outcome {
+    let engine = call.cache().stats();
+    let (used, peak) = used_bytes(call, &engine);
+    let resident = process::resident_bytes().unwrap_or(used);
+    let overhead = engine.index_bytes + engine.overhead_bytes;
+    let (bytes, share) = (Figure::Bytes, |part: u64, whole: u64| {
+        Figure::Share(as_f64(part) / as_f64(whole.max(1)))
+    });
+    let percent =
+        |part: u64, whole: u64| Figure::Share(as_f64(part) * 100.0 / as_f64(whole.max(1)));
+    let figures = [
+        ("peak.allocated", bytes(peak)),
+        ("total.allocated", bytes(used)),
+        ("startup.allocated", bytes(0)),
+        ("replication.backlog", bytes(0)),
+        ("clients.slaves", bytes(0)),
+        ("clients.normal", bytes(0)),
+        ("cluster.links", bytes(0)),
+        ("aof.buffer", bytes(0)),
+        ("lua.caches", bytes(0)),
+        ("functions.caches", bytes(0)),
+        ("overhead.total", bytes(overhead)),
+        ("keys.count", bytes(engine.items)),
+        (
+            "keys.bytes-per-key",
+            bytes(engine.live_bytes / engine.items.max(1)),
+        ),
+        ("dataset.bytes", bytes(engine.live_bytes)),
+        ("dataset.percentage", percent(engine.live_bytes, used)),
+        ("peak.percentage", percent(used, peak)),
+        ("allocator.allocated", bytes(used)),
+        ("allocator.active", bytes(used + engine.free_bytes)),
+        ("allocator.resident", bytes(resident)),
+        (
+            "allocator-fragmentation.ratio",
+            share(used + engine.free_bytes, used),
+        ),
+        ("allocator-fragmentation.bytes", bytes(engine.free_bytes)),
+        ("fragmentation", share(resident, used)),
+        ("fragmentation.bytes", bytes(resident.saturating_sub(used))),
+    ];
+    write(&mut call.reply(), &figures);
+    DONE
+}
+
+fn write(reply: &mut Reply<'_>, figures: &[(&str, Figure)]) {
+    reply.map(figures.len());
+    for (name, figure) in figures {
+        reply.bulk(name);
+        match figure {
+            Figure::Bytes(bytes) => reply.integer(i64::try_from(*bytes).unwrap_or(i64::MAX)),
+            Figure::Share(share) => reply.double(*share),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio to look at")]
+fn as_f64(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,90 @@
+//! SLOWLOG and LATENCY: what took long.
+//!
+//! Slow commands are kept ([`crate::slow_log`]); events of other kinds are not watched, so LATENCY
+//! has nothing to tell.
+
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+
+/// Entries of SLOWLOG GET if no number is given.
+const ENTRIES: usize = 10;
+
+/// SLOWLOG GET
+pub(super) fn get(call: &mut Call<'_>) -> Outcome {
+    let count = match call.args {
+        [_, _] => ENTRIES,
+        [_, _, count] => match parse_integer(count) {
+            Some(-1) => usize::MAX,
+            Some(count @ 0..) => usize::try_from(count).unwrap_or(usize::MAX),
+            _ => {
+                return Err(Failure::text(
+                    "ERR count should be greater than or equal to -1",
+                ));
+            }
+        },
+        _ => {
+            let word = String::from_utf8_lossy(call.args[1]);
+            let text = format!(
+                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try SLOWLOG \
+                 HELP."
+            );
+            return Err(Failure::Text(text.into()));
+        }
+    };
+    let entries = call.context.state.slow_log.newest(count);
+    let mut reply = call.reply();
+    reply.array(entries.len());
+    for entry in entries {
+        reply.array(6);
+        reply.integer(entry.id);
+        reply.integer(i64::try_from(entry.unix_s).unwrap_or(i64::MAX));
+        reply.integer(i64::try_from(entry.us).unwrap_or(i64::MAX));
+        reply.array(entry.args.len());
+        for arg in &entry.args {
+            reply.bulk(arg);
+        }
+        reply.bulk(&entry.peer);
+        reply.bulk(&entry.name);
+    }
+    DONE
+}
+
+/// SLOWLOG LEN
+pub(super) fn len(call: &mut Call<'_>) -> Outcome {
+    let count = call.context.state.slow_log.len();
+    call.integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// SLOWLOG RESET
+pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
+    call.context.state.slow_log.clear();
+    call.ok()
+}
+
+/// LATENCY HISTORY and LATENCY LATEST
+pub(super) fn no_events(call: &mut Call<'_>) -> Outcome {
+    call.reply().array(0);
+    DONE
+}
+
+/// LATENCY RESET
+pub(super) fn reset_events(call: &mut Call<'_>) -> Outcome {
+    call.integer(0)
+}
+
+/// LATENCY HISTOGRAM: commands are not timed one by one.
+pub(super) fn histogram(call: &mut Call<'_>) -> Outcome {
+    call.reply().map(0);
+    DONE
+}
+
+/// LATENCY DOCTOR
+pub(super) fn doctor(call: &mut Call<'_>) -> Outcome {
+    call.reply().verbatim(
+        "Events are not watched here. Slow commands are listed by SLOWLOG GET; see \
+         slowlog-log-slower-than.\n",
+    );
+    DONE
+}

@@ -1,0 +1,143 @@
+//! Edit: how commands read and change a collection, which is the value of one key.
+
+use cellar_engine::{Change, Error, Handle, Key, Kind};
+
+use super::call::Call;
+use super::failure::Failure;
+use crate::collection::Collection;
+
+/// Longest reply that is made of a collection in one piece, where the client chooses its length.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+/// Most bytes that a change may add to a collection; far above what can be stored.
+const ADDED_BYTES_MAX: usize = 2 << 30;
+
+/// What became of a collection.
+pub(super) struct Edited<R> {
+    pub(super) answer: R,
+    pub(super) is_changed: bool,
+    /// Whether its last member went, and the key with it.
+    pub(super) is_gone: bool,
+}
+
+impl Call<'_> {
+    /// The value of a key that has to be of this kind; none if there is none.
+    ///
+    /// # Errors
+    /// [`Failure::WrongType`].
+    pub(super) fn value(&self, key: Key<'_>, kind: Kind) -> Result<Option<Handle>, Failure> {
+        let found = self.cache().get(key, |item| {
+            let is_wanted = item.kind == kind;
+            is_wanted.then(|| item.pin())
+        });
+        match found {
+            Some(None) => Err(Failure::WrongType),
+            Some(value) => Ok(value),
+            None => Ok(None),
+        }
+    }
+
+    /// Changes the collection of a key in one step; one that does not exist begins without
+    /// members, one that has none in the end does not exist. `decide` may run more than once.
+    ///
+    /// # Errors
+    /// [`Failure::WrongType`], what `decide` says, and what the cache says to the new value.
+    pub(super) fn edit<C: Collection, R>(
+        &self,
+        key: Key<'_>,
+        mut decide: impl FnMut(&mut C) -> Result<R, Failure>,
+    ) -> Result<Edited<R>, Failure> {
+        if self.args.iter().map(|arg| arg.len()).sum::<usize>() > ADDED_BYTES_MAX {
+            return Err(too_long());
+        }
+        let now = self.now();
+        let mut scratch = Vec::new();
+        let edited = self.cache().update(key, &mut scratch, |old, scratch| {
+            let mut collection = match old {
+                Some(item) if item.kind != C::KIND => {
+                    return (Err(Failure::WrongType), Change::Keep);
+                }
+                Some(item) => C::open(item.value, item.deadline, now),
+                None => C::empty(now),
+            };
+            let had_members = old.is_some() && !collection.is_empty();
+            if !had_members {
+                collection = C::empty(now);
+            }
+            let answer = match decide(&mut collection) {
+                Ok(answer) => answer,
+                Err(failure) => return (Err(failure), Change::Keep),
+            };
+            let mut edited = Edited {
+                answer,
+                is_changed: collection.is_changed(),
+                is_gone: had_members && collection.is_empty(),
+            };
+            let change = if collection.is_empty() {
+                edited.is_changed &= had_members;
+                Change::Remove
+            } else if edited.is_changed {
+                Change::Store {
+                    kind: C::KIND,
+                    deadline: collection.write(scratch),
+                    flags: 0,
+                }
+            } else {
+                Change::Keep
+            };
+            (Ok(edited), change)
+        });
+        edited.map_err(failure_of)?
+    }
+
+    /// Stores a whole collection under a key, whatever was there; one without members removes the
+    /// key. Whether the key existed.
+    ///
+    /// # Errors
+    /// What the cache says to the value.
+    pub(super) fn store<C: Collection>(
+        &self,
+        key: Key<'_>,
+        collection: C,
+    ) -> Result<bool, Failure> {
+        let mut value = Vec::new();
+        let is_empty = collection.is_empty();
+        let deadline = collection.write(&mut value);
+        let mut scratch = Vec::new();
+        let existed = self.cache().update(key, &mut scratch, |old, scratch| {
+            let change = if is_empty {
+                Change::Remove
+            } else {
+                scratch.extend_from_slice(&value);
+                Change::Store {
+                    kind: C::KIND,
+                    deadline,
+                    flags: 0,
+                }
+            };
+            (old.is_some(), change)
+        });
+        existed.map_err(failure_of)
+    }
+
+    /// Whether a reply that began when the output had `start` bytes may become longer.
+    ///
+    /// # Errors
+    /// A text, from 64 MiB on.
+    pub(super) fn check_reply(&mut self, start: usize) -> Result<(), Failure> {
+        if self.output.bytes().len() - start > REPLY_BYTES_MAX {
+            return Err(Failure::text("ERR the reply would be longer than 64 MiB"));
+        }
+        Ok(())
+    }
+}
+
+fn failure_of(error: Error) -> Failure {
+    match error {
+        Error::TooLarge { .. } => too_long(),
+        error => error.into(),
+    }
+}
+
+fn too_long() -> Failure {
+    Failure::text("ERR collection exceeds maximum allowed size (max-value)")
+}

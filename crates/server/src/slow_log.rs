@@ -1,0 +1,191 @@
+//! Slow log: the commands that took longest, for SLOWLOG.
+//!
+//! A bounded list behind a lock that only slow commands take. GET and SET are not timed: they take
+//! no time that a clock call would not double.
+//!
+//! Tests: tests/resp_admin.rs.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Arguments that an entry keeps.
+const ARGS_MAX: usize = 32;
+/// Bytes of an argument that an entry keeps.
+const ARG_BYTES_MAX: usize = 128;
+/// Most entries, whatever CONFIG SET asks for.
+const ENTRIES_MAX: usize = 10_000;
+
+/// One slow command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number, never used twice.
+    pub id: i64,
+    /// When it ran, as a Unix time in seconds.
+    pub unix_s: u64,
+    /// How long it took, in microseconds.
+    pub us: u64,
+    /// Its arguments, long and further ones cut off.
+    pub args: Vec<Vec<u8>>,
+    /// Who sent it.
+    pub peer: String,
+    /// The sender's name.
+    pub name: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    last: i64,
+    newest_first: VecDeque<Entry>,
+    most: usize,
+}
+
+/// The log.
+#[derive(Debug)]
+pub struct SlowLog {
+    threshold_us: AtomicI64,
+    entries: Mutex<Entries>,
+}
+
+impl Default for SlowLog {
+    fn default() -> SlowLog {
+        let entries = Entries {
+            most: 128,
+            ..Entries::default()
+        };
+        SlowLog {
+            threshold_us: AtomicI64::new(10_000),
+            entries: Mutex::new(entries),
+        }
+    }
+}
+
+impl SlowLog {
+    /// The shortest time, in microseconds, that is slow; negative if nothing is.
+    #[inline]
+    pub fn threshold_us(&self) -> i64 {
+        // Relaxed: a setting that orders nothing.
+        self.threshold_us.load(Ordering::Relaxed)
+    }
+
+    /// Changes what counts as slow.
+    pub fn set_threshold_us(&self, threshold_us: i64) {
+        self.threshold_us.store(threshold_us, Ordering::Relaxed);
+    }
+
+    /// Changes how many entries are kept.
+    pub fn set_most(&self, most: usize) {
+        let mut entries = self.lock();
+        entries.most = most.min(ENTRIES_MAX);
+        let most = entries.most;
+        entries.newest_first.truncate(most);
+    }
+
+    /// Adds a command; `entry` says who sent it and when.
+    pub fn add(&self, args: &[&[u8]], entry: Entry) {
+        let mut entries = self.lock();
+        let entry = Entry {
+            id: entries.last,
+            args: shortened(args),
+            ..entry
+        };
+        entries.last += 1;
+        entries.newest_first.push_front(entry);
+        let most = entries.most;
+        entries.newest_first.truncate(most);
+    }
+
+    /// The newest entries, at most `count`.
+    pub fn newest(&self, count: usize) -> Vec<Entry> {
+        self.lock()
+            .newest_first
+            .iter()
+            .take(count)
+            .cloned()
+            .collect()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.lock().newest_first.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all entries.
+    pub fn clear(&self) {
+        self.lock().newest_first.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Arguments as the log shows them.
+///
+/// Source: Redis 7, `slowlogCreateEntry`.
+fn shortened(args: &[&[u8]]) -> Vec<Vec<u8>> {
+    let kept = if args.len() > ARGS_MAX {
+        ARGS_MAX - 1
+    } else {
+        args.len()
+    };
+    let mut shown: Vec<Vec<u8>> = args[..kept].iter().map(|arg| shortened_arg(arg)).collect();
+    if kept < args.len() {
+        shown.push(format!("... ({} more arguments)", args.len() - kept).into_bytes());
+    }
+    shown
+}
+
+fn shortened_arg(arg: &[u8]) -> Vec<u8> {
+    if arg.len() <= ARG_BYTES_MAX {
+        return arg.to_vec();
+    }
+    let mut shown = arg[..ARG_BYTES_MAX].to_vec();
+    let rest = arg.len() - ARG_BYTES_MAX;
+    shown.extend_from_slice(format!("... ({rest} more bytes)").as_bytes());
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Entry {
+        Entry {
+            id: 0,
+            unix_s: 1,
+            us: 2,
+            args: Vec::new(),
+            peer: String::new(),
+            name: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_log_keeps_the_newest() {
+        let log = SlowLog::default();
+        log.set_most(2);
+        for name in [b"one".as_slice(), b"two", b"three"] {
+            log.add(&[name], entry());
+        }
+        let kept: Vec<i64> = log.newest(10).iter().map(|entry| entry.id).collect();
+        assert_eq!(kept, [2, 1]);
+        log.clear();
+        assert!(log.is_empty());
+    }
+
+    #[test]
+    fn what_is_long_is_cut_off() {
+        let long = [b'x'; 200];
+        let many = vec![long.as_slice(); 40];
+        let shown = shortened(&many);
+        assert_eq!(shown.len(), 32);
+        assert!(shown[0].ends_with(b"... (72 more bytes)"));
+        assert_eq!(shown[31], b"... (9 more arguments)");
+    }
+}

@@ -1,0 +1,282 @@
+//! Collections against the standard library's: many random changes, each followed by a look at
+//! everything that can be read.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use cellar::collection::{Collection, Hash, Set, SortedSet};
+use cellar_engine::{Deadline, Instant};
+use fastrand::Rng;
+
+/// Names of different lengths; the larger `names` is, the larger the collection becomes.
+fn name(rng: &mut Rng, names: u32) -> Vec<u8> {
+    let number = rng.u32(..names);
+    let long = "x".repeat(if number % 97 == 0 {
+        300
+    } else {
+        (number % 7) as usize
+    });
+    format!("{number}{long}").into_bytes()
+}
+
+/// Changes a value as a command does: takes it apart, changes it, and puts it together.
+fn change<C: Collection>(
+    value: &mut Option<(Vec<u8>, Deadline)>,
+    now: Instant,
+    decide: impl FnOnce(&mut C),
+) {
+    let mut collection = match value {
+        Some((bytes, deadline)) => C::open(bytes, *deadline, now),
+        None => C::empty(now),
+    };
+    decide(&mut collection);
+    *value = if collection.is_empty() {
+        None
+    } else if collection.is_changed() {
+        let mut bytes = Vec::new();
+        let deadline = collection.write(&mut bytes);
+        Some((bytes, deadline))
+    } else {
+        value.take()
+    };
+}
+
+#[test]
+fn a_hash_is_a_map_whose_fields_expire() {
+    for seed in 0..6 {
+        let mut rng = Rng::with_seed(seed);
+        let names = [5, 40, 300, 2_000][seed as usize % 4];
+        let timed = seed % 3;
+        let mut model: HashMap<Vec<u8>, (Vec<u8>, Deadline)> = HashMap::new();
+        let mut value = None;
+        let mut now = Instant(1_000);
+        for step in 0..4_000 {
+            now.0 += rng.u64(..4);
+            if value
+                .as_ref()
+                .is_some_and(|(_, deadline): &(_, Deadline)| deadline.has_passed(now))
+            {
+                value = None;
+            }
+            model.retain(|_, (_, deadline)| !deadline.has_passed(now));
+            let changes = if rng.u32(..20) == 0 { 50 } else { 1 };
+            change(&mut value, now, |hash: &mut Hash| {
+                for _ in 0..changes {
+                    change_field(&mut rng, names, timed, now, hash, &mut model);
+                }
+            });
+            let latest = model.values().map(|(_, deadline)| *deadline).max();
+            assert_eq!(
+                value.as_ref().map(|(_, deadline)| *deadline),
+                latest,
+                "{step}"
+            );
+            check_hash(value.as_ref().map(|(bytes, _)| &bytes[..]), now, &model);
+        }
+        assert!(timed == 0 || model.len() < names as usize);
+    }
+}
+
+fn change_field(
+    rng: &mut Rng,
+    names: u32,
+    timed: u64,
+    now: Instant,
+    hash: &mut Hash,
+    model: &mut HashMap<Vec<u8>, (Vec<u8>, Deadline)>,
+) {
+    let field = name(rng, names);
+    let is_timed = timed == 2 || timed == 1 && rng.bool();
+    let deadline = if is_timed {
+        now.plus_ms(rng.u64(1..2_000))
+    } else {
+        Deadline::NEVER
+    };
+    match rng.u32(..10) {
+        0..5 => {
+            let text = "v".repeat(rng.usize(..30)).into_bytes();
+            let is_new = model
+                .insert(field.clone(), (text.clone(), deadline))
+                .is_none();
+            assert_eq!(hash.set(&field, &text, deadline), is_new);
+        }
+        5 => {
+            hash.retime(&field, deadline);
+            if let Some((_, old)) = model.get_mut(&field) {
+                *old = deadline;
+            }
+        }
+        _ => assert_eq!(hash.remove(&field), model.remove(&field).is_some()),
+    }
+}
+
+fn check_hash(value: Option<&[u8]>, now: Instant, model: &HashMap<Vec<u8>, (Vec<u8>, Deadline)>) {
+    let Some(value) = value else {
+        assert!(model.is_empty());
+        return;
+    };
+    let hash = Hash::view(value, now);
+    assert_eq!(hash.len(), model.len());
+    let mut shown = 0;
+    for field in hash.iter() {
+        let (text, deadline) = &model[field.name];
+        assert_eq!((field.value, field.deadline), (&text[..], *deadline));
+        assert_eq!(hash.get(field.name), Some(field));
+        shown += 1;
+    }
+    assert_eq!(shown, model.len());
+    assert!(hash.get(b"nobody").is_none());
+    assert!(model.contains_key(hash.random().unwrap().name));
+}
+
+#[test]
+fn a_set_is_a_set() {
+    for seed in 0..4 {
+        let mut rng = Rng::with_seed(seed);
+        let names = [5, 140, 300, 3_000][seed as usize];
+        let mut model: HashSet<Vec<u8>> = HashSet::new();
+        let mut value = None;
+        for step in 0..4_000 {
+            // Grows for a while, then shrinks.
+            let adds = if step / 1_000 % 2 == 0 { 8 } else { 3 };
+            let changes = if rng.u32(..20) == 0 { 50 } else { 1 };
+            change(&mut value, Instant(0), |set: &mut Set| {
+                for _ in 0..changes {
+                    let member = name(&mut rng, names);
+                    if rng.u32(..10) < adds {
+                        assert_eq!(set.add(&member), model.insert(member.clone()));
+                    } else {
+                        assert_eq!(set.remove(&member), model.remove(&member));
+                    }
+                }
+            });
+            let Some((bytes, _)) = &value else {
+                assert!(model.is_empty());
+                continue;
+            };
+            let set = Set::view(bytes);
+            assert_eq!(set.len(), model.len());
+            assert!(model.iter().all(|member| set.has(member)));
+            assert_eq!(
+                set.iter().filter(|member| model.contains(*member)).count(),
+                model.len()
+            );
+            assert!(!set.has(b"nobody"));
+            assert!(model.contains(set.random().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn a_sorted_set_is_in_order_and_knows_its_members() {
+    for seed in 0..4 {
+        let mut rng = Rng::with_seed(seed);
+        let names = [5, 140, 300, 2_000][seed as usize];
+        let mut model: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
+        let mut value = None;
+        for step in 0..2_500 {
+            let adds = if step / 700 % 2 == 0 { 8 } else { 3 };
+            let changes = if rng.u32(..20) == 0 { 90 } else { 1 };
+            let adds_only = changes > 1 && rng.bool();
+            change(&mut value, Instant(0), |set: &mut SortedSet| {
+                if adds_only {
+                    set.set_many(changes);
+                }
+                for _ in 0..changes {
+                    let (member, score) = (name(&mut rng, names), rng.i64(-20..20));
+                    if adds_only || rng.u32(..10) < adds {
+                        let is_new = model.insert(member.clone(), score).is_none();
+                        assert_eq!(set.set(&member, score as f64), is_new);
+                    } else {
+                        assert_eq!(set.remove(&member), model.remove(&member).is_some());
+                    }
+                }
+            });
+            let Some((bytes, _)) = &value else {
+                assert!(model.is_empty());
+                continue;
+            };
+            let set = SortedSet::view(bytes);
+            let order: BTreeSet<(i64, &[u8])> = model
+                .iter()
+                .map(|(member, &score)| (score, &member[..]))
+                .collect();
+            assert_eq!(set.len(), order.len());
+            for (rank, &(score, member)) in order.iter().enumerate() {
+                assert_eq!(set.at(rank), (member, score as f64));
+                if rank % 7 == 0 {
+                    assert_eq!(set.rank(member), Some((rank, score as f64)));
+                }
+            }
+            assert_eq!(set.rank(b"nobody"), None);
+            let below = order.iter().filter(|(score, _)| *score < 3).count();
+            assert_eq!(set.partition_point(|_, score| score < 3.0), below);
+        }
+    }
+}
+
+#[test]
+fn a_scan_shows_what_is_there_all_the_time() {
+    for seed in 0..8 {
+        let mut rng = Rng::with_seed(seed);
+        let mut value = None;
+        let kept: HashSet<Vec<u8>> = (0..500).map(|n| format!("kept{n}").into_bytes()).collect();
+        change(&mut value, Instant(0), |set: &mut Set| {
+            kept.iter().for_each(|member| _ = set.add(member));
+        });
+        let mut shown: HashSet<Vec<u8>> = HashSet::new();
+        let (mut cursor, mut steps) = (0, 0);
+        loop {
+            let (bytes, _) = value.as_ref().unwrap();
+            let count = rng.usize(1..40);
+            let mut seen = 0;
+            cursor = Set::view(bytes).scan(cursor, count, |member| {
+                shown.insert(member.to_vec());
+                seen += 1;
+            });
+            steps += 1;
+            assert!(seen < 400, "{seen} in one step");
+            if cursor == 0 {
+                break;
+            }
+            // The table grows to many times its size and shrinks again.
+            change(&mut value, Instant(0), |set: &mut Set| {
+                for number in 0..400 {
+                    let other = format!("other{}", steps * 400 + number);
+                    if steps / 4 % 2 == 0 {
+                        set.add(other.as_bytes());
+                    } else {
+                        set.remove(format!("other{}", (steps - 4) * 400 + number).as_bytes());
+                    }
+                }
+            });
+        }
+        assert!(steps > 10);
+        assert!(kept.is_subset(&shown));
+    }
+}
+
+#[test]
+fn a_scan_that_began_in_a_table_ends_without_one() {
+    let mut value = None;
+    change(&mut value, Instant(0), |set: &mut Set| {
+        for number in 0..1_000 {
+            set.add(format!("{number}").as_bytes());
+        }
+    });
+    let mut shown = HashSet::new();
+    let bytes = &value.as_ref().unwrap().0;
+    let cursor = Set::view(bytes).scan(0, 300, |member| _ = shown.insert(member.to_vec()));
+    assert_ne!(cursor, 0);
+    change(&mut value, Instant(0), |set: &mut Set| {
+        for number in 20..1_000 {
+            set.remove(format!("{number}").as_bytes());
+        }
+    });
+    let bytes = &value.as_ref().unwrap().0;
+    let cursor = Set::view(bytes).scan(cursor, 10, |member| _ = shown.insert(member.to_vec()));
+    assert_eq!(cursor, 0);
+    for number in 0..20 {
+        assert!(shown.contains(format!("{number}").as_bytes()));
+    }
+}

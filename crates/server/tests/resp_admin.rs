@@ -1,0 +1,344 @@
+//! RESP, administration: what operators and libraries ask a server, and what they may change.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use daemon::Daemon;
+use resp::{Client, Value, bulk, bulks, ok};
+
+fn error(text: &str) -> Value {
+    Value::Error(text.to_owned())
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::Bulk(bytes) => String::from_utf8(bytes).unwrap(),
+        Value::Verbatim(text) | Value::Simple(text) => text,
+        other => panic!("no text: {other:?}"),
+    }
+}
+
+fn field(info: &str, name: &str) -> String {
+    let line = info.lines().find_map(|line| {
+        let (field, value) = line.split_once(':')?;
+        (field == name).then(|| value.to_owned())
+    });
+    line.unwrap_or_else(|| panic!("INFO has no {name}: {info}"))
+}
+
+#[test]
+fn info_tells_what_exporters_and_libraries_read() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("SET key value EX 1000");
+    client.run("GET key");
+    client.run("GET nothing");
+    assert!(matches!(client.run("SELECT x"), Value::Error(_)));
+    client.run("SELECT 3");
+    client.run("SET a b");
+    client.run("SET b b");
+    let info = text(client.run("INFO"));
+    for (name, expected) in [
+        ("redis_version", "7.4.0"),
+        ("redis_mode", "standalone"),
+        ("tcp_port", daemon.resp.rsplit(':').next().unwrap()),
+        ("connected_clients", "1"),
+        ("maxmemory", "67108864"),
+        ("maxmemory_policy", "allkeys-lfu"),
+        ("loading", "0"),
+        ("role", "master"),
+        ("connected_slaves", "0"),
+        ("cluster_enabled", "0"),
+        ("keyspace_hits", "1"),
+        ("keyspace_misses", "1"),
+        ("total_commands_processed", "8"),
+        ("db0", "keys=1,expires=1,avg_ttl=0"),
+        ("db3", "keys=2,expires=0,avg_ttl=0"),
+        ("errorstat_ERR", "count=1"),
+    ] {
+        assert_eq!(field(&info, name), expected, "{name}");
+    }
+    for name in ["used_memory", "used_memory_rss", "total_system_memory"] {
+        assert!(field(&info, name).parse::<u64>().unwrap() > 0, "{name}");
+    }
+    assert_eq!(field(&info, "run_id").len(), 40);
+    assert!(!info.contains("# Commandstats"));
+    let calls = text(client.run("INFO commandstats"));
+    assert!(calls.starts_with("# Commandstats\r\n"));
+    assert!(field(&calls, "cmdstat_get").starts_with("calls=2,usec=0,"));
+    assert_eq!(text(client.run("INFO nosuch")), "");
+    assert_eq!(client.run("CONFIG RESETSTAT"), ok());
+    let info = text(client.run("INFO stats"));
+    assert_eq!(field(&info, "keyspace_hits"), "0");
+    assert_eq!(field(&info, "total_error_replies"), "0");
+}
+
+#[test]
+fn settings_are_found_by_pattern_and_only_some_change() {
+    let daemon = Daemon::start(&["--databases", "20"]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(
+        client.run("CONFIG GET DATABASES"),
+        bulks(&["databases", "20"])
+    );
+    assert_eq!(client.run("CONFIG GET save"), bulks(&["save", ""]));
+    let Value::Array(found) = client.run("CONFIG GET maxmemory* hz") else {
+        panic!("CONFIG GET answers an array");
+    };
+    assert!(found.contains(&bulk("maxmemory-policy")) && found.contains(&bulk("hz")));
+    assert_eq!(client.run("CONFIG SET hz 20 appendonly yes"), ok());
+    assert_eq!(client.run("CONFIG GET hz"), bulks(&["hz", "20"]));
+    for (request, reply) in [
+        (
+            "CONFIG SET nosuch 1",
+            "ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'",
+        ),
+        (
+            "CONFIG SET databases 3",
+            "ERR CONFIG SET failed (possibly related to argument 'databases') - can't set \
+             immutable config",
+        ),
+        (
+            "CONFIG SET hz 1 hz 2",
+            "ERR CONFIG SET failed (possibly related to argument 'hz') - duplicate parameter",
+        ),
+        ("CONFIG SET hz 1 port", "ERR syntax error"),
+        (
+            "CONFIG GET",
+            "ERR wrong number of arguments for 'config|get' command",
+        ),
+        (
+            "CONFIG NOSUCH",
+            "ERR unknown subcommand 'NOSUCH'. Try CONFIG HELP.",
+        ),
+        (
+            "CONFIG REWRITE",
+            "ERR The server is running without a config file",
+        ),
+    ] {
+        assert_eq!(client.run(request), error(reply), "{request}");
+    }
+}
+
+#[test]
+fn commands_are_described_as_redis_describes_them() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
+    let statuses = |words: &[&str]| {
+        let words = words.iter().map(|&word| Value::Simple(word.to_owned()));
+        Value::Set(words.collect())
+    };
+    let map = |pairs: Vec<(&str, Value)>| {
+        let pairs = pairs.into_iter().map(|(name, value)| (bulk(name), value));
+        Value::Map(pairs.collect())
+    };
+    let number = Value::Integer;
+    let get = Value::Array(vec![
+        bulk("get"),
+        number(2),
+        statuses(&["readonly", "fast"]),
+        number(1),
+        number(1),
+        number(1),
+        statuses(&["@read", "@fast", "@string"]),
+        Value::Set(vec![]),
+        Value::Set(vec![map(vec![
+            ("flags", statuses(&["RO", "access"])),
+            (
+                "begin_search",
+                map(vec![
+                    ("type", bulk("index")),
+                    ("spec", map(vec![("index", number(1))])),
+                ]),
+            ),
+            (
+                "find_keys",
+                map(vec![
+                    ("type", bulk("range")),
+                    (
+                        "spec",
+                        map(vec![
+                            ("lastkey", number(0)),
+                            ("keystep", number(1)),
+                            ("limit", number(0)),
+                        ]),
+                    ),
+                ]),
+            ),
+        ])]),
+        Value::Set(vec![]),
+    ]);
+    assert_eq!(
+        client.run("COMMAND INFO get nosuch"),
+        Value::Array(vec![get, Value::Null])
+    );
+}
+
+#[test]
+fn commands_are_counted_listed_and_taken_apart() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
+    let Value::Integer(count) = client.run("COMMAND COUNT") else {
+        panic!("COMMAND COUNT answers a number");
+    };
+    for request in ["COMMAND", "COMMAND LIST"] {
+        let Value::Array(all) = client.run(request) else {
+            panic!("{request} answers an array");
+        };
+        assert_eq!(i64::try_from(all.len()).unwrap(), count);
+    }
+    assert_eq!(
+        client.run("COMMAND GETKEYS mset a 1 b 2"),
+        bulks(&["a", "b"])
+    );
+    assert_eq!(
+        client.run("COMMAND GETKEYS ping x"),
+        error("ERR The command has no key arguments")
+    );
+    assert_eq!(
+        client.run("COMMAND LIST FILTERBY PATTERN hincr*"),
+        bulks(&["hincrby", "hincrbyfloat"])
+    );
+    let Value::Map(docs) = client.run("COMMAND DOCS memory") else {
+        panic!("COMMAND DOCS answers a map");
+    };
+    assert_eq!(docs[0].0, bulk("memory"));
+}
+
+#[test]
+fn every_container_explains_its_subcommands() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for container in [
+        "CONFIG", "COMMAND", "MEMORY", "SLOWLOG", "LATENCY", "ACL", "CLIENT",
+    ] {
+        let Value::Array(lines) = client.run(&format!("{container} HELP")) else {
+            panic!("{container} HELP answers an array");
+        };
+        let first = format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+        assert_eq!(lines[0], Value::Simple(first));
+        assert!(lines.contains(&Value::Simple("HELP".to_owned())));
+    }
+}
+
+#[test]
+fn slow_commands_are_listed_with_who_sent_them() {
+    let daemon = Daemon::start(&["--enable-debug-commands"]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(
+        client.run("CONFIG SET slowlog-log-slower-than 100000"),
+        ok()
+    );
+    assert_eq!(client.run("DEBUG SLEEP 0.15"), ok());
+    client.run("PING");
+    assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(1));
+    let Value::Array(entries) = client.run("SLOWLOG GET") else {
+        panic!("SLOWLOG GET answers an array");
+    };
+    let Value::Array(entry) = &entries[0] else {
+        panic!("an entry is an array");
+    };
+    assert_eq!(entry[3], bulks(&["DEBUG", "SLEEP", "0.15"]));
+    assert!(matches!(entry[2], Value::Integer(150_000..)));
+    assert_eq!(client.run("SLOWLOG RESET"), ok());
+    assert_eq!(client.run("SLOWLOG GET"), Value::Array(vec![]));
+    assert_eq!(client.run("CONFIG SET slowlog-log-slower-than 0"), ok());
+    client.run("PING");
+    assert_eq!(client.run("CONFIG SET slowlog-max-len 1"), ok());
+    assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(1));
+}
+
+#[test]
+fn debug_is_refused_unless_the_settings_allow_it() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for request in ["DEBUG SLEEP 0", "DEBUG NOSUCH"] {
+        let reply = text_of_error(client.run(request));
+        assert!(
+            reply.starts_with("ERR DEBUG command not allowed."),
+            "{reply}"
+        );
+    }
+    let daemon = Daemon::start(&["--enable-debug-commands"]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.run("DEBUG SET-ACTIVE-EXPIRE 0"), ok());
+    assert_eq!(client.run("DEBUG PAUSE-CRON 0"), ok());
+    assert_eq!(client.run("DEBUG PROTOCOL true"), Value::Integer(1));
+    client.run("HELLO 3");
+    assert_eq!(client.run("DEBUG PROTOCOL true"), Value::Boolean(true));
+    let pushed = Value::Push(vec![bulk("server-cpu-usage"), Value::Integer(42)]);
+    assert_eq!(client.run("DEBUG PROTOCOL push"), pushed);
+    assert_eq!(
+        client.read(),
+        bulk("Some real reply following the push reply")
+    );
+    let reply = text_of_error(client.run("DEBUG NOSUCH"));
+    assert!(reply.starts_with("ERR unknown subcommand or wrong number"));
+}
+
+fn text_of_error(value: Value) -> String {
+    match value {
+        Value::Error(text) => text,
+        other => panic!("no error: {other:?}"),
+    }
+}
+
+#[test]
+fn shutdown_drains_and_ends_the_server() {
+    let mut daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.run("SHUTDOWN MAYBE"), error("ERR syntax error"));
+    assert_eq!(
+        client.run("SHUTDOWN ABORT"),
+        error("ERR No shutdown in progress.")
+    );
+    client.send(&[b"SHUTDOWN", b"NOSAVE"]);
+    assert!(client.is_closed());
+    assert!(daemon.wait().success());
+}
+
+#[test]
+fn questions_about_other_servers_and_users_have_plain_answers() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(
+        client.run("ROLE"),
+        Value::Array(vec![
+            bulk("master"),
+            Value::Integer(0),
+            Value::Array(vec![])
+        ])
+    );
+    assert_eq!(
+        client.run("CLUSTER INFO"),
+        error("ERR This instance has cluster support disabled")
+    );
+    assert_eq!(client.run("ACL WHOAMI"), bulk("default"));
+    assert_eq!(
+        client.run("ACL LIST"),
+        bulks(&["user default on nopass ~* &* +@all"])
+    );
+    assert_eq!(
+        client.run("ACL CAT nosuch"),
+        error("ERR Unknown category 'nosuch'")
+    );
+    assert_eq!(client.run("LATENCY LATEST"), Value::Array(vec![]));
+    assert_eq!(client.run("LATENCY RESET"), Value::Integer(0));
+    assert_eq!(client.run("FUNCTION FLUSH"), ok());
+    let Value::Array(time) = client.run("TIME") else {
+        panic!("TIME answers an array");
+    };
+    assert_eq!(time.len(), 2);
+    client.run("SET key value");
+    let Value::Integer(bytes) = client.run("MEMORY USAGE key SAMPLES 0") else {
+        panic!("MEMORY USAGE answers a number");
+    };
+    assert!((8..100).contains(&bytes));
+    assert_eq!(client.run("MEMORY USAGE nothing"), Value::Null);
+    assert!(matches!(client.run("MEMORY STATS"), Value::Array(_)));
+}

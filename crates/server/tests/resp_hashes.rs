@@ -1,0 +1,313 @@
+//! Hashes over RESP: replies in both versions, deadlines of fields, and what other commands see.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use daemon::Daemon;
+use resp::{Client, Value, bulk, bulks, ok};
+
+fn integers(numbers: &[i64]) -> Value {
+    Value::Array(
+        numbers
+            .iter()
+            .map(|&number| Value::Integer(number))
+            .collect(),
+    )
+}
+
+fn error(text: &str) -> Value {
+    Value::Error(text.to_owned())
+}
+
+/// Runs commands and compares each with its reply.
+fn check(client: &mut Client, steps: &[(&str, Value)]) {
+    for (command, expected) in steps {
+        assert_eq!(&client.run(command), expected, "{command}");
+    }
+}
+
+#[test]
+fn fields_are_stored_read_counted_and_removed() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    check(
+        &mut client,
+        &[
+            ("HSET h a 1 b 2", Value::Integer(2)),
+            ("HSET h a 3 c 4", Value::Integer(1)),
+            ("HMSET h d 5", ok()),
+            ("HSETNX h d 6", Value::Integer(0)),
+            ("HSETNX h e 6", Value::Integer(1)),
+            ("HGET h a", bulk("3")),
+            ("HGET h z", Value::Null),
+            ("HGET none a", Value::Null),
+            (
+                "HMGET h a z d",
+                Value::Array(vec![bulk("3"), Value::Null, bulk("5")]),
+            ),
+            (
+                "HGETALL h",
+                bulks(&["a", "3", "b", "2", "c", "4", "d", "5", "e", "6"]),
+            ),
+            ("HKEYS h", bulks(&["a", "b", "c", "d", "e"])),
+            ("HVALS none", bulks(&[])),
+            ("HLEN h", Value::Integer(5)),
+            ("HSTRLEN h b", Value::Integer(1)),
+            ("HEXISTS h b", Value::Integer(1)),
+            ("HDEL h a b b z", Value::Integer(2)),
+            ("HINCRBY h c 10", Value::Integer(14)),
+            ("HINCRBY h new -3", Value::Integer(-3)),
+            ("HINCRBYFLOAT h c 0.5", bulk("14.5")),
+            ("HINCRBY h c 1", error("ERR hash value is not an integer")),
+            (
+                "HINCRBYFLOAT h c inf",
+                error("ERR value is NaN or Infinity"),
+            ),
+            (
+                "HSET h a",
+                error("ERR wrong number of arguments for 'hset' command"),
+            ),
+            ("SET text 1", ok()),
+            ("HSET text a 1", error(wrong)),
+            ("HGET text a", error(wrong)),
+            ("GET h", error(wrong)),
+            ("HDEL h c d e new", Value::Integer(4)),
+            ("HLEN h", Value::Integer(0)),
+            ("GET h", Value::Null),
+        ],
+    );
+}
+
+#[test]
+fn maps_and_pairs_have_forms_of_their_own_in_resp3() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
+    check(
+        &mut client,
+        &[
+            ("HSET h a 1", Value::Integer(1)),
+            ("HGETALL h", Value::Map(vec![(bulk("a"), bulk("1"))])),
+            ("HGETALL none", Value::Map(vec![])),
+            ("HRANDFIELD h", bulk("a")),
+            ("HRANDFIELD none", Value::Null),
+            ("HRANDFIELD h 5", bulks(&["a"])),
+            ("HRANDFIELD h -2", bulks(&["a", "a"])),
+            (
+                "HRANDFIELD h 1 WITHVALUES",
+                Value::Array(vec![bulks(&["a", "1"])]),
+            ),
+            ("HRANDFIELD h 1 WITHNOTHING", error("ERR syntax error")),
+            (
+                "HRANDFIELD h -9000000000000000",
+                error("ERR the reply would be longer than 64 MiB"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_scan_shows_each_field_of_large_hashes_and_small_ones() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for count in [3, 5_000] {
+        for number in 0..count {
+            client.send(&[b"HSET", b"h", format!("f{number}").as_bytes(), b"v"]);
+        }
+        (0..count).for_each(|_| _ = client.read());
+        let mut shown = std::collections::HashSet::new();
+        let mut cursor = "0".to_owned();
+        loop {
+            let Value::Array(reply) = client.run(&format!("HSCAN h {cursor} COUNT 100 NOVALUES"))
+            else {
+                panic!("a scan answers an array");
+            };
+            let [Value::Bulk(next), Value::Array(fields)] = &reply[..] else {
+                panic!("{reply:?}");
+            };
+            assert!(fields.len() < 1_000);
+            shown.extend(fields.iter().map(|field| format!("{field:?}")));
+            cursor = String::from_utf8(next.clone()).unwrap();
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(shown.len(), count);
+    }
+    check(
+        &mut client,
+        &[
+            ("HSCAN none 0", Value::Array(vec![bulk("0"), bulks(&[])])),
+            ("HSCAN h x", error("ERR invalid cursor")),
+            ("HSCAN h 0 COUNT 0", error("ERR syntax error")),
+            ("HSET few ab 1 ac 2 b 3", Value::Integer(3)),
+            (
+                "HSCAN few 0 MATCH a*",
+                Value::Array(vec![bulk("0"), bulks(&["ab", "1", "ac", "2"])]),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn deadlines_of_fields_are_set_told_and_taken_away() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    check(
+        &mut client,
+        &[
+            ("HSET h a 1 b 2 c 3", Value::Integer(3)),
+            ("HEXPIRE h 100 FIELDS 2 a z", integers(&[1, -2])),
+            ("HEXPIRE h 50 NX FIELDS 2 a b", integers(&[0, 1])),
+            ("HEXPIRE h 200 XX FIELDS 2 a c", integers(&[1, 0])),
+            ("HEXPIRE h 100 GT FIELDS 2 a c", integers(&[0, 0])),
+            ("HEXPIRE h 100 LT FIELDS 2 a c", integers(&[1, 1])),
+            ("HTTL h FIELDS 4 a b c z", integers(&[100, 50, 100, -2])),
+            ("HPERSIST h FIELDS 3 a a z", integers(&[1, -1, -2])),
+            ("HTTL h FIELDS 1 a", integers(&[-1])),
+            ("HPEXPIREAT h 1 FIELDS 2 a b", integers(&[2, 2])),
+            ("HGETALL h", bulks(&["c", "3"])),
+            ("HEXPIRE none 1 FIELDS 1 a", integers(&[-2])),
+            ("HTTL none FIELDS 1 a", integers(&[-2])),
+            ("HEXPIREAT h 32503680000 FIELDS 1 c", integers(&[1])),
+            ("HEXPIRETIME h FIELDS 1 c", integers(&[32_503_680_000])),
+            ("HPEXPIRETIME h FIELDS 1 c", integers(&[32_503_680_000_000])),
+            ("HINCRBY h c 1", Value::Integer(4)),
+            ("HEXPIRETIME h FIELDS 1 c", integers(&[32_503_680_000])),
+            ("HSET h c 5", Value::Integer(0)),
+            ("HTTL h FIELDS 1 c", integers(&[-1])),
+            ("HEXPIRE h 0 FIELDS 1 c", integers(&[2])),
+            ("HLEN h", Value::Integer(0)),
+        ],
+    );
+}
+
+#[test]
+fn wrong_arguments_of_deadlines_are_named() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let no_fields = error("ERR Mandatory argument FIELDS is missing or not at the right position");
+    let too_few = error("ERR The `numfields` parameter must match the number of arguments");
+    check(
+        &mut client,
+        &[
+            ("HSET h a 1", Value::Integer(1)),
+            ("HEXPIRE h 1 1 FIELDS a a", no_fields.clone()),
+            ("HEXPIRE h 1 FIELDS 2 a", too_few.clone()),
+            (
+                "HEXPIRE h 1 FIELDS 0 a",
+                error("ERR Parameter `numFields` should be greater than 0"),
+            ),
+            (
+                "HEXPIRE h -1 FIELDS 1 a",
+                error("ERR invalid expire time, must be >= 0"),
+            ),
+            (
+                "HEXPIRE h 99999999999999 FIELDS 1 a",
+                error("ERR invalid expire time in 'hexpire' command"),
+            ),
+            (
+                "HEXPIRE h x FIELDS 1 a",
+                error("ERR value is not an integer or out of range"),
+            ),
+            ("HTTL h FIELDS 3 a", too_few.clone()),
+            (
+                "HTTL h FIELDS -3 a",
+                error("ERR Number of fields must be a positive integer"),
+            ),
+            ("HGETDEL h FIELDS 5 a", too_few.clone()),
+            ("HSETEX h FIELDS 2 a 1", too_few),
+            (
+                "HGETEX h EX 10 PERSIST a b",
+                error("ERR Only one of EX, PX, EXAT, PXAT or PERSIST arguments can be specified"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn fields_are_stored_and_read_together_with_their_deadlines() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    check(
+        &mut client,
+        &[
+            ("HSETEX h EX 100 FIELDS 2 a 1 b 2", Value::Integer(1)),
+            ("HTTL h FIELDS 2 a b", integers(&[100, 100])),
+            ("HSETEX h FNX FIELDS 2 b 3 c 4", Value::Integer(0)),
+            ("HSETEX h FXX FIELDS 2 b 3 c 4", Value::Integer(0)),
+            ("HSETEX h FXX KEEPTTL FIELDS 1 b 3", Value::Integer(1)),
+            ("HSETEX h FNX PX 100000 FIELDS 1 c 4", Value::Integer(1)),
+            ("HTTL h FIELDS 3 a b c", integers(&[100, 100, 100])),
+            (
+                "HGETEX h EX 50 FIELDS 2 a z",
+                Value::Array(vec![bulk("1"), Value::Null]),
+            ),
+            ("HGETEX h PERSIST FIELDS 1 b", bulks(&["3"])),
+            ("HGETEX h FIELDS 1 c", bulks(&["4"])),
+            ("HTTL h FIELDS 3 a b c", integers(&[50, -1, 100])),
+            ("HGETEX h PXAT 1 FIELDS 1 c", bulks(&["4"])),
+            (
+                "HGETDEL h FIELDS 3 a c b",
+                Value::Array(vec![bulk("1"), Value::Null, bulk("3")]),
+            ),
+            ("HLEN h", Value::Integer(0)),
+            ("HGETDEL h FIELDS 1 a", Value::Array(vec![Value::Null])),
+        ],
+    );
+}
+
+#[test]
+fn a_field_is_gone_from_its_deadline_on_and_the_key_with_the_last() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    check(
+        &mut client,
+        &[
+            ("HSET h a 1 b 2 stays 3", Value::Integer(3)),
+            ("HPEXPIRE h 40 FIELDS 2 a b", integers(&[1, 1])),
+            ("HSETEX all PX 40 FIELDS 1 a 1", Value::Integer(1)),
+        ],
+    );
+    // Time passes in the server alone.
+    while client.run("HGET h a") != Value::Null {
+        std::thread::yield_now();
+    }
+    check(
+        &mut client,
+        &[
+            ("HGETALL h", bulks(&["stays", "3"])),
+            ("HLEN h", Value::Integer(1)),
+            ("HKEYS h", bulks(&["stays"])),
+            ("HEXISTS h b", Value::Integer(0)),
+            ("HRANDFIELD h", bulk("stays")),
+            (
+                "HSCAN h 0",
+                Value::Array(vec![bulk("0"), bulks(&["stays", "3"])]),
+            ),
+            ("HTTL h FIELDS 1 b", integers(&[-2])),
+            ("HINCRBY h b 1", Value::Integer(1)),
+        ],
+    );
+    while client.run("HGET all a") != Value::Null {
+        std::thread::yield_now();
+    }
+    // A string may take the name of a key that is gone.
+    assert_eq!(client.run("HLEN all"), Value::Integer(0));
+    assert_eq!(client.run("SET all x NX"), ok());
+}
+
+#[test]
+fn a_hash_longer_than_the_longest_value_is_refused() {
+    let daemon = Daemon::start(&["--max-value", "16KiB"]);
+    let mut client = Client::connect(&daemon);
+    let refused = error("ERR collection exceeds maximum allowed size (max-value)");
+    let value = "x".repeat(10_000);
+    assert_eq!(client.run(&format!("HSET h a {value}")), Value::Integer(1));
+    assert_eq!(client.run(&format!("HSET h b {value}")), refused);
+    assert_eq!(client.run("HLEN h"), Value::Integer(1));
+}
