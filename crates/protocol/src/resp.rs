@@ -15,8 +15,10 @@ pub mod command;
 pub mod request;
 pub mod decode;
 pub mod reply;
+pub mod value;
 
 pub use command::{Command, Verb};
 pub use decode::{Decoded, Limits, Scan, Tail, decode, decode_tail};
 pub use reply::{Proto, Reply};
 pub use request::{Args, Request};
+pub use value::Value;

@@ -30,6 +30,7 @@ pub mod events;
 pub mod tracking;
 pub mod watching;
 pub mod observer;
+pub mod script;
 pub mod state;
 pub mod output;
 pub mod collection;

@@ -77,6 +77,8 @@ pub struct Settings {
     pub lease_ms: u64,
     /// Whether DEBUG is answered.
     pub enable_debug_commands: bool,
+    /// Milliseconds after which a script is ended.
+    pub script_time_ms: u64,
     /// Least severe log lines that are printed.
     pub log_level: LevelFilter,
     /// How log lines look.
@@ -105,6 +107,7 @@ impl Default for Settings {
             release_memory: false,
             lease_ms: 30_000,
             enable_debug_commands: false,
+            script_time_ms: 5_000,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
         }
@@ -362,6 +365,15 @@ pub const TABLE: &[Row] = &[
         show: |s| if s.enable_debug_commands { "on" } else { "off" }.to_owned(),
     },
     Row {
+        name: "script-time-limit",
+        value: "DURATION",
+        default: "5s",
+        help: "Ends a script (EVAL) with an error that runs longer than this; nobody else is \
+               served meanwhile. What it has written stays.",
+        set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.script_time_ms),
+    },
+    Row {
         name: "log-level",
         value: "LEVEL",
         default: "info",
@@ -527,6 +539,7 @@ mod tests {
             ("idle-timeout", "10"),
             ("write-timeout", "0"),
             ("lease-timeout", "-1s"),
+            ("script-time-limit", "0"),
             ("release-memory", "yes"),
             ("log-level", "loud"),
             ("log-level", "3"),

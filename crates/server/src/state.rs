@@ -14,6 +14,7 @@ use crate::gate::Gates;
 use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::parameters::Parameters;
+use crate::script::Scripts;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
 
@@ -37,6 +38,8 @@ pub struct State {
     pub clients: Clients,
     /// Who is told of changes.
     pub observer: Arc<Observer>,
+    /// Scripts of the Redis protocol.
+    pub scripts: Scripts,
     /// Open connections now.
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
@@ -109,6 +112,7 @@ impl State {
             used_bytes_peak: AtomicU64::new(0),
             run_id: run_id(),
             observer,
+            scripts: Scripts::default(),
             settings,
             counters,
             connections: AtomicU64::new(0),

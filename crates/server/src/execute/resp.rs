@@ -48,8 +48,9 @@ mod hashes;
 mod sets;
 mod sorted_sets;
 mod channels;
-mod scripts;
 mod transaction;
+mod script_calls;
+mod scripts;
 mod admin;
 
 pub use failure::Failure;

@@ -1,19 +1,259 @@
-//! Scripts: Lua programs that run as one step.
+//! Scripts: EVAL and its kin, SCRIPT, and FUNCTION, of which there is none.
+//!
+//! A script runs while no other event loop executes, so it is one step for everybody. Its commands
+//! go through the same handlers as a client's, see script_calls.rs.
+//!
+//! Source: redis.io/docs/latest/commands/eval. Tests: tests/resp_scripts.rs.
 
-use cellar_protocol::resp::Verb;
+use std::cell::RefCell;
+use std::sync::Arc;
 
-use super::call::{Call, Outcome};
+use cellar_protocol::resp::{Reply, Verb, number};
+
+use super::call::{Call, DONE, Outcome};
+use super::connection::REDIS_VERSION;
+use super::failure::Failure;
 use super::handlers::{Handler, unknown};
+use super::script_calls::Caller;
+use crate::script::{Header, Interpreter, Run, RunError, SOURCE_BYTES_MAX, Script};
+
+thread_local! {
+    /// The event loop's interpreter.
+    static INTERPRETER: RefCell<Interpreter> = RefCell::new(Interpreter::new(REDIS_VERSION));
+}
 
 /// The function that runs a command of this group.
 pub(super) fn handler(verb: Verb) -> Handler {
     match verb {
-        Verb::FunctionFlush => flush_functions,
+        Verb::Eval | Verb::EvalRo => eval,
+        Verb::Evalsha | Verb::EvalshaRo => evalsha,
+        Verb::ScriptLoad => load,
+        Verb::ScriptExists => exists,
+        Verb::ScriptFlush => flush,
+        Verb::ScriptKill => kill,
+        Verb::ScriptHelp => script_help,
+        Verb::FunctionFlush => function_flush,
+        Verb::FunctionList => function_list,
+        Verb::FunctionStats => function_stats,
+        Verb::FunctionHelp => function_help,
         _ => unknown,
     }
 }
 
-/// FUNCTION FLUSH: there is none to remove.
-fn flush_functions(call: &mut Call<'_>) -> Outcome {
+fn eval(call: &mut Call<'_>) -> Outcome {
+    let source = call.args[1];
+    check_length(source)?;
+    let script = call.context.state.scripts.load(source);
+    run(call, &script)
+}
+
+fn evalsha(call: &mut Call<'_>) -> Outcome {
+    let script = call.context.state.scripts.find(call.args[1]);
+    let script = script.ok_or(Failure::text(
+        "NOSCRIPT No matching script. Please use EVAL.",
+    ))?;
+    run(call, &script)
+}
+
+fn check_length(source: &[u8]) -> Result<(), Failure> {
+    if source.len() > SOURCE_BYTES_MAX {
+        return Err(Failure::text("ERR the script is too long"));
+    }
+    Ok(())
+}
+
+/// KEYS and ARGV.
+type Lists<'a> = (&'a [&'a [u8]], &'a [&'a [u8]]);
+
+fn lists<'a>(args: &'a [&'a [u8]]) -> Result<Lists<'a>, Failure> {
+    let keys = number::parse_integer(args[2]).ok_or(Failure::NotInteger)?;
+    let Ok(keys) = usize::try_from(keys) else {
+        return Err(Failure::text("ERR Number of keys can't be negative"));
+    };
+    args[3..].split_at_checked(keys).ok_or(Failure::text(
+        "ERR Number of keys can't be greater than number of args",
+    ))
+}
+
+fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
+    let (keys, args) = lists(call.args)?;
+    let header = Header::read(&script.source).map_err(|text| Failure::Text(text.into()))?;
+    let asks_to_read = matches!(call.command.verb, Verb::EvalRo | Verb::EvalshaRo);
+    if asks_to_read && header.is_present && !header.no_writes {
+        return Err(Failure::text(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    let run = Run {
+        script,
+        body: header.body,
+        keys,
+        args,
+        time_ms_max: call.context.state.settings.script_time_ms,
+    };
+    let may_write = !asks_to_read && !header.no_writes;
+    let result = call.alone(|call| run_alone(call, &run, may_write));
+    call.session.select(call.session.database);
+    result.map_err(|error| Failure::Text(text_of(error, script).into()))?;
+    DONE
+}
+
+/// Runs a script and writes its answer.
+fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
+    let generation = call.context.state.scripts.generation();
+    let mut caller = Caller::new(call.session, call.context, may_write);
+    let (output, proto) = (call.output.bytes(), call.session.proto);
+    let start = output.len();
+    let written = INTERPRETER.with_borrow_mut(|interpreter| {
+        interpreter.run(run, generation, &mut caller, |answer| {
+            answer.write(&mut Reply::new(output, proto))
+        })
+    })?;
+    written.ok_or_else(|| {
+        call.output.bytes().truncate(start);
+        RunError::Failed(
+            b"ERR the script's answer is too deep or too long".to_vec(),
+            None,
+        )
+    })
+}
+
+/// The error a client gets for a script, as Redis says it.
+fn text_of(error: RunError, script: &Script) -> String {
+    match error {
+        RunError::Compile(text) => format!("ERR Error compiling script (new function): {text}"),
+        RunError::Failed(text, line) => {
+            let text = String::from_utf8_lossy(&text);
+            let name = script.name();
+            match line {
+                Some(line) => format!("{text} script: {name}, on @user_script:{line}."),
+                None => format!("{text} script: {name}."),
+            }
+        }
+    }
+}
+
+fn load(call: &mut Call<'_>) -> Outcome {
+    let source = call.args[2];
+    check_length(source)?;
+    let header = Header::read(source).map_err(|text| Failure::Text(text.into()))?;
+    let checked = INTERPRETER.with_borrow_mut(|interpreter| interpreter.check(header.body));
+    let script = call.context.state.scripts.load(source);
+    checked.map_err(|error| Failure::Text(text_of(error, &script).into()))?;
+    call.reply().bulk(script.digest);
+    DONE
+}
+
+fn exists(call: &mut Call<'_>) -> Outcome {
+    let digests = &call.args[2..];
+    let scripts = &call.context.state.scripts;
+    let mut reply = call.reply();
+    reply.array(digests.len());
+    for digest in digests {
+        reply.integer(scripts.has(digest).into());
+    }
+    DONE
+}
+
+fn flush(call: &mut Call<'_>) -> Outcome {
+    check_mode(call, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
+    call.context.state.scripts.flush();
     call.ok()
+}
+
+/// Checks the one option that a flush may have; all flushes are done at once.
+fn check_mode(call: &Call<'_>, text: &'static str) -> Result<(), Failure> {
+    let is_mode =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC");
+    match call.args[2..] {
+        [] => Ok(()),
+        [mode] if is_mode(mode) => Ok(()),
+        _ => Err(Failure::text(text)),
+    }
+}
+
+/// A script holds everybody up while it runs, so nobody can ask for its end; its time is limited.
+fn kill(_: &mut Call<'_>) -> Outcome {
+    Err(Failure::text("NOTBUSY No scripts in execution right now."))
+}
+
+fn function_flush(call: &mut Call<'_>) -> Outcome {
+    check_mode(call, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
+    call.ok()
+}
+
+fn function_list(call: &mut Call<'_>) -> Outcome {
+    let mut words = call.args[2..].iter();
+    while let Some(word) = words.next() {
+        if word.eq_ignore_ascii_case(b"LIBRARYNAME") {
+            let missing = Failure::text("ERR library name argument was not given");
+            words.next().ok_or(missing)?;
+        } else if !word.eq_ignore_ascii_case(b"WITHCODE") {
+            let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
+            return Err(Failure::Text(format!("ERR Unknown argument {word}").into()));
+        }
+    }
+    call.reply().array(0);
+    DONE
+}
+
+fn function_stats(call: &mut Call<'_>) -> Outcome {
+    let mut reply = call.reply();
+    reply.map(2);
+    reply.bulk("running_script");
+    reply.null();
+    reply.bulk("engines");
+    reply.map(1);
+    reply.bulk("LUA");
+    reply.map(2);
+    for name in ["libraries_count", "functions_count"] {
+        reply.bulk(name);
+        reply.integer(0);
+    }
+    DONE
+}
+
+fn help(call: &mut Call<'_>, lines: &[&str]) -> Outcome {
+    let mut reply = call.reply();
+    reply.array(lines.len());
+    for line in lines {
+        reply.simple(line);
+    }
+    DONE
+}
+
+fn script_help(call: &mut Call<'_>) -> Outcome {
+    help(
+        call,
+        &[
+            "SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "EXISTS <sha1> [<sha1> ...]",
+            "    Return information about the existence of the scripts in the script cache.",
+            "FLUSH [ASYNC|SYNC]",
+            "    Flush the Lua scripts cache.",
+            "KILL",
+            "    Answers that no script runs: a script is ended by its time limit.",
+            "LOAD <script>",
+            "    Load a script into the scripts cache without executing it.",
+            "HELP",
+            "    Prints this help.",
+        ],
+    )
+}
+
+fn function_help(call: &mut Call<'_>) -> Outcome {
+    help(
+        call,
+        &[
+            "FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "FLUSH [ASYNC|SYNC]",
+            "    Accepted: there are no libraries.",
+            "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+            "    Lists no libraries.",
+            "STATS",
+            "    Tells that no function runs.",
+            "HELP",
+            "    Prints this help.",
+        ],
+    )
 }

@@ -77,6 +77,16 @@ impl Session {
         }
     }
 
+    /// The session in which a script of this client runs its commands.
+    pub(super) fn for_script(&self, state: &State) -> Session {
+        Session {
+            database: self.database,
+            is_known: true,
+            tracked: self.tracked.for_script(),
+            ..Session::new(Arc::clone(&self.client), state)
+        }
+    }
+
     /// The space of the session's database.
     #[inline]
     #[must_use]

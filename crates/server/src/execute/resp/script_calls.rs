@@ -1,0 +1,90 @@
+//! Script calls: the commands that a script runs, on behalf of its client.
+//!
+//! They have a session of their own: the client's database, replies in the version the script
+//! chose, no transaction. SELECT inside a script is over when the script is.
+
+use cellar_protocol::resp::command::{Flags, find};
+use cellar_protocol::resp::{Command, Proto, Reply};
+
+use super::run;
+use super::session::Session;
+use crate::execute::context::{Context, Flow};
+use crate::output::Output;
+use crate::script::Host;
+
+/// Longest reply that a script can be given.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+
+/// Runs commands for a script.
+pub(super) struct Caller<'c> {
+    session: Session,
+    context: Context<'c>,
+    may_write: bool,
+    output: Output,
+}
+
+impl<'c> Caller<'c> {
+    /// A caller on behalf of this session.
+    pub(super) fn new(of: &Session, context: Context<'c>, may_write: bool) -> Caller<'c> {
+        Caller {
+            session: of.for_script(context.state),
+            context,
+            may_write,
+            output: Output::default(),
+        }
+    }
+
+    /// The row of a command that the script may run.
+    fn admit(&self, args: &[&[u8]]) -> Result<&'static Command, &'static str> {
+        const UNKNOWN: &str = "ERR Unknown Redis command called from script";
+        const ARITY: &str = "ERR Wrong number of args calling Redis command from script";
+        let mut command = find(args[0]).ok_or(UNKNOWN)?;
+        if !command.subcommands.is_empty() {
+            let name = args.get(1).ok_or(ARITY)?;
+            command = command.subcommand(name).ok_or(UNKNOWN)?;
+        }
+        if !command.takes(args.len()) {
+            return Err(ARITY);
+        }
+        if command.flags.has(Flags::NOSCRIPT) {
+            return Err("ERR This Redis command is not allowed from script");
+        }
+        if command.flags.has(Flags::WRITE) && !self.may_write {
+            return Err("ERR Write commands are not allowed from read-only scripts.");
+        }
+        Ok(command)
+    }
+
+    /// Runs a command to its end; the error is the failure's text.
+    fn execute(&mut self, args: &[&[u8]]) -> Result<(), &'static str> {
+        let command = self.admit(args)?;
+        let (session, output) = (&mut self.session, &mut self.output);
+        let mut flow = run(command, args, None, session, self.context, output);
+        while let Flow::Unfinished(rest) = flow {
+            if output.waiting_bytes() + output.pinned_bytes() > REPLY_BYTES_MAX {
+                break;
+            }
+            flow = rest.go_on(self.context, output);
+        }
+        if output.waiting_bytes() + output.pinned_bytes() > REPLY_BYTES_MAX {
+            return Err("ERR the command's reply is too long for a script");
+        }
+        Ok(())
+    }
+}
+
+impl Host for Caller<'_> {
+    fn call(&mut self, args: &[&[u8]], proto: Proto, take: &mut dyn FnMut(&[u8])) {
+        self.session.proto = proto;
+        if let Err(text) = self.execute(args) {
+            self.output = Output::default();
+            Reply::new(self.output.bytes(), proto).error(text);
+        }
+        if self.output.pinned_bytes() > 0 {
+            take(&self.output.take());
+        } else {
+            take(self.output.bytes());
+            self.output.bytes().clear();
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Scripts: Lua 5.1 programs of clients, in a sandbox.
+//!
+//! [`Scripts`] keeps the sources by their digest for all event loops; each loop has one
+//! [`Interpreter`], made when the first script comes, which compiles and runs them. What a script
+//! asks of the server goes through a [`Host`], given anew for each run.
+//!
+//! Invariant: nothing a script does outlives its run, save the keys it wrote: all tables that
+//! scripts share are read-only to them. Time, memory, depth and size of what it does are bounded.
+//!
+//! Why: docs/decisions/0017-lua-in-a-sandbox.md. Tests: tests/resp_scripts.rs.
+
+mod cache;
+mod header;
+mod random;
+mod json;
+mod convert;
+mod library;
+mod interpreter;
+
+pub use cache::{Digest, SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts};
+pub use convert::Answer;
+pub use header::Header;
+pub use interpreter::{Host, Interpreter, MEMORY_BYTES_MAX, Run, RunError};

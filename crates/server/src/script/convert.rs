@@ -1,0 +1,230 @@
+//! Conversions between Lua's values and replies, by Redis's rules.
+//!
+//! | reply | Lua |
+//! |---|---|
+//! | integer, bulk string | number (cut to an integer on the way back), string |
+//! | array | table from 1; the first nil ends it on the way back |
+//! | status, error | `{ok=...}`, `{err=...}` |
+//! | null | false (RESP2), nil (RESP3) |
+//! | true, false | 1 and null (RESP2), itself (RESP3) |
+//! | double, map, set, big number, verbatim | `{double=...}`, `{map=...}`, ... |
+//!
+//! Source: redis.io/docs/latest/develop/interact/programmability/lua-api, "Data type conversion".
+
+use cellar_protocol::resp::value::{self, Value as Part};
+use cellar_protocol::resp::{Proto, Reply};
+use mlua::{Error, Lua, Result, Table, Value};
+
+/// Deepest nesting of a reply, in both directions.
+const DEPTH_MAX: usize = 128;
+/// Longest reply that a script may make.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+
+/// What a script returned.
+#[derive(Debug)]
+pub struct Answer {
+    pub(super) value: Value,
+    /// The version that the script chose.
+    pub(super) proto: Proto,
+}
+
+impl Answer {
+    /// Appends the answer to replies in the client's version; `None` if it is too deep or long,
+    /// and then there is half an answer.
+    pub fn write(&self, reply: &mut Reply<'_>) -> Option<()> {
+        let end = reply.out.len() + REPLY_BYTES_MAX;
+        let writer = Writer {
+            proto: self.proto,
+            end,
+        };
+        writer.value(&self.value, 0, reply)
+    }
+}
+
+struct Writer {
+    proto: Proto,
+    /// Bytes that the replies may have.
+    end: usize,
+}
+
+impl Writer {
+    fn value(&self, value: &Value, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
+        if depth > DEPTH_MAX || reply.out.len() > self.end {
+            return None;
+        }
+        match value {
+            Value::String(text) => reply.bulk(&*text.as_bytes()),
+            Value::Integer(number) => reply.integer(*number),
+            Value::Number(number) => reply.integer(cut(*number)),
+            Value::Boolean(yes) if self.proto == Proto::V3 => reply.boolean(*yes),
+            Value::Boolean(true) => reply.integer(1),
+            Value::Table(table) => self.table(table, depth, reply)?,
+            _ => reply.null(),
+        }
+        Some(())
+    }
+
+    fn table(&self, table: &Table, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
+        let field = |name: &str| table.raw_get::<Value>(name).ok();
+        if let Value::String(text) = field("err")? {
+            reply.error(&*text.as_bytes());
+        } else if let Value::String(text) = field("ok")? {
+            let text = text.to_string_lossy().replace(['\r', '\n'], " ");
+            reply.simple(&text);
+        } else if let Some(number) = number_of(&field("double")?) {
+            reply.double(number);
+        } else if let Value::Table(map) = field("map")? {
+            self.pairs(&map, depth, reply)?;
+        } else if let Value::Table(set) = field("set")? {
+            self.keys(&set, depth, reply)?;
+        } else if let Value::String(digits) = field("big_number")? {
+            big_number(&digits.as_bytes(), reply);
+        } else if let Value::Table(verbatim) = field("verbatim_string")? {
+            let text = verbatim.raw_get::<mlua::LuaString>("string").ok()?;
+            reply.verbatim(&text.to_string_lossy());
+        } else {
+            self.array(table, depth, reply)?;
+        }
+        Some(())
+    }
+
+    fn array(&self, table: &Table, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
+        let start = reply.out.len();
+        let mut count = 0;
+        loop {
+            let value = table.raw_get::<Value>(count + 1).ok()?;
+            if value.is_nil() {
+                reply.array_around(start, count);
+                return Some(());
+            }
+            self.value(&value, depth + 1, reply)?;
+            count += 1;
+        }
+    }
+
+    fn pairs(&self, map: &Table, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
+        let (start, mut count) = (reply.out.len(), 0);
+        for pair in map.pairs::<Value, Value>() {
+            let (key, value) = pair.ok()?;
+            self.value(&key, depth + 1, reply)?;
+            self.value(&value, depth + 1, reply)?;
+            count += 1;
+        }
+        reply.map_around(start, count);
+        Some(())
+    }
+
+    fn keys(&self, set: &Table, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
+        let (start, mut count) = (reply.out.len(), 0);
+        for pair in set.pairs::<Value, Value>() {
+            self.value(&pair.ok()?.0, depth + 1, reply)?;
+            count += 1;
+        }
+        reply.set_around(start, count);
+        Some(())
+    }
+}
+
+fn number_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// A number cut to an integer; one out of range becomes the smallest, as on Redis's processors.
+fn cut(number: f64) -> i64 {
+    const RANGE: std::ops::Range<f64> = i64::MIN as f64..9_223_372_036_854_775_808.0;
+    if RANGE.contains(&number) {
+        number as i64
+    } else {
+        i64::MIN
+    }
+}
+
+fn big_number(digits: &[u8], reply: &mut Reply<'_>) {
+    if reply.proto == Proto::V2 {
+        reply.bulk(digits);
+        return;
+    }
+    reply.out.push(b'(');
+    let digits = digits.iter().map(|&byte| match byte {
+        b'\r' | b'\n' => b' ',
+        other => other,
+    });
+    reply.out.extend(digits);
+    reply.crlf();
+}
+
+/// The Lua value of one command's reply.
+pub(super) fn from_reply(lua: &Lua, mut reply: &[u8], proto: Proto) -> Result<Value> {
+    Reader { lua, proto }.value(&mut reply, 0)
+}
+
+struct Reader<'l> {
+    lua: &'l Lua,
+    proto: Proto,
+}
+
+impl Reader<'_> {
+    fn value(&self, input: &mut &[u8], depth: usize) -> Result<Value> {
+        let part = value::read(input).filter(|_| depth <= DEPTH_MAX);
+        let part = part.ok_or_else(|| Error::runtime("the command's reply cannot be read"))?;
+        Ok(match part {
+            Part::Simple(text) => self.field("ok", self.text(text)?)?,
+            Part::Error(text) => self.field("err", self.text(text)?)?,
+            Part::Integer(number) => Value::Number(number as f64),
+            Part::Bulk(bytes) => self.text(bytes)?,
+            Part::Null if self.proto == Proto::V3 => Value::Nil,
+            Part::Null => Value::Boolean(false),
+            Part::Boolean(yes) => Value::Boolean(yes),
+            Part::Double(number) => self.field("double", Value::Number(number))?,
+            Part::BigNumber(digits) => self.field("big_number", self.text(digits)?)?,
+            Part::Verbatim { format, text } => {
+                let table = self.lua.create_table_with_capacity(0, 2)?;
+                table.raw_set("format", self.text(format)?)?;
+                table.raw_set("string", self.text(text)?)?;
+                self.field("verbatim_string", Value::Table(table))?
+            }
+            Part::Array(count) | Part::Push(count) => self.array(count, input, depth)?,
+            Part::Map(count) => self.map(count, input, depth)?,
+            Part::Set(count) => self.set(count, input, depth)?,
+        })
+    }
+
+    fn text(&self, bytes: &[u8]) -> Result<Value> {
+        Ok(Value::String(self.lua.create_string(bytes)?))
+    }
+
+    fn field(&self, name: &str, value: Value) -> Result<Value> {
+        let table = self.lua.create_table_with_capacity(0, 1)?;
+        table.raw_set(name, value)?;
+        Ok(Value::Table(table))
+    }
+
+    fn array(&self, count: usize, input: &mut &[u8], depth: usize) -> Result<Value> {
+        let table = self.lua.create_table_with_capacity(count, 0)?;
+        for place in 1..=count {
+            table.raw_set(place, self.value(input, depth + 1)?)?;
+        }
+        Ok(Value::Table(table))
+    }
+
+    fn map(&self, count: usize, input: &mut &[u8], depth: usize) -> Result<Value> {
+        let table = self.lua.create_table_with_capacity(0, count)?;
+        for _ in 0..count {
+            let key = self.value(input, depth + 1)?;
+            table.raw_set(key, self.value(input, depth + 1)?)?;
+        }
+        self.field("map", Value::Table(table))
+    }
+
+    fn set(&self, count: usize, input: &mut &[u8], depth: usize) -> Result<Value> {
+        let table = self.lua.create_table_with_capacity(0, count)?;
+        for _ in 0..count {
+            table.raw_set(self.value(input, depth + 1)?, true)?;
+        }
+        self.field("set", Value::Table(table))
+    }
+}

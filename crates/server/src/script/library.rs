@@ -1,0 +1,299 @@
+//! Library: what the sandbox's prelude takes from the server, beside commands.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use cellar_engine::Instant;
+use cellar_protocol::resp::Proto;
+use mlua::chunk::ChunkMode;
+use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
+
+use super::cache::digest;
+use super::json;
+use super::random::Random;
+
+/// The name that scripts have in errors.
+pub(super) const CHUNK: &str = "@user_script";
+/// Longest pattern for `string.find` and the like: each byte may take a step of recursion.
+const PATTERN_BYTES_MAX: usize = 1_000;
+/// Longest string that `string.rep` makes.
+const REPEATED_BYTES_MAX: usize = 64 << 20;
+/// Longest line that `redis.log` prints.
+const LOG_BYTES_MAX: usize = 1_024;
+/// Deepest call that is looked at for the line of an error.
+const LEVELS_MAX: usize = 100;
+
+/// What the interpreter and its functions share during a run.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// When the script is ended.
+    pub(super) end: Cell<Instant>,
+    /// Whether it is being ended.
+    pub(super) is_ended: Cell<bool>,
+    /// The version of replies that the script sees.
+    pub(super) proto: Cell<Proto>,
+    pub(super) random: RefCell<Random>,
+    /// What the error means that was raised last.
+    pub(super) raised: RefCell<Option<Raised>>,
+}
+
+/// What a function of the host raises. Lua sees an opaque value until the prelude asks for this.
+#[derive(Debug)]
+pub(super) enum Raised {
+    /// A text.
+    Text(String),
+    /// A table with this text in its field `err`: an error reply.
+    Reply(Vec<u8>),
+}
+
+impl Shared {
+    /// The error to return for what is to be raised.
+    pub(super) fn raise(&self, raised: Raised) -> Error {
+        self.raised.replace(Some(raised));
+        Error::runtime("raised")
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            end: Cell::new(Instant(u64::MAX)),
+            is_ended: Cell::new(false),
+            proto: Cell::new(Proto::V2),
+            random: RefCell::new(Random::first()),
+            raised: RefCell::new(None),
+        }
+    }
+}
+
+/// Raises an error that says where in the script it happened.
+fn fail<R>(lua: &Lua, shared: &Shared, text: &str) -> Result<R> {
+    let place = lua.inspect_stack(1, |call| {
+        let name = call.source().short_src?.into_owned();
+        call.current_line().map(|line| format!("{name}:{line}: "))
+    });
+    let place = place.flatten().unwrap_or_default();
+    Err(shared.raise(Raised::Text(format!("{place}{text}"))))
+}
+
+/// The table that the prelude is called with; `call` is put there for each run.
+pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Table> {
+    let host = lua.create_table()?;
+    host.raw_set("version", version)?;
+    host.raw_set("version_number", version_number(version))?;
+    host.raw_set("null", Value::NULL)?;
+    host.raw_set("pattern_bytes_max", PATTERN_BYTES_MAX)?;
+    host.raw_set("line", lua.create_function(|lua, ()| Ok(line(lua)))?)?;
+    host.raw_set("bit", bits(lua)?)?;
+    add_session(lua, &host, shared)?;
+    add_texts(lua, &host, shared)?;
+    add_random(lua, &host, shared)?;
+    Ok(host)
+}
+
+/// Functions about the run.
+fn add_session(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
+    let state = Rc::clone(shared);
+    let ended = lua.create_function(move |_, ()| Ok(state.is_ended.get()))?;
+    host.raw_set("ended", ended)?;
+    let state = Rc::clone(shared);
+    let raised = lua.create_function(move |lua, ()| raised(lua, state.raised.take()))?;
+    host.raw_set("raised", raised)?;
+    let state = Rc::clone(shared);
+    let setresp = lua.create_function(move |_, version: i64| {
+        let proto = if version == 3 { Proto::V3 } else { Proto::V2 };
+        state.proto.set(proto);
+        Ok(())
+    })?;
+    host.raw_set("setresp", setresp)?;
+    let log = lua.create_function(|_, (level, text): (i64, LuaString)| {
+        log(level, &text.as_bytes());
+        Ok(())
+    })?;
+    host.raw_set("log", log)
+}
+
+fn raised(lua: &Lua, raised: Option<Raised>) -> Result<Value> {
+    Ok(match raised {
+        None => Value::Nil,
+        Some(Raised::Text(text)) => Value::String(lua.create_string(text)?),
+        Some(Raised::Reply(text)) => {
+            let table = lua.create_table_with_capacity(0, 1)?;
+            table.raw_set("err", lua.create_string(text)?)?;
+            Value::Table(table)
+        }
+    })
+}
+
+fn log(level: i64, text: &[u8]) {
+    let text = String::from_utf8_lossy(&text[..text.len().min(LOG_BYTES_MAX)]);
+    match level {
+        0 => tracing::trace!("script: {text}"),
+        1 => tracing::debug!("script: {text}"),
+        2 => tracing::info!("script: {text}"),
+        _ => tracing::warn!("script: {text}"),
+    }
+}
+
+/// Functions that make strings or take them apart.
+fn add_texts(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
+    let sha1hex = |lua: &Lua, text: LuaString| lua.create_string(digest(&text.as_bytes()));
+    host.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
+    let state = Rc::clone(shared);
+    let repeat = lua.create_function(move |lua, (text, times): (LuaString, f64)| {
+        repeat(lua, &text, times).unwrap_or_else(|| fail(lua, &state, "resulting string too large"))
+    })?;
+    host.raw_set("rep", repeat)?;
+    let format: Function = lua.globals().get::<Table>("string")?.get("format")?;
+    let state = Rc::clone(shared);
+    let encode =
+        lua.create_function(
+            move |lua, value: Value| match json::encode(&value, &format) {
+                Ok(text) => lua.create_string(text),
+                Err(text) => fail(lua, &state, &text),
+            },
+        )?;
+    host.raw_set("json_encode", encode)?;
+    let state = Rc::clone(shared);
+    let decode = lua.create_function(move |lua, text: LuaString| {
+        json::decode(lua, &text.as_bytes()).or_else(|text| fail(lua, &state, &text))
+    })?;
+    host.raw_set("json_decode", decode)
+}
+
+/// `string.rep`, whose length is known before it works; none if that is too much.
+fn repeat(lua: &Lua, text: &LuaString, times: f64) -> Option<Result<LuaString>> {
+    let text = text.as_bytes();
+    let times = if times > 0.0 { times as usize } else { 0 };
+    let times = if text.is_empty() { 0 } else { times };
+    let bytes = text.len().saturating_mul(times);
+    (bytes <= REPEATED_BYTES_MAX).then(|| lua.create_string(text.repeat(times)))
+}
+
+/// Numbers from 0 up to 1, from 1 to `high`, or from `low` to `high`.
+fn add_random(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
+    let state = Rc::clone(shared);
+    let random = lua.create_function(move |lua, bounds: Variadic<f64>| {
+        let share = state.random.borrow_mut().next();
+        let (low, high) = match bounds[..] {
+            [] => return Ok(share),
+            [high] => (1.0, high.floor()),
+            [low, high] => (low.floor(), high.floor()),
+            _ => return fail(lua, &state, "wrong number of arguments"),
+        };
+        if low > high {
+            return fail(lua, &state, "bad argument: interval is empty");
+        }
+        Ok((share * (high - low + 1.0)).floor() + low)
+    })?;
+    host.raw_set("random", random)?;
+    let state = Rc::clone(shared);
+    let seed = lua.create_function(move |_, seed: f64| {
+        *state.random.borrow_mut() = Random::seeded(seed as i64);
+        Ok(())
+    })?;
+    host.raw_set("randomseed", seed)
+}
+
+/// Adds the compiler, once the environment of what it compiles is there.
+pub(super) fn add_compiler(lua: &Lua, host: &Table) -> Result<()> {
+    let environment = host.clone();
+    let load = lua.create_function(move |lua, (text, name): (LuaString, Option<String>)| {
+        let environment = environment.raw_get::<Table>("environment")?;
+        let name = name.unwrap_or_else(|| format!("={}", text.to_string_lossy()));
+        Ok(match compile(lua, &text.as_bytes(), &name, environment) {
+            Ok(function) => (Some(function), None),
+            Err(message) => (None, Some(message)),
+        })
+    })?;
+    host.raw_set("loadstring", load)
+}
+
+/// Compiles text; never bytecode, which could break out of the interpreter.
+pub(super) fn compile(
+    lua: &Lua,
+    text: &[u8],
+    name: &str,
+    environment: Table,
+) -> std::result::Result<Function, String> {
+    if text.first() == Some(&0x1b) {
+        return Err("attempt to load a binary chunk".to_owned());
+    }
+    let chunk = lua.load(text).set_name(name).set_mode(ChunkMode::Text);
+    let function = chunk.set_environment(environment).into_function();
+    function.map_err(|error| match error {
+        Error::SyntaxError { message, .. } => message,
+        other => other.to_string(),
+    })
+}
+
+/// The line of the script that is being executed.
+fn line(lua: &Lua) -> Option<usize> {
+    (1..LEVELS_MAX).find_map(|level| {
+        lua.inspect_stack(level, |call| {
+            let is_script = call.source().source.as_deref() == Some(CHUNK);
+            call.current_line().filter(|_| is_script)
+        })?
+    })
+}
+
+/// `7.4.0` as `0x070400`.
+fn version_number(version: &str) -> u32 {
+    let parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    parts.fold(0, |number, part: u32| number << 8 | part)
+}
+
+/// The low 32 bits of a number.
+fn bits_of(number: f64) -> u32 {
+    number.round_ties_even().rem_euclid(4_294_967_296.0) as u32
+}
+
+fn number_of(bits: u32) -> f64 {
+    f64::from(bits.cast_signed())
+}
+
+/// Operations on 32 bits; source: bitop.luajit.org.
+fn bits(lua: &Lua) -> Result<Table> {
+    let bit = lua.create_table()?;
+    let one = |run: fn(u32) -> u32| {
+        lua.create_function(move |_, number: f64| Ok(number_of(run(bits_of(number)))))
+    };
+    bit.raw_set("tobit", one(|bits| bits)?)?;
+    bit.raw_set("bnot", one(|bits| !bits)?)?;
+    bit.raw_set("bswap", one(u32::swap_bytes)?)?;
+    let all = |run: fn(u32, u32) -> u32| {
+        lua.create_function(move |_, (first, rest): (f64, Variadic<f64>)| {
+            let rest = rest.iter().map(|&number| bits_of(number));
+            Ok(number_of(rest.fold(bits_of(first), run)))
+        })
+    };
+    bit.raw_set("band", all(|one, other| one & other)?)?;
+    bit.raw_set("bor", all(|one, other| one | other)?)?;
+    bit.raw_set("bxor", all(|one, other| one ^ other)?)?;
+    let shift = |run: fn(u32, u32) -> u32| {
+        lua.create_function(move |_, (number, by): (f64, f64)| {
+            Ok(number_of(run(bits_of(number), bits_of(by) & 31)))
+        })
+    };
+    bit.raw_set("lshift", shift(|bits, by| bits << by)?)?;
+    bit.raw_set("rshift", shift(|bits, by| bits >> by)?)?;
+    let arithmetic = |bits: u32, by: u32| (bits.cast_signed() >> by).cast_unsigned();
+    bit.raw_set("arshift", shift(arithmetic)?)?;
+    bit.raw_set("rol", shift(u32::rotate_left)?)?;
+    bit.raw_set("ror", shift(u32::rotate_right)?)?;
+    bit.raw_set("tohex", lua.create_function(to_hex)?)?;
+    Ok(bit)
+}
+
+/// Hexadecimal digits, capital ones for a negative number of them.
+fn to_hex(_: &Lua, (number, digits): (f64, Option<f64>)) -> Result<String> {
+    let digits = digits.unwrap_or(8.0);
+    let count = digits.abs().clamp(1.0, 8.0) as usize;
+    let text = format!("{:08x}", bits_of(number));
+    let text = &text[8 - count..];
+    Ok(if digits < 0.0 {
+        text.to_uppercase()
+    } else {
+        text.to_owned()
+    })
+}

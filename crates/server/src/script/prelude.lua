@@ -1,0 +1,317 @@
+-- The sandbox: what scripts see, and how it is kept from them.
+--
+-- Called once with the host's functions. A library or the table of globals is a fence: an empty
+-- table whose metatable leads to the content and refuses changes, so what one script does to it
+-- cannot reach the next one.
+local host = ...
+local error, type, tostring, pcall, xpcall = error, type, tostring, pcall, xpcall
+local next, pairs, rawset, rawget = next, pairs, rawset, rawget
+local select, setmetatable, collectgarbage = select, setmetatable, collectgarbage
+local match, concat, loadtext = string.match, table.concat, host.loadstring
+local READONLY = "Attempt to modify a readonly table"
+
+local content_of = setmetatable({}, { __mode = "k" })
+
+local function refuse()
+  error(READONLY, 2)
+end
+
+local shown_metatable = setmetatable({}, { __newindex = refuse, __metatable = false })
+content_of[shown_metatable] = {}
+
+local function fence(content)
+  local table = setmetatable({}, {
+    __index = content,
+    __newindex = refuse,
+    __metatable = shown_metatable,
+  })
+  content_of[table] = content
+  return table
+end
+
+local function fail(message)
+  error({ err = "ERR " .. message }, 0)
+end
+
+-- What was raised: the host raises errors of its own, and tells then what they mean.
+local function translate(message)
+  if type(message) ~= "userdata" then
+    return message
+  end
+  local raised = host.raised()
+  if raised ~= nil then
+    return raised
+  end
+  return match(tostring(message), "^[^\n]*")
+end
+
+-- Errors of a script that is being ended pass through every protected call.
+local function finish(ok, ...)
+  if ok then
+    return true, ...
+  end
+  if host.ended() then
+    error("the script was ended", 0)
+  end
+  return false, translate((...))
+end
+
+local function plain(ok, ...)
+  if ok then
+    return true, ...
+  end
+  local message = ...
+  if type(message) == "table" and type(rawget(message, "err")) == "string" then
+    message = rawget(message, "err")
+  end
+  return false, message
+end
+
+local redis = {
+  LOG_DEBUG = 0,
+  LOG_VERBOSE = 1,
+  LOG_NOTICE = 2,
+  LOG_WARNING = 3,
+  REPL_NONE = 0,
+  REPL_AOF = 1,
+  REPL_SLAVE = 2,
+  REPL_REPLICA = 2,
+  REPL_ALL = 3,
+  REDIS_VERSION = host.version,
+  REDIS_VERSION_NUM = host.version_number,
+}
+
+-- `redis.call` itself is put here for each run.
+function redis.pcall(...)
+  local ok, reply = pcall(redis.call, ...)
+  if ok then
+    return reply
+  end
+  reply = translate(reply)
+  return type(reply) == "table" and reply or error(reply, 0)
+end
+
+local function single_text(...)
+  local text = ...
+  return select("#", ...) == 1 and type(text) == "string"
+end
+
+function redis.error_reply(...)
+  if not single_text(...) then
+    return { err = "ERR wrong number or type of arguments" }
+  end
+  local text = ...
+  text = match(text, "^%-?(.-)[\r\n]*$")
+  return { err = text:find(" ", 1, true) and text or "ERR " .. text }
+end
+
+function redis.status_reply(...)
+  if not single_text(...) then
+    return { err = "ERR wrong number or type of arguments" }
+  end
+  return { ok = (...) }
+end
+
+function redis.sha1hex(...)
+  if select("#", ...) ~= 1 then
+    fail("wrong number of arguments")
+  end
+  return host.sha1hex(tostring((...)))
+end
+
+function redis.log(level, ...)
+  if select("#", ...) < 1 then
+    fail("redis.log() requires two arguments or more.")
+  end
+  if type(level) ~= "number" then
+    fail("First argument must be a number (log level).")
+  end
+  if level < 0 or level > 3 then
+    fail("Invalid log level.")
+  end
+  local words = {}
+  for index = 1, select("#", ...) do
+    local word = select(index, ...)
+    if type(word) == "string" or type(word) == "number" then
+      words[#words + 1] = tostring(word)
+    end
+  end
+  host.log(level, concat(words, " "))
+end
+
+function redis.setresp(...)
+  if select("#", ...) ~= 1 then
+    fail("redis.setresp() requires one argument.")
+  end
+  local version = ...
+  if version ~= 2 and version ~= 3 then
+    fail("RESP version must be 2 or 3.")
+  end
+  host.setresp(version)
+end
+
+function redis.replicate_commands()
+  return true
+end
+
+function redis.set_repl() end
+
+function redis.breakpoint()
+  return false
+end
+
+local function absent(library)
+  return setmetatable({}, {
+    __index = function()
+      error("this server has no library '" .. library .. "'", 2)
+    end,
+    __newindex = refuse,
+    __metatable = shown_metatable,
+  })
+end
+
+local math_content = {}
+for name, value in pairs(math) do
+  math_content[name] = value
+end
+math_content.random = host.random
+math_content.randomseed = host.randomseed
+
+local string_content = {}
+for name, value in pairs(string) do
+  string_content[name] = value
+end
+string_content.dump = nil
+string_content.rep = host.rep
+for _, name in pairs({ "find", "match", "gmatch", "gfind", "gsub" }) do
+  local run = string[name]
+  string_content[name] = run
+    and function(text, pattern, ...)
+      if type(pattern) == "string" and #pattern > host.pattern_bytes_max then
+        error("the pattern is too long", 2)
+      end
+      return run(text, pattern, ...)
+    end
+end
+
+local os_clock = os.clock
+
+local globals = {
+  _VERSION = _VERSION,
+  assert = assert,
+  error = error,
+  gcinfo = gcinfo,
+  getmetatable = getmetatable,
+  ipairs = ipairs,
+  rawequal = rawequal,
+  rawget = rawget,
+  select = select,
+  tonumber = tonumber,
+  tostring = tostring,
+  type = type,
+  unpack = unpack,
+  math = fence(math_content),
+  string = fence(string_content),
+  table = fence(table),
+  os = fence({ clock = os_clock }),
+  bit = fence(host.bit),
+  cjson = fence({
+    encode = host.json_encode,
+    decode = host.json_decode,
+    null = host.null,
+  }),
+  cmsgpack = absent("cmsgpack"),
+  struct = absent("struct"),
+  redis = fence(redis),
+}
+
+function globals.pcall(...)
+  return plain(finish(pcall(...)))
+end
+
+function globals.xpcall(run, handler)
+  return finish(xpcall(run, function(message)
+    if host.ended() then
+      return message
+    end
+    return handler(translate(message))
+  end))
+end
+
+function globals.rawset(table, key, value)
+  if content_of[table] then
+    fail(READONLY)
+  end
+  return rawset(table, key, value)
+end
+
+function globals.setmetatable(table, metatable)
+  if content_of[table] then
+    fail(READONLY)
+  end
+  return setmetatable(table, metatable)
+end
+
+function globals.next(table, key)
+  return next(content_of[table] or table, key)
+end
+
+function globals.pairs(table)
+  local content = content_of[table]
+  if content then
+    return function(_, key)
+      return next(content, key)
+    end
+  end
+  return pairs(table)
+end
+
+function globals.collectgarbage(what)
+  if what == nil or what == "collect" or what == "count" then
+    return collectgarbage(what)
+  end
+  return 0
+end
+
+function globals.loadstring(text, name)
+  return loadtext(tostring(text), name and tostring(name))
+end
+
+function globals.load(read, name)
+  local pieces = {}
+  repeat
+    local piece = read()
+    pieces[#pieces + 1] = piece
+  until piece == nil or piece == ""
+  return loadtext(concat(pieces), name and tostring(name))
+end
+
+setmetatable(globals, {
+  __index = function(_, name)
+    local message = "Script attempted to access nonexistent global variable '"
+    error(message .. tostring(name) .. "'", 2)
+  end,
+})
+
+local environment = fence(globals)
+globals._G = environment
+
+local of_strings = getmetatable("")
+of_strings.__index = string_content
+of_strings.__metatable = shown_metatable
+
+local function failed(message)
+  local line = host.line()
+  message = translate(message)
+  if type(message) == "table" then
+    local text = rawget(message, "err")
+    return { err = type(text) == "string" and text or "ERR unknown error", line = line }
+  end
+  return { err = "ERR " .. tostring(message), line = line }
+end
+
+local function run(script)
+  return xpcall(script, failed)
+end
+
+return environment, globals, redis, run
