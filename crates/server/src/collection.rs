@@ -22,6 +22,13 @@ pub use sorted_set::SortedSet;
 
 use cellar_engine::{Deadline, Instant, Kind};
 
+/// A hash.
+pub const HASH: Kind = Kind(1);
+/// A set.
+pub const SET: Kind = Kind(2);
+/// A sorted set.
+pub const SORTED_SET: Kind = Kind(3);
+
 /// A collection that can be changed.
 pub trait Collection: Sized {
     /// What the value is to Redis.

@@ -6,18 +6,13 @@
 
 use cellar_engine::{Change, Deadline, Item, Kind};
 
+pub use crate::collection::{HASH, SET, SORTED_SET};
+
 use crate::collection::members::LINEAR_MAX;
 use crate::collection::{Hash, Set, SortedSet, hash, set};
 
 /// Bytes.
 pub const STRING: Kind = Kind::STRING;
-/// A hash.
-pub const HASH: Kind = Kind(1);
-/// A set.
-pub const SET: Kind = Kind(2);
-/// A sorted set.
-pub const SORTED_SET: Kind = Kind(3);
-
 /// Longest string that Redis keeps with its head.
 const EMBEDDED_BYTES_MAX: usize = 44;
 /// Longest member that a short list has in Redis.
@@ -29,10 +24,11 @@ const INTEGERS_MAX: usize = 512;
 #[must_use]
 pub fn name(kind: Kind) -> &'static str {
     match kind {
+        STRING => "string",
         HASH => "hash",
         SET => "set",
         SORTED_SET => "zset",
-        _ => "string",
+        _ => "unknown",
     }
 }
 

@@ -11,7 +11,7 @@ use fastrand::Rng;
 /// Names of different lengths; the larger `names` is, the larger the collection becomes.
 fn name(rng: &mut Rng, names: u32) -> Vec<u8> {
     let number = rng.u32(..names);
-    let long = "x".repeat(if number % 97 == 0 {
+    let long = "x".repeat(if number.is_multiple_of(97) {
         300
     } else {
         (number % 7) as usize

@@ -4,7 +4,10 @@
 //! |---|---|
 //! | 0; or 1 if a field has a deadline | 1 |
 //! | the key's own deadline, the earliest of a field | 8 + 8, in the second case only |
-//! | [`Members`], with payload: varint of twice the value's length, plus one with a deadline; value; deadline | |
+//! | [`Members`] | |
+//!
+//! A payload: varint of twice the value's length, plus one with a deadline; the value; the
+//! deadline in 8 bytes.
 //!
 //! A field whose deadline has passed is not there for any reader; the next change drops its bytes.
 //! If each field has a deadline, the item goes with the last of them or at the key's own deadline,
@@ -17,7 +20,6 @@ use cellar_engine::{Deadline, Instant, Kind};
 use super::Collection;
 use super::bytes::{push_varint, u64_at, varint};
 use super::members::{Entry, Members, Shape};
-use crate::kind;
 
 /// Bytes before the members of a hash with deadlines.
 const TIMES_BYTES: usize = 17;
@@ -116,6 +118,11 @@ impl<B: AsRef<[u8]>> Hash<B> {
             return self.iter().count();
         }
         self.members.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// A field.
@@ -217,7 +224,7 @@ impl Hash {
 }
 
 impl Collection for Hash {
-    const KIND: Kind = kind::HASH;
+    const KIND: Kind = super::HASH;
 
     fn empty(now: Instant) -> Hash {
         Hash {

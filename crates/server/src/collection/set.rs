@@ -4,7 +4,6 @@ use cellar_engine::{Deadline, Instant, Kind};
 
 use super::Collection;
 use super::members::{Members, Shape};
-use crate::kind;
 
 /// Nothing belongs to a member.
 #[derive(Debug)]
@@ -104,7 +103,7 @@ impl Set {
 }
 
 impl Collection for Set {
-    const KIND: Kind = kind::SET;
+    const KIND: Kind = super::SET;
 
     fn empty(_now: Instant) -> Set {
         Set {

@@ -15,7 +15,6 @@ use cellar_engine::{Deadline, Instant, Kind};
 use super::Collection;
 use super::bytes::{set_u32, u32_at, u64_at};
 use super::members::{Entry, Members, Shape};
-use crate::kind;
 
 /// From so many changes on it is cheaper to sort once.
 const SORTED_ONCE_MIN: usize = 64;
@@ -218,7 +217,7 @@ impl SortedSet {
 }
 
 impl Collection for SortedSet {
-    const KIND: Kind = kind::SORTED_SET;
+    const KIND: Kind = super::SORTED_SET;
 
     fn empty(_now: Instant) -> SortedSet {
         SortedSet {

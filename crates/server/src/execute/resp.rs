@@ -40,12 +40,15 @@ mod scan;
 mod moves;
 mod keys;
 mod flush;
-mod edit;
+mod collections;
 mod member_scan;
 mod fields;
 mod hash_expiry;
 mod hashes;
+mod set_algebra;
 mod sets;
+mod sorted_members;
+mod sorted_ranges;
 mod sorted_sets;
 mod channels;
 mod transaction;
@@ -395,6 +398,5 @@ pub fn refuse(
 
 /// Forgets a client that is gone.
 pub fn end(session: &mut Session, state: &State) {
-    session.forget_all(state);
-    state.clients.remove(session.client.id);
+    session.leave(state);
 }

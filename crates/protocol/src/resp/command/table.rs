@@ -207,9 +207,9 @@ commands! {
     Zcount "zcount" 4 [READONLY FAST] ONE SortedSet "2.0.0"
         "Counts the members with scores in a range.";
     Zincrby "zincrby" 4 [WRITE DENYOOM FAST] ONE SortedSet "1.2.0" "Adds to a member's score.";
-    Zrank "zrank" 3 [READONLY FAST] ONE SortedSet "2.0.0"
+    Zrank "zrank" -3 [READONLY FAST] ONE SortedSet "2.0.0"
         "Tells a member's place, lowest score first.";
-    Zrevrank "zrevrank" 3 [READONLY FAST] ONE SortedSet "2.0.0"
+    Zrevrank "zrevrank" -3 [READONLY FAST] ONE SortedSet "2.0.0"
         "Tells a member's place, highest score first.";
     Zrange "zrange" -4 [READONLY] ONE SortedSet "1.2.0" "Lists members by place, score or name.";
     Zrevrange "zrevrange" -4 [READONLY] ONE SortedSet "1.2.0"

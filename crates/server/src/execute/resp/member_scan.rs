@@ -116,7 +116,8 @@ pub(super) fn count(arg: &[u8], is_paired: bool) -> Result<i64, Failure> {
     let count = parse_integer(arg).ok_or(Failure::NotInteger)?;
     if count == i64::MIN {
         return Err(Failure::text(
-            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+            "ERR value is out of range, value must between -9223372036854775807 and \
+             9223372036854775807",
         ));
     }
     if is_paired && count.unsigned_abs() > i64::MAX as u64 / 2 {

@@ -1,10 +1,209 @@
-//! Sets: members without order.
+//! Sets: members without values.
+//!
+//! Source: redis.io/docs/latest/commands, group "set". Several sets at once: set_algebra.rs.
 
+use cellar_engine::Handle;
 use cellar_protocol::resp::Verb;
+use cellar_protocol::resp::number::parse_integer;
 
+use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
 use super::handlers::{Handler, unknown};
+use super::notify::Class;
+use super::{member_scan, set_algebra};
+use crate::collection::Set;
+use crate::kind;
 
 /// The function that runs a command of this group.
-pub(super) fn handler(_verb: Verb) -> Handler {
-    unknown
+pub(super) fn handler(verb: Verb) -> Handler {
+    match verb {
+        Verb::Sadd => sadd,
+        Verb::Srem => srem,
+        Verb::Smembers => smembers,
+        Verb::Sismember => sismember,
+        Verb::Smismember => smismember,
+        Verb::Scard => scard,
+        Verb::Spop => spop,
+        Verb::Srandmember => srandmember,
+        Verb::Smove => smove,
+        Verb::Sscan => sscan,
+        Verb::Sunion | Verb::Sinter | Verb::Sdiff => set_algebra::answer,
+        Verb::Sunionstore | Verb::Sinterstore | Verb::Sdiffstore => set_algebra::store,
+        Verb::Sintercard => set_algebra::sintercard,
+        _ => unknown,
+    }
+}
+
+/// The set of the first key.
+fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
+    call.value(call.first_key()?, kind::SET)
+}
+
+fn sadd(call: &mut Call<'_>) -> Outcome {
+    let members = &call.args[2..];
+    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+        Ok(members.iter().filter(|member| set.add(member)).count())
+    })?;
+    if edited.is_changed {
+        call.notify(Class::Set, "sadd", call.args[1]);
+    }
+    call.integer(edited.answer as i64)
+}
+
+fn srem(call: &mut Call<'_>) -> Outcome {
+    let members = &call.args[2..];
+    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+        Ok(members.iter().filter(|member| set.remove(member)).count())
+    })?;
+    tell_removed(call, "srem", edited.is_changed, edited.is_gone);
+    call.integer(edited.answer as i64)
+}
+
+/// Tells that members of the first key's set were removed, and perhaps the key.
+fn tell_removed(call: &mut Call<'_>, event: &'static str, is_less: bool, is_gone: bool) {
+    if is_less {
+        call.notify(Class::Set, event, call.args[1]);
+    }
+    if is_gone {
+        call.notify(Class::Generic, "del", call.args[1]);
+    }
+}
+
+fn smembers(call: &mut Call<'_>) -> Outcome {
+    let value = first_set(call)?;
+    let set = value.as_ref().map(|value| Set::view(value));
+    let mut reply = call.reply();
+    reply.set(set.as_ref().map_or(0, Set::len));
+    set.iter()
+        .flat_map(Set::iter)
+        .for_each(|member| reply.bulk(member));
+    DONE
+}
+
+fn sismember(call: &mut Call<'_>) -> Outcome {
+    let value = first_set(call)?;
+    let has = value.is_some_and(|value| Set::view(&value).has(call.args[2]));
+    call.integer(has.into())
+}
+
+fn smismember(call: &mut Call<'_>) -> Outcome {
+    let value = first_set(call)?;
+    let set = value.as_ref().map(|value| Set::view(value));
+    let members = &call.args[2..];
+    let mut reply = call.reply();
+    reply.array(members.len());
+    for member in members {
+        let has = set.as_ref().is_some_and(|set| set.has(member));
+        reply.integer(has.into());
+    }
+    DONE
+}
+
+fn scard(call: &mut Call<'_>) -> Outcome {
+    let value = first_set(call)?;
+    call.integer(value.map_or(0, |value| Set::view(&value).len()) as i64)
+}
+
+fn spop(call: &mut Call<'_>) -> Outcome {
+    let count = match call.args {
+        [_, _] => None,
+        [_, _, count] => Some(positive(count)?),
+        _ => return Err(Failure::Syntax),
+    };
+    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+        if count.is_none_or(|count| count == 1) {
+            let drawn: Vec<Vec<u8>> = set.random().map(<[u8]>::to_vec).into_iter().collect();
+            drawn.iter().for_each(|member| _ = set.remove(member));
+            return Ok(drawn);
+        }
+        let members: Vec<&[u8]> = set.iter().collect();
+        let wanted = i64::try_from(count.unwrap_or(1)).unwrap_or(i64::MAX);
+        let drawn = member_scan::draw(members.len(), wanted);
+        let drawn: Vec<Vec<u8>> = drawn.map(|index| members[index].to_vec()).collect();
+        drawn.iter().for_each(|member| _ = set.remove(member));
+        Ok(drawn)
+    })?;
+    tell_removed(call, "spop", edited.is_changed, edited.is_gone);
+    let mut reply = call.reply();
+    match (count, edited.answer.first()) {
+        (None, Some(member)) => reply.bulk(member),
+        (None, None) => reply.null(),
+        (Some(_), _) => {
+            reply.set(edited.answer.len());
+            edited.answer.iter().for_each(|member| reply.bulk(member));
+        }
+    }
+    DONE
+}
+
+/// Reads a count that is not negative.
+pub(super) fn positive(count: &[u8]) -> Result<usize, Failure> {
+    let count = parse_integer(count).and_then(|count| usize::try_from(count).ok());
+    count.ok_or(Failure::text("ERR value is out of range, must be positive"))
+}
+
+fn srandmember(call: &mut Call<'_>) -> Outcome {
+    if call.args.len() == 2 {
+        let value = first_set(call)?;
+        let set = value.as_ref().map(|value| Set::view(value));
+        match set.as_ref().and_then(Set::random) {
+            Some(member) => call.reply().bulk(member),
+            None => call.reply().null(),
+        }
+        return DONE;
+    }
+    if call.args.len() > 3 {
+        return Err(Failure::Syntax);
+    }
+    let count = member_scan::count(call.args[2], false)?;
+    let value = first_set(call)?;
+    let set = value.as_ref().map(|value| Set::view(value));
+    let members: Vec<&[u8]> = set.iter().flat_map(Set::iter).collect();
+    let start = call.output.bytes().len();
+    let mut drawn = 0;
+    for index in member_scan::draw(members.len(), count) {
+        call.reply().bulk(members[index]);
+        drawn += 1;
+        call.check_reply(start)?;
+    }
+    call.reply().array_around(start, drawn);
+    DONE
+}
+
+fn smove(call: &mut Call<'_>) -> Outcome {
+    let moved = call.alone(|call| {
+        let (from, to, member) = (call.key_at(1)?, call.key_at(2)?, call.args[3]);
+        let Some(source) = call.value(from, kind::SET)? else {
+            return Ok(false);
+        };
+        call.value(to, kind::SET)?;
+        let has = Set::view(&source).has(member);
+        drop(source);
+        if !has || call.args[1] == call.args[2] {
+            return Ok(has);
+        }
+        // The target first: it may have no room for the member.
+        let added = call.edit(to, |set: &mut Set| Ok(set.add(member)))?;
+        let removed = call.edit(from, |set: &mut Set| Ok(set.remove(member)))?;
+        tell_removed(call, "srem", true, removed.is_gone);
+        if added.answer {
+            call.notify(Class::Set, "sadd", call.args[2]);
+        }
+        Ok::<bool, Failure>(true)
+    })?;
+    call.integer(moved.into())
+}
+
+fn sscan(call: &mut Call<'_>) -> Outcome {
+    member_scan::answer(call, kind::SET, |call, value, options| {
+        let mut reply = call.reply();
+        let mut shown = 0;
+        let cursor = Set::view(value).scan(options.cursor, options.count, |member| {
+            if options.wants(member) {
+                reply.bulk(member);
+                shown += 1;
+            }
+        });
+        (cursor, shown)
+    })
 }

@@ -1,0 +1,31 @@
+//! Sorted members: what commands on sorted sets have in common.
+
+use cellar_protocol::resp::Proto;
+
+use super::call::Call;
+use super::notify::Class;
+
+/// Tells that members of the first key's set were removed, and perhaps the key.
+pub(super) fn tell_removed(call: &mut Call<'_>, event: &'static str, is_less: bool, is_gone: bool) {
+    if is_less {
+        call.notify(Class::SortedSet, event, call.args[1]);
+    }
+    if is_gone {
+        call.notify(Class::Generic, "del", call.args[1]);
+    }
+}
+
+/// Answers a member, with its score if that is asked for: as a pair in RESP3, as two values in
+/// RESP2.
+pub(super) fn append_member(call: &mut Call<'_>, member: &[u8], score: Option<f64>) {
+    let mut reply = call.reply();
+    let Some(score) = score else {
+        reply.bulk(member);
+        return;
+    };
+    if reply.proto == Proto::V3 {
+        reply.array(2);
+    }
+    reply.bulk(member);
+    reply.double(score);
+}

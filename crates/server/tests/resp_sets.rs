@@ -1,0 +1,207 @@
+//! Sets over RESP: replies in both versions, several sets at once, and members drawn by lot.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use std::collections::HashSet;
+
+use daemon::Daemon;
+use resp::{Client, Value, bulk, bulks, ok};
+
+fn error(text: &str) -> Value {
+    Value::Error(text.to_owned())
+}
+
+fn integers(numbers: &[i64]) -> Value {
+    Value::Array(
+        numbers
+            .iter()
+            .map(|&number| Value::Integer(number))
+            .collect(),
+    )
+}
+
+/// Runs commands and compares each with its reply.
+fn check(client: &mut Client, steps: &[(&str, Value)]) {
+    for (command, expected) in steps {
+        assert_eq!(&client.run(command), expected, "{command}");
+    }
+}
+
+/// The bulk strings of an array or a set, sorted.
+fn sorted(value: Value) -> Vec<String> {
+    let (Value::Array(values) | Value::Set(values)) = value else {
+        panic!("{value:?} is no list");
+    };
+    let text = |value: &Value| match value {
+        Value::Bulk(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    let mut texts: Vec<String> = values.iter().map(text).collect();
+    texts.sort();
+    texts
+}
+
+#[test]
+fn members_are_added_asked_for_and_removed() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    check(
+        &mut client,
+        &[
+            ("SADD s a b c a", Value::Integer(3)),
+            ("SADD s c d", Value::Integer(1)),
+            ("SCARD s", Value::Integer(4)),
+            ("SMEMBERS s", bulks(&["a", "b", "c", "d"])),
+            ("SISMEMBER s a", Value::Integer(1)),
+            ("SISMEMBER s z", Value::Integer(0)),
+            ("SMISMEMBER s a z b", integers(&[1, 0, 1])),
+            ("SMISMEMBER none a z", integers(&[0, 0])),
+            ("SREM s a z b", Value::Integer(2)),
+            ("SMEMBERS none", bulks(&[])),
+            ("SMOVE s t c", Value::Integer(1)),
+            ("SMOVE s t c", Value::Integer(0)),
+            ("SMOVE s s d", Value::Integer(1)),
+            ("SMOVE none t a", Value::Integer(0)),
+            ("SMEMBERS t", bulks(&["c"])),
+            ("SSCAN s 0", Value::Array(vec![bulk("0"), bulks(&["d"])])),
+            ("SREM s d", Value::Integer(1)),
+            ("SCARD s", Value::Integer(0)),
+            ("SET s text", ok()),
+            ("SADD s a", error(wrong)),
+            ("SMOVE t s c", error(wrong)),
+            ("SUNION t s", error(wrong)),
+        ],
+    );
+    client.run("HELLO 3");
+    assert_eq!(client.run("SMEMBERS t"), Value::Set(vec![bulk("c")]));
+    assert_eq!(client.run("SMEMBERS none"), Value::Set(vec![]));
+}
+
+#[test]
+fn several_sets_are_united_cut_and_subtracted() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("SADD one a b c d");
+    client.run("SADD two c d e");
+    client.run("SADD three d x");
+    for (command, expected) in [
+        ("SUNION one two none", "a b c d e"),
+        ("SINTER one two", "c d"),
+        ("SINTER one two three", "d"),
+        ("SINTER one none", ""),
+        ("SDIFF one two three", "a b"),
+        ("SDIFF none one", ""),
+        ("SINTER one", "a b c d"),
+    ] {
+        let expected: Vec<&str> = expected.split_whitespace().collect();
+        assert_eq!(sorted(client.run(command)), expected, "{command}");
+    }
+    check(
+        &mut client,
+        &[
+            ("SUNIONSTORE all one two three", Value::Integer(6)),
+            ("SCARD all", Value::Integer(6)),
+            ("SINTERSTORE one one two", Value::Integer(2)),
+            ("SMEMBERS one", bulks(&["c", "d"])),
+            ("SDIFFSTORE one one two", Value::Integer(0)),
+            ("GET one", Value::Null),
+            ("SET text 1", ok()),
+            ("SUNIONSTORE text two", Value::Integer(3)),
+            ("SCARD text", Value::Integer(3)),
+            ("SINTERCARD 2 all two", Value::Integer(3)),
+            ("SINTERCARD 2 all two LIMIT 2", Value::Integer(2)),
+            ("SINTERCARD 2 all two LIMIT 0", Value::Integer(3)),
+            ("SINTERCARD 1 none", Value::Integer(0)),
+            (
+                "SINTERCARD 0 all",
+                error("ERR numkeys should be greater than 0"),
+            ),
+            (
+                "SINTERCARD 3 all two",
+                error("ERR Number of keys can't be greater than number of args"),
+            ),
+            (
+                "SINTERCARD 1 all LIMIT -1",
+                error("ERR LIMIT can't be negative"),
+            ),
+            ("SINTERCARD 1 all two", error("ERR syntax error")),
+        ],
+    );
+}
+
+#[test]
+fn members_are_drawn_and_taken_by_lot() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let all: HashSet<String> = (0..400).map(|number| format!("m{number}")).collect();
+    for member in &all {
+        client.run(&format!("SADD s {member}"));
+    }
+    for (count, expected) in [
+        (5, 5),
+        (300, 300),
+        (400, 400),
+        (900, 400),
+        (-900, 900),
+        (0, 0),
+    ] {
+        let drawn = sorted(client.run(&format!("SRANDMEMBER s {count}")));
+        assert_eq!(drawn.len(), expected, "{count}");
+        assert!(drawn.iter().all(|member| all.contains(member)));
+        let different = drawn.iter().collect::<HashSet<_>>().len();
+        if count >= 0 {
+            assert_eq!(different, expected);
+        } else {
+            assert!((300..400).contains(&different), "{different}");
+        }
+    }
+    let mut left = all.clone();
+    for count in [1, 50, 200] {
+        let popped = sorted(client.run(&format!("SPOP s {count}")));
+        assert_eq!(popped.len(), count);
+        assert!(popped.iter().all(|member| left.remove(member)));
+        assert_eq!(client.run("SCARD s"), Value::Integer(left.len() as i64));
+    }
+    assert!(matches!(client.run("SPOP s"), Value::Bulk(_)));
+    assert_eq!(sorted(client.run("SPOP s 1000")).len(), left.len() - 1);
+    let count = "ERR value is out of range, must be positive";
+    check(
+        &mut client,
+        &[
+            ("SPOP s", Value::Null),
+            ("SPOP s 3", bulks(&[])),
+            ("SPOP s -3", error(count)),
+            ("SRANDMEMBER s", Value::Null),
+            ("SRANDMEMBER s 3", bulks(&[])),
+            (
+                "SRANDMEMBER s x",
+                error("ERR value is not an integer or out of range"),
+            ),
+            ("SRANDMEMBER s 1 2", error("ERR syntax error")),
+        ],
+    );
+}
+
+#[test]
+fn moves_and_unions_are_one_step_for_all_clients() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("SADD left ball");
+    let mut other = Client::connect(&daemon);
+    std::thread::scope(|scope| {
+        let mover = scope.spawn(move || {
+            for _ in 0..300 {
+                assert_eq!(other.run("SMOVE left right ball"), Value::Integer(1));
+                assert_eq!(other.run("SMOVE right left ball"), Value::Integer(1));
+            }
+        });
+        while !mover.is_finished() {
+            assert_eq!(client.run("SUNION left right"), bulks(&["ball"]));
+        }
+    });
+}
