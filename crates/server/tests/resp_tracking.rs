@@ -130,6 +130,8 @@ fn expiry_delayed_flush_and_eviction_are_told() {
     for number in 0..2_000 {
         let key = format!("filler{number}");
         writer.call(&[b"SET", key.as_bytes(), &value]);
+        // What was read stays longer than what was not, as the victim was.
+        writer.call(&[b"GET", key.as_bytes()]);
     }
     loop {
         match reader.read() {
