@@ -124,12 +124,18 @@ impl Tracking {
     }
 
     /// Tells a client nothing more; whether it was told before. What the table has of it is dropped
-    /// when its turn comes.
+    /// when its turn comes, or when nobody is told anything any more.
     pub fn stop(&self, client: &Client, prefixes: &[Box<[u8]>]) -> bool {
         self.broadcast.leave(client, prefixes);
         Mode::default().store(client);
         *lock(&client.tracker.redirect) = None;
-        lock(&self.trackers).remove(&client.id).is_some()
+        let mut trackers = self.lock_trackers();
+        let was_told = trackers.remove(&client.id).is_some();
+        if was_told && trackers.is_empty() {
+            // While nobody listens, flushes are not heard of.
+            self.table.clear();
+        }
+        was_told
     }
 
     /// Notes that a client is about to read a key.
@@ -341,6 +347,20 @@ mod tests {
         assert_eq!(second.matches("invalidate").count(), 1);
         tracking.flushed();
         assert_eq!(told(&reader), ">2\r\n$10\r\ninvalidate\r\n_\r\n");
+        assert_eq!(tracking.counts(), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_last_who_leaves_takes_all_names_along() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let readers = [client(&clients), client(&clients)];
+        for reader in &readers {
+            assert!(tracking.start(reader, Mode::default(), None, &[]));
+            tracking.remember(b"key", reader);
+        }
+        assert!(tracking.stop(&readers[0], &[]));
+        assert_eq!(tracking.counts(), (1, 2, 0));
+        assert!(tracking.stop(&readers[1], &[]) && !tracking.stop(&readers[1], &[]));
         assert_eq!(tracking.counts(), (0, 0, 0));
     }
 

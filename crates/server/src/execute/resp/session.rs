@@ -83,7 +83,7 @@ impl Session {
         Session {
             database: self.database,
             is_known: true,
-            tracked: std::mem::take(&mut self.tracked),
+            tracked: self.tracked.for_script(),
             ..Session::new(Arc::clone(&self.client), state)
         }
     }
@@ -176,6 +176,12 @@ impl Session {
         self.subscriptions.end(&self.client, state);
         self.tracked.end(&self.client, state);
         self.watched.end(&self.client, state);
+    }
+
+    /// Is no longer there for others.
+    pub(super) fn leave(&mut self, state: &State) {
+        self.forget_all(state);
+        state.clients.remove(self.client.id);
     }
 
     pub(super) fn select(&mut self, database: u32) {
