@@ -8,97 +8,31 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cellar_engine::{
-    Cache, Clock, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Error, Handle,
-    Increment, Instant, Item, Key, Lookup, ManualClock, ScanCursor, SetOptions, Stored,
+    Cache, Change, Clock, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Error,
+    Handle, Increment, Instant, Key, Kind, Lookup, ManualClock, Observer, ScanCursor, SetOptions,
+    Space, Stored,
 };
+
+#[path = "engine_parts.rs"]
+mod parts;
+use parts::{Arguments, ELSEWHERE, Entry, Heard, change, number_in};
 
 /// Operations made from one input.
 const OPERATIONS_MAX: usize = 4_000;
 /// Drafts and handles that are held at a time.
 const HELD_MAX: usize = 4;
 const LEASE_MS: u64 = 3_000;
-/// Different keys; the last ones are so long that they need the extended header.
-const KEY_NUMBERS: u16 = 1_000;
-const LONG_KEYS_FROM: u16 = 990;
-
-/// The input as arguments; zeros when it is used up.
-struct Arguments<'a>(std::slice::Iter<'a, u8>);
-
-impl Arguments<'_> {
-    fn byte(&mut self) -> u8 {
-        self.0.next().copied().unwrap_or(0)
-    }
-
-    fn word(&mut self) -> u16 {
-        u16::from_le_bytes([self.byte(), self.byte()])
-    }
-
-    fn is_used_up(&self) -> bool {
-        self.0.len() == 0
-    }
-
-    /// Mostly one of few keys, so that operations meet.
-    fn key(&mut self) -> Vec<u8> {
-        let byte = self.byte();
-        let number = match byte {
-            0..200 => u16::from(byte % 50),
-            _ => self.word() % KEY_NUMBERS,
-        };
-        let width = if number < LONG_KEYS_FROM { 4 } else { 400 };
-        format!("{number:0width$}").into_bytes()
-    }
-
-    /// A value of up to half a MiB; most are small.
-    fn value(&mut self) -> Vec<u8> {
-        let (class, fine, first) = (self.byte(), usize::from(self.byte()), self.byte());
-        let bytes = match class {
-            0..160 => fine,
-            160..230 => fine * 20,
-            230..250 => fine * 120,
-            250..254 => fine * 700,
-            _ => fine * 2_060,
-        };
-        (0..bytes)
-            .map(|place| first.wrapping_add(place as u8))
-            .collect()
-    }
-
-    /// From a millisecond to a year, or never.
-    fn ttl_ms(&mut self) -> Option<u64> {
-        let (class, fine) = (self.byte(), u64::from(self.byte()));
-        match class % 8 {
-            0 => None,
-            1 => Some(fine % 4),
-            2 | 3 => Some(fine),
-            4 | 5 => Some(fine * 100),
-            6 => Some(fine * 60_000),
-            _ => Some(fine * 120_000_000),
-        }
-    }
-}
-
-/// An item as the model knows it.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Entry {
-    value: Vec<u8>,
-    flags: u32,
-    deadline_ms: Option<u64>,
-    lease_until_ms: u64,
-}
-
-impl Entry {
-    fn is(&self, item: &Item<'_>) -> bool {
-        let deadline_ms = item.deadline.instant().map(|at| at.0);
-        self.value == item.value && (self.flags, self.deadline_ms) == (item.flags, deadline_ms)
-    }
-}
-
 /// Cache and model side by side.
 struct Pair {
     cache: Cache,
     clock: Arc<ManualClock>,
     entries: HashMap<Vec<u8>, Entry>,
     flush_at_ms: Option<u64>,
+    heard: Arc<Heard>,
+    /// Whether one flush may have been told of in several parts.
+    is_blurred: bool,
+    /// The space of the keys elsewhere.
+    elsewhere: Space,
     drafts: Vec<(Vec<u8>, Draft)>,
     handles: Vec<(Vec<u8>, Handle)>,
 }
@@ -107,7 +41,10 @@ impl Pair {
     fn new(shape: u8) -> Pair {
         let clock = Arc::new(ManualClock::starting_at(Instant(5_000)));
         let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
+        let heard = Arc::new(Heard::default());
+        let observer: Arc<dyn Observer> = Arc::<Heard>::clone(&heard);
         let config = Config {
+            observer: Some(observer),
             clock: shared,
             seed: Some(u64::from(shape)),
             shards: Some(1 << (shape & 1)),
@@ -119,6 +56,9 @@ impl Pair {
             clock,
             entries: HashMap::new(),
             flush_at_ms: None,
+            heard,
+            is_blurred: false,
+            elsewhere: Space(1),
             drafts: Vec::new(),
             handles: Vec::new(),
         }
@@ -129,7 +69,11 @@ impl Pair {
     }
 
     fn key<'k>(&self, key: &'k [u8]) -> Key<'k> {
-        self.cache.key(key).expect("a valid key")
+        let (space, key) = match key.strip_prefix(&[ELSEWHERE]) {
+            Some(key) => (self.elsewhere, key),
+            None => (Space::MAIN, key),
+        };
+        self.cache.key_in(space, key).expect("a valid key")
     }
 
     fn deadline(&self, ttl_ms: Option<u64>) -> (Deadline, Option<u64>) {
@@ -158,7 +102,7 @@ impl Pair {
 
     fn run(&mut self, arguments: &mut Arguments<'_>) {
         self.settle();
-        match arguments.byte() % 32 {
+        match arguments.byte() % 36 {
             0..8 => self.set(arguments),
             8..13 => self.get(&arguments.key()),
             13 => self.get_many(arguments),
@@ -174,8 +118,68 @@ impl Pair {
             28 => self.list(),
             29 => drop(self.cache.tick()),
             30 => self.advance(arguments),
+            31..34 => self.update(arguments),
+            34 => self.end_space(arguments),
             _ => self.audit(),
         }
+    }
+
+    fn update(&mut self, arguments: &mut Arguments<'_>) {
+        let (key, value, how) = (arguments.key(), arguments.value(), arguments.byte());
+        let (deadline, deadline_ms) = self.deadline(arguments.ttl_ms());
+        let change = change(how, deadline);
+        let now = self.now_ms();
+        let entry = self.entries.get(&key);
+        let entry = entry.filter(|entry| entry.deadline_ms.is_none_or(|at| at > now));
+        let mut scratch = Vec::new();
+        let outcome = self
+            .cache
+            .update(self.key(&key), &mut scratch, |item, scratch| {
+                scratch.extend(&value);
+                let is_there = item.is_some();
+                let is_it = item.is_none_or(|item| entry.is_some_and(|entry| entry.is(&item)));
+                assert!(is_it, "a wrong item is shown");
+                (is_there, change)
+            });
+        let is_there = match outcome {
+            Ok(is_there) => is_there,
+            Err(error) => return self.refused(&error, value.len()),
+        };
+        match change {
+            Change::Store { kind, .. } => {
+                let entry = Entry {
+                    value,
+                    kind,
+                    deadline_ms,
+                    ..Entry::default()
+                };
+                self.entries.insert(key, entry);
+            }
+            Change::Retime(_) if is_there => {
+                let entry = self.live_or_over(&key);
+                entry.deadline_ms = deadline_ms;
+                self.get(&key);
+            }
+            Change::Keep if is_there => {}
+            _ => drop(self.entries.remove(&key)),
+        }
+    }
+
+    /// Ends a space, or empties one.
+    fn end_space(&mut self, arguments: &mut Arguments<'_>) {
+        let how = arguments.byte() % 3;
+        match how {
+            0 => {
+                self.drafts
+                    .retain(|(key, _)| key.first() != Some(&ELSEWHERE));
+                self.cache.retire_space(self.elsewhere);
+                self.elsewhere.0 += 1;
+            }
+            1 => self.cache.flush_space(self.elsewhere),
+            _ => self.cache.flush_space(Space::MAIN),
+        }
+        let is_elsewhere = |key: &Vec<u8>| key.first() == Some(&ELSEWHERE);
+        self.entries.retain(|key, _| is_elsewhere(key) != (how < 2));
     }
 
     fn get(&mut self, key: &[u8]) {
@@ -235,6 +239,7 @@ impl Pair {
             Ok(Stored::Done { .. }) => {
                 let entry = Entry {
                     value,
+                    kind: Kind::STRING,
                     flags,
                     deadline_ms,
                     lease_until_ms: 0,
@@ -274,7 +279,7 @@ impl Pair {
                 let entry = entry.expect("only what is there is deleted");
                 entry.lease_until_ms = 0;
                 if options.drop_value {
-                    (entry.value, entry.flags) = (Vec::new(), 0);
+                    (entry.value, entry.flags, entry.kind) = (Vec::new(), 0, Kind::STRING);
                 }
                 if !options.drop_value && !options.mark_stale {
                     self.entries.remove(&key);
@@ -315,6 +320,7 @@ impl Pair {
         };
         let outcome = self.cache.increment(self.key(&key), &increment);
         let entry = self.live(&key);
+        let entry = entry.filter(|entry| entry.kind == Kind::STRING);
         let old = entry.and_then(|entry| number_in(&entry.value));
         let number = match outcome {
             Ok(Counted::Number {
@@ -368,6 +374,9 @@ impl Pair {
             .extend(self.key(&key), end, &bytes, &SetOptions::default());
         let max = self.cache.value_bytes_max();
         let entry = self.live(&key);
+        let is_no_string = entry
+            .as_ref()
+            .is_some_and(|entry| entry.kind != Kind::STRING);
         match outcome {
             Ok(Stored::Done { .. }) => {
                 let entry = entry.expect("only what is there is extended");
@@ -379,6 +388,7 @@ impl Pair {
                 entry.value.splice(at..at, bytes);
                 entry.lease_until_ms = 0;
             }
+            Ok(Stored::NotStored) if is_no_string => {}
             Ok(Stored::NotStored) => drop(self.entries.remove(&key)),
             Ok(other) => panic!("an extension without a condition is {other:?}"),
             Err(Error::TooLarge { .. }) => {
@@ -508,6 +518,7 @@ impl Pair {
             fine => u64::from(fine) * 10,
         };
         let at = self.now_ms() + delay_ms;
+        self.is_blurred |= delay_ms > 0;
         self.cache.flush_at(Instant(at));
         self.flush_at_ms = Some(at);
         self.settle();
@@ -528,13 +539,20 @@ impl Pair {
         let mut cursor = Some(ScanCursor::START);
         while let Some(at) = cursor {
             cursor = self.cache.keys(at, |facts| {
+                let name = (facts.space, facts.key.to_vec());
+                let is_heard = self.heard.0.lock().expect("no panic").contains(&name);
+                assert!(self.is_blurred || is_heard, "unheard of");
+                let key = match facts.space {
+                    Space::MAIN => facts.key.to_vec(),
+                    _ => [&[ELSEWHERE], facts.key].concat(),
+                };
                 let entry = self
                     .entries
-                    .get(facts.key)
+                    .get(&key)
                     .expect("only what is there is listed");
                 assert_eq!(
-                    (facts.value_bytes, facts.flags),
-                    (entry.value.len(), entry.flags)
+                    (facts.value_bytes, facts.flags, facts.kind),
+                    (entry.value.len(), entry.flags, entry.kind)
                 );
                 assert!(entry.deadline_ms.is_none_or(|at| at > now));
             });
@@ -548,19 +566,11 @@ impl Pair {
         assert_eq!(stats.items, audit.live_items + audit.expired_items);
         let lost = audit.expired_bytes + audit.flushed_bytes + audit.hole_bytes;
         let dead = lost + audit.draft_bytes;
-        assert_eq!(stats.live_bytes + stats.dead_bytes, audit.live_bytes + dead);
-        assert!(stats.dead_bytes.abs_diff(dead) <= audit.unsure_bytes);
+        let all = audit.live_bytes + dead + audit.gone_bytes;
+        assert_eq!(stats.live_bytes + stats.dead_bytes, all);
+        let unsure = audit.unsure_bytes + audit.gone_bytes;
+        assert!(stats.dead_bytes.abs_diff(dead) <= unsure);
     }
-}
-
-/// The number that a value is: digits, then only spaces.
-fn number_in(value: &[u8]) -> Option<u64> {
-    let digits = value.trim_ascii_end();
-    let is_number = digits.len() <= 20
-        && digits.iter().all(u8::is_ascii_digit)
-        && value[digits.len()..].iter().all(|&byte| byte == b' ');
-    let text = std::str::from_utf8(digits).ok()?;
-    is_number.then(|| text.parse().ok()).flatten()
 }
 
 /// Checks the property for one input.

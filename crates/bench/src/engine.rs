@@ -274,7 +274,7 @@ impl Bench {
         loop {
             self.tick();
             let pause = upkeep.step(&self.cache);
-            if pause >= Upkeep::PAUSE {
+            if upkeep.is_settled() {
                 return;
             }
             std::thread::sleep(pause);

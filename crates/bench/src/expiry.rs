@@ -29,6 +29,7 @@ use figures::Figures;
 
 const QUICK_ITEMS: u64 = 50_000;
 const QUICK_DURING_S: u64 = 2;
+const QUICK_REST_S: u64 = 4;
 /// Share of the slowest server's throughput in a closed loop that the load asks for.
 const RATE_SHARE: f64 = 0.5;
 /// Seconds over which the deadlines lie with `--many-deadlines`.
@@ -81,6 +82,9 @@ pub struct ExpiryArgs {
     /// Seconds of load after it, and at least a minute more with --many-deadlines
     #[arg(long, default_value_t = 10)]
     during_s: u64,
+    /// Seconds that a filled server may take to come to rest before it is measured
+    #[arg(long, default_value_t = 10)]
+    rest_s: u64,
     /// Rounds of the latencies; the median counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -242,6 +246,7 @@ impl ExpiryArgs {
             args.live = args.live.min(QUICK_ITEMS);
             args.dying = args.dying.min(QUICK_ITEMS);
             (args.before_s, args.during_s) = (1, QUICK_DURING_S);
+            args.rest_s = args.rest_s.min(QUICK_REST_S);
             args.rounds = 1;
         }
         if args.many_deadlines {

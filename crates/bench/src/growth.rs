@@ -2,9 +2,10 @@
 //!
 //! In process, on one thread. One cache grows from empty to all items; another, just as large, has
 //! been grown before and stays so: each insert there follows a delete of the oldest item. Windows
-//! of the two alternate, so that a disturbance of the machine falls on both. Every insert and read
-//! is timed by itself, and so is nothing at all: two readings of the clock in a row show what the
-//! clock costs and what the machine does to a thread that asks for nothing.
+//! of the two alternate, so that a disturbance of the machine falls on both; between two windows
+//! upkeep comes to rest, so that no cache pays for the other. Every insert and read is timed by
+//! itself, and so is nothing at all: two readings of the clock in a row show what the clock costs
+//! and what the machine does to a thread that asks for nothing.
 //!
 //! A second thread does the caches' upkeep as the server's does, on the other processor.
 
@@ -40,8 +41,10 @@ const HEADROOM_BYTES: u64 = 64 << 20;
 const TTL_MS: u64 = 86_400_000;
 /// The caches' time and the kernel's figures are read once in so many rounds.
 const ROUNDS_PER_READING: u64 = 256;
-/// Time for upkeep to come to rest.
-const SETTLING: Duration = Duration::from_secs(3);
+/// How often it is asked whether upkeep has come to rest, and how long at most: a machine that has
+/// much else to do may take its time, but not for ever.
+const SETTLING_POLL: Duration = Duration::from_millis(100);
+const SETTLING_POLLS_MAX: u32 = 1200;
 const QUICK_ITEMS: u64 = 1_000_000;
 const QUICK_WINDOW: u64 = 200_000;
 
@@ -137,6 +140,8 @@ struct Watches {
 /// A cache and how far it is.
 struct Subject {
     cache: Arc<Cache>,
+    /// Whether upkeep found nothing left to do.
+    is_settled: Arc<AtomicBool>,
     /// The next item to insert.
     next: u64,
     /// The oldest item.
@@ -181,13 +186,13 @@ fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
     let mut steady = bench.subject(args)?;
     bind(args.cpu);
     let over = AtomicBool::new(false);
-    let caches = [growing.cache.clone(), steady.cache.clone()];
+    let kept = [&growing, &steady].map(|it| (it.cache.clone(), it.is_settled.clone()));
     let (clock, started_ns) = (bench.clock.clone(), bench.started_ns);
     let windows = std::thread::scope(|scope| {
         if !args.no_upkeep {
             scope.spawn(|| {
                 bind(args.upkeep_cpu);
-                keep_up(&caches, &clock, started_ns, &over);
+                keep_up(&kept, &clock, started_ns, &over);
             });
         }
         let windows = bench.measure(args, &mut growing, &mut steady);
@@ -216,14 +221,27 @@ fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
     })
 }
 
-/// Does the upkeep of both caches until it is over, at the pace the engine asks for.
-fn keep_up(caches: &[Arc<Cache>], clock: &ManualClock, started_ns: u64, over: &AtomicBool) {
-    let mut upkeeps: Vec<Upkeep> = caches.iter().map(|_| Upkeep::default()).collect();
+/// Does the upkeep of all caches until it is over, each at the pace the engine asks for.
+fn keep_up(
+    caches: &[(Arc<Cache>, Arc<AtomicBool>)],
+    clock: &ManualClock,
+    started_ns: u64,
+    over: &AtomicBool,
+) {
+    let mut due: Vec<(Upkeep, u64)> = caches.iter().map(|_| Default::default()).collect();
     while !over.load(Ordering::Relaxed) {
-        clock.set(instant(started_ns));
-        let steps = caches.iter().zip(&mut upkeeps);
-        let pauses = steps.map(|(cache, upkeep)| upkeep.step(cache));
-        std::thread::sleep(pauses.min().unwrap_or_default());
+        for ((cache, is_settled), (upkeep, due_ns)) in caches.iter().zip(&mut due) {
+            if now_ns() < *due_ns {
+                continue;
+            }
+            clock.set(instant(started_ns));
+            let pause = upkeep.step(cache);
+            *due_ns = now_ns() + u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+            // Relaxed: nothing but the flag is passed on.
+            is_settled.store(upkeep.is_settled(), Ordering::Relaxed);
+        }
+        let next_ns = due.iter().map(|(_, due_ns)| *due_ns).min().unwrap_or(0);
+        std::thread::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns())));
     }
 }
 
@@ -256,6 +274,19 @@ impl Watches {
     }
 }
 
+impl Subject {
+    /// Waits until upkeep has come to rest.
+    fn settle(&self) -> Result<(), Error> {
+        for _ in 0..SETTLING_POLLS_MAX {
+            std::thread::sleep(SETTLING_POLL);
+            if self.is_settled.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+        Err(Error::Wrong("upkeep does not come to rest".to_owned()))
+    }
+}
+
 impl Bench {
     fn new(args: &GrowthArgs) -> Result<Bench, Error> {
         let value_bytes = ByteRange::fixed(args.value_bytes);
@@ -282,6 +313,7 @@ impl Bench {
         let cache = Cache::new(config).map_err(|error| wrong(&error))?;
         Ok(Subject {
             cache: Arc::new(cache),
+            is_settled: Arc::new(AtomicBool::new(args.no_upkeep)),
             next: 0,
             oldest: 0,
             is_full: false,
@@ -301,18 +333,21 @@ impl Bench {
             args.items
         );
         self.window(steady, args.items)?;
-        // Upkeep ends what it does after growth before anything is measured.
-        std::thread::sleep(SETTLING);
+        steady.settle()?;
         steady.is_full = true;
         steady.watches = Watches::default();
         let mut windows = Vec::new();
         while growing.next < args.items {
             let inserts = args.window.min(args.items - growing.next);
+            let grown = self.window(growing, inserts)?;
+            // What is left to do after growth is not to be felt in the other window.
+            growing.settle()?;
             let window = Window {
-                growing: self.window(growing, inserts)?,
+                growing: grown,
                 steady: self.window(steady, inserts)?,
                 items: growing.next,
             };
+            steady.settle()?;
             eprintln!(
                 "{:>10} items: p99.9 {:7.2} us growing, {:7.2} us steady; worst {:8.1} and {:8.1}",
                 window.items,

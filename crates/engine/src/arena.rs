@@ -27,10 +27,15 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
+    /// Bytes of a segment's pins. Those of segments without memory are not even touched.
+    pub(crate) const PIN_BYTES: usize = size_of::<AtomicU32>();
+
     /// Reserves `segments` segments of `1 << segment_shift` bytes.
     pub(crate) fn reserve(segments: usize, segment_shift: u32) -> Result<Arena, Error> {
         let region = Region::reserve(segments << segment_shift)?;
-        let pins = (0..segments).map(|_| AtomicU32::new(0)).collect();
+        let pins = Box::new_zeroed_slice(segments);
+        // SAFETY: all bits zero are an atomic number, which is zero.
+        let pins = unsafe { pins.assume_init() };
         Ok(Arena {
             region,
             pins,

@@ -126,12 +126,14 @@ impl Audit {
         let items = walk.items + walk.gone_items;
         equal(&place("items"), u64::from(segment.items), items)?;
         let holes = walk.hole_bytes + walk.draft_bytes;
-        equal(&place("hole bytes"), segment.hole_bytes as u64, holes)?;
-        if !segment.deaths.agrees_with(&walk.deaths) {
-            let (known, found) = (&segment.deaths, &walk.deaths);
-            return inconsistent(format!("deaths of segment {number}: {known:?}, {found:?}"));
+        equal(&place("hole bytes"), segment.hole_bytes() as u64, holes)?;
+        if !segment.agrees_with(&walk.deaths) {
+            let found = &walk.deaths;
+            return inconsistent(format!(
+                "deaths of segment {number}: {segment:?}, {found:?}"
+            ));
         }
-        self.free_bytes += (segment.room_bytes - segment.written_bytes) as u64;
+        self.free_bytes += (segment.room_bytes() - segment.written_bytes()) as u64;
         if store.log.is_pinned(number) {
             self.hole_bytes += walk.hole_bytes;
             self.draft_bytes += walk.draft_bytes;
@@ -165,18 +167,17 @@ impl Audit {
     /// Sums up the table of segments by what they are used for.
     fn add_table(&mut self, store: &Store) -> Result<(), Inconsistency> {
         let log = &store.log;
-        let table = log.overhead_bytes() / size_of::<Segment>();
         let (mut resident, mut listed, mut queues) = (0, 0, [0; 2]);
-        for number in 0..table as u32 {
+        for number in 0..log.table_len() as u32 {
             let segment = log.segment(number);
-            resident += segment.room_bytes;
+            resident += segment.room_bytes();
             match segment.used {
                 Use::Open | Use::Sealed => {
                     listed += 1;
-                    queues[segment.queue as usize] += segment.room_bytes;
+                    queues[segment.queue as usize] += segment.room_bytes();
                 }
-                Use::Free | Use::InTransit => self.free_bytes += segment.room_bytes as u64,
-                Use::Draining => self.held_bytes += segment.room_bytes as u64,
+                Use::Free | Use::InTransit => self.free_bytes += segment.room_bytes() as u64,
+                Use::Draining => self.held_bytes += segment.room_bytes() as u64,
                 Use::Unused | Use::Continued => {}
             }
         }
@@ -291,14 +292,14 @@ impl Walk {
         };
         let segment = store.log.segment(number);
         let mut cursor = store.log.start_of(number);
-        let end = cursor + segment.written_bytes;
+        let end = cursor + segment.written_bytes();
         while cursor < end {
             let entry = store.log.read(cursor);
             match entry {
                 Entry::Hole(bytes) => walk.hole_bytes += bytes as u64,
                 Entry::Draft(bytes) => walk.draft_bytes += bytes as u64,
                 Entry::Item(layout) => {
-                    let space = layout.space(store.log.arena());
+                    let space = layout.space();
                     let is_gone = store.is_flushed_in(segment.flushed, space);
                     if !is_gone {
                         tally.add(space, layout.deadline);
@@ -320,7 +321,7 @@ impl Walk {
     fn add_item(&mut self, segment: &Segment, layout: &Layout, is_gone: bool, now: Instant) {
         let bytes = layout.total_bytes();
         self.items += u64::from(!is_gone);
-        self.deaths.add(bytes, layout.deadline, segment.scale);
+        self.deaths.add(bytes, layout.deadline, segment.scale());
         if is_gone {
             let is_expired = layout.deadline.has_passed(now);
             self.gone_items += 1;
@@ -333,7 +334,7 @@ impl Walk {
             self.live_bytes += bytes as u64;
         }
         // An item that is the last of its segment counts as alive until its segment is dead.
-        if segment.items == 1 || expire::is_same_bin(layout.deadline, now, segment.scale) {
+        if segment.items == 1 || expire::is_same_bin(layout.deadline, now, segment.scale()) {
             self.unsure_bytes += bytes as u64;
         }
     }
@@ -342,7 +343,7 @@ impl Walk {
 /// Checks that an item is found under its key, and that its segment knows how long it lives.
 fn check_item(store: &Store, segment: &Segment, layout: &Layout) -> Result<(), Inconsistency> {
     let at = layout.offset;
-    let base = Instant(segment.scale.base_ms);
+    let base = Instant(segment.scale().base_ms);
     if layout.deadline > segment.last_deadline && !layout.deadline.has_passed(base) {
         return inconsistent(format!("the item at {at} outlives its segment"));
     }

@@ -190,7 +190,7 @@ impl Reclaimer {
         copy_bytes: &mut usize,
         now: Instant,
     ) -> bool {
-        if store.log.wants_extent(spec.key_bytes + spec.value_bytes) && store.log.release_free() {
+        if store.wants_extent(spec, now) && store.log.release_free() {
             return true;
         }
         self.review_victim(store, now);
@@ -308,8 +308,9 @@ impl Reclaimer {
     }
 
     fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
-        let small = store.log.queue_bytes(Queue::Small);
-        let all = small + store.log.queue_bytes(Queue::Main);
+        // The segment that is being filled does not count: in a small cache it is a large part.
+        let small = store.log.sealed_bytes(Queue::Small);
+        let all = store.log.queue_bytes(Queue::Small) + store.log.queue_bytes(Queue::Main);
         let order = if small * 100 > all * SMALL_PERCENT {
             [Queue::Small, Queue::Main]
         } else {
@@ -410,7 +411,7 @@ impl Reclaimer {
             return;
         };
         let end =
-            store.log.start_of(victim.segment) + store.log.segment(victim.segment).written_bytes;
+            store.log.start_of(victim.segment) + store.log.segment(victim.segment).written_bytes();
         self.prefetch(store, &victim, end);
         let mut done_bytes = 0;
         while victim.cursor < end {
@@ -477,7 +478,7 @@ impl Reclaimer {
         let queue = store.log.segment(victim.segment).queue;
         let frequency = store.index.frequency(located.slot);
         let (memory, bytes) = (store.log.resident_bytes(), located.layout.total_bytes());
-        let reads_needed = reads_needed(bytes, memory, store.items());
+        let reads_needed = reads_needed(queue, bytes, memory, store.items());
         let (queue, frequency) = match (victim.purpose, queue) {
             (Purpose::Compact, queue) => (queue, frequency),
             (Purpose::Evict, _) if frequency < reads_needed => {

@@ -56,6 +56,11 @@ impl Deaths {
         }
     }
 
+    /// Whether nothing dies.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
     /// Counts `bytes` that die at `deadline`.
     pub(crate) fn add(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
         let Some(at) = deadline.instant() else {

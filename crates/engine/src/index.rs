@@ -31,8 +31,10 @@ const LOAD_PER_20: usize = 17;
 pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 20 / (BUCKET_SLOTS * LOAD_PER_20);
 /// Bytes beyond the table's end that are touched ahead at most.
 const AHEAD_BYTES: usize = 32 << 10;
+/// Bytes made resident at a time at the end of a table that upkeep has not touched ahead.
+const TOUCH_BYTES: usize = 16 << 10;
 /// The table pays for its memory in steps of so many bytes.
-pub(crate) const STEP_BYTES: usize = 1 << 10;
+pub(crate) const STEP_BYTES: usize = 1 << 8;
 /// Items per 20 slots below which the table shrinks: load 0.5.
 const LOAD_LOW_PER_20: usize = 10;
 /// How many moves an insertion may chain to make room.
@@ -311,6 +313,7 @@ impl Index {
         assert!(self.can_grow(), "the reserved range is used up");
         let Shape { level, split } = self.table.shape();
         let target = (1 << level) + split;
+        self.touch(target * BUCKET_BYTES);
         let mut filled = 0;
         for place in 0..BUCKET_SLOTS {
             let slot = SlotRef(split * BUCKET_SLOTS + place);
@@ -335,6 +338,16 @@ impl Index {
         self.table.set_shape(grown);
     }
 
+    /// Makes the bucket at `at`, the table's end, resident if upkeep has not.
+    #[inline]
+    fn touch(&mut self, at: usize) {
+        if at >= self.touched {
+            let to = (at + TOUCH_BYTES).min(self.table.region().bytes());
+            self.table.region().populate(at, to - at);
+            self.touched = to;
+        }
+    }
+
     /// Where the table will grow next, as offset and length in bytes, if upkeep is to touch it
     /// ahead; it belongs to nobody until the table reaches it.
     pub(crate) fn begin_touch(&mut self) -> Option<(usize, usize)> {
@@ -351,6 +364,9 @@ impl Index {
     /// A stretch of the table of the size of a huge page that is in use as a whole and not on one
     /// yet; the table does not shrink until [`Index::end_huge`].
     pub(crate) fn begin_huge(&mut self) -> Option<usize> {
+        if self.growing_huge {
+            return None;
+        }
         let whole = self.buckets() * BUCKET_BYTES / HUGE_PAGE_BYTES;
         let region = self.table.region();
         let stretch = (0..whole.min(region.stretches())).find(|&one| !region.is_huge(one))?;
@@ -359,9 +375,13 @@ impl Index {
         Some(stretch)
     }
 
-    /// Lets the table shrink again.
-    pub(crate) fn end_huge(&mut self) {
+    /// Puts the stretch on the huge page that was made for it, if there is one, and lets the table
+    /// shrink again.
+    pub(crate) fn end_huge(&mut self, stretch: usize, is_ready: bool) {
         self.growing_huge = false;
+        if is_ready {
+            self.table.region().swap_huge(stretch);
+        }
     }
 
     /// Whether the table is so empty that it should shrink by a bucket.

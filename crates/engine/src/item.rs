@@ -317,7 +317,7 @@ pub(crate) fn read(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
     Entry::Item(Layout {
         offset,
         key_at,
-        key_bytes,
+        key_word: key_bytes as u64,
         value_bytes: value_bytes as usize,
         deadline: scale.decode(number),
         fields: 0,
@@ -337,7 +337,7 @@ fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
         return Entry::Item(Layout {
             offset,
             key_at,
-            key_bytes: usize::from(first),
+            key_word: u64::from(first),
             value_bytes,
             deadline: scale.decode(number),
             fields: 0,
@@ -358,7 +358,7 @@ fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
 fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
     let fields = arena.byte(offset + 1);
     let key_width = if fields & FIELD_KEY_16 == 0 { 1 } else { 2 };
-    let key_bytes = read_le(arena, offset + 2, key_width) as usize;
+    let key_bytes = read_le(arena, offset + 2, key_width);
     let (value_bytes, deadline_at) = read_base_128(arena, offset + 2 + key_width);
     let own_deadline = fields & FIELD_DEADLINE != 0;
     let width = if own_deadline {
@@ -369,10 +369,15 @@ fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
     let fields_at = deadline_at + width;
     let present = (0..FIELD_BYTES.len()).filter(|bit| fields & (1 << bit) != 0);
     let key_at = fields_at + present.map(|bit| FIELD_BYTES[bit]).sum::<usize>();
+    // The last field lies right before the key.
+    let space = match fields & FIELD_SPACE {
+        0 => 0,
+        _ => read_le(arena, key_at - 4, 4),
+    };
     let mut layout = Layout {
         offset,
         key_at,
-        key_bytes,
+        key_word: key_bytes | space << 32,
         value_bytes,
         deadline: Deadline::NEVER,
         fields,

@@ -31,6 +31,12 @@ impl<'k> Key<'k> {
         self.hash
     }
 
+    /// The key's length, and its space above it.
+    #[inline]
+    pub(crate) fn word(self) -> u64 {
+        self.bytes.len() as u64 | u64::from(self.space.0) << 32
+    }
+
     /// The space the key lies in.
     #[must_use]
     pub fn space(self) -> Space {

@@ -17,7 +17,7 @@ use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
-use crate::segment::{Queue, Segment, Use};
+use crate::segment::{DEATHS_BYTES, Queue, Segment, Use};
 use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
@@ -26,11 +26,14 @@ const TOUCH_BYTES: usize = 16 << 10;
 /// The budget is short when less than this part of all memory is left.
 const BUDGET_SHORT_SHARE: usize = 8;
 
+/// Bytes that a place in the segment table takes: what is known of the segment, and its pins.
+pub(crate) const TABLE_ENTRY_BYTES: usize = size_of::<Segment>() + Arena::PIN_BYTES;
+
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
 /// segment table, and two segments for those that make room.
 pub(crate) fn memory_for_item(bytes: usize, segment_bytes: usize) -> usize {
     let span = bytes.div_ceil(segment_bytes) + 1;
-    whole_pages(bytes) + span * size_of::<Segment>() + 2 * segment_bytes
+    whole_pages(bytes) + span * TABLE_ENTRY_BYTES + 2 * segment_bytes
 }
 
 /// Whether an item of `bytes` does not fit into a segment, or would leave more of one unused at its
@@ -76,6 +79,8 @@ pub(crate) struct Log {
     /// Bytes of memory of the open and sealed segments.
     queue_bytes: [usize; 2],
     resident_bytes: usize,
+    /// Bytes of the histograms of deaths.
+    deaths_bytes: usize,
     /// Bytes turned into holes since the start.
     buried_bytes: usize,
     /// Whether a segment was opened since the flag was last taken.
@@ -84,9 +89,9 @@ pub(crate) struct Log {
     next_stretch: usize,
     /// All segments before this one are in use.
     unused_from: usize,
-    /// Whether a segment was opened since upkeep last found enough of them touched, and when fresh
+    /// The free segment of which only the memory before an offset was touched, and when fresh
     /// memory was last taken.
-    opened: bool,
+    head: Option<(u32, usize)>,
     grew_at: Option<Instant>,
     /// Free segments still to be given back, and when to look for more.
     surplus: usize,
@@ -111,7 +116,7 @@ impl Log {
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
             unused_from: 0,
-            opened: false,
+            head: None,
             grew_at: None,
             free: Vec::new(),
             free_low: 0,
@@ -122,6 +127,7 @@ impl Log {
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],
             resident_bytes: 0,
+            deaths_bytes: 0,
             buried_bytes: 0,
             rolled: false,
             next_stretch: 0,
@@ -174,6 +180,12 @@ impl Log {
         self.queue_bytes[queue as usize]
     }
 
+    /// Bytes of memory of a queue's sealed segments.
+    pub(crate) fn sealed_bytes(&self, queue: Queue) -> usize {
+        let open = self.open[queue as usize].map_or(0, |number| self.segment(number).room_bytes());
+        self.queue_bytes(queue) - open
+    }
+
     /// Bytes of memory behind all segments.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.resident_bytes
@@ -201,7 +213,12 @@ impl Log {
 
     /// Bytes of bookkeeping for the segments.
     pub(crate) fn overhead_bytes(&self) -> usize {
-        self.segments.len() * size_of::<Segment>()
+        self.segments.len() * TABLE_ENTRY_BYTES + self.deaths_bytes
+    }
+
+    /// Segments that have a place in the table.
+    pub(crate) fn table_len(&self) -> usize {
+        self.segments.len()
     }
 
     /// Offset at which a segment begins.
@@ -213,7 +230,7 @@ impl Log {
     /// Reads the entry at `offset`.
     #[inline]
     pub(crate) fn read(&self, offset: usize) -> Entry {
-        let scale = self.segment(self.segment_of(offset)).scale;
+        let scale = self.segment(self.segment_of(offset)).scale();
         item::read(&self.arena, offset, scale)
     }
 
@@ -244,10 +261,12 @@ impl Log {
         self.arena.is_pinned(segment)
     }
 
-    /// How deadlines are written in the queue's open segment, if there is one.
+    /// How deadlines are written in the queue's open segment, if there is one that takes items
+    /// with this deadline.
     #[inline]
-    pub(crate) fn open_scale(&self, queue: Queue) -> Option<Timescale> {
-        Some(self.segment(self.open[queue as usize]?).scale)
+    pub(crate) fn open_scale(&self, queue: Queue, deadline: Deadline) -> Option<Timescale> {
+        let segment = self.segment(self.open[queue as usize]?);
+        segment.takes(deadline).then(|| segment.scale())
     }
 
     /// Takes room for an item of `bytes` in the open segment, if it has that much left.
@@ -255,16 +274,15 @@ impl Log {
         let number = self.open[queue as usize]?;
         let start = self.start_of(number);
         let segment = &mut self.segments[number as usize];
-        if segment.written_bytes + bytes > segment.room_bytes {
+        if segment.written_bytes() + bytes > segment.room_bytes() {
             return None;
         }
-        let offset = start + segment.written_bytes;
-        segment.note_second(segment.written_bytes, now.0 / 1000);
-        segment.written_bytes += bytes;
+        let offset = start + segment.written_bytes();
+        segment.write(bytes, now.0 / 1000);
         let end = offset + bytes;
         let touched = &mut self.touched[queue as usize];
         if end > *touched {
-            let upto = (end + TOUCH_BYTES).min(start + segment.room_bytes);
+            let upto = (end + TOUCH_BYTES).min(start + segment.room_bytes());
             self.arena.region().populate(*touched, upto - *touched);
             *touched = upto;
         }
@@ -283,18 +301,13 @@ impl Log {
     /// Counts an item as live in its segment.
     #[inline]
     pub(crate) fn count_item(&mut self, segment: u32, bytes: usize, deadline: Deadline) {
-        let segment = &mut self.segments[segment as usize];
-        segment.items += 1;
-        segment.last_deadline = segment.last_deadline.max(deadline);
-        segment.deaths.add(bytes, deadline, segment.scale);
+        self.segments[segment as usize].count(bytes, deadline);
     }
 
     /// Takes an item out of its segment's counts without touching its bytes.
     #[inline]
     pub(crate) fn uncount_item(&mut self, segment: u32, bytes: usize, deadline: Deadline) {
-        let segment = &mut self.segments[segment as usize];
-        segment.items -= 1;
-        segment.deaths.remove(bytes, deadline, segment.scale);
+        self.segments[segment as usize].uncount(bytes, deadline);
     }
 
     /// Turns a counted item into a hole.
@@ -302,7 +315,7 @@ impl Log {
         let number = self.segment_of(layout.offset);
         let bytes = layout.total_bytes();
         self.uncount_item(number, bytes, layout.deadline);
-        self.segments[number as usize].hole_bytes += bytes;
+        self.segments[number as usize].change_holes(bytes, 0);
         self.buried_bytes += bytes;
         // A hole's header is never longer than the item's header and key, so a value that a handle
         // still reads stays as it is.
@@ -327,28 +340,50 @@ impl Log {
         }
     }
 
-    /// Seals the queue's open segment and opens another; `false` if there is no memory for one.
-    pub(crate) fn roll(&mut self, queue: Queue, now: Instant) -> bool {
-        let Some((number, is_fresh)) = self.take_segment() else {
+    /// Seals the queue's open segment and opens another, which takes items with this deadline;
+    /// `false` if there is no memory for one.
+    pub(crate) fn roll(&mut self, queue: Queue, deadline: Deadline, now: Instant) -> bool {
+        let is_timed = deadline != Deadline::NEVER || self.recent[queue as usize].had_deadlines();
+        if is_timed && !self.pay_for_deaths() {
+            return false;
+        }
+        let Some((number, touched)) = self.take_segment() else {
+            self.give_back_deaths(is_timed);
             return false;
         };
         self.seal(queue);
         let scale = self.recent[queue as usize].take_scale(now);
         let room_bytes = self.segment_bytes();
-        let start = self.start_of(number);
-        self.segments[number as usize] = Segment {
-            used: Use::Open,
-            queue,
-            scale,
-            room_bytes,
-            ..Segment::unused()
-        };
+        let mut segment = Segment::of(Use::Open, queue, scale, room_bytes);
+        if is_timed {
+            segment.know_deaths();
+        }
+        self.segments[number as usize] = segment;
         self.open[queue as usize] = Some(number);
-        self.touched[queue as usize] = if is_fresh { start } else { start + room_bytes };
+        self.touched[queue as usize] = touched;
         self.queue_bytes[queue as usize] += room_bytes;
         self.rolled = true;
-        self.opened = true;
         true
+    }
+
+    /// Takes the memory of a segment's histogram of deaths, if need be out of a free segment, but
+    /// not the last one.
+    fn pay_for_deaths(&mut self) -> bool {
+        while !self.budget.take(DEATHS_BYTES) {
+            if self.free.len() < 2 || !self.release_free() {
+                return false;
+            }
+        }
+        self.deaths_bytes += DEATHS_BYTES;
+        true
+    }
+
+    /// Gives the memory of a histogram back, if there was one.
+    fn give_back_deaths(&mut self, was_there: bool) {
+        if was_there {
+            self.deaths_bytes -= DEATHS_BYTES;
+            self.budget.give(DEATHS_BYTES);
+        }
     }
 
     /// Whether a segment was opened since the last call.
@@ -372,15 +407,17 @@ impl Log {
         self.free.len()
     }
 
-    /// An empty segment, and whether its memory is still untouched.
-    fn take_segment(&mut self) -> Option<(u32, bool)> {
+    /// An empty segment, and the offset up to which its memory was touched.
+    fn take_segment(&mut self) -> Option<(u32, usize)> {
         self.collect_drained();
         if let Some(number) = self.free.pop() {
             self.free_low = self.free_low.min(self.free.len());
-            return Some((number, false));
+            let head = self.head.take_if(|(head, _)| *head == number);
+            let end = self.start_of(number) + self.segment_bytes();
+            return Some((number, head.map_or(end, |(_, touched)| touched)));
         }
         let number = self.take_fresh()?;
-        Some((number, true))
+        Some((number, self.start_of(number)))
     }
 
     /// A segment without memory, which is paid for from here on.
@@ -415,7 +452,7 @@ impl Log {
         // The table grows; what it takes is paid for once and for all.
         let first = self.segments.len() - run;
         let more = span - run;
-        if first + span > self.arena.segments() || !self.budget.take(more * size_of::<Segment>()) {
+        if first + span > self.arena.segments() || !self.budget.take(more * TABLE_ENTRY_BYTES) {
             return None;
         }
         self.segments.resize(first + span, Segment::unused());
@@ -450,16 +487,8 @@ impl Log {
             return None;
         };
         let offset = self.start_of(number);
-        let mut segment = Segment {
-            used: Use::Sealed,
-            queue,
-            scale,
-            span: span as u32,
-            room_bytes,
-            written_bytes: bytes,
-            ..Segment::unused()
-        };
-        segment.note_second(0, now.0 / 1000);
+        let mut segment = Segment::of(Use::Sealed, queue, scale, room_bytes);
+        segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
         for continued in number as usize + 1..number as usize + span {
             self.segments[continued].used = Use::Continued;
@@ -476,15 +505,14 @@ impl Log {
 
     /// Whether the segment is an extent: holds one item and is not reused as a segment.
     pub(crate) fn is_extent(&self, segment: u32) -> bool {
-        let segment = self.segment(segment);
-        segment.span > 1 || segment.room_bytes != self.segment_bytes()
+        self.segment(segment).room_bytes() != self.segment_bytes()
     }
 
     /// Moves a sealed segment to the back of a queue.
     pub(crate) fn requeue(&mut self, segment: u32, queue: Queue) {
         self.unqueue(segment);
         self.segments[segment as usize].queue = queue;
-        self.queue_bytes[queue as usize] += self.segments[segment as usize].room_bytes;
+        self.queue_bytes[queue as usize] += self.segments[segment as usize].room_bytes();
         self.sealed[queue as usize].push_back(segment);
     }
 
@@ -494,7 +522,7 @@ impl Log {
             .iter()
             .position(|&number| number == segment);
         self.sealed[queue].remove(place.expect("a sealed segment is in its queue"));
-        self.queue_bytes[queue] -= self.segments[segment as usize].room_bytes;
+        self.queue_bytes[queue] -= self.segments[segment as usize].room_bytes();
     }
 
     /// Ends the use of a sealed segment without live items.
@@ -527,6 +555,8 @@ impl Log {
     }
 
     fn set_free(&mut self, segment: u32) {
+        let was_timed = self.segments[segment as usize].forget_deaths();
+        self.give_back_deaths(was_timed);
         if self.is_extent(segment) {
             self.release(segment);
         } else {

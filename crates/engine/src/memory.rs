@@ -43,29 +43,168 @@ pub(crate) fn prefetch_for_writing(at: *const i8) {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Region {
-    base: NonNull<u8>,
-    bytes: usize,
-    /// The mapping around the range, which begins where a huge page may.
-    mapping: NonNull<u8>,
-    mapping_bytes: usize,
+    space: Space,
+    /// As many addresses beside it, where a huge page is made that is to replace small ones.
+    beside: Option<Space>,
     /// For each stretch of the size of a huge page: whether it was made one.
     huge: Box<[AtomicBool]>,
 }
-
-// SAFETY: a region is a plain range of memory; whoever reads or writes it does so through pointers
-// whose users keep the aliasing rules (arena.rs and index.rs say how).
-unsafe impl Send for Region {}
-// SAFETY: as above; the methods below touch no bytes.
-unsafe impl Sync for Region {}
 
 impl Region {
     /// Reserves `bytes`, rounded up to whole pages.
     ///
     /// # Errors
     /// [`Error::Reserve`] if the system refuses.
-    #[cfg(not(miri))]
     pub(crate) fn reserve(bytes: usize) -> Result<Region, Error> {
-        let bytes = whole_pages(bytes.max(1));
+        let space = Space::reserve(whole_pages(bytes.max(1)))?;
+        space.advise(0, space.bytes, libc::MADV_NOHUGEPAGE);
+        // The interpreter knows no huge pages.
+        let stretches = if cfg!(miri) {
+            0
+        } else {
+            space.bytes / HUGE_PAGE_BYTES
+        };
+        let beside = (stretches > 0).then(|| Space::reserve(stretches * HUGE_PAGE_BYTES));
+        let beside = beside.transpose()?;
+        if let Some(beside) = &beside {
+            beside.advise(0, beside.bytes, libc::MADV_HUGEPAGE);
+        }
+        let huge = (0..stretches).map(|_| AtomicBool::new(false)).collect();
+        Ok(Region {
+            space,
+            beside,
+            huge,
+        })
+    }
+
+    /// The first byte.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.space.base.as_ptr()
+    }
+
+    /// Length in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.space.bytes
+    }
+
+    /// Gives the whole pages inside `[at, at + bytes)` back to the system; they read as zero after.
+    ///
+    /// The caller owns that range: nobody else reads or writes it during the call. Takes some 50 us
+    /// for a MiB, so large ranges are given back without a lock.
+    pub(crate) fn release(&self, at: usize, bytes: usize) {
+        let from = whole_pages(at);
+        let to = (at + bytes) / PAGE_BYTES * PAGE_BYTES;
+        if from < to {
+            self.space.advise(from, to - from, libc::MADV_DONTNEED);
+            for stretch in from / HUGE_PAGE_BYTES..to.div_ceil(HUGE_PAGE_BYTES) {
+                self.make_small(stretch);
+            }
+        }
+    }
+
+    /// Sees to it that a stretch whose memory was given back returns page by page.
+    fn make_small(&self, stretch: usize) {
+        // Relaxed: a stretch is only claimed while all of it is in use, under the shard's lock, so
+        // never while part of it is given back.
+        if self
+            .huge
+            .get(stretch)
+            .is_some_and(|huge| huge.swap(false, Ordering::Relaxed))
+        {
+            self.space.advise(
+                stretch * HUGE_PAGE_BYTES,
+                HUGE_PAGE_BYTES,
+                libc::MADV_NOHUGEPAGE,
+            );
+        }
+    }
+
+    /// Stretches of the size of a huge page.
+    pub(crate) fn stretches(&self) -> usize {
+        self.huge.len()
+    }
+
+    /// Whether a stretch was made a huge page, or is about to be.
+    pub(crate) fn is_huge(&self, stretch: usize) -> bool {
+        self.huge[stretch].load(Ordering::Relaxed)
+    }
+
+    /// Marks a stretch as a huge page to be, so that it is not chosen twice.
+    pub(crate) fn claim_huge(&self, stretch: usize) {
+        self.huge[stretch].store(true, Ordering::Relaxed);
+    }
+
+    /// Makes a huge page beside a claimed stretch; `false` if the system has none.
+    ///
+    /// Takes milliseconds and makes nobody wait.
+    pub(crate) fn prepare_huge(&self, stretch: usize) -> bool {
+        let Some(beside) = &self.beside else {
+            return false;
+        };
+        let at = stretch * HUGE_PAGE_BYTES;
+        // By a plain write, because that holds no lock which others need to take memory.
+        beside.touch(at);
+        // Nothing to do if that has brought a huge page; what the system says is whether it did.
+        let is_huge = beside.advise(at, HUGE_PAGE_BYTES, libc::MADV_COLLAPSE);
+        if !is_huge {
+            beside.advise(at, HUGE_PAGE_BYTES, libc::MADV_DONTNEED);
+        }
+        is_huge
+    }
+
+    /// Puts the huge page made by [`Region::prepare_huge`] in the place of a stretch, all of whose
+    /// pages are resident, with the stretch's bytes. Takes as long as copying them twice.
+    ///
+    /// The caller sees to it that nobody writes the stretch or gives any of it back during the
+    /// call. Others may read it: they find the same bytes, or wait.
+    pub(crate) fn swap_huge(&self, stretch: usize) {
+        if let Some(beside) = &self.beside {
+            self.space
+                .replace(beside, stretch * HUGE_PAGE_BYTES, HUGE_PAGE_BYTES);
+        }
+    }
+
+    /// Drops the huge page made by [`Region::prepare_huge`]; the stretch may be chosen again.
+    pub(crate) fn discard_huge(&self, stretch: usize) {
+        if let Some(beside) = &self.beside {
+            let at = stretch * HUGE_PAGE_BYTES;
+            beside.advise(at, HUGE_PAGE_BYTES, libc::MADV_DONTNEED);
+        }
+        self.huge[stretch].store(false, Ordering::Relaxed);
+    }
+
+    /// Makes `[at, at + bytes)` resident in one call, cheaper than a fault for each page.
+    pub(crate) fn populate(&self, at: usize, bytes: usize) {
+        let from = at / PAGE_BYTES * PAGE_BYTES;
+        let to = whole_pages(at + bytes).min(self.space.bytes);
+        if from < to {
+            self.space
+                .advise(from, to - from, libc::MADV_POPULATE_WRITE);
+        }
+    }
+}
+
+/// Address space from the system, which begins where a huge page may if it can hold one.
+#[derive(Debug)]
+#[repr(C)]
+struct Space {
+    base: NonNull<u8>,
+    bytes: usize,
+    /// The mapping around it.
+    mapping: NonNull<u8>,
+    mapping_bytes: usize,
+}
+
+// SAFETY: a space is a plain range of memory; whoever reads or writes it does so through pointers
+// whose users keep the aliasing rules (arena.rs and index.rs say how).
+unsafe impl Send for Space {}
+// SAFETY: as above; of the methods below only those touch bytes whose callers own them.
+unsafe impl Sync for Space {}
+
+#[cfg(not(miri))]
+impl Space {
+    /// Reserves `bytes`, whole pages.
+    fn reserve(bytes: usize) -> Result<Space, Error> {
         let slack = if bytes < HUGE_PAGE_BYTES {
             0
         } else {
@@ -97,145 +236,104 @@ impl Region {
         };
         // SAFETY: `skip` is less than a huge page, and the mapping is longer by one.
         let base = unsafe { mapping.add(skip) };
-        let huge = (0..bytes / HUGE_PAGE_BYTES)
-            .map(|_| AtomicBool::new(false))
-            .collect();
-        let region = Region {
+        Ok(Space {
             base,
             bytes,
             mapping,
             mapping_bytes,
-            huge,
-        };
-        region.advise(0, bytes, libc::MADV_NOHUGEPAGE);
-        Ok(region)
+        })
     }
 
-    /// Reserves `bytes` from the allocator: the interpreter knows no mappings.
-    #[cfg(miri)]
-    pub(crate) fn reserve(bytes: usize) -> Result<Region, Error> {
-        let bytes = whole_pages(bytes.max(1));
+    /// Gives the system an advice; whether it was taken.
+    fn advise(&self, at: usize, bytes: usize, advice: libc::c_int) -> bool {
+        self.check(at, bytes);
+        // SAFETY: the check keeps the range inside this mapping. DONTNEED changes bytes to zero
+        // only where the caller owns them; the other advices change no bytes. An error leaves the
+        // range as it was, which is correct, only slower.
+        unsafe { libc::madvise(self.base.as_ptr().add(at).cast(), bytes, advice) == 0 }
+    }
+
+    /// Makes the memory at `at` resident, which the caller owns and nobody has written.
+    fn touch(&self, at: usize) {
+        self.check(at, 1);
+        // SAFETY: the check keeps the byte inside this mapping; the caller owns it.
+        unsafe { self.base.as_ptr().add(at).write_volatile(0) };
+    }
+
+    /// Puts the memory of `other` at `at` in the place of this one's at the same offset, with this
+    /// one's bytes; `other` has none there after. The caller owns `other`'s range and sees to it
+    /// that nobody writes this one's.
+    fn replace(&self, other: &Space, at: usize, bytes: usize) {
+        self.check(at, bytes);
+        other.check(at, bytes);
+        // SAFETY: the checks keep both ranges inside their mappings, which are different ones.
+        // Nobody writes either by the caller's promise. The system moves the copy over the
+        // original in one step: who reads meanwhile finds the one or the other, or waits.
+        let moved = unsafe {
+            let (from, to) = (other.base.as_ptr().add(at), self.base.as_ptr().add(at));
+            from.copy_from_nonoverlapping(to, bytes);
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+            libc::mremap(from.cast(), bytes, bytes, flags, to.cast::<libc::c_void>())
+        };
+        if moved == libc::MAP_FAILED {
+            // Refused for want of mappings, say; then the original is still there.
+            let is_there = self.advise(at, bytes, libc::MADV_NORMAL);
+            assert!(is_there, "the system lost memory that it was to replace");
+            other.advise(at, bytes, libc::MADV_DONTNEED);
+        }
+    }
+}
+
+/// The interpreter knows no mappings: memory comes from the allocator.
+#[cfg(miri)]
+impl Space {
+    fn reserve(bytes: usize) -> Result<Space, Error> {
         let layout = std::alloc::Layout::from_size_align(bytes, PAGE_BYTES)
             .map_err(|_| Error::Reserve { bytes, code: 0 })?;
         // SAFETY: the layout is not empty.
         let base = unsafe { std::alloc::alloc_zeroed(layout) };
         let base = NonNull::new(base).ok_or(Error::Reserve { bytes, code: 0 })?;
-        let (mapping, mapping_bytes) = (base, bytes);
-        Ok(Region {
+        Ok(Space {
             base,
             bytes,
-            mapping,
-            mapping_bytes,
-            huge: Box::default(),
+            mapping: base,
+            mapping_bytes: bytes,
         })
     }
 
-    /// The first byte.
-    pub(crate) fn base(&self) -> *mut u8 {
-        self.base.as_ptr()
-    }
-
-    /// Length in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Gives the whole pages inside `[at, at + bytes)` back to the system; they read as zero after.
-    ///
-    /// The caller owns that range: nobody else reads or writes it during the call. Takes some 50 us
-    /// for a MiB, so large ranges are given back without a lock.
-    pub(crate) fn release(&self, at: usize, bytes: usize) {
-        let from = whole_pages(at);
-        let to = (at + bytes) / PAGE_BYTES * PAGE_BYTES;
-        if from < to {
-            self.advise(from, to - from, libc::MADV_DONTNEED);
-            for stretch in from / HUGE_PAGE_BYTES..to.div_ceil(HUGE_PAGE_BYTES) {
-                self.make_small(stretch);
-            }
-        }
-    }
-
-    /// Sees to it that a stretch whose memory was given back returns page by page.
-    fn make_small(&self, stretch: usize) {
-        // Relaxed: a stretch is only claimed while all of it is in use, under the shard's lock, so
-        // never while part of it is given back.
-        if self
-            .huge
-            .get(stretch)
-            .is_some_and(|huge| huge.swap(false, Ordering::Relaxed))
-        {
-            self.advise(
-                stretch * HUGE_PAGE_BYTES,
-                HUGE_PAGE_BYTES,
-                libc::MADV_NOHUGEPAGE,
-            );
-        }
-    }
-
-    /// Stretches of the size of a huge page.
-    pub(crate) fn stretches(&self) -> usize {
-        self.huge.len()
-    }
-
-    /// Whether a stretch was made a huge page, or is about to be.
-    pub(crate) fn is_huge(&self, stretch: usize) -> bool {
-        self.huge[stretch].load(Ordering::Relaxed)
-    }
-
-    /// Marks a stretch as a huge page to be, so that it is not chosen twice.
-    pub(crate) fn claim_huge(&self, stretch: usize) {
-        self.huge[stretch].store(true, Ordering::Relaxed);
-    }
-
-    /// Asks the system to put a stretch, all of whose pages are resident, on one huge page.
-    ///
-    /// May take milliseconds; others may read and write the stretch meanwhile, but nobody may give
-    /// any of it back. Where the system refuses, all stays as it was.
-    pub(crate) fn make_huge(&self, stretch: usize) {
-        let at = stretch * HUGE_PAGE_BYTES;
-        self.advise(at, HUGE_PAGE_BYTES, libc::MADV_HUGEPAGE);
-        self.advise(at, HUGE_PAGE_BYTES, libc::MADV_COLLAPSE);
-    }
-
-    /// Makes `[at, at + bytes)` resident in one call, cheaper than a fault for each page.
-    pub(crate) fn populate(&self, at: usize, bytes: usize) {
-        let from = at / PAGE_BYTES * PAGE_BYTES;
-        let to = whole_pages(at + bytes).min(self.bytes);
-        if from < to {
-            self.advise(from, to - from, libc::MADV_POPULATE_WRITE);
-        }
-    }
-
-    #[cfg(not(miri))]
-    fn advise(&self, at: usize, bytes: usize, advice: libc::c_int) {
-        assert!(
-            at.checked_add(bytes).is_some_and(|end| end <= self.bytes),
-            "outside the region"
-        );
-        // SAFETY: the assert keeps the range inside this mapping. DONTNEED changes bytes to zero
-        // only where the caller of `release` owns them; the other advices change no bytes. An error
-        // leaves the range as it was, which is correct, only slower.
-        unsafe { libc::madvise(self.base.as_ptr().add(at).cast(), bytes, advice) };
-    }
-
-    #[cfg(miri)]
-    fn advise(&self, at: usize, bytes: usize, advice: libc::c_int) {
-        assert!(
-            at.checked_add(bytes).is_some_and(|end| end <= self.bytes),
-            "outside the region"
-        );
+    fn advise(&self, at: usize, bytes: usize, advice: libc::c_int) -> bool {
+        self.check(at, bytes);
         if advice == libc::MADV_DONTNEED {
-            // SAFETY: the assert keeps the range inside this allocation; the caller owns it.
+            // SAFETY: the check keeps the range inside this allocation; the caller owns it.
             unsafe { self.base.as_ptr().add(at).write_bytes(0, bytes) };
         }
+        true
+    }
+
+    fn touch(&self, at: usize) {
+        self.check(at, 1);
+    }
+
+    fn replace(&self, _: &Space, at: usize, bytes: usize) {
+        self.check(at, bytes);
     }
 }
 
-impl Drop for Region {
+impl Space {
+    fn check(&self, at: usize, bytes: usize) {
+        let end = at.checked_add(bytes);
+        assert!(
+            end.is_some_and(|end| end <= self.bytes),
+            "outside the region"
+        );
+    }
+}
+
+impl Drop for Space {
     #[cfg(not(miri))]
     fn drop(&mut self) {
         // SAFETY: address and length are those of the mapping made in `reserve`; nobody can hold a
-        // pointer into it, because every user holds this value or an `Arc` of its owner.
+        // pointer into it, because every user holds the region or an `Arc` of its owner.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
     }
 
@@ -313,8 +411,11 @@ mod tests {
         unsafe {
             region.base().write_bytes(7, HUGE_PAGE_BYTES);
             region.claim_huge(0);
-            region.make_huge(0);
+            if region.prepare_huge(0) {
+                region.swap_huge(0);
+            }
             assert_eq!(region.base().add(HUGE_PAGE_BYTES - 1).read(), 7);
+            region.base().write(7);
             region.release(PAGE_BYTES, PAGE_BYTES);
             assert!(!region.is_huge(0));
             assert_eq!(region.base().add(PAGE_BYTES).read(), 0);

@@ -408,6 +408,7 @@ pub struct Stats {
     /// Bytes of live items now, headers and keys included; an estimate while items expire.
     pub live_bytes: u64,
     /// Bytes of expired, deleted and overwritten items now that are not yet reclaimed; an estimate.
+    /// Items of a space that has ended count once they are swept, as live until then.
     pub dead_bytes: u64,
     /// Bytes of resident memory now that hold no item.
     pub free_bytes: u64,
@@ -432,6 +433,8 @@ pub struct Stats {
     pub misses_expired: u64,
     /// Items copied to keep them: promotion, second chance and compaction.
     pub copied: u64,
+    /// Bytes of the items that were copied.
+    pub copied_bytes: u64,
     /// Segments freed.
     pub segments_freed: u64,
     /// Segments in use now.

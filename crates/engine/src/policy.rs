@@ -2,6 +2,8 @@
 //!
 //! Why: docs/decisions/0005. Tests: tests/evict.rs, tests/insight.rs.
 
+use crate::segment::Queue;
+
 /// The small queue's share of memory, in percent.
 pub(crate) const SMALL_PERCENT: usize = 10;
 /// As many ghosts as items, up to this share of memory, in percent.
@@ -10,10 +12,17 @@ pub(crate) const GHOSTS_PERCENT_MAX: usize = 2;
 /// their place, several others could stay.
 const LARGE_MEANS: [usize; 2] = [2, 8];
 
-/// How often an item of `bytes` must have been read to stay when its segment is evicted, where
-/// `items` share `memory_bytes`.
-pub(crate) fn reads_needed(bytes: usize, memory_bytes: usize, items: usize) -> u8 {
+/// Items of less than this part of the mean size need no read to move to the main queue: there they
+/// cost little until the next look at them.
+const SMALL_MEAN_PART: usize = 2;
+
+/// How often an item of `bytes` must have been read to stay when its segment of `queue` is evicted,
+/// where `items` share `memory_bytes`.
+pub(crate) fn reads_needed(queue: Queue, bytes: usize, memory_bytes: usize, items: usize) -> u8 {
     let mean = memory_bytes / items.max(1);
+    if queue == Queue::Small && bytes * SMALL_MEAN_PART < mean {
+        return 0;
+    }
     1 + LARGE_MEANS
         .iter()
         .filter(|&&means| bytes > means * mean)

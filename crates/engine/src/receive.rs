@@ -26,7 +26,8 @@ impl Shard {
         let larger_bytes = value_bytes + HEADER_BYTES_MAX;
         let spec = Spec::plain(key.bytes().len(), larger_bytes, Deadline::NEVER);
         let bytes = prefix_bytes + value_bytes;
-        let room = match self.store.take_room_of(Queue::Small, |_| bytes, now) {
+        let (queue, deadline) = (Queue::Small, Deadline::NEVER);
+        let room = match self.store.take_room_of(queue, deadline, |_| bytes, now) {
             Some(room) => room,
             None => {
                 // Room for a slightly larger item does as well; what is over becomes a hole.
@@ -34,7 +35,7 @@ impl Shard {
                     .reclaimer
                     .make_room(&mut self.store, Queue::Small, &spec, now);
                 let room = room.ok_or(Error::Busy)?;
-                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale);
+                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale());
                 self.store.waste_room(room, taken - bytes);
                 Room {
                     offset: room.offset + (taken - bytes),
@@ -63,8 +64,9 @@ impl Shard {
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
-        let flushed = self.store.log.segment(draft.segment).flushed;
-        if self.store.is_flushed_in(flushed, key.space()) {
+        let segment = self.store.log.segment(draft.segment);
+        let is_flushed = self.store.is_flushed_in(segment.flushed, key.space());
+        if is_flushed || !segment.takes(options.deadline) {
             return self.set(key, draft.value_mut(), options, now);
         }
         let old = self.store.find(key, now);

@@ -13,7 +13,7 @@ use crate::clock::{Deadline, Instant};
 use crate::expire::Deaths;
 use crate::timescale::Timescale;
 
-const STAMPS: usize = 3;
+const STAMPS: usize = 2;
 
 /// The two FIFO queues of S3-FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,60 +54,168 @@ pub(crate) enum Use {
     Continued,
 }
 
-/// Facts about one segment. What every read of an item needs lies in the first cache line.
+/// Facts about one segment: a cache line, and a histogram if its items have deadlines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Segment {
-    pub(crate) scale: Timescale,
+    /// The scale's parts, one by one so that they leave no gap.
+    base_ms: u64,
+    width: u8,
+    age_shift: u8,
     /// Which of its items were flushed.
     pub(crate) flushed: Flushed,
     pub(crate) used: Use,
     pub(crate) queue: Queue,
     /// Stamps in use.
-    pub(crate) stamps_len: u8,
+    stamps_len: u8,
     /// Live items, expired ones that nobody met included.
     pub(crate) items: u32,
+    hole_bytes: u32,
+    written_bytes: u32,
+    room_bytes: u32,
     /// No item lives longer.
     pub(crate) last_deadline: Deadline,
-    /// Bytes of holes and drafts.
-    pub(crate) hole_bytes: usize,
-    pub(crate) written_bytes: usize,
-    /// Bytes that may be written: the segment's size, or an extent's whole pages.
-    pub(crate) room_bytes: usize,
-    /// Segments this one spans; more than one only for extents.
-    pub(crate) span: u32,
-    pub(crate) deaths: Deaths,
-    pub(crate) stamps: Stamps,
+    /// None for items without deadlines, and none for the single item of an extent.
+    deaths: Option<Box<Deaths>>,
+    stamps: Stamps,
 }
 
-const _: () = assert!(size_of::<Segment>() == 256, "four cache lines");
+const _: () = assert!(size_of::<Segment>() == 64, "one cache line");
+
+/// Bytes of memory that a segment's histogram takes, with what the allocator adds.
+pub(crate) const DEATHS_BYTES: usize = (size_of::<Deaths>() + 8).next_multiple_of(16);
 
 impl Segment {
     /// A segment without memory or content.
     pub(crate) fn unused() -> Segment {
         Segment {
+            base_ms: 0,
+            width: 0,
+            age_shift: 0,
             used: Use::Unused,
             queue: Queue::Small,
-            scale: Timescale::new(0, 0),
-            span: 1,
             room_bytes: 0,
             written_bytes: 0,
             hole_bytes: 0,
             items: 0,
             last_deadline: Deadline::PASSED,
             flushed: Flushed::None,
-            deaths: Deaths::new(),
+            deaths: None,
             stamps_len: 0,
             stamps: Stamps::default(),
+        }
+    }
+
+    /// A segment of `room_bytes` that is used as said, with deadlines written in `scale`.
+    pub(crate) fn of(used: Use, queue: Queue, scale: Timescale, room_bytes: usize) -> Segment {
+        Segment {
+            base_ms: scale.base_ms,
+            width: scale.width,
+            age_shift: scale.age_shift,
+            used,
+            queue,
+            room_bytes: narrow(room_bytes),
+            ..Segment::unused()
+        }
+    }
+
+    /// How deadlines are written in it.
+    #[inline]
+    pub(crate) fn scale(&self) -> Timescale {
+        Timescale {
+            base_ms: self.base_ms,
+            width: self.width,
+            age_shift: self.age_shift,
+        }
+    }
+
+    /// Bytes of holes and drafts.
+    #[inline]
+    pub(crate) fn hole_bytes(&self) -> usize {
+        self.hole_bytes as usize
+    }
+
+    /// Bytes written so far.
+    #[inline]
+    pub(crate) fn written_bytes(&self) -> usize {
+        self.written_bytes as usize
+    }
+
+    /// Bytes that may be written: the segment's size, or an extent's whole pages.
+    #[inline]
+    pub(crate) fn room_bytes(&self) -> usize {
+        self.room_bytes as usize
+    }
+
+    /// Takes `bytes` behind what is written, at a time when the clock shows `second`.
+    #[inline]
+    pub(crate) fn write(&mut self, bytes: usize, second: u64) {
+        self.stamps.note(
+            &mut self.stamps_len,
+            self.base_ms,
+            self.written_bytes,
+            second,
+        );
+        self.written_bytes += narrow(bytes);
+    }
+
+    /// Counts holes or drafts that came and others that went.
+    #[inline]
+    pub(crate) fn change_holes(&mut self, more: usize, less: usize) {
+        self.hole_bytes = narrow(self.hole_bytes() + more - less);
+    }
+
+    /// Has it know when its bytes die; what that takes is paid for.
+    pub(crate) fn know_deaths(&mut self) {
+        self.deaths = Some(Box::new(Deaths::new()));
+    }
+
+    /// Forgets when its bytes die; whether that gives [`DEATHS_BYTES`] back.
+    pub(crate) fn forget_deaths(&mut self) -> bool {
+        self.deaths.take().is_some()
+    }
+
+    /// Whether an item with this deadline may lie in it.
+    #[inline]
+    pub(crate) fn takes(&self, deadline: Deadline) -> bool {
+        deadline == Deadline::NEVER || self.deaths.is_some() || self.width > 0
+    }
+
+    /// Counts an item as live.
+    #[inline]
+    pub(crate) fn count(&mut self, bytes: usize, deadline: Deadline) {
+        self.items += 1;
+        self.last_deadline = self.last_deadline.max(deadline);
+        let scale = self.scale();
+        if let Some(deaths) = &mut self.deaths {
+            deaths.add(bytes, deadline, scale);
+        }
+    }
+
+    /// Takes an item out of the counts.
+    #[inline]
+    pub(crate) fn uncount(&mut self, bytes: usize, deadline: Deadline) {
+        self.items -= 1;
+        let scale = self.scale();
+        if let Some(deaths) = &mut self.deaths {
+            deaths.remove(bytes, deadline, scale);
+        }
+    }
+
+    /// Whether what it knows of deaths can have come of those in `found`.
+    pub(crate) fn agrees_with(&self, found: &Deaths) -> bool {
+        match &self.deaths {
+            Some(deaths) => deaths.agrees_with(found),
+            None => self.items <= 1 || found.is_empty(),
         }
     }
 
     /// About how many of its bytes are dead at `now`.
     pub(crate) fn dead_bytes(&self, now: Instant) -> usize {
         if self.is_all_dead(now) {
-            return self.written_bytes;
+            return self.written_bytes();
         }
-        (self.hole_bytes + self.expired_bytes(now)).min(self.written_bytes)
+        (self.hole_bytes() + self.expired_bytes(now)).min(self.written_bytes())
     }
 
     /// About how many bytes of its items are over at `now`, while some item is alive.
@@ -116,7 +224,9 @@ impl Segment {
         if self.items == 1 {
             return 0;
         }
-        self.deaths.dead_bytes(now, self.scale)
+        let scale = self.scale();
+        let deaths = self.deaths.as_deref();
+        deaths.map_or(0, |deaths| deaths.dead_bytes(now, scale))
     }
 
     /// About how many of its items are over at `now` and still have an entry in the index.
@@ -125,7 +235,10 @@ impl Segment {
         if self.is_all_dead(now) {
             return items;
         }
-        let held = self.written_bytes.saturating_sub(self.hole_bytes).max(1);
+        let held = self
+            .written_bytes()
+            .saturating_sub(self.hole_bytes())
+            .max(1);
         (items * self.expired_bytes(now) / held).min(items)
     }
 
@@ -134,50 +247,48 @@ impl Segment {
         self.flushed == Flushed::All || self.items == 0 || self.last_deadline.has_passed(now)
     }
 
-    /// Notes that bytes from `offset` into it on are written in `second`.
-    #[inline]
-    pub(crate) fn note_second(&mut self, offset: usize, second: u64) {
-        self.stamps.note(&mut self.stamps_len, offset, second);
-    }
-
     /// The second in which the item `offset` bytes into it was stored, about.
     pub(crate) fn stored_s(&self, offset: usize) -> u64 {
-        self.stamps.second_at(self.stamps_len, offset)
+        let later = &self.stamps.pairs[..usize::from(self.stamps_len)];
+        let latest_before = later.iter().rev().find(|pair| pair.0 as usize <= offset);
+        latest_before.map_or(self.base_ms / 1000, |pair| u64::from(pair.1))
     }
 }
 
-/// About when each stretch of a segment was written: a few (offset, second) pairs, of which the
-/// first and the latest are kept. How many are in use stands in the segment.
+/// The number of bytes in a segment or extent, which a value's greatest length bounds.
+#[inline]
+fn narrow(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a segment has less than 4 GiB")
+}
+
+/// About when each stretch of a segment was written: the segment's base is its first second, and
+/// of the later (offset, second) pairs the latest are kept. How many are in use stands in the
+/// segment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stamps {
+struct Stamps {
     pairs: [(u32, u32); STAMPS],
 }
 
 impl Stamps {
-    /// Notes that bytes from `offset` into the segment on are written in `second`; `len` of the
-    /// pairs are in use, also after the call.
+    /// Notes that bytes from `offset` into a segment opened at `base_ms` are written in `second`;
+    /// `len` of the pairs are in use, also after the call.
     #[inline]
-    pub(crate) fn note(&mut self, len: &mut u8, offset: usize, second: u64) {
-        let second = second as u32;
-        if *len > 0 && self.pairs[usize::from(*len) - 1].1 == second {
-            return;
+    fn note(&mut self, len: &mut u8, base_ms: u64, offset: u32, second: u64) {
+        let latest = match usize::from(*len) {
+            0 => (base_ms / 1000) as u32,
+            used => self.pairs[used - 1].1,
+        };
+        if latest != second as u32 {
+            self.push(len, (offset, second as u32));
         }
-        self.push(len, (offset as u32, second));
     }
 
     fn push(&mut self, len: &mut u8, pair: (u32, u32)) {
         if usize::from(*len) == STAMPS {
-            self.pairs.copy_within(2.., 1);
+            self.pairs.copy_within(1.., 0);
             *len -= 1;
         }
         self.pairs[usize::from(*len)] = pair;
         *len += 1;
-    }
-
-    fn second_at(&self, len: u8, offset: usize) -> u64 {
-        let known = &self.pairs[..usize::from(len)];
-        let latest_before = known.iter().rev().find(|pair| pair.0 as usize <= offset);
-        let pair = latest_before.or(known.first());
-        pair.map_or(0, |pair| u64::from(pair.1))
     }
 }

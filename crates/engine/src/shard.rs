@@ -178,6 +178,7 @@ impl Shard {
     }
 
     /// Notes a store.
+    #[inline]
     pub(crate) fn stored(
         &mut self,
         key: Key<'_>,
@@ -273,7 +274,7 @@ impl Shard {
                 (room.ok_or(Error::Busy)?, self.store.find(key, now))
             }
         };
-        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale);
+        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale());
         if old.is_none() && !matches!(content, Content::Bytes(_)) {
             self.store.waste_room(room, bytes);
             return Ok(None);
@@ -475,7 +476,7 @@ impl Shard {
         let arena = self.store.log.arena();
         KeyFacts {
             key: self.store.key_of(layout),
-            space: layout.space(arena),
+            space: layout.space(),
             kind: layout.kind(arena),
             value_bytes: layout.value_bytes,
             stored_bytes: layout.total_bytes(),
@@ -527,7 +528,7 @@ impl Shard {
         let (store, log, counts) = (&self.store, &self.store.log, &self.store.counts);
         let (mut written, mut dead) = (0, 0);
         for number in log.in_use() {
-            written += log.segment(number).written_bytes;
+            written += log.segment(number).written_bytes();
             dead += log.segment(number).dead_bytes(now);
             stats.segments += 1;
         }
@@ -545,6 +546,7 @@ impl Shard {
         stats.expired_unfetched += counts.expired_unfetched;
         stats.misses_expired += counts.misses_expired;
         stats.copied += counts.copied;
+        stats.copied_bytes += counts.copied_bytes;
         stats.segments_freed += counts.segments_freed;
         stats.samples_dropped += self.watch.dropped();
         let max = &mut stats.dead_at_eviction_max_ppm;

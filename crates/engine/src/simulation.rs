@@ -15,10 +15,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::ghost::Ghosts;
-use crate::log::{extent_bytes, is_better_off_alone};
+use crate::log::{TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
 use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
 use crate::sample::{Coarse, part};
-use crate::segment::{Queue, Segment};
+use crate::segment::Queue;
 
 /// What a cache of another size has for its items.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl Room {
     fn taken_by(self, bytes: u32) -> u32 {
         let (bytes, segment) = (bytes as usize, self.segment_bytes);
         let taken = if is_better_off_alone(bytes, segment) {
-            extent_bytes(bytes, segment) + bytes.div_ceil(segment) * size_of::<Segment>()
+            extent_bytes(bytes, segment) + bytes.div_ceil(segment) * TABLE_ENTRY_BYTES
         } else {
             bytes + bytes * bytes / (2 * segment)
         };
@@ -320,7 +320,7 @@ impl Simulation {
         }
         let record = self.records[usize::from(id)];
         let bytes = (record.bytes as usize).saturating_sub(SLOT_BYTES);
-        let reads_needed = reads_needed(bytes, room, self.items);
+        let reads_needed = reads_needed(record.queue, bytes, room, self.items);
         if record.frequency < reads_needed {
             if record.queue == Queue::Small {
                 self.ghosts.insert(record.hash());
@@ -639,7 +639,7 @@ mod tests {
     fn an_item_takes_what_it_takes_in_the_engine() {
         assert_eq!(ROOM.taken_by(100), 109);
         assert_eq!(ROOM.taken_by(2_000), 2_000 + 122 + 9);
-        let extent = 20_480 + 2 * size_of::<Segment>() as u32 + 9;
+        let extent = 20_480 + 2 * TABLE_ENTRY_BYTES as u32 + 9;
         assert_eq!(ROOM.taken_by(20_000), extent);
     }
 }

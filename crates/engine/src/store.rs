@@ -39,9 +39,15 @@ pub(crate) struct Counts {
     pub(crate) expired_unfetched: u64,
     pub(crate) misses_expired: u64,
     pub(crate) copied: u64,
+    pub(crate) copied_bytes: u64,
     pub(crate) segments_freed: u64,
     pub(crate) dead_at_eviction_max_ppm: u64,
     pub(crate) reclaim_lags: Lags,
+}
+
+/// How a deadline is written in an extent that is made at `now`: any later one fits as well.
+fn extent_scale(now: Instant) -> Timescale {
+    Timescale::new(now.0, 5)
 }
 
 /// A live item and its entry; good until the store next changes.
@@ -50,16 +56,6 @@ pub(crate) struct Located {
     pub(crate) slot: SlotRef,
     pub(crate) layout: Layout,
     pub(crate) segment: u32,
-}
-
-/// Whether the item at `offset` lies in `space`.
-#[cold]
-#[inline(never)]
-fn is_in(log: &Log, offset: usize, space: Space) -> bool {
-    match log.read(offset) {
-        Entry::Item(layout) => layout.space(log.arena()) == space,
-        _ => false,
-    }
 }
 
 /// One shard's items.
@@ -101,15 +97,14 @@ impl Store {
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
         let mut found = None;
-        let log = &self.log;
+        let (log, word) = (&self.log, key.word());
 
         let slot = self
             .index
             .find(key.hash(), |offset| match log.read(offset) {
                 Entry::Item(layout)
-                    if log.bytes(layout.key_at, layout.key_bytes) == key.bytes()
-                        && ((u32::from(layout.has_space_field()) | key.space().0) == 0
-                            || is_in(log, layout.offset, key.space())) =>
+                    if layout.key_word == word
+                        && log.bytes(layout.key_at, key.bytes().len()) == key.bytes() =>
                 {
                     found = Some(layout);
                     true
@@ -124,11 +119,19 @@ impl Store {
             segment,
         };
         if self.is_over(&located, now) {
-            self.counts.misses_expired += u64::from(!self.is_flushed(&located));
-            self.remove_expired(&located, now);
+            self.remove_met(slot, now);
             return None;
         }
         Some(located)
+    }
+
+    /// Removes an item that is over and was asked for.
+    #[cold]
+    #[inline(never)]
+    fn remove_met(&mut self, slot: SlotRef, now: Instant) {
+        let located = self.located_at(slot);
+        self.counts.misses_expired += u64::from(!self.is_flushed(&located));
+        self.remove_expired(&located, now);
     }
 
     /// Whether the item's time is over, by its deadline or by a flush.
@@ -141,8 +144,8 @@ impl Store {
     #[inline]
     pub(crate) fn is_flushed(&self, located: &Located) -> bool {
         let flushed = self.log.segment(located.segment).flushed;
-        let is_plain = flushed == Flushed::None && !located.layout.has_space_field();
-        !is_plain && self.is_flushed_in(flushed, located.layout.space(self.log.arena()))
+        let is_plain = (flushed == Flushed::None) & !located.layout.has_space_field();
+        !is_plain && self.is_flushed_in(flushed, located.layout.space())
     }
 
     /// Whether an item of `space` was flushed that lies in a segment of which so much was.
@@ -157,7 +160,7 @@ impl Store {
 
     /// Takes an item out of the counts of items and spaces.
     fn uncount(&mut self, located: &Located) {
-        let space = located.layout.space(self.log.arena());
+        let space = located.layout.space();
         if !self.is_flushed(located) {
             self.tally.take(space, located.layout.deadline);
             return;
@@ -188,13 +191,13 @@ impl Store {
 
     /// The item's key in its space, hashed.
     pub(crate) fn hashed_key_of(&self, layout: &Layout) -> Key<'_> {
-        let space = layout.space(self.log.arena());
+        let space = layout.space();
         self.hasher.known(space, self.key_of(layout))
     }
 
     /// The item's key.
     pub(crate) fn key_of(&self, layout: &Layout) -> &[u8] {
-        self.log.bytes(layout.key_at, layout.key_bytes)
+        self.log.bytes(layout.key_at, layout.key_bytes())
     }
 
     /// Bytes of the live item at an entry, read anew.
@@ -250,12 +253,13 @@ impl Store {
     #[inline]
     pub(crate) fn fits_in_place(&self, located: &Located, spec: &Spec) -> bool {
         let segment = self.log.segment(located.segment);
-        let bytes = spec.total_bytes(segment.scale);
+        let bytes = spec.total_bytes(segment.scale());
         let old_bytes = located.layout.total_bytes();
         (bytes <= old_bytes || bytes <= old_bytes + self.hole_behind(located))
+            && segment.takes(spec.deadline)
             && !self.log.is_pinned(located.segment)
             && (!self.log.is_extent(located.segment)
-                || segment.written_bytes - bytes <= segment.room_bytes / EXTENT_HOLE_SHARE)
+                || segment.written_bytes() - bytes <= segment.room_bytes() / EXTENT_HOLE_SHARE)
     }
 
     /// Bytes of the hole that directly follows an item, which the item may grow into.
@@ -263,7 +267,7 @@ impl Store {
         let end = located.layout.offset + located.layout.total_bytes();
         let segment = self.log.segment(located.segment);
         let start = self.log.start_of(located.segment);
-        if end - start >= segment.written_bytes {
+        if end - start >= segment.written_bytes() {
             return 0;
         }
         match self.log.read(end) {
@@ -279,7 +283,7 @@ impl Store {
     pub(crate) fn overwrite(&mut self, located: &Located, spec: &Spec, key: &[u8]) -> Layout {
         let (old, segment) = (&located.layout, located.segment);
         let old_bytes = old.total_bytes();
-        let bytes = spec.total_bytes(self.log.segment(segment).scale);
+        let bytes = spec.total_bytes(self.log.segment(segment).scale());
         if bytes != old_bytes {
             // What is left of the item's old room and of the hole behind it becomes one hole.
             let hole_behind = self.hole_behind(located);
@@ -287,8 +291,9 @@ impl Store {
             if rest > 0 {
                 self.log.write(old.offset + bytes, item::hole(rest).bytes());
             }
-            let facts = self.log.segment_mut(segment);
-            facts.hole_bytes = facts.hole_bytes + rest - hole_behind;
+            self.log
+                .segment_mut(segment)
+                .change_holes(rest, hole_behind);
         }
         if bytes != old_bytes || spec.deadline != old.deadline {
             self.log.uncount_item(segment, old_bytes, old.deadline);
@@ -315,7 +320,7 @@ impl Store {
 
     #[inline]
     fn write_header(&mut self, room: Room, spec: &Spec) -> Layout {
-        let scale = self.log.segment(room.segment).scale;
+        let scale = self.log.segment(room.segment).scale();
         let Some((word, bytes)) = spec.short_header(scale) else {
             return self.write_long_header(room, spec);
         };
@@ -331,7 +336,7 @@ impl Store {
 
     #[inline(never)]
     fn write_long_header(&mut self, room: Room, spec: &Spec) -> Layout {
-        let header = spec.header(self.log.segment(room.segment).scale);
+        let header = spec.header(self.log.segment(room.segment).scale());
         self.log.write(room.offset, header.bytes());
         match self.log.read(room.offset) {
             Entry::Item(layout) => layout,
@@ -342,17 +347,24 @@ impl Store {
     /// Takes room for an item of `spec` without reclaiming anything; `None` if there is none.
     pub(crate) fn take_room(&mut self, queue: Queue, spec: &Spec, now: Instant) -> Option<Room> {
         self.log.note_deadline(queue, spec.deadline, now);
-        self.take_room_of(queue, |scale| spec.total_bytes(scale), now)
+        self.take_room_of(queue, spec.deadline, |scale| spec.total_bytes(scale), now)
     }
 
-    /// Takes room for as many bytes as `bytes_in` says for the segment the room will be in.
+    /// Whether an item of `spec` is better off with an extent of its own.
+    pub(crate) fn wants_extent(&self, spec: &Spec, now: Instant) -> bool {
+        self.log.wants_extent(spec.total_bytes(extent_scale(now)))
+    }
+
+    /// Takes room for as many bytes as `bytes_in` says for the segment the room will be in, which
+    /// takes items with this deadline.
     pub(crate) fn take_room_of(
         &mut self,
         queue: Queue,
+        deadline: Deadline,
         bytes_in: impl Fn(Timescale) -> usize,
         now: Instant,
     ) -> Option<Room> {
-        if let Some(scale) = self.log.open_scale(queue) {
+        if let Some(scale) = self.log.open_scale(queue, deadline) {
             let bytes = bytes_in(scale);
             if !self.log.wants_extent(bytes)
                 && let Some(room) = self.log.take_room(queue, bytes, now)
@@ -360,15 +372,15 @@ impl Store {
                 return Some(room);
             }
         }
-        let scale = Timescale::new(now.0, 5);
+        let scale = extent_scale(now);
         let bytes = bytes_in(scale);
         if self.log.wants_extent(bytes) {
             return self.log.take_extent(queue, bytes, scale, now);
         }
-        if !self.log.roll(queue, now) {
+        if !self.log.roll(queue, deadline, now) {
             return None;
         }
-        let scale = self.log.open_scale(queue)?;
+        let scale = self.log.open_scale(queue, deadline)?;
         self.log.take_room(queue, bytes_in(scale), now)
     }
 
@@ -463,25 +475,26 @@ impl Store {
         let old = located.layout;
         let new = self.write_header(room, &spec);
         self.log
-            .copy(old.key_at, new.key_at, old.key_bytes + old.value_bytes);
+            .copy(old.key_at, new.key_at, old.key_bytes() + old.value_bytes);
         self.tally.add(spec.space, spec.deadline);
         self.log
             .count_item(room.segment, new.total_bytes(), spec.deadline);
         self.replace(located, &new, frequency);
         self.counts.copied += 1;
+        self.counts.copied_bytes += old.total_bytes() as u64;
         true
     }
 
     /// Turns room that was taken but will not be used into a hole.
     pub(crate) fn waste_room(&mut self, room: Room, bytes: usize) {
         self.log.write(room.offset, item::hole(bytes).bytes());
-        self.log.segment_mut(room.segment).hole_bytes += bytes;
+        self.log.segment_mut(room.segment).change_holes(bytes, 0);
     }
 
     /// Turns room into a draft of `bytes`, which counts as dead until it is committed.
     pub(crate) fn write_draft(&mut self, room: Room, bytes: usize) {
         self.log.write(room.offset, item::draft(bytes).bytes());
-        self.log.segment_mut(room.segment).hole_bytes += bytes;
+        self.log.segment_mut(room.segment).change_holes(bytes, 0);
     }
 
     /// Turns a draft into an item that ends where the draft ends; what is left before it becomes a
@@ -493,12 +506,14 @@ impl Store {
         spec: &Spec,
         key: &[u8],
     ) -> Layout {
-        let item_bytes = spec.total_bytes(self.log.segment(room.segment).scale);
+        let item_bytes = spec.total_bytes(self.log.segment(room.segment).scale());
         let before = room_bytes - item_bytes;
         if before > 0 {
             self.log.write(room.offset, item::hole(before).bytes());
         }
-        self.log.segment_mut(room.segment).hole_bytes -= item_bytes;
+        self.log
+            .segment_mut(room.segment)
+            .change_holes(0, item_bytes);
         let at = Room {
             segment: room.segment,
             offset: room.offset + before,
@@ -508,14 +523,18 @@ impl Store {
 
     /// Whether the item can get another deadline where it lies.
     pub(crate) fn retime_fits(&self, located: &Located, deadline: Deadline) -> bool {
-        let scale = self.log.segment(located.segment).scale;
-        located.layout.patch_deadline(deadline, scale).is_some()
+        self.patch_deadline(located, deadline).is_some()
+    }
+
+    fn patch_deadline(&self, located: &Located, deadline: Deadline) -> Option<Patch> {
+        let segment = self.log.segment(located.segment);
+        let patch = located.layout.patch_deadline(deadline, segment.scale());
+        patch.filter(|_| segment.takes(deadline))
     }
 
     /// Gives an item another deadline where it lies; `false` if it does not fit there.
     pub(crate) fn retime(&mut self, located: &Located, deadline: Deadline) -> bool {
-        let scale = self.log.segment(located.segment).scale;
-        let Some(patch) = located.layout.patch_deadline(deadline, scale) else {
+        let Some(patch) = self.patch_deadline(located, deadline) else {
             return false;
         };
         let bytes = located.layout.total_bytes();
@@ -523,7 +542,7 @@ impl Store {
             .uncount_item(located.segment, bytes, located.layout.deadline);
         self.patch(&patch);
         self.log.count_item(located.segment, bytes, deadline);
-        let space = located.layout.space(self.log.arena());
+        let space = located.layout.space();
         self.tally.retime(space, located.layout.deadline, deadline);
         true
     }

@@ -15,7 +15,7 @@ use crate::store::Store;
 
 /// When this much of memory is dead, in millionths, a segment is compacted of which so much is, in
 /// percent: the less there is in all, the more a copy has to win.
-const WORTH_COMPACTING: [(u64, usize); 3] = [(0, 25), (35_000, 12), (40_000, 3)];
+const WORTH_COMPACTING: [(u64, usize); 3] = [(0, 25), (33_000, 12), (37_000, 3)];
 
 /// How much of a shard is dead, and where most of it lies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +58,7 @@ impl Survey {
                 survey.deadest = Some(Deadest {
                     segment: number,
                     dead_bytes,
-                    room_bytes: segment.room_bytes,
+                    room_bytes: segment.room_bytes(),
                 });
             }
         }

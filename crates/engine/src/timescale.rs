@@ -90,6 +90,11 @@ impl Recent {
         self.longest_ms = self.longest_ms.max(deadline.remaining_ms(now).unwrap_or(0));
     }
 
+    /// Whether items had deadlines of late.
+    pub(crate) fn had_deadlines(&self) -> bool {
+        self.longest_ms > 0 || self.items[1..].iter().any(|&items| items > 0)
+    }
+
     /// The scale for a segment that is opened at `now`; begins to note anew.
     pub(crate) fn take_scale(&mut self, now: Instant) -> Timescale {
         let octaves = u64::BITS - self.longest_ms.leading_zeros();

@@ -316,7 +316,7 @@ fn all_items_are_gone_after_a_flush_and_their_memory_is_used_again() {
 fn large_values_that_shrink_leave_no_dead_bytes_behind() {
     let timed = Timed::new(8 << 20);
     let mut evicted = 0;
-    for number in 0..2_000_usize {
+    for number in 0..3_000_usize {
         let bytes = [100_000, 30_000, 70_000][number / 60 % 3];
         timed
             .set(&format!("key {}", number % 90), &vec![1; bytes], None)
@@ -329,4 +329,108 @@ fn large_values_that_shrink_leave_no_dead_bytes_behind() {
         }
     }
     assert!(evicted > 40, "{evicted}");
+}
+
+#[test]
+fn items_about_as_long_as_a_segment_find_room_whatever_their_deadlines() {
+    for memory_bytes in [32 << 10, 128 << 10] {
+        let timed = Timed::new(memory_bytes);
+        let segment_bytes = timed.cache.stats().segment_bytes as usize;
+        // From about eight ninths of a segment on, an item is better off alone.
+        let near = |bytes: usize| bytes - 40..bytes + 10;
+        for bytes in near(segment_bytes).chain(near(segment_bytes / 9 * 8)) {
+            for number in 0..memory_bytes / 60 {
+                let ttl_ms = [None, Some(1_000), None][number % 3];
+                timed
+                    .set(&format!("key {number}"), &[1; 40], ttl_ms)
+                    .unwrap();
+            }
+            for ttl_ms in [None, Some(5_000), Some(1 << 40), Some(1 << 46)] {
+                assert_eq!(
+                    timed.set("long", &vec![1; bytes], ttl_ms),
+                    DONE,
+                    "{bytes}, {ttl_ms:?}"
+                );
+                assert_eq!(timed.get("long").map(|value| value.len()), Some(bytes));
+            }
+        }
+        timed.cache.audit().unwrap();
+    }
+}
+
+#[test]
+fn the_smallest_cache_holds_items_in_more_than_half_of_its_memory() {
+    for (memory_bytes, percent) in [(16 << 10, 56), (64 << 10, 72), (1 << 20, 84)] {
+        let timed = Timed::new(memory_bytes);
+        for number in 0..memory_bytes / 20 {
+            timed
+                .set(&format!("key {number}"), &[1; 100], None)
+                .unwrap();
+        }
+        let audit = timed.cache.audit().unwrap();
+        let held_percent = audit.live_bytes * 100 / memory_bytes as u64;
+        assert!(held_percent >= percent, "{held_percent} of {audit:?}");
+    }
+}
+
+#[test]
+fn a_segment_pays_for_deadlines_only_if_its_items_have_some() {
+    let overhead_bytes = |ttl_ms| {
+        let timed = Timed::new(256 << 10);
+        for number in 0..10_000 {
+            timed
+                .set(&format!("key {number}"), &[1; 100], ttl_ms)
+                .unwrap();
+        }
+        let audit = timed.cache.audit().unwrap();
+        audit.overhead_bytes
+    };
+    let (without, with) = (overhead_bytes(None), overhead_bytes(Some(3_600_000)));
+    assert!(without * 3 / 2 < with, "{without} and {with}");
+}
+
+#[test]
+fn items_get_deadlines_where_none_had_one() {
+    let timed = Timed::new(64 << 10);
+    let key = |number: u32| format!("key {number}");
+    for number in 0..200 {
+        timed.set(&key(number), &[1; 100], None).unwrap();
+    }
+    for number in 100..200 {
+        let ttl_ms = u64::from(number) * 10;
+        if number % 2 == 0 {
+            timed.set(&key(number), &[2; 80], Some(ttl_ms)).unwrap();
+        } else {
+            let bytes = key(number);
+            let touched = timed.cache.touch(
+                timed.cache.key(bytes.as_bytes()).unwrap(),
+                timed.deadline(Some(ttl_ms)),
+            );
+            assert_eq!(touched, Ok(true));
+        }
+        timed.cache.audit().unwrap();
+    }
+    timed.clock.advance_ms(1_500);
+    for number in 100..200 {
+        assert_eq!(timed.get(&key(number)).is_some(), number > 150, "{number}");
+    }
+    timed.cache.audit().unwrap();
+}
+
+#[test]
+fn small_items_stay_without_a_read_where_large_ones_leave() {
+    let timed = Timed::new(4 << 20);
+    let value = |number: usize| vec![1; if number.is_multiple_of(2) { 100 } else { 2_000 }];
+    for number in 0..6_000 {
+        timed
+            .set(&format!("key {number}"), &value(number), None)
+            .unwrap();
+    }
+    let there = |odd: usize| {
+        let keys = (odd..3_000).step_by(2);
+        keys.filter(|number| timed.get(&format!("key {number}")).is_some())
+            .count()
+    };
+    assert!(there(0) > 1_000, "{} small ones", there(0));
+    assert!(there(1) < 300, "{} large ones", there(1));
 }

@@ -108,3 +108,25 @@ fn a_draft_that_was_begun_before_a_flush_is_stored_after_it() {
         assert_eq!(timed.get("old"), None);
     }
 }
+
+#[test]
+fn a_draft_gets_a_deadline_where_no_item_had_one() {
+    let timed = Timed::new(1 << 20);
+    timed.set("other", &[1; 100], None).unwrap();
+    let key = timed.cache.key(b"key").unwrap();
+    let mut draft = timed.cache.draft(key, 300).unwrap();
+    draft.value_mut().fill(7);
+    let options = SetOptions {
+        deadline: timed.deadline(Some(1_000)),
+        ..SetOptions::default()
+    };
+    let stored = timed.cache.commit(draft, &options).unwrap();
+    assert!(matches!(stored, Stored::Done { .. }));
+    timed.cache.audit().unwrap();
+    timed.clock.advance_ms(999);
+    assert_eq!(timed.get("key"), Some(vec![7; 300]));
+    timed.clock.advance_ms(1);
+    assert_eq!(timed.get("key"), None);
+    assert_eq!(timed.get("other"), Some(vec![1; 100]));
+    timed.cache.audit().unwrap();
+}

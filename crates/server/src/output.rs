@@ -80,6 +80,14 @@ impl Output {
         });
     }
 
+    /// Takes back what was appended since [`Output::bytes`] had so many bytes, values included.
+    pub fn truncate(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        while let Some(value) = self.values.pop_back_if(|value| value.at > bytes) {
+            self.value_bytes -= value.value.len();
+        }
+    }
+
     /// Whether nothing waits.
     #[inline]
     #[must_use]

@@ -55,7 +55,7 @@ fn nothing_but_counters_stays_within_memory() {
     let daemon = Daemon::start(&["--memory", "8MiB"]);
     let mut sender = Sender::new(&daemon);
     let mut random = Random(3);
-    for number in 0..600_000 {
+    for number in 0..700_000 {
         let key = if number % 2 == 0 {
             number
         } else {

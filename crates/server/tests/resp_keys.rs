@@ -7,6 +7,7 @@ mod daemon;
 mod resp;
 
 use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 use daemon::{Daemon, PATIENCE};
@@ -331,4 +332,125 @@ fn every_key_is_some_time_the_random_one() {
         }
     }
     panic!("only {seen:?}");
+}
+
+#[test]
+fn a_hash_keeps_its_kind_and_deadlines_wherever_it_goes() {
+    check(
+        "HSET h a 1 b 2 => :2
+        EXPIRE h 100 => :1
+        HEXPIRE h 10 FIELDS 2 a b => [:1, :1]
+        TTL h => :100
+        EXPIRE h 50 LT => :1
+        EXPIRE h 200 GT => :1
+        TTL h => :200
+        COPY h g => :1
+        RENAME h f => +OK
+        TTL f => :200
+        HTTL f FIELDS 1 a => [:10]
+        PERSIST f => :1
+        TTL f => :-1
+        HTTL f FIELDS 1 a => [:10]
+        TYPE g => +hash
+        TTL g => :200
+        MOVE g 1 => :1
+        SELECT 1 => +OK
+        HGET g b => 2
+        OBJECT ENCODING g => listpack
+        SCAN 0 COUNT 1000 TYPE hash => [0, [g]]
+        SCAN 0 COUNT 1000 TYPE string => [0, []]",
+    );
+}
+
+#[test]
+fn what_is_no_string_does_not_exist_for_memcached() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.check(
+        "HSET h field value => :1
+        EXPIRE h 100 => :1",
+    );
+    let mut memcached = BufReader::new(daemon.connect());
+    for (request, expected) in [
+        ("get h\r\n", "END\r\n"),
+        ("gets h h\r\n", "END\r\n"),
+        ("gat 0 h\r\n", "END\r\n"),
+        ("mg h v N30 T0\r\n", "EN\r\n"),
+        ("add h 0 0 1\r\nx\r\n", "NOT_STORED\r\n"),
+        ("append h 0 0 1\r\nx\r\n", "NOT_STORED\r\n"),
+        ("prepend h 0 0 1\r\nx\r\n", "NOT_STORED\r\n"),
+        (
+            "incr h 1\r\n",
+            "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
+        ),
+    ] {
+        memcached.get_mut().write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        memcached.read_line(&mut answer).unwrap();
+        assert_eq!(answer, expected, "{request}");
+    }
+    client.check(
+        "HGET h field => value
+        TTL h => :100",
+    );
+    memcached
+        .get_mut()
+        .write_all(b"set h 0 0 1\r\nx\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    memcached.read_line(&mut answer).unwrap();
+    assert_eq!(client.run("GET h"), bulk("x"));
+}
+
+#[test]
+fn each_change_is_told_of_once() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "EA"]);
+    let mut client = Client::connect(&daemon);
+    let mut listener = Client::connect(&daemon);
+    listener.run("PSUBSCRIBE __keyevent@*__:*");
+    for (words, expected) in [
+        ("SET a 1 EX 100", "set a, expire a"),
+        ("SET a 1 NX", ""),
+        ("GET a", ""),
+        ("MSET a 1 b 2", "set a, set b"),
+        ("MSETNX a 1 c 2", ""),
+        ("APPEND a 2", "append a"),
+        ("INCR a", "incrby a"),
+        ("INCRBYFLOAT a 1", "incrbyfloat a"),
+        ("INCREX a EX 100", "incrby a, expire a"),
+        ("SETRANGE a 1 x", "setrange a"),
+        ("SETRANGE a 1 ", ""),
+        ("SETBIT a 1 0", "setbit a"),
+        ("GETEX a PERSIST", "persist a"),
+        ("GETEX a PERSIST", ""),
+        ("EXPIRE a 100", "expire a"),
+        ("EXPIRE a 200 NX", ""),
+        ("PERSIST a", "persist a"),
+        ("RENAME a c", "rename_from a, rename_to c"),
+        ("COPY c d DB 1", "copy_to d"),
+        ("MOVE b 1", "move_from b, move_to b"),
+        ("INVALIDATE c", "invalidate c"),
+        ("GETDEL c", "del c"),
+        ("DEL c d", ""),
+        ("SET a 1", "set a"),
+        ("DELIFEQ a 1", "del a"),
+        ("SET a 1", "set a"),
+        ("PEXPIREAT a 1", "del a"),
+    ] {
+        client.run(words);
+        client.run("PUBLISH __keyevent@0__:end x");
+        let mut told = Vec::new();
+        loop {
+            let Value::Array(message) = listener.read() else {
+                panic!("no message");
+            };
+            let event = message[2].shown();
+            let event = event.rsplit(':').next().unwrap_or_default().to_owned();
+            if event == "end" {
+                break;
+            }
+            told.push(format!("{event} {}", message[3].shown()));
+        }
+        assert_eq!(told.join(", "), expected, "{words}");
+    }
 }

@@ -333,3 +333,87 @@ fn set_with_get_takes_a_large_value_too() {
     assert_eq!(set(&mut client, &one, &[b"CAS", b"1", b"GET"]), refused);
     assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
 }
+
+#[test]
+fn only_a_string_is_read_and_changed_as_one() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    assert_eq!(client.run("HSET h field value"), Value::Integer(1));
+    for words in [
+        "GET h",
+        "GETSET h v",
+        "GETDEL h",
+        "GETEX h",
+        "SET h v GET",
+        "SET h v NX GET",
+        "SET h v IFEQ v",
+        "DELEX h IFEQ v",
+        "DELIFEQ h v",
+        "SETRANGE h 0 x",
+        "SETRANGE h 0 ",
+        "GETRANGE h 0 1",
+        "APPEND h x",
+        "STRLEN h",
+        "INCR h",
+        "INCRBYFLOAT h 1",
+        "INCREX h",
+        "GETBIT h 0",
+        "SETBIT h 0 1",
+        "GETLEASE h",
+        "GETLEASE h LEASE 1000",
+        "INVALIDATE h",
+    ] {
+        assert_eq!(client.run(words), Value::Error(wrong.to_owned()), "{words}");
+    }
+    client.check(
+        "LCS h h => -ERR The specified keys must contain string values
+        MGET h => [nil]
+        SETNX h v => :0
+        MSETNX h v g v => :0
+        HGET h field => value
+        EXPIRE h 100 => :1
+        SET h v KEEPTTL => +OK
+        TTL h => :100
+        GET h => v
+        HSET g field value => :1
+        SETEX g 100 v => +OK
+        TYPE g => +string
+        HSET f field value => :1
+        MSET f v => +OK
+        GET f => v
+        HSET e field value => :1
+        DELEX e => :1",
+    );
+}
+
+#[test]
+fn a_large_value_replaces_a_hash_too() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let value = pattern(9, 100_000);
+    assert_eq!(client.run("HSET h field value"), Value::Integer(1));
+    let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    let refused = Value::Error(wrong.to_owned());
+    assert_eq!(client.call(&[b"SET", b"h", &value, b"GET"]), refused);
+    assert_eq!(client.run("HGET h field").shown(), "value");
+    assert_eq!(client.call(&[b"SET", b"h", &value]), ok());
+    assert_eq!(client.run("GET h"), Value::Bulk(value));
+}
+
+#[test]
+fn a_large_value_in_a_reply_that_is_not_wanted_is_left_out() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let value = pattern(4, 100_000);
+    assert_eq!(client.call(&[b"SET", b"a", &value]), ok());
+    for words in ["GET a", "MGET a a a a a a a a", "GETLEASE a", "GETEX a"] {
+        let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+        client.send(&[b"CLIENT", b"REPLY", b"OFF"]);
+        client.send(&words);
+        assert_eq!(client.run("CLIENT REPLY ON"), ok());
+        client.send(&[b"CLIENT", b"REPLY", b"SKIP"]);
+        client.send(&words);
+        assert_eq!(client.run("GET a"), Value::Bulk(value.clone()));
+    }
+}

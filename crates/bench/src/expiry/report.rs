@@ -185,10 +185,12 @@ fn method(outcome: &Outcome) -> String {
     format!(
         "Every server has one processor, {} MiB and nothing to evict. It is filled with {} items \
          that stay ({}) and {} {} more, whose deadlines are absolute seconds (memcached's exptime, \
-         Redis' EXAT), {}. Gets for the items that stay come at {} per second over {} connections \
-         whatever the server does; latency counts from the moment a request was due. `before` is \
-         the last {} s before the first deadline, `during` the {} s after it.{} Each round starts \
-         every server afresh. Memory was watched in one more run, ten times a second.",
+         Redis' EXAT), {}. A load begins when the server has come to rest: when it took less \
+         than a twentieth of its processor for a second. Gets for the items that stay come at {} \
+         per second over {} connections whatever the server does; latency counts from the moment \
+         a request was due. `before` is the last {} s before the first deadline, `during` the {} s \
+         after it.{} Each round starts every server afresh. Memory was watched in one more run, \
+         ten times a second.",
         outcome.memory_mib,
         short(count(outcome.live)),
         match outcome.live_ttl_s {

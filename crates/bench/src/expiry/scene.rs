@@ -16,6 +16,7 @@ use crate::popularity::Popularity;
 use crate::process::{Ingredients, Recipe, Server};
 use crate::quantity::{ByteRange, TtlMix};
 use crate::record::Records;
+use crate::usage::cpu_time;
 
 /// Keys of different lengths, so that the two kinds of items never meet.
 const LIVE_KEY_BYTES: usize = 16;
@@ -30,6 +31,9 @@ const MIXED_FILL_NS: u64 = 10_000;
 /// Beyond the time the fill should take.
 const FILL_MARGIN_NS: u64 = 2 * NS_PER_S;
 const POLL: Duration = Duration::from_millis(100);
+/// A server is at rest when it needs no more than this share of a processor for this long.
+const REST_SHARE: f64 = 0.05;
+const REST: Duration = Duration::from_secs(1);
 /// Length of a slice.
 const SLICE_NS: u64 = NS_PER_S / 2;
 /// Fewer gets than this make no p99.9.
@@ -221,7 +225,9 @@ impl<'a> Scene<'a> {
         let args = self.args;
         let per_item_ns = self.fill_ns / args.live.max(1);
         // Twice the time it should take, and the load begins before the moment.
-        let ahead_ns = 2 * per_item_ns * args.dying + FILL_MARGIN_NS + args.before_s * NS_PER_S;
+        let ahead_ns = 2 * per_item_ns * args.dying
+            + FILL_MARGIN_NS
+            + (args.rest_s + args.before_s) * NS_PER_S;
         let moment_s = (unix_ns() + ahead_ns).div_ceil(NS_PER_S);
         let as_ttl = |s: u64| u32::try_from(s).unwrap_or(u32::MAX);
         let value_bytes = ByteRange::fixed(args.value_bytes);
@@ -250,13 +256,38 @@ impl<'a> Scene<'a> {
 
     /// The load while nothing expires: both its parts.
     fn control(&self, rate: u64, round: usize) -> Result<[LatencySummary; 2], Error> {
+        self.rest(now_ns() + self.args.rest_s * NS_PER_S)?;
         let border_ns = now_ns() + self.args.before_s * NS_PER_S;
         let (_, samples) = self.load(rate, self.args.seed(round))?;
         let samples = timed(&samples, border_ns);
         Ok([Part::Before, Part::During].map(|part| summary(&samples, part)))
     }
 
-    /// Sleeps until the load has to start; the moment on the monotonic clock.
+    /// Waits until the server has done what it does of itself after it was filled, so that a load
+    /// finds it as it is for good.
+    fn rest(&self, until_ns: u64) -> Result<(), Error> {
+        let pid = self.server.pid();
+        let used = || cpu_time(pid).map_err(|error| Error::system("asking for its time", error));
+        loop {
+            let (cpu, start_ns) = (used()?.ns, now_ns());
+            std::thread::sleep(REST);
+            let share = ratio(used()?.ns - cpu, now_ns() - start_ns);
+            if share <= REST_SHARE {
+                return Ok(());
+            }
+            if now_ns() >= until_ns {
+                return Err(Error::Wrong(format!(
+                    "{} does not come to rest: it still takes {:.0} % of a processor; try a \
+                     longer --rest-s",
+                    self.contender.name,
+                    share * 100.0
+                )));
+            }
+        }
+    }
+
+    /// Waits until the server is at rest and the load has to start; the moment on the monotonic
+    /// clock.
     fn wait(&self, moment_s: u64) -> Result<u64, Error> {
         let start_ns = (moment_s - self.args.before_s) * NS_PER_S;
         let (unix, mono) = (unix_ns(), now_ns());
@@ -268,7 +299,10 @@ impl<'a> Scene<'a> {
                 seconds(unix - start_ns)
             ))
         })?;
-        std::thread::sleep(Duration::from_nanos(left_ns));
+        self.rest(mono + left_ns.saturating_sub(NS_PER_S))?;
+        std::thread::sleep(Duration::from_nanos(
+            (mono + left_ns).saturating_sub(now_ns()),
+        ));
         Ok(mono + left_ns + self.args.before_s * NS_PER_S)
     }
 

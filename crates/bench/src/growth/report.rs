@@ -178,7 +178,9 @@ fn method(outcome: &Outcome) -> String {
     format!(
         "In process, one thread, items of {} + {} B, {} shards, {} MiB for each of two caches. The \
          one grows from empty; the other has been grown before and stays at its size: each insert \
-         follows a delete of the oldest item. Windows of {} inserts alternate between the two. \
+         follows a delete of the oldest item. Windows of {} inserts alternate between the two; \
+         after each, and after the other cache was filled, nothing is done until upkeep has had \
+         nothing to do for a second. \
          Every insert is timed by itself, from hashing the key on, and so is a read of a random \
          item after it. The same loop also times nothing at all: the {:.0} ns of its median are \
          the clock's own cost, contained in every figure here, and its worst is what the machine \

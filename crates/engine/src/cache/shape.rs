@@ -4,8 +4,9 @@
 
 use crate::hot::Hot;
 use crate::insight::Insight;
+use crate::log::TABLE_ENTRY_BYTES;
 use crate::options::Config;
-use crate::segment::Segment;
+use crate::segment::DEATHS_BYTES;
 use crate::simulation::Room;
 use crate::table::PLACES;
 
@@ -18,9 +19,10 @@ const SHARDS_MAX: usize = 1024;
 const SEGMENTS_PER_SHARD: usize = 256;
 /// Segments of a shard that are free or half full at any time, about.
 const SEGMENTS_NOT_FULL: usize = 5;
-/// Bytes of bookkeeping for a segment, with what is left unused at its end.
-const SEGMENT_COST_BYTES: usize = size_of::<Segment>() + 64;
-const SEGMENT_SHIFT_MIN: u32 = 10;
+/// Bytes of bookkeeping for a segment, with what is left unused at its end. Half of a histogram:
+/// in a cache all segments have one, or none.
+const SEGMENT_COST_BYTES: usize = TABLE_ENTRY_BYTES + DEATHS_BYTES / 2 + 64;
+const SEGMENT_SHIFT_MIN: u32 = 9;
 const SEGMENT_SHIFT_MAX: u32 = 20;
 /// Address range of a shard's log, as a multiple of its share of memory, so that extents find
 /// neighbouring free segments.
@@ -57,7 +59,7 @@ impl Shape {
         let reach = (share * RANGE_PER_SHARE).max(memory.min(2 * Config::VALUE_BYTES_LIMIT));
         let reach = reach.min(PLACES as usize);
         let (_, insight_bytes) = Insight::bytes(memory);
-        let fixed_bytes = shards * (slot_bytes + (reach >> segment_shift) * 4) + insight_bytes;
+        let fixed_bytes = shards * slot_bytes + insight_bytes;
         Shape {
             shards,
             share,

@@ -79,9 +79,9 @@ impl Cache {
                     let Some((bucket, next)) = shard.store.index.scan(at) else {
                         break;
                     };
-                    shard.store.remove_in_bucket(bucket, |store, located| {
-                        located.layout.space(store.log.arena()) == space
-                    });
+                    shard
+                        .store
+                        .remove_in_bucket(bucket, |_, located| located.layout.space() == space);
                     (at, place) = (next, Some(next));
                 }
             }

@@ -1,48 +1,61 @@
 //! Upkeep: what a cache needs besides requests, in steps that a thread of its owner calls.
 //!
-//! Locks are held briefly. What takes longer, giving memory to the system or putting it on huge
-//! pages, is done between two locks, on memory that the shard sets aside meanwhile.
+//! Locks are held briefly. What takes longer, giving memory to the system or having huge pages
+//! made, is done between two locks, on memory that the shard sets aside meanwhile or that nobody
+//! uses yet. The longest that a lock is held is for copying 2 MiB to a huge page, and not while the
+//! cache grows.
 //!
-//! Why: docs/decisions/0014. Tests: tests/evict.rs.
+//! Why: docs/decisions/0010 and 0014. Tests: tests/upkeep.rs, tests/evict.rs.
 
 use std::time::Duration;
 
 use super::{Cache, Slot};
 use crate::clock::Instant;
 
-/// Pause between two steps when there was something to do, now or a few steps ago.
+/// Pause between two steps when there was something to do, now or shortly before.
 const SHORT_PAUSE: Duration = Duration::from_millis(1);
-/// Steps without work after which the pauses get longer.
-const IDLE_STEPS: u32 = 100;
-/// Pause between two steps when more memory waits for huge pages.
+/// While nothing is to do, a pause is this part of the time since there was.
+const PAUSE_SHARE: u32 = 100;
+/// Time without work before memory is put on huge pages, and the pause between two of them.
+const QUIET: Duration = Duration::from_millis(100);
 const HUGE_PAUSE: Duration = Duration::from_millis(10);
+/// Time without any work after which a cache counts as settled: longer than growth holds up huge
+/// pages.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// A cache's upkeep at the right pace, for a thread that serves nobody: short steps, so that it
 /// never takes a large part of a processor that others want.
 #[derive(Debug, Default)]
 pub struct Upkeep {
-    idle_steps: u32,
+    /// The pauses since there was work, and since anything was put on a huge page.
+    quiet: Duration,
+    settled: Duration,
 }
 
 impl Upkeep {
-    /// The pause between two steps when nothing is left to do.
+    /// The longest pause between two steps.
     pub const PAUSE: Duration = Duration::from_millis(100);
 
     /// Does one step, [`Cache::tick`] or [`Cache::use_huge_pages`], and says how long to pause
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
-        self.idle_steps = if cache.tick() {
-            0
-        } else {
-            self.idle_steps.saturating_add(1)
-        };
-        if self.idle_steps < IDLE_STEPS {
-            SHORT_PAUSE
-        } else if cache.use_huge_pages() {
-            HUGE_PAUSE
-        } else {
-            Upkeep::PAUSE
+        if cache.tick() {
+            (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
         }
+        let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Upkeep::PAUSE);
+        if self.quiet >= QUIET && cache.use_huge_pages() {
+            self.settled = Duration::ZERO;
+            pause = HUGE_PAUSE;
+        }
+        self.quiet += pause;
+        self.settled += pause;
+        pause
+    }
+
+    /// Whether there has been nothing to do for a second.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.settled >= SETTLED
     }
 }
 
@@ -60,34 +73,29 @@ impl Cache {
         let release = self.config.release_memory;
         let mut is_left = false;
         for slot in &self.shards {
-            is_left |= self.lock(slot).tick(release, now);
-            is_left |= self.touch_ahead(slot, now);
+            is_left |= self.tick_shard(slot, now);
             is_left |= release && self.release_segment(slot, now);
         }
         is_left
     }
 
-    /// Makes memory resident that a growing shard will need next, without the lock; whether there
-    /// was any.
-    fn touch_ahead(&self, slot: &Slot, now: Instant) -> bool {
+    /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
+    /// without the lock. Whether there was anything.
+    fn tick_shard(&self, slot: &Slot, now: Instant) -> bool {
         let mut shard = self.lock(slot);
+        let is_left = shard.tick(self.config.release_memory, now);
         let index = shard.store.index.begin_touch();
-        let open = shard.store.log.touch_open(now);
-        let segment = shard.store.log.begin_touch(now);
+        let log = shard.store.log.begin_touch(now);
         drop(shard);
-        // If the open segment is given back meanwhile, some pages of it come back early.
-        if let Some((at, bytes)) = open {
-            slot.arena.region().populate(at, bytes);
-        }
         if let Some((at, bytes)) = index {
             slot.table.region().populate(at, bytes);
         }
-        if let Some(segment) = segment {
-            let start = segment as usize * self.segment_bytes;
-            slot.arena.region().populate(start, self.segment_bytes);
-            self.lock(slot).store.log.end_touch(segment);
+        if let Some(touch) = log {
+            // If an open segment is given back meanwhile, some pages of it come back early.
+            slot.arena.region().populate(touch.at, touch.bytes);
+            self.lock(slot).store.log.end_touch(&touch);
         }
-        index.is_some() || open.is_some() || segment.is_some()
+        is_left || index.is_some() || log.is_some()
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was
@@ -102,38 +110,37 @@ impl Cache {
         true
     }
 
-    /// Puts memory that is in full use on huge pages: in each shard one stretch of the index and
-    /// one of the log at most. Whether there was any; none while the cache grows, because the
-    /// system makes all who touch fresh memory wait meanwhile.
+    /// Puts one stretch of memory that is in full use on a huge page, of the index or of the log of
+    /// some shard. Whether there was any; none while the cache grows, because copying takes a share
+    /// of what memory can do.
     ///
-    /// To be called now and then from a thread that serves nobody: it holds no lock for long but
-    /// may itself take milliseconds.
+    /// To be called now and then from a thread that serves nobody. It may itself take milliseconds,
+    /// for a page beside the stretch; it holds a shard's lock while 2 MiB are copied.
     pub fn use_huge_pages(&self) -> bool {
         let now = self.now();
         let is_growing = |slot: &Slot| self.lock(slot).store.log.is_growing(now);
         if self.shards.iter().any(is_growing) {
             return false;
         }
-        let mut was_any = false;
-        for slot in &self.shards {
-            was_any |= self.make_huge(slot);
-        }
-        was_any
+        let mut slots = self.shards.iter();
+        slots.any(|slot| self.make_index_huge(slot) || self.make_log_huge(slot))
     }
 
-    fn make_huge(&self, slot: &Slot) -> bool {
-        let mut shard = self.lock(slot);
-        let (index, log) = (shard.store.index.begin_huge(), shard.store.log.begin_huge());
-        drop(shard);
-        if let Some(stretch) = index {
-            slot.table.region().make_huge(stretch);
-        }
-        if let Some(stretch) = log {
-            slot.arena.region().make_huge(stretch);
-        }
-        let mut shard = self.lock(slot);
-        shard.store.index.end_huge();
-        shard.store.log.end_huge();
-        index.is_some() || log.is_some()
+    fn make_index_huge(&self, slot: &Slot) -> bool {
+        let Some(stretch) = self.lock(slot).store.index.begin_huge() else {
+            return false;
+        };
+        let is_ready = slot.table.region().prepare_huge(stretch);
+        self.lock(slot).store.index.end_huge(stretch, is_ready);
+        true
+    }
+
+    fn make_log_huge(&self, slot: &Slot) -> bool {
+        let Some(stretch) = self.lock(slot).store.log.begin_huge() else {
+            return false;
+        };
+        let is_ready = slot.arena.region().prepare_huge(stretch);
+        self.lock(slot).store.log.end_huge(is_ready);
+        true
     }
 }

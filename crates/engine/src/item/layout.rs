@@ -17,7 +17,8 @@ pub(crate) struct Layout {
     /// Offset of the item in the arena.
     pub(crate) offset: usize,
     pub(crate) key_at: usize,
-    pub(crate) key_bytes: usize,
+    /// Length of the key and its space, to be compared at once; see `Key::word`.
+    pub(crate) key_word: u64,
     pub(crate) value_bytes: usize,
     pub(crate) deadline: Deadline,
     pub(super) fields: u8,
@@ -26,10 +27,22 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Length of the key.
+    #[inline]
+    pub(crate) fn key_bytes(&self) -> usize {
+        self.key_word as u32 as usize
+    }
+
+    /// The item's space.
+    #[inline]
+    pub(crate) fn space(&self) -> Space {
+        Space((self.key_word >> 32) as u32)
+    }
+
     /// Offset of the value in the arena.
     #[inline]
     pub(crate) fn value_at(&self) -> usize {
-        self.key_at + self.key_bytes
+        self.key_at + self.key_bytes()
     }
 
     /// Bytes of the whole item.
@@ -85,16 +98,6 @@ impl Layout {
         }
     }
 
-    /// The item's space.
-    #[inline]
-    pub(crate) fn space(&self, arena: &Arena) -> Space {
-        if self.has_space_field() {
-            Space(arena.word(self.key_at - 4))
-        } else {
-            Space::MAIN
-        }
-    }
-
     /// The item's version, if it has one.
     pub(crate) fn version(&self, arena: &Arena) -> Option<u64> {
         self.field_at(FIELD_VERSION).map(|at| read_le(arena, at, 8))
@@ -126,7 +129,7 @@ impl Layout {
     /// Everything about the item, for writing it elsewhere.
     #[inline]
     pub(crate) fn spec(&self, arena: &Arena) -> Spec {
-        let plain = Spec::plain(self.key_bytes, self.value_bytes, self.deadline);
+        let plain = Spec::plain(self.key_bytes(), self.value_bytes, self.deadline);
         if self.is_extended() {
             self.extended_spec(plain, arena)
         } else {
@@ -141,7 +144,7 @@ impl Layout {
             version: self.version(arena),
             lease: self.lease(arena),
             access_s: self.access_s(arena),
-            space: self.space(arena),
+            space: self.space(),
             kind: self.kind(arena),
             ..plain
         }
@@ -159,7 +162,7 @@ impl Layout {
         Layout {
             offset,
             key_at,
-            key_bytes: spec.key_bytes,
+            key_word: spec.key_bytes as u64,
             value_bytes: spec.value_bytes,
             deadline: spec.deadline,
             fields: 0,

@@ -9,65 +9,86 @@ use super::Log;
 use crate::clock::Instant;
 use crate::memory::HUGE_PAGE_BYTES;
 use crate::segment::{Queue, Segment, Use};
+use crate::timescale::Timescale;
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
 /// Only segments that stayed free for this long are given back, and one is kept.
 const RELEASE_PERIOD_MS: u64 = 500;
 const FREE_KEPT: usize = 1;
-/// Memory of a growing queue that is touched ahead of its use: of the open segment, or of the free
-/// ones if segments are that small.
+/// Memory of a growing log that is touched ahead of its use: this part of what it has, within
+/// bounds.
+const AHEAD_SHARE: usize = 128;
 const AHEAD_BYTES: usize = 64 << 10;
+const AHEAD_BYTES_MAX: usize = 512 << 10;
 /// A log that took fresh memory counts as growing for this long.
 const GROWING_MS: u64 = 500;
 
+/// Memory to be touched, as offset and length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub(crate) at: usize,
+    pub(crate) bytes: usize,
+    /// The segment it begins, if that is a fresh one.
+    fresh: Option<u32>,
+}
+
 impl Log {
-    /// A fresh segment to be touched ahead of its use, if segments were opened since the last call
-    /// and few are free; nobody uses it until [`Log::end_touch`].
-    pub(crate) fn begin_touch(&mut self, now: Instant) -> Option<u32> {
-        if !self.opened {
-            return None;
-        }
-        if self.free.len() >= AHEAD_BYTES / self.segment_bytes() {
-            self.opened = false;
-            return None;
-        }
-        let number = self.take_fresh()?;
-        self.grew_at = Some(now);
-        let room_bytes = self.segment_bytes();
-        self.segments[number as usize] = Segment {
-            used: Use::InTransit,
-            room_bytes,
-            ..Segment::unused()
-        };
-        Some(number)
-    }
-
-    /// Makes a segment free whose memory was touched.
-    pub(crate) fn end_touch(&mut self, segment: u32) {
-        self.segments[segment as usize].used = Use::Free;
-        self.free.push(segment);
-    }
-
-    /// What of the open segments' memory should be touched ahead, as offset and length; it is
-    /// taken for touched from here on.
-    pub(crate) fn touch_open(&mut self, now: Instant) -> Option<(usize, usize)> {
+    /// Memory to be touched ahead of its use: of an open segment, or of a fresh one, which nobody
+    /// uses until [`Log::end_touch`]; `None` if enough is ready.
+    pub(crate) fn begin_touch(&mut self, now: Instant) -> Option<Touch> {
+        let ahead = (self.resident_bytes / AHEAD_SHARE).clamp(AHEAD_BYTES, AHEAD_BYTES_MAX);
         for queue in [Queue::Small, Queue::Main] {
             let Some(number) = self.open[queue as usize] else {
                 continue;
             };
             let start = self.start_of(number);
             let segment = self.segment(number);
-            let (written, end) = (start + segment.written_bytes, start + segment.room_bytes);
-            let touched = self.touched[queue as usize];
-            if touched < end && touched < written + AHEAD_BYTES / 2 {
-                let upto = (written + AHEAD_BYTES).min(end);
-                self.touched[queue as usize] = upto;
-                self.grew_at = Some(now);
-                return Some((touched, upto - touched));
+            let written = start + segment.written_bytes();
+            let end = start + segment.room_bytes();
+            let touched = self.touched[queue as usize].max(written);
+            let ready = touched - written + self.free.len() * self.segment_bytes();
+            if ready >= ahead / 2 {
+                continue;
             }
+            if touched == end {
+                return self.begin_touch_fresh(ahead, now);
+            }
+            let upto = (written + ahead).min(end);
+            self.touched[queue as usize] = upto;
+            self.grew_at = Some(now);
+            return Some(Touch {
+                at: touched,
+                bytes: upto - touched,
+                fresh: None,
+            });
         }
         None
+    }
+
+    fn begin_touch_fresh(&mut self, ahead: usize, now: Instant) -> Option<Touch> {
+        let number = self.take_fresh()?;
+        self.grew_at = Some(now);
+        let room_bytes = self.segment_bytes();
+        let scale = Timescale::new(0, 0);
+        self.segments[number as usize] =
+            Segment::of(Use::InTransit, Queue::Small, scale, room_bytes);
+        Some(Touch {
+            at: self.start_of(number),
+            bytes: ahead.min(room_bytes),
+            fresh: Some(number),
+        })
+    }
+
+    /// Makes the segment free whose memory was touched, if it was a fresh one.
+    pub(crate) fn end_touch(&mut self, touch: &Touch) {
+        if let Some(number) = touch.fresh {
+            self.segments[number as usize].used = Use::Free;
+            self.free.push(number);
+            if touch.bytes < self.segment_bytes() {
+                self.head = Some((number, touch.at + touch.bytes));
+            }
+        }
     }
 
     /// Whether fresh memory was taken not long ago.
@@ -78,15 +99,20 @@ impl Log {
     /// A stretch of the size of a huge page that is resident as a whole and not on one yet; none of
     /// it is given back until [`Log::end_huge`].
     pub(crate) fn begin_huge(&mut self) -> Option<usize> {
+        if self.growing_huge.is_some() {
+            return None;
+        }
         let in_stretch = HUGE_PAGE_BYTES >> self.arena.segment_shift();
         let stretches = self.segments.len() / in_stretch;
         for _ in 0..stretches.min(STRETCHES_LOOKED_AT) {
             let stretch = self.next_stretch % stretches;
             self.next_stretch = stretch + 1;
             let region = self.arena.region();
+            if stretch >= region.stretches() || region.is_huge(stretch) {
+                continue;
+            }
             let first = stretch * in_stretch;
-            let is_whole = (first..first + in_stretch).all(|number| self.is_resident(number));
-            if is_whole && stretch < region.stretches() && !region.is_huge(stretch) {
+            if (first..first + in_stretch).all(|number| self.is_settled(number)) {
                 region.claim_huge(stretch);
                 self.growing_huge = Some(stretch);
                 return Some(stretch);
@@ -95,16 +121,30 @@ impl Log {
         None
     }
 
-    /// Whether all of a segment's memory is in use, and it is no part of an extent.
-    fn is_resident(&self, number: usize) -> bool {
+    /// Whether all of a segment's memory is in use, it is no part of an extent, and nobody uses it
+    /// outside the shard's lock.
+    fn is_settled(&self, number: usize) -> bool {
         let segment = &self.segments[number];
-        let is_regular = segment.span == 1 && segment.room_bytes == self.segment_bytes();
-        is_regular && matches!(segment.used, Use::Sealed | Use::Free)
+        let is_regular = segment.room_bytes() == self.segment_bytes();
+        is_regular
+            && self.head.is_none_or(|(head, _)| head as usize != number)
+            && matches!(segment.used, Use::Sealed | Use::Free)
+            && !self.arena.is_pinned(number as u32)
     }
 
-    /// Lets go of the stretch that was put on a huge page.
-    pub(crate) fn end_huge(&mut self) {
-        self.growing_huge = None;
+    /// Puts the stretch on the huge page that was made for it, if there is one, and lets go of it.
+    pub(crate) fn end_huge(&mut self, is_ready: bool) {
+        let Some(stretch) = self.growing_huge.take().filter(|_| is_ready) else {
+            return;
+        };
+        let in_stretch = HUGE_PAGE_BYTES >> self.arena.segment_shift();
+        let mut segments = stretch * in_stretch..(stretch + 1) * in_stretch;
+        // A draft is written without the lock; a pin may stand for one.
+        if segments.any(|number| self.arena.is_pinned(number as u32)) {
+            self.arena.region().discard_huge(stretch);
+        } else {
+            self.arena.region().swap_huge(stretch);
+        }
     }
 
     fn is_held(&self, segment: u32) -> bool {
@@ -151,7 +191,7 @@ impl Log {
     }
 
     pub(super) fn release(&mut self, segment: u32) {
-        let room_bytes = self.segment(segment).room_bytes;
+        let room_bytes = self.segment(segment).room_bytes();
         self.arena
             .region()
             .release(self.start_of(segment), room_bytes);
@@ -160,12 +200,12 @@ impl Log {
 
     /// Makes a segment unused whose memory has gone back.
     fn forget(&mut self, segment: u32) {
-        let Segment {
-            room_bytes, span, ..
-        } = self.segments[segment as usize];
+        let room_bytes = self.segment(segment).room_bytes();
+        let span = room_bytes.div_ceil(self.segment_bytes()) as u32;
         for number in segment..segment + span {
             self.segments[number as usize] = Segment::unused();
         }
+        self.head = self.head.filter(|&(head, _)| head != segment);
         self.unused_from = self.unused_from.min(segment as usize);
         self.resident_bytes -= room_bytes;
         self.budget.give(room_bytes);

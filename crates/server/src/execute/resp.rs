@@ -152,7 +152,7 @@ fn run(
     match call_tracked(&mut call) {
         Ok(flow) => flow,
         Err(failure) => {
-            output.bytes().truncate(start);
+            output.truncate(start);
             append_failure(&failure, proto, context, output);
             Flow::Continue
         }
@@ -291,7 +291,7 @@ fn execute_with_care(
     let is_wanted =
         mode == ReplyMode::On || session.reply_mode == ReplyMode::On && is_reply(command);
     if !is_wanted && !is_message {
-        output.bytes().truncate(start);
+        output.truncate(start);
     }
     flow
 }

@@ -78,11 +78,6 @@ impl<'c> Call<'c> {
         pass.alone(|| run(self))
     }
 
-    /// The engine's moment of a Unix time in milliseconds; zero if that lies before the start.
-    pub(super) fn instant(&self, unix_ms: u64) -> Instant {
-        Instant(unix_ms.saturating_sub(self.context.state.unix_ms_at_zero))
-    }
-
     /// The Unix time of an engine's moment, in milliseconds.
     pub(super) fn unix_ms(&self, at: Instant) -> u64 {
         self.context.state.unix_ms_at_zero.saturating_add(at.0)

@@ -3,14 +3,15 @@
 //! A deadline is exact to the millisecond. Source: redis.io/docs/latest/commands/expire and its
 //! neighbours.
 
-use cellar_engine::{Change, Deadline};
+use cellar_engine::{Change, Deadline, Item};
 use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, Outcome};
 use super::expiry::Unit;
 use super::failure::Failure;
 use super::notify::Class;
-use super::values::update;
+use super::values::{deadline_of, update};
+use crate::kind::{own_deadline, with_own_deadline};
 
 /// Answered for a key without a deadline.
 const NEVER: i64 = -1;
@@ -91,14 +92,15 @@ fn retime(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
     let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
     let deadline = unit.deadline(number, command, call.context)?;
     let has_passed = deadline.has_passed(call.now());
-    let is_done = update(call, key, |old, _| {
-        let is_done = old.is_some_and(|item| conditions.hold(item.deadline, deadline));
-        let change = match is_done {
-            false => Change::Keep,
-            true if has_passed => Change::Remove,
-            true => Change::Retime(deadline),
+    let is_done = update(call, key, |old, scratch| {
+        let is_one = |item: &Item<'_>| conditions.hold(own_deadline(*item), deadline);
+        let Some(item) = old.filter(is_one) else {
+            return Ok((false, Change::Keep));
         };
-        Ok((is_done, change))
+        if has_passed {
+            return Ok((true, Change::Remove));
+        }
+        Ok((true, with_own_deadline(item, deadline, scratch)))
     })?;
     if is_done {
         let event = if has_passed { "del" } else { "expire" };
@@ -109,14 +111,12 @@ fn retime(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
 
 pub(super) fn persist(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
-    let is_done = update(call, key, |old, _| {
-        let has_one = old.is_some_and(|item| item.deadline != Deadline::NEVER);
-        let change = if has_one {
-            Change::Retime(Deadline::NEVER)
-        } else {
-            Change::Keep
+    let is_done = update(call, key, |old, scratch| {
+        let has_one = |item: &Item<'_>| own_deadline(*item) != Deadline::NEVER;
+        let Some(item) = old.filter(has_one) else {
+            return Ok((false, Change::Keep));
         };
-        Ok((has_one, change))
+        Ok((true, with_own_deadline(item, Deadline::NEVER, scratch)))
     })?;
     if is_done {
         call.notify(Class::Generic, "persist", key.bytes());
@@ -152,7 +152,7 @@ fn rounded_s(ms: u64) -> u64 {
 
 fn tell(call: &mut Call<'_>, number: impl FnOnce(&Call<'_>, Deadline) -> Option<u64>) -> Outcome {
     let key = call.first_key()?;
-    let deadline = call.cache().facts(key, |facts| facts.deadline);
+    let deadline = deadline_of(call, key)?;
     let number = match deadline {
         Some(deadline) => {
             number(call, deadline).map_or(NEVER, |number| i64::try_from(number).unwrap_or(i64::MAX))

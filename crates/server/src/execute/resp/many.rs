@@ -13,7 +13,7 @@ use cellar_protocol::resp::{Proto, Reply};
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::options::{Condition, Options};
-use super::values::{append_value, finish_value, tell_set};
+use super::values::{append_value, deadline_of, finish_value, tell_set};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::Output;
 
@@ -169,7 +169,7 @@ fn store_all(
     for &(key, value) in pairs {
         call.context.counters.cmd_set.add(1);
         let old = match options.keeps_deadline {
-            true => cache.facts(key, |facts| facts.deadline),
+            true => deadline_of(call, key)?,
             false => None,
         };
         let set = SetOptions {

@@ -2,14 +2,12 @@
 //!
 //! Source: redis.io/docs/latest/commands/object-encoding and its neighbours.
 
-use cellar_engine::{KeyFacts, Kind, Lookup};
-use cellar_protocol::resp::number::{INTEGER_BYTES_MAX, parse_integer};
+use cellar_engine::{Change, KeyFacts, Lookup};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-
-/// Longest string that Redis keeps in one piece with its header.
-const EMBEDDED_BYTES_MAX: usize = 44;
+use super::values::update;
+use crate::kind;
 
 /// Looks without counting as a use.
 const QUIETLY: Lookup = Lookup {
@@ -39,19 +37,13 @@ fn answer(call: &mut Call<'_>, number: Option<i64>) -> Outcome {
 
 /// The name that Redis would have for how such a value is kept.
 pub(super) fn encoding(call: &mut Call<'_>) -> Outcome {
-    let encoding = match facts(call, |facts| (facts.kind, facts.value_bytes))? {
-        None => None,
-        Some((Kind::STRING, bytes)) if bytes > EMBEDDED_BYTES_MAX => Some("raw"),
-        Some((Kind::STRING, bytes)) => {
-            let key = call.key_at(2)?;
-            let is_number = bytes <= INTEGER_BYTES_MAX
-                && call
-                    .cache()
-                    .lookup(key, &QUIETLY, |found| parse_integer(found.item.value))?
-                    .is_some_and(|number| number.is_some());
-            Some(if is_number { "int" } else { "embstr" })
-        }
-        Some(_) => Some("listpack"),
+    let key = call.key_at(2)?;
+    let cache = call.cache();
+    let encoding = match cache.lookup(key, &QUIETLY, |found| kind::encoding(found.item))? {
+        Some(encoding) => Some(encoding),
+        None => update(call, key, |old, _| {
+            Ok((old.map(kind::encoding), Change::Keep))
+        })?,
     };
     match encoding {
         Some(encoding) => call.reply().bulk(encoding),

@@ -15,6 +15,7 @@ use super::session::Session;
 use super::values::{answer_value, append_value, finish_value, store_until, tell_set, update};
 use super::{lcs, leases, limited, many, numbers, ranges, stores, takes};
 use crate::execute::context::Context;
+use crate::kind::own_deadline;
 use crate::output::Output;
 
 /// The function that runs a command of this group.
@@ -95,7 +96,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
             return Ok(((false, old_value), Change::Keep));
         }
         scratch.extend_from_slice(value);
-        let deadline = options.deadline_after(old.map(|item| item.deadline));
+        let deadline = options.deadline_after(old.map(own_deadline));
         Ok(((true, old_value), store_until(deadline)))
     })?;
     answer_old(call, key, &options, is_stored, old_value)
@@ -153,7 +154,7 @@ pub(super) fn set_draft(
         output,
     };
     if let Err(failure) = set_received(&mut call, key, draft) {
-        output.bytes().truncate(start);
+        output.truncate(start);
         Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
     }
 }
@@ -169,7 +170,7 @@ fn set_received(call: &mut Call<'_>, key: &[u8], draft: Draft) -> Outcome {
     call.alone(|call| {
         let (holds, old_value, deadline) = update(call, key, |old, _| {
             let seen = (options.when.holds(old)?, options.old_value(old)?);
-            let deadline = options.deadline_after(old.map(|item| item.deadline));
+            let deadline = options.deadline_after(old.map(own_deadline));
             Ok(((seen.0, seen.1, deadline), Change::Keep))
         })?;
         if holds {

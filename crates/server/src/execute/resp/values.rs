@@ -6,6 +6,7 @@ use cellar_protocol::resp::Reply;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::notify::Class;
+use crate::kind::own_deadline;
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
 
 /// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
@@ -69,6 +70,21 @@ pub(super) fn read<R>(
         .get(key, |item| as_string(Some(item)).map(|_| read(item.value)));
     count_read(call, found.is_some());
     found.transpose()
+}
+
+/// The deadline that a key has for its clients; `None` if there is no key. Does not count as a use
+/// of a string.
+pub(super) fn deadline_of(call: &Call<'_>, key: Key<'_>) -> Result<Option<Deadline>, Failure> {
+    let facts = call
+        .cache()
+        .facts(key, |facts| (facts.kind, facts.deadline));
+    match facts {
+        None => Ok(None),
+        Some((Kind::STRING, deadline)) => Ok(Some(deadline)),
+        Some(_) => update(call, key, |old, _| {
+            Ok((old.map(own_deadline), Change::Keep))
+        }),
+    }
 }
 
 /// Tells of a SET that stored.

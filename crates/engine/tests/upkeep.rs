@@ -1,0 +1,105 @@
+//! Upkeep beside requests: items stay whole while their memory goes to huge pages.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cellar_engine::{Cache, Config, DeleteOptions, SetOptions};
+
+#[path = "support/cache.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod support;
+use support::Timed;
+
+const ITEMS: u64 = 60_000;
+const VALUE_BYTES: usize = 400;
+const MEMORY_BYTES: usize = 64 << 20;
+
+fn key_of(number: u64) -> String {
+    format!("key{number:08}")
+}
+
+/// A value that tells whose it is in each of its bytes.
+fn value_of(number: u64) -> Vec<u8> {
+    let word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+    word.iter().copied().cycle().take(VALUE_BYTES).collect()
+}
+
+fn filled() -> Timed {
+    let timed = Timed::with(Config {
+        shards: Some(1),
+        ..Config::with_memory(MEMORY_BYTES)
+    });
+    for number in 0..ITEMS {
+        timed.set(&key_of(number), &value_of(number), None).unwrap();
+    }
+    // Past the time for which a cache counts as growing.
+    timed.clock.advance_ms(1_000);
+    timed
+}
+
+fn check_all(timed: &Timed) {
+    for number in 0..ITEMS {
+        let found = timed.get(&key_of(number));
+        assert!(found == Some(value_of(number)), "item {number} is damaged");
+    }
+}
+
+#[test]
+fn items_are_whole_when_all_memory_is_on_huge_pages() {
+    let timed = filled();
+    let steps = std::iter::repeat_with(|| timed.cache.use_huge_pages());
+    let stretches = steps.take_while(|&was_any| was_any).count();
+    assert!(stretches >= 10, "only {stretches} stretches were chosen");
+    check_all(&timed);
+    // What is written after stays as well, and so does what memory is given back around.
+    for number in 0..ITEMS / 2 {
+        let key = timed.cache.key(b"x").unwrap();
+        let _ = timed.cache.delete(key, &DeleteOptions::default());
+        timed.set(&key_of(number), &value_of(number), None).unwrap();
+    }
+    check_all(&timed);
+}
+
+/// Reads, writes in place, holds values and receives new ones outside the lock, until it is over.
+fn disturb(cache: &Cache, over: &AtomicBool) {
+    let mut number = 0;
+    // Relaxed: nothing but the flag is passed on.
+    while !over.load(Ordering::Relaxed) {
+        number = (number + 7_919) % ITEMS;
+        let (name, value) = (key_of(number), value_of(number));
+        let key = cache.key(name.as_bytes()).unwrap();
+        let held = cache.get(key, |item| item.pin()).unwrap();
+        assert_eq!(*held, *value, "item {number} is damaged");
+        match number % 3 {
+            0 => {
+                cache.set(key, &value, &SetOptions::default()).unwrap();
+            }
+            1 => {
+                let mut draft = cache.draft(key, VALUE_BYTES).unwrap();
+                for (to, from) in draft.value_mut().iter_mut().zip(&value) {
+                    *to = *from;
+                }
+                cache.commit(draft, &SetOptions::default()).unwrap();
+            }
+            _ => {}
+        }
+        assert_eq!(*held, *value, "the held item {number} changed");
+    }
+}
+
+#[test]
+fn items_stay_whole_while_others_use_them() {
+    let timed = filled();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let users = [(); 2].map(|()| scope.spawn(|| disturb(&timed.cache, &over)));
+        let steps = (0..100).filter(|_| timed.cache.use_huge_pages());
+        let stretches = steps.count();
+        over.store(true, Ordering::Relaxed);
+        assert!(stretches >= 10, "only {stretches} stretches were chosen");
+        for user in users {
+            user.join().unwrap();
+        }
+    });
+    check_all(&timed);
+}
