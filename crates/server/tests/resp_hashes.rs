@@ -311,3 +311,91 @@ fn a_hash_longer_than_the_longest_value_is_refused() {
     assert_eq!(client.run(&format!("HSET h b {value}")), refused);
     assert_eq!(client.run("HLEN h"), Value::Integer(1));
 }
+
+#[test]
+fn the_deadline_of_the_key_is_its_own_whatever_its_fields_have() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    check(
+        &mut client,
+        &[
+            ("HSETEX h EX 50 FIELDS 2 a 1 b 2", Value::Integer(1)),
+            ("TTL h", Value::Integer(-1)),
+            ("PERSIST h", Value::Integer(0)),
+            ("EXPIRE h 1000", Value::Integer(1)),
+            ("TTL h", Value::Integer(1000)),
+            ("EXPIRE h 500 NX", Value::Integer(0)),
+            ("EXPIRE h 20 LT", Value::Integer(1)),
+            ("HTTL h FIELDS 2 a b", integers(&[50, 50])),
+            ("HPERSIST h FIELDS 1 a", integers(&[1])),
+            ("TTL h", Value::Integer(20)),
+            ("RENAME h other", ok()),
+            ("COPY other copy", Value::Integer(1)),
+            ("TTL copy", Value::Integer(20)),
+            ("HTTL copy FIELDS 2 a b", integers(&[-1, 50])),
+            ("PERSIST copy", Value::Integer(1)),
+            ("TTL copy", Value::Integer(-1)),
+            ("HTTL copy FIELDS 2 a b", integers(&[-1, 50])),
+            ("MOVE copy 1", Value::Integer(1)),
+            ("HLEN copy", Value::Integer(0)),
+            ("HSET other c 3", Value::Integer(1)),
+            ("TTL other", Value::Integer(20)),
+            ("EXPIRE other 0", Value::Integer(1)),
+            ("EXISTS other", Value::Integer(0)),
+        ],
+    );
+}
+
+#[test]
+fn a_key_goes_with_its_last_field_even_if_its_own_deadline_is_later() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    check(
+        &mut client,
+        &[
+            ("HSETEX h PX 30 FIELDS 1 a 1", Value::Integer(1)),
+            ("EXPIRE h 1000", Value::Integer(1)),
+            ("HSETEX kept PX 30 FIELDS 1 a 1", Value::Integer(1)),
+            ("HPERSIST kept FIELDS 1 a", integers(&[1])),
+        ],
+    );
+    while client.run("EXISTS h") != Value::Integer(0) {
+        std::thread::yield_now();
+    }
+    check(
+        &mut client,
+        &[
+            ("TYPE h", Value::Simple("none".to_owned())),
+            ("TTL h", Value::Integer(-2)),
+            ("HGET kept a", bulk("1")),
+        ],
+    );
+}
+
+#[test]
+fn kinds_and_encodings_have_the_names_that_redis_gives_them() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let long = "x".repeat(65);
+    for (command, kind, encoding) in [
+        ("HSET k a 1".to_owned(), "hash", "listpack"),
+        (format!("HSET k a {long}"), "hash", "hashtable"),
+        ("SADD k 1 2 -3".to_owned(), "set", "intset"),
+        ("SADD k 1 a".to_owned(), "set", "listpack"),
+        (format!("SADD k 1 {long}"), "set", "hashtable"),
+        ("ZADD k 1 a".to_owned(), "zset", "listpack"),
+        (format!("ZADD k 1 {long}"), "zset", "skiplist"),
+        ("SET k 12".to_owned(), "string", "int"),
+        ("SET k 012".to_owned(), "string", "embstr"),
+        (format!("SET k {long}"), "string", "raw"),
+    ] {
+        client.run("DEL k");
+        client.run(&command);
+        assert_eq!(
+            client.run("TYPE k"),
+            Value::Simple(kind.to_owned()),
+            "{command}"
+        );
+        assert_eq!(client.run("OBJECT ENCODING k"), bulk(encoding), "{command}");
+    }
+}
