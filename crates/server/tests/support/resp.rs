@@ -122,6 +122,12 @@ impl Client {
         }
     }
 
+    /// Throws away what has come.
+    pub(crate) fn skip(&mut self) {
+        let bytes = self.reader.fill_buf().map_or(0, <[u8]>::len);
+        self.reader.consume(bytes);
+    }
+
     /// Reads one reply or push.
     pub(crate) fn read(&mut self) -> Value {
         let line = self.line();

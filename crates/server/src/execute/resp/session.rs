@@ -82,6 +82,7 @@ impl Session {
         Session {
             database: self.database,
             is_known: true,
+            tracked: self.tracked.for_script(),
             ..Session::new(Arc::clone(&self.client), state)
         }
     }

@@ -39,6 +39,15 @@ impl Tracked {
         }
     }
 
+    /// The same for the commands of a script.
+    pub(super) fn for_script(&self) -> Tracked {
+        Tracked {
+            is_on: self.is_on,
+            caching: self.caching,
+            prefixes: Vec::new(),
+        }
+    }
+
     /// Ends tracking.
     pub(super) fn end(&mut self, client: &Arc<Client>, state: &State) {
         if self.is_on {

@@ -1,0 +1,186 @@
+//! CLIENT: listings, names, ending connections.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use daemon::Daemon;
+use resp::{Client, Value, bulk, ok};
+
+/// The fields of a client's line.
+fn fields(line: &str) -> Vec<(String, String)> {
+    let words = line.trim_end().split(' ');
+    let pairs = words.map(|word| word.split_once('=').unwrap());
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::Bulk(bytes) => String::from_utf8(bytes).unwrap(),
+        Value::Verbatim(text) => text,
+        other => panic!("{other:?} is no text"),
+    }
+}
+
+fn field(client: &mut Client, name: &str) -> String {
+    let fields = fields(&text(client.run("CLIENT INFO")));
+    fields
+        .into_iter()
+        .find(|(found, _)| found == name)
+        .unwrap()
+        .1
+}
+
+fn error(text: &str) -> Value {
+    Value::Error(text.to_owned())
+}
+
+fn id(client: &mut Client) -> i64 {
+    match client.run("CLIENT ID") {
+        Value::Integer(id) => id,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+#[test]
+fn a_line_has_the_fields_of_redis_and_what_the_client_did() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let names: Vec<String> = fields(&text(client.run("CLIENT INFO")))
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    let expected = "id addr laddr fd name age idle flags db sub psub ssub multi watch qbuf \
+                    qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user \
+                    redir resp lib-name lib-ver";
+    assert_eq!(names.join(" "), expected);
+    assert_eq!(field(&mut client, "laddr"), daemon.resp);
+    assert_eq!(field(&mut client, "cmd"), "client|info");
+    assert_eq!(field(&mut client, "flags"), "N");
+    client.run("HELLO 3 SETNAME me");
+    client.run("CLIENT SETINFO LIB-NAME library");
+    client.run("CLIENT SETINFO lib-ver 1.2");
+    client.run("SELECT 3");
+    client.run("WATCH a b");
+    client.run("SUBSCRIBE channel");
+    client.run("CLIENT TRACKING ON BCAST");
+    for (name, value) in [
+        ("name", "me"),
+        ("lib-name", "library"),
+        ("lib-ver", "1.2"),
+        ("db", "3"),
+        ("watch", "2"),
+        ("sub", "1"),
+        ("resp", "3"),
+        ("redir", "0"),
+        ("flags", "PtB"),
+        ("multi", "-1"),
+    ] {
+        assert_eq!(field(&mut client, name), value, "{name}");
+    }
+    let mut other = Client::connect(&daemon);
+    let own = id(&mut client);
+    let line = text(other.run(&format!("CLIENT LIST ID {own}")));
+    assert!(line.contains(" name=me ") && line.lines().count() == 1);
+    assert_eq!(
+        text(other.run("CLIENT LIST TYPE pubsub")).lines().count(),
+        1
+    );
+    assert_eq!(text(other.run("CLIENT LIST")).lines().count(), 2);
+    assert_eq!(text(other.run("CLIENT LIST TYPE replica")), "");
+    client.run("MULTI");
+    client.run("PING");
+    assert!(text(other.run("CLIENT LIST")).contains("multi=1 "));
+    client.run("RESET");
+    assert_eq!(field(&mut client, "flags"), "N");
+    assert_eq!(field(&mut client, "watch"), "0");
+    assert_eq!(client.run("CLIENT GETNAME"), Value::Null);
+}
+
+#[test]
+fn connections_are_ended_by_what_they_are() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let address = field(&mut client, "addr");
+    for kill in [
+        "KILL ID {id}",
+        "KILL ADDR {addr}",
+        "KILL {addr}",
+        "KILL ID {id} USER default",
+    ] {
+        let mut victim = Client::connect(&daemon);
+        let (id, addr) = (id(&mut victim), field(&mut victim, "addr"));
+        let kill = kill
+            .replace("{id}", &id.to_string())
+            .replace("{addr}", &addr);
+        let answer = client.run(&format!("CLIENT {kill}"));
+        let is_old = kill == format!("KILL {addr}");
+        assert_eq!(answer, if is_old { ok() } else { Value::Integer(1) });
+        assert!(victim.is_closed());
+        assert!(!text(client.run("CLIENT LIST")).contains(&addr));
+    }
+    let mut victim = Client::connect(&daemon);
+    victim.run("SUBSCRIBE channel");
+    assert_eq!(client.run("CLIENT KILL TYPE pubsub"), Value::Integer(1));
+    assert!(victim.is_closed());
+    assert_eq!(client.run("CLIENT KILL MAXAGE 1000"), Value::Integer(0));
+    let all = format!("CLIENT KILL LADDR {}", daemon.resp);
+    assert_eq!(client.run(&all), Value::Integer(0));
+    assert_eq!(
+        client.run("CLIENT KILL 1.2.3.4:5"),
+        error("ERR No such client")
+    );
+    let refused = error("ERR client-id should be greater than 0");
+    assert_eq!(client.run("CLIENT KILL ID 0"), refused);
+    assert_eq!(
+        client.run("CLIENT KILL USER x"),
+        error("ERR No such user 'x'")
+    );
+    assert_eq!(
+        client.run("CLIENT KILL TYPE x"),
+        error("ERR Unknown client type 'x'")
+    );
+    let own = format!("CLIENT KILL ADDR {address} SKIPME no");
+    assert_eq!(client.run(&own), Value::Integer(1));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn replies_are_given_as_they_are_wanted() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.send(&[b"CLIENT", b"REPLY", b"SKIP"]);
+    client.send(&[b"ECHO", b"skipped"]);
+    assert_eq!(client.run("ECHO first"), bulk("first"));
+    client.send(&[b"CLIENT", b"REPLY", b"OFF"]);
+    client.send(&[b"ECHO", b"unheard"]);
+    client.send(&[b"SET", b"key", b"value"]);
+    client.send(&[b"NONSENSE"]);
+    assert_eq!(client.run("CLIENT REPLY ON"), ok());
+    assert_eq!(client.run("GET key"), bulk("value"));
+}
+
+#[test]
+fn the_rest_is_answered_or_refused() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let blank = "ERR Client names cannot contain spaces, newlines or special characters.";
+    assert_eq!(client.call(&[b"CLIENT", b"SETNAME", b"a b"]), error(blank));
+    assert_eq!(client.run("CLIENT SETNAME name"), ok());
+    assert_eq!(client.run("CLIENT GETNAME"), bulk("name"));
+    let option = "ERR Unrecognized option 'lib-color'";
+    assert_eq!(client.run("CLIENT SETINFO lib-color red"), error(option));
+    for accepted in ["NO-EVICT on", "NO-TOUCH on", "UNPAUSE"] {
+        assert_eq!(client.run(&format!("CLIENT {accepted}")), ok());
+    }
+    assert_eq!(field(&mut client, "flags"), "eT");
+    assert_eq!(client.run("CLIENT UNBLOCK 1"), Value::Integer(0));
+    let unknown = "ERR unknown subcommand 'x'. Try CLIENT HELP.";
+    assert_eq!(client.run("CLIENT x"), error(unknown));
+    assert!(matches!(client.run("CLIENT HELP"), Value::Array(lines) if lines.len() > 20));
+    assert!(matches!(client.run("CLIENT PAUSE 10"), Value::Error(_)));
+}
