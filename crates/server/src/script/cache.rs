@@ -28,8 +28,8 @@ pub struct Script {
 impl Script {
     /// The digest as text.
     #[must_use]
-    pub fn name(&self) -> &str {
-        std::str::from_utf8(&self.digest).expect("hexadecimal digits are ASCII")
+    pub fn name(&self) -> String {
+        self.digest.map(char::from).iter().collect()
     }
 }
 

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use cellar_engine::{Clock, Instant, SystemClock};
 use cellar_protocol::resp::Proto;
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic, VmState,
@@ -17,6 +16,7 @@ use super::cache::{Digest, Script};
 use super::convert::{Answer, from_reply};
 use super::library::{self, CHUNK, Raised, Shared, compile};
 use super::random::Random;
+use crate::clock::Stopwatch;
 
 /// Most memory that the scripts of one event loop may hold.
 pub const MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -69,7 +69,6 @@ impl From<mlua::Error> for RunError {
 #[derive(Debug)]
 pub struct Interpreter {
     version: &'static str,
-    clock: Rc<SystemClock>,
     machine: Option<Machine>,
 }
 
@@ -93,7 +92,6 @@ impl Interpreter {
     pub fn new(version: &'static str) -> Interpreter {
         Interpreter {
             version,
-            clock: Rc::new(SystemClock::new()),
             machine: None,
         }
     }
@@ -120,13 +118,12 @@ impl Interpreter {
         host: &mut dyn Host,
         take: impl FnOnce(&Answer) -> R,
     ) -> std::result::Result<R, RunError> {
-        let end = Instant(self.clock.now().0.saturating_add(run.time_ms_max));
         let machine = self.machine()?;
         if machine.generation != generation || machine.compiled.len() >= COMPILED_MAX {
             machine.compiled.clear();
             machine.generation = generation;
         }
-        let result = machine.run(run, end, host).map(|answer| take(&answer));
+        let result = machine.run(run, host).map(|answer| take(&answer));
         self.tidy_up();
         result
     }
@@ -134,7 +131,7 @@ impl Interpreter {
     fn machine(&mut self) -> std::result::Result<&mut Machine, RunError> {
         match &mut self.machine {
             Some(machine) => Ok(machine),
-            none => Ok(none.insert(Machine::new(self.version, Rc::clone(&self.clock))?)),
+            none => Ok(none.insert(Machine::new(self.version)?)),
         }
     }
 
@@ -154,7 +151,7 @@ impl Interpreter {
 }
 
 impl Machine {
-    fn new(version: &str, clock: Rc<SystemClock>) -> Result<Machine> {
+    fn new(version: &str) -> Result<Machine> {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         lua.set_memory_limit(MEMORY_BYTES_MAX)?;
@@ -166,7 +163,7 @@ impl Machine {
         let (environment, globals, redis, run) =
             prelude.call::<(Table, Table, Table, Function)>(&host)?;
         host.raw_set("environment", &environment)?;
-        limit_time(&lua, &shared, clock)?;
+        limit_time(&lua, &shared)?;
         Ok(Machine {
             lua,
             shared,
@@ -180,14 +177,11 @@ impl Machine {
         })
     }
 
-    fn run(
-        &mut self,
-        run: &Run<'_>,
-        end: Instant,
-        host: &mut dyn Host,
-    ) -> std::result::Result<Answer, RunError> {
+    fn run(&mut self, run: &Run<'_>, host: &mut dyn Host) -> std::result::Result<Answer, RunError> {
         let function = self.function(run)?;
-        self.shared.end.set(end);
+        self.shared
+            .time
+            .set(Some((Stopwatch::start(), run.time_ms_max)));
         self.shared.is_ended.set(false);
         self.shared.raised.take();
         self.shared.proto.set(Proto::V2);
@@ -195,7 +189,7 @@ impl Machine {
         self.set_list("KEYS", run.keys)?;
         self.set_list("ARGV", run.args)?;
         let (is_done, value) = self.call(function, host)?;
-        self.shared.end.set(Instant(u64::MAX));
+        self.shared.time.set(None);
         if self.shared.is_ended.get() {
             let limit = run.time_ms_max;
             let text = format!("ERR the script ran longer than {limit} ms and was ended");
@@ -257,11 +251,11 @@ impl Machine {
 }
 
 /// Ends a script that runs too long.
-fn limit_time(lua: &Lua, shared: &Rc<Shared>, clock: Rc<SystemClock>) -> Result<()> {
+fn limit_time(lua: &Lua, shared: &Rc<Shared>) -> Result<()> {
     let shared = Rc::clone(shared);
     let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_LOOK);
     lua.set_global_hook(triggers, move |_, _| {
-        if shared.is_ended.get() || clock.now() >= shared.end.get() {
+        if shared.is_ended.get() || shared.is_over() {
             shared.is_ended.set(true);
             return Err(mlua::Error::runtime("the script was ended"));
         }

@@ -1,6 +1,6 @@
 //! JSON: what scripts call cjson, in its form of numbers, escapes and tables.
 //!
-//! Source: lua-cjson 2.1 as in Redis: 14 digits, sparse arrays refused, an empty table is an object.
+//! Source: lua-cjson 2.1 as in Redis: 14 digits, sparse arrays refused, empty tables as objects.
 
 use mlua::{Function, Lua, Table, Value};
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use cellar_engine::Instant;
 use cellar_protocol::resp::Proto;
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
@@ -11,6 +10,7 @@ use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
 use super::cache::digest;
 use super::json;
 use super::random::Random;
+use crate::clock::Stopwatch;
 
 /// The name that scripts have in errors.
 pub(super) const CHUNK: &str = "@user_script";
@@ -26,8 +26,8 @@ const LEVELS_MAX: usize = 100;
 /// What the interpreter and its functions share during a run.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// When the script is ended.
-    pub(super) end: Cell<Instant>,
+    /// How long the script has run, and how many milliseconds it may; none while none runs.
+    pub(super) time: Cell<Option<(Stopwatch, u64)>>,
     /// Whether it is being ended.
     pub(super) is_ended: Cell<bool>,
     /// The version of replies that the script sees.
@@ -47,6 +47,12 @@ pub(super) enum Raised {
 }
 
 impl Shared {
+    /// Whether the script's time is over.
+    pub(super) fn is_over(&self) -> bool {
+        let over = |(watch, ms): (Stopwatch, u64)| watch.us() / 1_000 >= ms;
+        self.time.get().is_some_and(over)
+    }
+
     /// The error to return for what is to be raised.
     pub(super) fn raise(&self, raised: Raised) -> Error {
         self.raised.replace(Some(raised));
@@ -57,7 +63,7 @@ impl Shared {
 impl Default for Shared {
     fn default() -> Shared {
         Shared {
-            end: Cell::new(Instant(u64::MAX)),
+            time: Cell::new(None),
             is_ended: Cell::new(false),
             proto: Cell::new(Proto::V2),
             random: RefCell::new(Random::first()),
