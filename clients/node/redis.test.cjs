@@ -30,7 +30,8 @@ for (const RESP of [2, 3]) {
     after(() => client.close());
 
     test('strings, conditions and deadlines', async () => {
-      assert.equal(await client.set('key', 'value', { expiration: { type: 'EX', value: 100 } }), 'OK');
+      const expiration = { type: 'EX', value: 100 };
+      assert.equal(await client.set('key', 'value', { expiration }), 'OK');
       assert.equal(await client.get('key'), 'value');
       assert.equal(await client.set('key', 'other', { condition: 'NX' }), null);
       assert.equal(await client.ttl('key'), 100);
@@ -87,7 +88,9 @@ for (const RESP of [2, 3]) {
     });
 
     test('a script that compares and deletes', async () => {
-      const script = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
+      const script =
+        "if redis.call('get',KEYS[1]) == ARGV[1] then " +
+        "return redis.call('del',KEYS[1]) else return 0 end";
       await client.set('lock', 'mine');
       assert.equal(await client.eval(script, { keys: ['lock'], arguments: ['other'] }), 0);
       assert.equal(await client.eval(script, { keys: ['lock'], arguments: ['mine'] }), 1);
