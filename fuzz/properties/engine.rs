@@ -422,6 +422,8 @@ impl Pair {
             )
         });
         match found {
+            // Leases are for strings: what holds anything else is left alone.
+            Ok(None) if self.is_other_kind(&key) => {}
             Ok(None) => drop(self.entries.remove(&key)),
             Ok(Some((value, _, lease, true))) => {
                 assert!(value.is_empty() && lease.won);
@@ -446,6 +448,11 @@ impl Pair {
             }
             Err(error) => assert_eq!(error, Error::Busy),
         }
+    }
+
+    fn is_other_kind(&self, key: &[u8]) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| entry.kind != Kind::STRING)
     }
 
     fn begin_draft(&mut self, arguments: &mut Arguments<'_>) {

@@ -61,6 +61,7 @@ engine_rows! {
     misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
     copied "items_copied" Count:
         "Items copied to keep them: promotion, second chance and compaction.";
+    copied_bytes "item_bytes_copied" Count: "Bytes of the items that were copied.";
     segments_freed "" Count: "Segments freed.";
     segments "segments" Gauge: "Segments in use.";
     segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";

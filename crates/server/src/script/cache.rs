@@ -27,6 +27,9 @@ pub struct Script {
 
 impl Script {
     /// The digest as text.
+    ///
+    /// # Panics
+    /// Never: a digest is written in ASCII.
     #[must_use]
     pub fn name(&self) -> String {
         self.digest.map(char::from).iter().collect()

@@ -141,6 +141,7 @@ fn items(counts: &Counts, out: &mut Vec<u8>) {
         ("overhead_bytes", engine.overhead_bytes),
         ("evicted_bytes", engine.evicted_bytes),
         ("items_copied", engine.copied),
+        ("item_bytes_copied", engine.copied_bytes),
         ("segments", engine.segments),
         ("segment_bytes", engine.segment_bytes),
         ("shards", engine.shards),
