@@ -877,6 +877,10 @@ impl Pair {
             });
         let found = found.unwrap();
         let now = self.model.now_ms;
+        if self.model.live(key).is_some_and(|entry| entry.kind != 0) {
+            assert_eq!(found, None, "only strings are looked up");
+            return;
+        }
         let fresh = self.model.next_version();
         if self.model.live(key).is_none() {
             let Some(ttl) = vivify else {

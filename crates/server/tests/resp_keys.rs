@@ -236,6 +236,7 @@ fn a_scan_shows_each_key_of_its_database() {
     assert_eq!(client.run("KEYS db1:123"), bulks(&["db1:123"]));
     client.check(
         "SCAN x => -ERR invalid cursor
+        SCAN  COUNT 0 => -ERR syntax error
         SCAN 0 COUNT 0 => -ERR syntax error
         SCAN 0 COUNT x => -ERR value is not an integer or out of range
         SCAN 0 MATCH => -ERR syntax error

@@ -48,9 +48,7 @@ impl Filter<'_> {
 
 /// SCAN cursor [MATCH pattern] [COUNT count] [TYPE kind].
 pub(super) fn scan(call: &mut Call<'_>) -> Outcome {
-    let cursor = std::str::from_utf8(call.args[1]).ok();
-    let cursor = cursor.and_then(|text| text.parse().ok());
-    let cursor = ScanCursor(cursor.ok_or(Failure::text("ERR invalid cursor"))?);
+    let cursor = cursor_of(call.args[1])?;
     let mut count = COUNT;
     let mut filter = Filter {
         space: call.space(),
@@ -96,6 +94,18 @@ pub(super) fn scan(call: &mut Call<'_>) -> Outcome {
     reply.array(shown);
     reply.out.extend_from_slice(&keys);
     DONE
+}
+
+/// The cursor that a client sends; nothing is the beginning, as in Redis.
+fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
+    if text.is_empty() {
+        return Ok(ScanCursor::START);
+    }
+    let number = std::str::from_utf8(text).ok();
+    let number = number.and_then(|text| text.parse().ok());
+    number
+        .map(ScanCursor)
+        .ok_or(Failure::text("ERR invalid cursor"))
 }
 
 /// KEYS pattern.
