@@ -6,7 +6,8 @@
 //! a table over them from some size on, so that finding one member costs the same in large ones.
 //!
 //! A collection is one value: the longest value that the server takes is its bound. An empty
-//! collection does not exist.
+//! collection does not exist. Cost: a look-up some slots of the table, or at most 128 entries; a
+//! change three copies of all bytes, so members by the ten thousand want few changes at a time.
 //!
 //! Tests: tests/collections.rs.
 

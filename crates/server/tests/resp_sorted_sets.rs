@@ -66,6 +66,8 @@ fn scores_are_set_raised_and_told() {
                 error("ERR resulting score is not a number (NaN)"),
             ),
             ("ZRANGE z 0 -1", words("low e c d f top")),
+            ("ZADD z CH -0 c", Value::Integer(1)),
+            ("ZSCORE z c", bulk("0")),
             ("ZREM z low e c d f top", Value::Integer(6)),
             ("ZCARD z", Value::Integer(0)),
             ("SET z text", ok()),
@@ -116,6 +118,8 @@ fn wrong_arguments_are_named() {
                 "ZRANGE z - + BYLEX WITHSCORES",
                 error("ERR syntax error, WITHSCORES not supported in combination with BYLEX"),
             ),
+            ("ZRANGE z 0 1 BYSCORE BYLEX", error("ERR syntax error")),
+            ("ZRANGE z 0 1 REV REV", error("ERR syntax error")),
             ("ZREVRANGE z 0 1 REV", error("ERR syntax error")),
             (
                 "ZPOPMIN z -1",
@@ -194,6 +198,10 @@ fn scores_are_doubles_and_pairs_are_nested_in_resp3() {
             (
                 "ZRANDMEMBER z 5 WITHSCORES",
                 Value::Array(vec![pair("a", "2"), pair("b", "2.5")]),
+            ),
+            (
+                "ZSCAN z 0 NOSCORES",
+                Value::Array(vec![bulk("0"), words("a b")]),
             ),
             (
                 "ZSCAN z 0",

@@ -139,8 +139,8 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
         })
     }
 
-    /// Shows the entries of about `count` slots from `cursor` on, and says where to go on; zero at
-    /// the end. Without a table it shows all.
+    /// Shows about `count` entries from `cursor` on, and says where to go on; zero at the end.
+    /// Without a table it shows all.
     ///
     /// A member that is there from the first call to the last is shown at least once, whatever
     /// else comes and goes: a cursor is a hash, and members are shown in order of their hashes.
@@ -159,7 +159,11 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
         if start >= slots {
             return 0;
         }
-        let stop = start.saturating_add(count.max(1)).min(slots);
+        let (mut stop, mut left) = (start, count.max(1));
+        while stop < slots && left > 0 {
+            left -= usize::from(self.at_slot(stop).is_some());
+            stop += 1;
+        }
         let until = (stop as u64) << shift;
         // An entry stands between its home and the next free slot, so what belongs before `stop`
         // ends with the first free slot from the last of them on.

@@ -40,7 +40,7 @@ mod scan;
 mod moves;
 mod keys;
 mod flush;
-mod edit;
+mod collections;
 mod member_scan;
 mod fields;
 mod hash_expiry;

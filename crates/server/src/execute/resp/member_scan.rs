@@ -8,6 +8,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use crate::kind;
 
 /// Members looked at in a step if the client does not say how many.
 const COUNT: usize = 10;
@@ -16,13 +17,13 @@ const COUNT: usize = 10;
 pub(super) struct Options<'a> {
     pub(super) cursor: u64,
     pub(super) count: usize,
-    /// HSCAN's NOVALUES.
+    /// Members alone: NOVALUES of HSCAN, NOSCORES of ZSCAN.
     pub(super) bare: bool,
     pattern: Option<&'a [u8]>,
 }
 
 impl<'a> Options<'a> {
-    fn parse(cursor: u64, args: &[&'a [u8]], takes_bare: bool) -> Result<Options<'a>, Failure> {
+    fn parse(cursor: u64, args: &[&'a [u8]], bare: Option<&str>) -> Result<Options<'a>, Failure> {
         let mut options = Options {
             cursor,
             count: COUNT,
@@ -32,7 +33,7 @@ impl<'a> Options<'a> {
         let mut args = args.iter();
         while let Some(&name) = args.next() {
             let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-            if takes_bare && is("NOVALUES") {
+            if bare.is_some_and(is) {
                 options.bare = true;
                 continue;
             }
@@ -73,7 +74,12 @@ pub(super) fn answer(
         call.reply().array(0);
         return DONE;
     };
-    let options = Options::parse(cursor, &call.args[3..], kind == crate::kind::HASH)?;
+    let bare = match kind {
+        kind::HASH => Some("NOVALUES"),
+        kind::SORTED_SET => Some("NOSCORES"),
+        _ => None,
+    };
+    let options = Options::parse(cursor, &call.args[3..], bare)?;
     let start = call.output.bytes().len();
     let (cursor, values) = scan(call, &value, &options);
     call.reply().array_around(start, values);

@@ -165,11 +165,11 @@ impl Options {
                     parse_integer(number).ok_or(Failure::NotInteger)
                 };
                 options.limit = Some((number()?, number()?));
-            } else if is_free && is("REV") {
+            } else if is_free && is("REV") && !options.is_reverse {
                 options.is_reverse = true;
-            } else if is_free && is("BYSCORE") {
+            } else if is_free && is("BYSCORE") && options.by == By::Rank {
                 options.by = By::Score;
-            } else if is_free && is("BYLEX") {
+            } else if is_free && is("BYLEX") && options.by == By::Rank {
                 options.by = By::Name;
             } else {
                 return Err(Failure::Syntax);

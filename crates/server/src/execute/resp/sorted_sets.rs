@@ -110,6 +110,8 @@ impl Options {
 
     /// The member's new score; none if it stays as it is.
     fn score(self, old: Option<f64>, score: f64) -> Result<Option<f64>, Failure> {
+        // Zero has no sign.
+        let score = score + 0.0;
         let Some(old) = old else {
             return Ok((!self.is_there).then_some(score));
         };
@@ -307,11 +309,14 @@ fn zscan(call: &mut Call<'_>) -> Outcome {
         let set = SortedSet::view(value);
         let cursor = set.scan(options.cursor, options.count, |member, score| {
             if options.wants(member) {
-                text.clear();
-                write_float(score, &mut text);
                 reply.bulk(member);
-                reply.bulk(&text);
-                shown += 2;
+                shown += 1;
+                if !options.bare {
+                    text.clear();
+                    write_float(score, &mut text);
+                    reply.bulk(&text);
+                    shown += 1;
+                }
             }
         });
         (cursor, shown)

@@ -1,4 +1,4 @@
-//! Edit: how commands read and change a collection, which is the value of one key.
+//! Collections: how commands read and change one, which is the value of one key.
 
 use cellar_engine::{Change, Error, Handle, Key, Kind};
 
