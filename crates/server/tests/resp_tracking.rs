@@ -122,7 +122,9 @@ fn expiry_delayed_flush_and_eviction_are_told() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     writer.run("SET victim 1");
-    reader.run("GET victim");
+    // Each shard has told of the flush for itself.
+    reader.send(&[b"GET", b"victim"]);
+    while reader.read() != bulk("1") {}
     let value = vec![b'x'; 60_000];
     let told = invalidation(&["victim"]);
     for number in 0..2_000 {

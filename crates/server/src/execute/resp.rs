@@ -398,6 +398,5 @@ pub fn refuse(
 
 /// Forgets a client that is gone.
 pub fn end(session: &mut Session, state: &State) {
-    session.forget_all(state);
-    state.clients.remove(session.client.id);
+    session.leave(state);
 }

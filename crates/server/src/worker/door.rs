@@ -1,5 +1,6 @@
 //! Door: where the first event loop accepts connections for all loops.
 
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
@@ -9,6 +10,7 @@ use crate::counters::Counters;
 use crate::listener::{Listener, Protocol};
 use crate::mailbox::{Arrival, Mailbox};
 use crate::poller::{Interest, Poller};
+use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::state::State;
 
@@ -25,6 +27,16 @@ fn refusal(protocol: Protocol) -> &'static [u8] {
         Protocol::Resp => b"-ERR max number of clients reached\r\n",
     }
 }
+
+/// What a client of another machine is told while there is no password.
+///
+/// Source: Redis 7.4, `clientAcceptHandler`.
+const DENIED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled \
+    and no password is set for the default user. In this mode connections are only accepted from \
+    the loopback interface. If you want to connect from external computers to Redis you may adopt \
+    one of the following solutions: 1) Restart the server with protected mode off. 2) Set up an \
+    authentication password for the default user. NOTE: You only need to do one of the above \
+    things in order for the server to start accepting connections from the outside.\r\n";
 
 /// Listeners and signals.
 pub(crate) struct Door {
@@ -81,17 +93,23 @@ impl Door {
             match listener.accept() {
                 Ok(socket) => {
                     self.failing = false;
+                    let peer = listener.peer_of(&socket);
+                    if listener.protocol == Protocol::Resp && is_denied(&state.settings, &peer) {
+                        counters.connections_rejected.add(1);
+                        refuse(&socket, DENIED.as_bytes());
+                        continue;
+                    }
                     let most = state.settings.max_connections as u64;
                     // Relaxed: only this loop adds, so the limit is exact.
                     if state.connections.load(Ordering::Relaxed) >= most {
                         counters.connections_rejected.add(1);
-                        refuse(&socket, listener.protocol);
+                        refuse(&socket, refusal(listener.protocol));
                         continue;
                     }
                     counters.connections_total.add(1);
                     state.connections.fetch_add(1, Ordering::Relaxed);
                     let arrival = Arrival {
-                        peer: listener.peer_of(&socket),
+                        peer,
                         socket,
                         transport: listener.transport,
                         protocol: listener.protocol,
@@ -130,10 +148,58 @@ impl Door {
     }
 }
 
-/// Tells a client that there is no room for it.
-fn refuse(socket: &impl std::os::fd::AsFd, protocol: Protocol) {
-    let _ = rustix::net::send(socket, refusal(protocol), SendFlags::NOSIGNAL);
+/// Whether a client of the Redis protocol that comes from `peer` may not come in: it is of another
+/// machine and there is no password.
+fn is_denied(settings: &Settings, peer: &str) -> bool {
+    let is_of_this_machine = |peer: SocketAddr| peer.ip().to_canonical().is_loopback();
+    settings.protected_mode
+        && settings.password.is_empty()
+        && !peer.parse().is_ok_and(is_of_this_machine)
+}
+
+/// Tells a client why it may not come in.
+fn refuse(socket: &impl std::os::fd::AsFd, why: &[u8]) {
+    let _ = rustix::net::send(socket, why, SendFlags::NOSIGNAL);
     let _ = rustix::net::shutdown(socket, Shutdown::Write);
     // Unread bytes would turn the close into a reset, which can overtake the message.
     let _ = rustix::net::recv(socket, &mut [0; 4096], RecvFlags::empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_machines_come_in_with_a_password_or_without_protection() {
+        let open = Settings {
+            protected_mode: false,
+            ..Settings::default()
+        };
+        let guarded = Settings {
+            password: "secret".to_owned(),
+            ..Settings::default()
+        };
+        for peer in [
+            "192.0.2.7:1000",
+            "[2001:db8::1]:1000",
+            "[::ffff:192.0.2.7]:9",
+            "",
+        ] {
+            assert!(is_denied(&Settings::default(), peer), "{peer}");
+            assert!(
+                !is_denied(&open, peer) && !is_denied(&guarded, peer),
+                "{peer}"
+            );
+        }
+        for peer in [
+            "127.0.0.1:1000",
+            "127.9.9.9:1",
+            "[::1]:1000",
+            "[::ffff:127.0.0.1]:9",
+        ] {
+            assert!(!is_denied(&Settings::default(), peer), "{peer}");
+        }
+        assert!(DENIED.starts_with("-DENIED Redis is running in protected mode"));
+        assert_eq!(DENIED.matches("\r\n").count(), 1);
+    }
 }

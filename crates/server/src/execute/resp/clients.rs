@@ -153,7 +153,11 @@ fn kill(call: &mut Call<'_>) -> Outcome {
         (true, _) => call.reply().ok(),
         (false, _) => call.reply().integer(count),
     }
-    Ok(if is_own { Flow::Close } else { Flow::Continue })
+    if is_own {
+        call.session.leave(call.context.state);
+        return Ok(Flow::Close);
+    }
+    DONE
 }
 
 fn setname(call: &mut Call<'_>) -> Outcome {

@@ -203,6 +203,8 @@ pub(super) fn auth(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn quit(call: &mut Call<'_>) -> Outcome {
     call.reply().ok();
+    // It is over now for others, however long the connection still takes to end.
+    call.session.leave(call.context.state);
     Ok(Flow::Close)
 }
 

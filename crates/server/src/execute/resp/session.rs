@@ -177,6 +177,12 @@ impl Session {
         self.watched.end(&self.client, state);
     }
 
+    /// Is no longer there for others.
+    pub(super) fn leave(&mut self, state: &State) {
+        self.forget_all(state);
+        state.clients.remove(self.client.id);
+    }
+
     pub(super) fn select(&mut self, database: u32) {
         self.database = database;
         self.client.database.store(database, Ordering::Relaxed);
