@@ -15,7 +15,6 @@ use mlua::{
 use super::cache::{Digest, Script};
 use super::convert::{Answer, from_reply};
 use super::library::{self, CHUNK, Raised, Shared, compile};
-use super::random::Random;
 use crate::clock::Stopwatch;
 
 /// Most memory that the scripts of one event loop may hold.
@@ -185,7 +184,7 @@ impl Machine {
         self.shared.is_ended.set(false);
         self.shared.raised.take();
         self.shared.proto.set(Proto::V2);
-        self.shared.random.replace(Random::first());
+        self.shared.seeded.set(None);
         self.set_list("KEYS", run.keys)?;
         self.set_list("ARGV", run.args)?;
         let (is_done, value) = self.call(function, host)?;

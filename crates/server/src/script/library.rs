@@ -32,7 +32,10 @@ pub(super) struct Shared {
     pub(super) is_ended: Cell<bool>,
     /// The version of replies that the script sees.
     pub(super) proto: Cell<Proto>,
-    pub(super) random: RefCell<Random>,
+    /// The sequence of `math.random`, which goes on from script to script.
+    random: Cell<Random>,
+    /// The sequence that the script has chosen.
+    pub(super) seeded: Cell<Option<Random>>,
     /// What the error means that was raised last.
     pub(super) raised: RefCell<Option<Raised>>,
 }
@@ -53,6 +56,17 @@ impl Shared {
         self.time.get().is_some_and(over)
     }
 
+    fn next_random(&self) -> f64 {
+        let seeded = self.seeded.get();
+        let mut random = seeded.unwrap_or(self.random.get());
+        let share = random.next();
+        match seeded {
+            Some(_) => self.seeded.set(Some(random)),
+            None => self.random.set(random),
+        }
+        share
+    }
+
     /// The error to return for what is to be raised.
     pub(super) fn raise(&self, raised: Raised) -> Error {
         self.raised.replace(Some(raised));
@@ -66,7 +80,8 @@ impl Default for Shared {
             time: Cell::new(None),
             is_ended: Cell::new(false),
             proto: Cell::new(Proto::V2),
-            random: RefCell::new(Random::first()),
+            random: Cell::new(Random::first()),
+            seeded: Cell::new(None),
             raised: RefCell::new(None),
         }
     }
@@ -180,7 +195,7 @@ fn repeat(lua: &Lua, text: &LuaString, times: f64) -> Option<Result<LuaString>> 
 fn add_random(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     let state = Rc::clone(shared);
     let random = lua.create_function(move |lua, bounds: Variadic<f64>| {
-        let share = state.random.borrow_mut().next();
+        let share = state.next_random();
         let (low, high) = match bounds[..] {
             [] => return Ok(share),
             [high] => (1.0, high.floor()),
@@ -195,7 +210,7 @@ fn add_random(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     host.raw_set("random", random)?;
     let state = Rc::clone(shared);
     let seed = lua.create_function(move |_, seed: f64| {
-        *state.random.borrow_mut() = Random::seeded(seed as i64);
+        state.seeded.set(Some(Random::seeded(seed as i64)));
         Ok(())
     })?;
     host.raw_set("randomseed", seed)

@@ -181,7 +181,6 @@ local string_content = {}
 for name, value in pairs(string) do
   string_content[name] = value
 end
-string_content.dump = nil
 string_content.rep = host.rep
 for _, name in pairs({ "find", "match", "gmatch", "gfind", "gsub" }) do
   local run = string[name]

@@ -1,4 +1,4 @@
-//! Random: the numbers of `math.random`, the same in each run, as Redis's are.
+//! Random: the numbers of `math.random`, the same after each start, as Redis's are.
 //!
 //! Source: POSIX lrand48; redis-server 7 starts with the same sequence.
 
@@ -10,7 +10,7 @@ const RANGE: u32 = i32::MAX as u32;
 pub(super) struct Random(u64);
 
 impl Random {
-    /// The sequence that each script begins with.
+    /// The sequence that an interpreter begins with.
     pub(super) fn first() -> Random {
         Random(0x1234_abcd_330e)
     }

@@ -24,14 +24,21 @@ pub(super) struct Caller<'c> {
 }
 
 impl<'c> Caller<'c> {
-    /// A caller on behalf of this session.
-    pub(super) fn new(of: &Session, context: Context<'c>, may_write: bool) -> Caller<'c> {
+    /// A caller on behalf of this session; [`Caller::end`] gives back what it takes from it.
+    pub(super) fn new(of: &mut Session, context: Context<'c>, may_write: bool) -> Caller<'c> {
         Caller {
             session: of.for_script(context.state),
             context,
             may_write,
             output: Output::default(),
         }
+    }
+
+    /// Ends the script's session.
+    pub(super) fn end(self, of: &mut Session) {
+        of.tracked = self.session.tracked;
+        // The script's SELECT has shown in listings.
+        of.select(of.database);
     }
 
     /// The row of a command that the script may run.

@@ -93,7 +93,6 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
     };
     let may_write = !asks_to_read && !header.no_writes;
     let result = call.alone(|call| run_alone(call, &run, may_write));
-    call.session.select(call.session.database);
     result.map_err(|error| Failure::Text(text_of(error, script).into()))?;
     DONE
 }
@@ -108,8 +107,9 @@ fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), 
         interpreter.run(run, generation, &mut caller, |answer| {
             answer.write(&mut Reply::new(output, proto))
         })
-    })?;
-    written.ok_or_else(|| {
+    });
+    caller.end(call.session);
+    written?.ok_or_else(|| {
         call.output.bytes().truncate(start);
         RunError::Failed(
             b"ERR the script's answer is too deep or too long".to_vec(),

@@ -77,8 +77,9 @@ impl Session {
         }
     }
 
-    /// The session in which a script of this client runs its commands.
-    pub(super) fn for_script(&self, state: &State) -> Session {
+    /// The session in which a script of this client runs its commands. It has the client's
+    /// tracking, which is put back at the script's end.
+    pub(super) fn for_script(&mut self, state: &State) -> Session {
         Session {
             database: self.database,
             is_known: true,
