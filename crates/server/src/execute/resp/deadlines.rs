@@ -42,6 +42,7 @@ impl Conditions {
                 b"LT" => these.earlier = true,
                 _ => {
                     let name = String::from_utf8_lossy(name);
+                    let name = name.trim_end_matches(['\r', '\n']);
                     let text = format!("ERR Unsupported option {name}");
                     return Err(Failure::Text(text.into()));
                 }
