@@ -160,11 +160,11 @@ fn log(level: i64, text: &[u8]) {
 fn add_texts(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     // What is no text, nil above all, counts as an empty one.
     let sha1hex = |lua: &Lua, value: Value| {
-        let text = lua.coerce_string(value)?;
-        let digest = match &text {
-            Some(text) => digest(&text.as_bytes()),
-            None => digest(b""),
+        let text = match value {
+            Value::String(_) | Value::Integer(_) | Value::Number(_) => lua.coerce_string(value)?,
+            _ => None,
         };
+        let digest = text.map_or_else(|| digest(b""), |text| digest(&text.as_bytes()));
         lua.create_string(digest)
     };
     host.raw_set("sha1hex", lua.create_function(sha1hex)?)?;

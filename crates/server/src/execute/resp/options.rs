@@ -60,7 +60,8 @@ impl<'a> Options<'a> {
                 options.keeps_deadline = true;
             } else if let Some(unit) = Unit::of_option(name) {
                 let &number = args.next().ok_or(Failure::Syntax)?;
-                if expiry.is_some() || options.keeps_deadline {
+                let is_other = |(old, _): (Unit, _)| old != unit;
+                if expiry.is_some_and(is_other) || options.keeps_deadline {
                     return Err(Failure::Syntax);
                 }
                 expiry = Some((unit, number));

@@ -161,7 +161,7 @@ impl Options {
             let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
             if is("WITHSCORES") {
                 options.with_scores = true;
-            } else if is("LIMIT") {
+            } else if is("LIMIT") && args.len() >= 2 {
                 let mut number = || {
                     let &number = args.next().ok_or(Failure::Syntax)?;
                     parse_integer(number).ok_or(Failure::NotInteger)
