@@ -43,7 +43,7 @@ test: ## every test, Rust, Python and Java; installs what they need
 	clients/run
 
 java: tools build ## the Java clients' tests against the server
-	clients/run --only java
+	clients/run --only java --only java_redis
 
 clients: tools build ## all real clients' tests against the server
 	clients/run

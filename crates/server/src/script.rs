@@ -7,7 +7,7 @@
 //! Invariant: nothing a script does outlives its run, save the keys it wrote: all tables that
 //! scripts share are read-only to them. Time, memory, depth and size of what it does are bounded.
 //!
-//! Why: docs/decisions/0018-lua-in-a-sandbox.md. Tests: tests/resp_scripts.rs.
+//! Why: docs/decisions/0019-lua-in-a-sandbox.md. Tests: tests/resp_scripts.rs.
 
 mod cache;
 mod header;

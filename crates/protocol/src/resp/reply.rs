@@ -50,11 +50,14 @@ impl<'a> Reply<'a> {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error, its code first; line ends in it become spaces.
+    /// An error, its code first; line ends in it become spaces, those at its end are left out.
     #[cold]
     pub fn error(&mut self, message: impl AsRef<[u8]>) {
         let start = self.out.len();
-        self.line(b'-', message.as_ref());
+        let message = message.as_ref();
+        let is_text = |byte: &u8| !matches!(byte, b'\r' | b'\n');
+        let length = message.iter().rposition(is_text).map_or(0, |last| last + 1);
+        self.line(b'-', &message[..length]);
         let end = self.out.len() - 2;
         for byte in &mut self.out[start..end] {
             if matches!(byte, b'\r' | b'\n') {
@@ -261,6 +264,7 @@ mod tests {
             expected,
             expected,
         );
+        check(|reply| reply.error("ERR x\r\n"), "-ERR x\r\n", "-ERR x\r\n");
     }
 
     #[test]

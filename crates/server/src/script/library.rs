@@ -158,7 +158,15 @@ fn log(level: i64, text: &[u8]) {
 
 /// Functions that make strings or take them apart.
 fn add_texts(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
-    let sha1hex = |lua: &Lua, text: LuaString| lua.create_string(digest(&text.as_bytes()));
+    // What is no text, nil above all, counts as an empty one.
+    let sha1hex = |lua: &Lua, value: Value| {
+        let text = match value {
+            Value::String(_) | Value::Integer(_) | Value::Number(_) => lua.coerce_string(value)?,
+            _ => None,
+        };
+        let digest = text.map_or_else(|| digest(b""), |text| digest(&text.as_bytes()));
+        lua.create_string(digest)
+    };
     host.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
     let state = Rc::clone(shared);
     let repeat = lua.create_function(move |lua, (text, times): (LuaString, f64)| {

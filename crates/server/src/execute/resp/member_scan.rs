@@ -67,6 +67,8 @@ pub(super) fn answer(
 ) -> Outcome {
     let bad = || Failure::text("ERR invalid cursor");
     let cursor = std::str::from_utf8(call.args[2]).map_err(|_| bad())?;
+    // Nothing is the beginning, as in Redis.
+    let cursor = if cursor.is_empty() { "0" } else { cursor };
     let cursor: u64 = cursor.parse().map_err(|_| bad())?;
     let Some(value) = call.value(call.first_key()?, kind)? else {
         call.reply().array(2);

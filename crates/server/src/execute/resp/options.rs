@@ -60,18 +60,19 @@ impl<'a> Options<'a> {
                 options.keeps_deadline = true;
             } else if let Some(unit) = Unit::of_option(name) {
                 let &number = args.next().ok_or(Failure::Syntax)?;
-                if expiry.is_some() || options.keeps_deadline {
+                let is_other = |(old, _): (Unit, _)| old != unit;
+                if expiry.is_some_and(is_other) || options.keeps_deadline {
                     return Err(Failure::Syntax);
                 }
                 expiry = Some((unit, number));
             } else if is("LATE") {
                 options.when = options.when.or_late()?;
+            } else if is("NX") {
+                options.when = options.when.or(Condition::Absent)?;
+            } else if is("XX") {
+                options.when = options.when.or(Condition::Present)?;
             } else if options.when != Condition::Always {
                 return Err(Failure::Syntax);
-            } else if is("NX") {
-                options.when = Condition::Absent;
-            } else if is("XX") {
-                options.when = Condition::Present;
             } else {
                 let &operand = args.next().ok_or(Failure::Syntax)?;
                 options.when = Condition::parse(name, operand)?;
@@ -121,6 +122,15 @@ impl<'a> Options<'a> {
 }
 
 impl<'a> Condition<'a> {
+    /// This condition, which may be said twice; none other may stand beside it.
+    fn or(self, other: Condition<'a>) -> Result<Condition<'a>, Failure> {
+        if self == Condition::Always || self == other {
+            Ok(other)
+        } else {
+            Err(Failure::Syntax)
+        }
+    }
+
     fn parse(name: &[u8], operand: &'a [u8]) -> Result<Condition<'a>, Failure> {
         if name.eq_ignore_ascii_case(b"IFEQ") {
             return Ok(Condition::Equal(operand));

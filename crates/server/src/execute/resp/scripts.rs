@@ -17,6 +17,9 @@ use super::handlers::{Handler, unknown};
 use super::script_calls::Caller;
 use crate::script::{Header, Interpreter, Run, RunError, SOURCE_BYTES_MAX, Script};
 
+/// Length of a script's digest in hexadecimal digits.
+const DIGEST_BYTES: usize = 40;
+
 thread_local! {
     /// The event loop's interpreter.
     static INTERPRETER: RefCell<Interpreter> = RefCell::new(Interpreter::new(REDIS_VERSION));
@@ -43,15 +46,20 @@ pub(super) fn handler(verb: Verb) -> Handler {
 fn eval(call: &mut Call<'_>) -> Outcome {
     let source = call.args[1];
     check_length(source)?;
+    // What is not run is not kept either.
+    lists(call.args)?;
     let script = call.context.state.scripts.load(source);
     run(call, &script)
 }
 
 fn evalsha(call: &mut Call<'_>) -> Outcome {
+    const UNKNOWN: Failure = Failure::text("NOSCRIPT No matching script. Please use EVAL.");
+    if call.args[1].len() != DIGEST_BYTES {
+        return Err(UNKNOWN);
+    }
+    lists(call.args)?;
     let script = call.context.state.scripts.find(call.args[1]);
-    let script = script.ok_or(Failure::text(
-        "NOSCRIPT No matching script. Please use EVAL.",
-    ))?;
+    let script = script.ok_or(UNKNOWN)?;
     run(call, &script)
 }
 

@@ -62,19 +62,27 @@ pub(super) fn sintercard(call: &mut Call<'_>) -> Outcome {
             "ERR Number of keys can't be greater than number of args",
         ));
     }
-    let limit = match &call.args[2 + keys..] {
-        [] => 0,
-        [name, limit] if name.eq_ignore_ascii_case(b"LIMIT") => {
-            let bad = Failure::text("ERR LIMIT can't be negative");
-            let limit = parse_integer(limit).and_then(|limit| usize::try_from(limit).ok());
-            limit.ok_or(bad)?
-        }
-        _ => return Err(Failure::Syntax),
-    };
+    let limit = limit_of(&call.args[2 + keys..])?;
     let most = if limit == 0 { usize::MAX } else { limit };
     let values = call.alone(|call| sets(call, 2, 2 + keys))?;
     let count = combine(Verb::Sinter, &views(&values), most).len();
     call.integer(count as i64)
+}
+
+/// The number behind LIMIT; the last one counts.
+fn limit_of(args: &[&[u8]]) -> Result<usize, Failure> {
+    let bad = || Failure::text("ERR LIMIT can't be negative");
+    let mut limit = 0;
+    let mut args = args.iter();
+    while let Some(name) = args.next() {
+        if !name.eq_ignore_ascii_case(b"LIMIT") {
+            return Err(Failure::Syntax);
+        }
+        let number = parse_integer(args.next().ok_or(Failure::Syntax)?);
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        limit = number.ok_or_else(bad)?;
+    }
+    Ok(limit)
 }
 
 /// The values of the keys that are these arguments.

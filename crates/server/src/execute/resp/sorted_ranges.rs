@@ -114,6 +114,8 @@ fn score_bound(text: &[u8]) -> Result<Bound<f64>, Failure> {
         [b'(', number @ ..] => (number, true),
         number => (number, false),
     };
+    // Nothing is zero, as for C's strtod.
+    let number: &[u8] = if number.is_empty() { b"0" } else { number };
     let at = parse_float(number).ok_or(Failure::text("ERR min or max is not a float"))?;
     Ok(Bound { at, is_open })
 }
@@ -159,7 +161,7 @@ impl Options {
             let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
             if is("WITHSCORES") {
                 options.with_scores = true;
-            } else if is("LIMIT") {
+            } else if is("LIMIT") && args.len() >= 2 {
                 let mut number = || {
                     let &number = args.next().ok_or(Failure::Syntax)?;
                     parse_integer(number).ok_or(Failure::NotInteger)
@@ -175,7 +177,9 @@ impl Options {
                 return Err(Failure::Syntax);
             }
         }
-        if options.limit.is_some() && options.by == By::Rank {
+        // A count of -1 is as good as no limit.
+        let is_limited = options.limit.is_some_and(|(_, count)| count != -1);
+        if is_limited && options.by == By::Rank {
             return Err(Failure::text(
                 "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or \
                  BYLEX",

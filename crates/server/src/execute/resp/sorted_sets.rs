@@ -142,6 +142,11 @@ fn zadd(call: &mut Call<'_>) -> Outcome {
 }
 
 fn zincrby(call: &mut Call<'_>) -> Outcome {
+    // Redis looks for ZADD's options here, too, and then misses the member.
+    let is_option = |name: &&str| call.args[2].eq_ignore_ascii_case(name.as_bytes());
+    if ["NX", "XX", "GT", "LT", "CH", "INCR"].iter().any(is_option) {
+        return Err(Failure::Syntax);
+    }
     let options = Options {
         adds: true,
         ..Options::default()
