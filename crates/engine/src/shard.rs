@@ -31,6 +31,8 @@ pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;
 /// memory is short.
 const SWEPT_PER_TICK: usize = 64;
 const SWEPT_PER_INSERT: usize = 4;
+/// How often expired items are looked for while somebody wants to hear of them.
+const EXPIRY_SWEEP_MS: u64 = 100;
 
 /// Where an item's new value comes from.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,8 @@ pub(crate) struct Shard {
     flush_at: Option<Instant>,
     /// Bytes appended for which reclaiming is still to be done.
     pub(crate) due_bytes: usize,
+    /// When expired items are looked for again.
+    expiry_sweep_at: Instant,
     pub(crate) watch: Watch,
     pub(crate) store: Store,
     pub(crate) reclaimer: Reclaimer,
@@ -71,6 +75,7 @@ impl Shard {
             version_step,
             flush_at: None,
             due_bytes: 0,
+            expiry_sweep_at: Instant(0),
         }
     }
 
@@ -507,6 +512,10 @@ impl Shard {
         self.begin(now);
         self.watch.try_hand_over();
         self.store.sweep(SWEPT_PER_TICK);
+        if self.store.report.is_wanted() && now.0 >= self.expiry_sweep_at.0 {
+            self.expiry_sweep_at = Instant(now.0 + EXPIRY_SWEEP_MS);
+            self.store.sweep_expired(now);
+        }
         self.store.index.forget_scans(now);
         let is_left = self.reclaimer.tick(&mut self.store, release, now);
         is_left || self.store.tally.has_gone()

@@ -72,6 +72,8 @@ pub(crate) struct Store {
     pub(crate) tally: Tally,
     /// The bucket that the sweep looks at next.
     sweep_at: usize,
+    /// The bucket at which the search for expired items goes on.
+    expired_at: usize,
 }
 
 impl Store {
@@ -85,6 +87,7 @@ impl Store {
             report,
             tally: Tally::default(),
             sweep_at: 0,
+            expired_at: 0,
         }
     }
 

@@ -247,3 +247,42 @@ fn a_flush_is_told_once_and_a_delayed_one_when_its_time_comes() {
 fn cache_items(cache: &Cache) -> u64 {
     cache.stats().items
 }
+
+#[test]
+fn an_expiry_that_nobody_meets_is_told_by_upkeep() {
+    let (timed, ears) = observed(8 << 20, 1);
+    for number in 0..20_000 {
+        let ttl_ms = (number % 100 == 0).then_some(50);
+        timed
+            .set(&format!("key{number}"), b"value", ttl_ms)
+            .unwrap();
+    }
+    ears.take();
+    timed.clock.advance_ms(51);
+    let mut told = 0;
+    for _ in 0..200 {
+        timed.clock.advance_ms(100);
+        timed.cache.tick();
+        told += ears
+            .take()
+            .iter()
+            .filter(|&&what| what == Happened::Expired)
+            .count();
+    }
+    assert_eq!(told, 200);
+    assert_eq!(timed.cache.stats().items, 19_800);
+}
+
+#[test]
+fn nobody_looks_for_expired_items_while_nobody_listens() {
+    let (timed, ears) = observed(8 << 20, 1);
+    ears.is_deaf.store(true, Ordering::Relaxed);
+    timed.set("dead", b"value", Some(50)).unwrap();
+    timed.set("alive", b"value", None).unwrap();
+    timed.clock.advance_ms(100);
+    for _ in 0..10 {
+        timed.clock.advance_ms(100);
+        timed.cache.tick();
+    }
+    assert_eq!(timed.cache.stats().items, 2);
+}

@@ -53,7 +53,12 @@ fn a_store_ends_the_lease_and_raises_the_version_only_if_there_is_one() {
         cache
             .update(key, &mut scratch, |_, value| {
                 value.extend(b"new");
-                ((), store(Deadline::NEVER))
+                let change = Change::Store {
+                    kind: Kind::STRING,
+                    deadline: Deadline::NEVER,
+                    flags: 7,
+                };
+                ((), change)
             })
             .unwrap();
     };

@@ -4,7 +4,7 @@
 //! ([`Watching`]) and the keyspace events of expiry and eviction. While there is none of these, the
 //! engine finds that out by one load.
 //!
-//! Why: docs/decisions/0019.
+//! Why: docs/decisions/0017.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -7,7 +7,7 @@
 //! Who reads registers before it reads, and a change is told under the shard's lock, so no change
 //! falls between the two. Lock order: shard, table, inbox.
 //!
-//! Why: docs/decisions/0019. Tests: at the end of this file; tests/resp_tracking.rs.
+//! Why: docs/decisions/0017. Tests: at the end of this file; tests/resp_tracking.rs.
 
 mod broadcast;
 mod table;

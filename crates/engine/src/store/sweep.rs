@@ -4,9 +4,17 @@
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 
 use super::{Located, Store};
+use crate::clock::Instant;
+use crate::index::SlotRef;
 use crate::segment::{Flushed, Queue};
 use crate::space::Space;
 use crate::table::BUCKET_SLOTS;
+
+/// Calls in which a search for expired items goes through a shard: some ten seconds.
+const EXPIRY_ROUND: usize = 100;
+/// Fewest and most buckets that one call looks at.
+const EXPIRY_BUCKETS_MIN: usize = 64;
+const EXPIRY_BUCKETS_MAX: usize = 512;
 
 impl Store {
     /// Makes every item a miss from here on. The bytes are reclaimed like expired ones, first.
@@ -60,12 +68,25 @@ impl Store {
         }
     }
 
-    /// Removes the items with an entry in `bucket` that `is_it`.
-    pub(crate) fn remove_in_bucket(
-        &mut self,
-        bucket: usize,
-        is_it: impl Fn(&Store, &Located) -> bool,
-    ) {
+    /// Removes what has expired in the next stretch of buckets, so that whoever wants to hear of it
+    /// need not wait for a reader or for memory to run short; goes round in [`EXPIRY_ROUND`] calls
+    /// unless there are too many buckets for that.
+    pub(crate) fn sweep_expired(&mut self, now: Instant) {
+        let buckets = self.index.buckets();
+        let looked_at = (buckets / EXPIRY_ROUND).clamp(EXPIRY_BUCKETS_MIN, EXPIRY_BUCKETS_MAX);
+        for _ in 0..looked_at.min(buckets) {
+            let bucket = self.expired_at % buckets;
+            self.expired_at = bucket + 1;
+            for slot in self.slots_in(bucket).into_iter().flatten() {
+                let located = self.located_at(slot);
+                if located.layout.deadline.has_passed(now) {
+                    self.remove_expired(&located, now);
+                }
+            }
+        }
+    }
+
+    fn slots_in(&self, bucket: usize) -> [Option<SlotRef>; BUCKET_SLOTS] {
         let mut slots = [None; BUCKET_SLOTS];
         let mut places = slots.iter_mut();
         self.index.each_in_bucket(bucket, |slot| {
@@ -73,7 +94,16 @@ impl Store {
                 *place = Some(slot);
             }
         });
-        for slot in slots.into_iter().flatten() {
+        slots
+    }
+
+    /// Removes the items with an entry in `bucket` that `is_it`.
+    pub(crate) fn remove_in_bucket(
+        &mut self,
+        bucket: usize,
+        is_it: impl Fn(&Store, &Located) -> bool,
+    ) {
+        for slot in self.slots_in(bucket).into_iter().flatten() {
             let located = self.located_at(slot);
             if is_it(self, &located) {
                 self.remove(&located);
