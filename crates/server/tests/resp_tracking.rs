@@ -402,7 +402,7 @@ fn no_copy_is_stale_after_what_was_told_has_come() {
                     while !is_over.load(Ordering::Relaxed) {
                         round += 1;
                         let key = format!("key{}", round * 3 % KEYS);
-                        if copies.contains_key(&key) && round % 5 != 0 {
+                        if copies.contains_key(&key) && !round.is_multiple_of(5) {
                             continue;
                         }
                         reader.send(&[b"GET", key.as_bytes()]);
