@@ -116,7 +116,7 @@ function redis.sha1hex(...)
   if select("#", ...) ~= 1 then
     fail("wrong number of arguments")
   end
-  return host.sha1hex(tostring((...)))
+  return host.sha1hex((...))
 end
 
 function redis.log(level, ...)
