@@ -88,6 +88,15 @@ impl Output {
         }
     }
 
+    /// Appends a value with its line end, if there is one that is sent from the engine's memory.
+    #[inline]
+    pub fn push_line(&mut self, value: Option<Handle>) {
+        if let Some(value) = value {
+            self.push_value(value);
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+    }
+
     /// Whether nothing waits.
     #[inline]
     #[must_use]

@@ -4,7 +4,7 @@
 //! A command that is allowed now goes to its handler ([`handlers`]), one file a group of commands;
 //! a handler writes its reply or returns a [`Failure`], which becomes the reply.
 //!
-//! Tests: tests/resp.rs, clients/, conformance/resp.
+//! Tests: tests/resp.rs and its neighbours, clients/.
 
 mod failure;
 mod queue;

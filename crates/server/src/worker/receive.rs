@@ -7,6 +7,7 @@ use super::Worker;
 use super::batch::{Codec, READ_BYTES_MAX, RespCodec};
 use super::steps::{finish, run_frame};
 use crate::connection::{Connection, Ending, Intake, Received};
+use crate::counters::Counters;
 use crate::execute::{Context, Flow};
 use crate::state::State;
 
@@ -27,6 +28,21 @@ fn codec(connection: &Connection, state: &State) -> Codec {
             tail: session.tail_args(),
         }),
     }
+}
+
+/// Notes what a read brought of a transfer; whether the connection is broken.
+fn is_broken(
+    connection: &mut Connection,
+    received: Received,
+    counters: &Counters,
+    now_ms: u64,
+) -> bool {
+    if let Received::Bytes(bytes) = received {
+        connection.active_ms = now_ms;
+        connection.note_moved(bytes, now_ms);
+        counters.bytes_read.add(bytes as u64);
+    }
+    received == Received::Gone
 }
 
 impl Worker {
@@ -152,14 +168,9 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        match connection.receive_frame(VALUE_READ_BYTES_MAX) {
-            Received::Bytes(bytes) => {
-                connection.active_ms = self.now_ms;
-                connection.note_moved(bytes, self.now_ms);
-                self.counters.bytes_read.add(bytes as u64);
-            }
-            Received::Nothing | Received::End => {}
-            Received::Gone => return self.close(slot),
+        let received = connection.receive_frame(VALUE_READ_BYTES_MAX);
+        if is_broken(connection, received, &self.counters, self.now_ms) {
+            return self.close(slot);
         }
         connection.output.borrow_buffer(&mut self.spares);
         let pass = self.common.state.gates.enter(self.index);
@@ -178,14 +189,9 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        match connection.receive_value(VALUE_READ_BYTES_MAX) {
-            Received::Bytes(bytes) => {
-                connection.active_ms = self.now_ms;
-                connection.note_moved(bytes, self.now_ms);
-                self.counters.bytes_read.add(bytes as u64);
-            }
-            Received::Nothing | Received::End => {}
-            Received::Gone => return self.close(slot),
+        let received = connection.receive_value(VALUE_READ_BYTES_MAX);
+        if is_broken(connection, received, &self.counters, self.now_ms) {
+            return self.close(slot);
         }
         self.line_up(slot);
     }
@@ -200,20 +206,15 @@ impl Worker {
         };
         let wanted = left.min(READ_BYTES_MAX);
         let from = self.batch.used;
-        match connection.receive(&mut self.batch.arena[from..from + wanted]) {
-            Received::Bytes(bytes) => {
-                let left = left - bytes;
-                connection.intake = if left > 0 {
-                    Intake::Skip(left)
-                } else {
-                    Intake::Requests
-                };
-                connection.active_ms = self.now_ms;
-                connection.note_moved(bytes, self.now_ms);
-                self.counters.bytes_read.add(bytes as u64);
-            }
-            Received::Nothing | Received::End => {}
-            Received::Gone => return self.close(slot),
+        let received = connection.receive(&mut self.batch.arena[from..from + wanted]);
+        if is_broken(connection, received, &self.counters, self.now_ms) {
+            return self.close(slot);
+        }
+        if let Received::Bytes(bytes) = received {
+            connection.intake = match left - bytes {
+                0 => Intake::Requests,
+                left => Intake::Skip(left),
+            };
         }
         self.line_up(slot);
     }

@@ -39,7 +39,7 @@ pub(super) fn get(
         }
         return;
     };
-    read::finish_value(pinned, output);
+    output.push_line(pinned);
     let (asked, hits) = if meta.has(b'T') {
         (&counters.cmd_touch, &counters.touch_hits)
     } else {

@@ -123,7 +123,7 @@ fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
         return 0;
     };
     counters.get_hits.add(1);
-    finish_value(pinned, output);
+    output.push_line(pinned);
     bytes
 }
 
@@ -163,7 +163,7 @@ fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) ->
     if let Some(deadline) = how.touch {
         context.notify_deadline(deadline, key);
     }
-    finish_value(pinned, output);
+    output.push_line(pinned);
     bytes
 }
 
@@ -180,7 +180,7 @@ fn append(
     (bytes, copy_or_pin(out, item))
 }
 
-/// Appends the value with its line end, or returns a handle to be handed to [`finish_value`].
+/// Appends the value with its line end, or returns a handle to be handed to [`Output::push_line`].
 #[inline]
 pub(super) fn copy_or_pin(out: &mut Vec<u8>, item: Item<'_>) -> Option<Handle> {
     if item.value.len() >= PINNED_VALUE_BYTES_MIN {
@@ -190,13 +190,4 @@ pub(super) fn copy_or_pin(out: &mut Vec<u8>, item: Item<'_>) -> Option<Handle> {
     out.extend_from_slice(item.value);
     out.extend_from_slice(b"\r\n");
     None
-}
-
-/// Adds a pinned value with its line end.
-#[inline]
-pub(super) fn finish_value(pinned: Option<Handle>, output: &mut Output) {
-    if let Some(value) = pinned {
-        output.push_value(value);
-        output.bytes().extend_from_slice(b"\r\n");
-    }
 }

@@ -9,7 +9,7 @@ use cellar_protocol::resp::number::parse_integer;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::notify::Class;
-use super::values::{count_read, finish_value};
+use super::values::count_read;
 
 /// What a client is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn write(call: &mut Call<'_>, answer: Option<Answer>) {
         Some(value) => call.reply().bulk_head(value.len()),
         None => call.reply().null(),
     }
-    finish_value(answer.value, call.output);
+    call.output.push_line(answer.value);
     let mut reply = call.reply();
     reply.integer(answer.left_ms.map_or(-1, number));
     reply.bulk(answer.state.name());

@@ -13,7 +13,7 @@ use cellar_protocol::resp::{Proto, Reply};
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::options::{Condition, Options};
-use super::values::{append_value, deadline_of, finish_value, tell_set};
+use super::values::{append_value, deadline_of, tell_set};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::Output;
 
@@ -111,7 +111,7 @@ fn read_one(key: Key<'_>, proto: Proto, context: Context<'_>, output: &mut Outpu
     match found.flatten() {
         Some((bytes, pinned)) => {
             counters.get_hits.add(1);
-            finish_value(pinned, output);
+            output.push_line(pinned);
             bytes
         }
         None => {

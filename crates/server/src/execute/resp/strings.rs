@@ -12,7 +12,7 @@ use super::handlers::{Handler, unknown};
 use super::notify::Class;
 use super::options::Options;
 use super::session::Session;
-use super::values::{answer_value, append_value, finish_value, store_until, tell_set, update};
+use super::values::{answer_value, append_value, store_until, tell_set, update};
 use super::{lcs, leases, limited, many, numbers, ranges, stores, takes};
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
@@ -78,7 +78,7 @@ pub(super) fn read(
     match found {
         Some(Some(pinned)) => {
             counters.get_hits.add(1);
-            finish_value(pinned, output);
+            output.push_line(pinned);
         }
         Some(None) => return Err(Failure::WrongType),
         None => {

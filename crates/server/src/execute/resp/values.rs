@@ -7,7 +7,7 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::notify::Class;
 use crate::kind::own_deadline;
-use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+use crate::output::PINNED_VALUE_BYTES_MIN;
 
 /// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
 ///
@@ -108,7 +108,7 @@ pub(super) fn count_read(call: &Call<'_>, hit: bool) {
 }
 
 /// Appends a bulk string of the item's value, or its head and a handle on a large value, to be
-/// handed to [`finish_value`].
+/// handed to [`Output::push_line`].
 #[inline]
 pub(super) fn append_value(reply: &mut Reply<'_>, item: Item<'_>) -> Option<Handle> {
     if item.value.len() >= PINNED_VALUE_BYTES_MIN {
@@ -119,21 +119,12 @@ pub(super) fn append_value(reply: &mut Reply<'_>, item: Item<'_>) -> Option<Hand
     None
 }
 
-/// Adds a pinned value with its line end.
-#[inline]
-pub(super) fn finish_value(pinned: Option<Handle>, output: &mut Output) {
-    if let Some(value) = pinned {
-        output.push_value(value);
-        output.bytes().extend_from_slice(b"\r\n");
-    }
-}
-
 /// Answers a value, or null.
 pub(super) fn answer_value(call: &mut Call<'_>, value: Option<Handle>) -> Outcome {
     match &value {
         Some(value) => call.reply().bulk_head(value.len()),
         None => call.reply().null(),
     }
-    finish_value(value, call.output);
+    call.output.push_line(value);
     DONE
 }
