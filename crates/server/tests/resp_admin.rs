@@ -7,11 +7,7 @@ mod daemon;
 mod resp;
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, ok};
-
-fn error(text: &str) -> Value {
-    Value::Error(text.to_owned())
-}
+use resp::{Client, Value, bulk, bulks, error, ok};
 
 fn text(value: Value) -> String {
     match value {

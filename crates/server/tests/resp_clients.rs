@@ -7,7 +7,7 @@ mod daemon;
 mod resp;
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, ok};
+use resp::{Client, Value, bulk, error, ok};
 
 /// The fields of a client's line.
 fn fields(line: &str) -> Vec<(String, String)> {
@@ -33,10 +33,6 @@ fn field(client: &mut Client, name: &str) -> String {
         .find(|(found, _)| found == name)
         .unwrap()
         .1
-}
-
-fn error(text: &str) -> Value {
-    Value::Error(text.to_owned())
 }
 
 fn id(client: &mut Client) -> i64 {

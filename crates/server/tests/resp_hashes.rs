@@ -7,27 +7,7 @@ mod daemon;
 mod resp;
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, ok};
-
-fn integers(numbers: &[i64]) -> Value {
-    Value::Array(
-        numbers
-            .iter()
-            .map(|&number| Value::Integer(number))
-            .collect(),
-    )
-}
-
-fn error(text: &str) -> Value {
-    Value::Error(text.to_owned())
-}
-
-/// Runs commands and compares each with its reply.
-fn check(client: &mut Client, steps: &[(&str, Value)]) {
-    for (command, expected) in steps {
-        assert_eq!(&client.run(command), expected, "{command}");
-    }
-}
+use resp::{Client, Value, bulk, bulks, check, error, integers, ok};
 
 #[test]
 fn fields_are_stored_read_counted_and_removed() {

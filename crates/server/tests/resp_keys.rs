@@ -11,12 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 use daemon::{Daemon, PATIENCE};
-use resp::{Client, Value, bulk, bulks, ok};
-
-fn check(lines: &str) {
-    let daemon = Daemon::start(&[]);
-    Client::connect(&daemon).check(lines);
-}
+use resp::{Client, Value, bulk, bulks, check_alone as check, ok};
 
 #[test]
 fn keys_are_counted_and_removed() {

@@ -9,15 +9,11 @@ mod resp;
 use std::io::Write;
 
 use daemon::{Daemon, check};
-use resp::{Client, Value, bulk, bulks, ok};
+use resp::{Client, Value, bulk, bulks, error, ok};
 
 /// What a subscriber is told of its subscriptions.
 fn note(word: &str, channel: &str, count: i64) -> Value {
     Value::Array(vec![bulk(word), bulk(channel), Value::Integer(count)])
-}
-
-fn error(text: &str) -> Value {
-    Value::Error(text.to_owned())
 }
 
 #[test]

@@ -9,27 +9,7 @@ mod resp;
 use std::collections::HashSet;
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, ok};
-
-fn error(text: &str) -> Value {
-    Value::Error(text.to_owned())
-}
-
-fn integers(numbers: &[i64]) -> Value {
-    Value::Array(
-        numbers
-            .iter()
-            .map(|&number| Value::Integer(number))
-            .collect(),
-    )
-}
-
-/// Runs commands and compares each with its reply.
-fn check(client: &mut Client, steps: &[(&str, Value)]) {
-    for (command, expected) in steps {
-        assert_eq!(&client.run(command), expected, "{command}");
-    }
-}
+use resp::{Client, Value, bulk, bulks, check, error, integers, ok};
 
 /// The bulk strings of an array or a set, sorted.
 fn sorted(value: Value) -> Vec<String> {

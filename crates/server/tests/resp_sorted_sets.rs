@@ -7,18 +7,7 @@ mod daemon;
 mod resp;
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, ok};
-
-fn error(text: &str) -> Value {
-    Value::Error(text.to_owned())
-}
-
-/// Runs commands and compares each with its reply.
-fn check(client: &mut Client, steps: &[(&str, Value)]) {
-    for (command, expected) in steps {
-        assert_eq!(&client.run(command), expected, "{command}");
-    }
-}
+use resp::{Client, Value, bulk, bulks, check, error, ok};
 
 fn words(text: &str) -> Value {
     bulks(&text.split_whitespace().collect::<Vec<_>>())

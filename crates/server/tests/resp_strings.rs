@@ -7,12 +7,7 @@ mod daemon;
 mod resp;
 
 use daemon::{Daemon, pattern};
-use resp::{Client, Value, ok};
-
-fn check(lines: &str) {
-    let daemon = Daemon::start(&[]);
-    Client::connect(&daemon).check(lines);
-}
+use resp::{Client, Value, check_alone as check, ok};
 
 #[test]
 fn set_stores_when_its_conditions_hold() {

@@ -65,6 +65,30 @@ pub(crate) fn ok() -> Value {
     Value::Simple("OK".to_owned())
 }
 
+/// An error with this text.
+pub(crate) fn error(text: &str) -> Value {
+    Value::Error(text.to_owned())
+}
+
+/// An array of integers.
+pub(crate) fn integers(numbers: &[i64]) -> Value {
+    let integers = numbers.iter().map(|&number| Value::Integer(number));
+    Value::Array(integers.collect())
+}
+
+/// Runs commands and compares each with its reply.
+pub(crate) fn check(client: &mut Client, steps: &[(&str, Value)]) {
+    for (command, expected) in steps {
+        assert_eq!(&client.run(command), expected, "{command}");
+    }
+}
+
+/// Sends lines to a server of their own and compares the replies; see [`Client::check`].
+pub(crate) fn check_alone(lines: &str) {
+    let daemon = Daemon::start(&[]);
+    Client::connect(&daemon).check(lines);
+}
+
 /// A connection.
 pub(crate) struct Client {
     reader: BufReader<TcpStream>,
