@@ -37,36 +37,51 @@ pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
             call.output,
         )?;
         if pauses && read < keys.len() {
-            let keys = keys[read..].iter().map(|&key| key.into()).collect();
-            let rest = Rest { keys, space, proto };
+            let rest = Rest::of(&keys[read..], space, proto);
             return Ok(Flow::Unfinished(Box::new(rest)));
         }
     }
     DONE
 }
 
-/// The keys of MGET that are not answered yet.
+/// The keys of an MGET that is not answered whole yet.
 #[derive(Debug)]
 struct Rest {
     keys: Vec<Box<[u8]>>,
+    /// Bytes of all these keys.
+    bytes: usize,
+    /// How many of them are answered.
+    answered: usize,
     space: Space,
     proto: Proto,
 }
 
+impl Rest {
+    fn of(keys: &[&[u8]], space: Space, proto: Proto) -> Rest {
+        Rest {
+            keys: keys.iter().map(|&key| key.into()).collect(),
+            bytes: keys.iter().map(|key| key.len()).sum(),
+            answered: 0,
+            space,
+            proto,
+        }
+    }
+}
+
 impl Unfinished for Rest {
     fn go_on(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        let how = (self.space, self.proto);
-        let read = read_some(&self.keys, how, ANSWER_BYTES_MAX, context, output);
+        let (keys, how) = (&self.keys[self.answered..], (self.space, self.proto));
+        let read = read_some(keys, how, ANSWER_BYTES_MAX, context, output);
         // A key that is too long ended the command before the first piece.
-        self.keys.drain(..read.unwrap_or(self.keys.len()));
-        if self.keys.is_empty() {
+        self.answered += read.unwrap_or(keys.len());
+        if self.answered == self.keys.len() {
             return Flow::Continue;
         }
         Flow::Unfinished(self)
     }
 
     fn waiting_bytes(&self) -> usize {
-        self.keys.iter().map(|key| key.len()).sum()
+        self.bytes
     }
 }
 
