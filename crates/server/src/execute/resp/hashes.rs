@@ -3,9 +3,8 @@
 //! Source: redis.io/docs/latest/commands, group "hash". Deadlines of fields: hash_expiry.rs.
 
 use cellar_engine::Deadline;
-use cellar_protocol::resp::Proto;
-use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::{Decimal, parse_float, parse_integer};
+use cellar_protocol::resp::{Proto, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
@@ -219,27 +218,18 @@ fn hrandfield(call: &mut Call<'_>) -> Outcome {
     let hash = value.as_ref().map(|value| Hash::view(value, call.now()));
     let fields: Vec<Field<'_>> = hash.iter().flat_map(Hash::iter).collect();
     let nested = is_paired && call.session.proto == Proto::V3;
-    let start = call.output.bytes().len();
-    let mut drawn = 0;
-    for index in member_scan::draw(fields.len(), count) {
+    let values = if is_paired && !nested { 2 } else { 1 };
+    let places = member_scan::draw(fields.len(), count);
+    member_scan::answer_drawn(call, places, values, |call, place| {
         let mut reply = call.reply();
         if nested {
             reply.array(2);
         }
-        reply.bulk(fields[index].name);
+        reply.bulk(fields[place].name);
         if is_paired {
-            reply.bulk(fields[index].value);
+            reply.bulk(fields[place].value);
         }
-        drawn += 1;
-        call.check_reply(start)?;
-    }
-    let values = if is_paired && !nested {
-        drawn * 2
-    } else {
-        drawn
-    };
-    call.reply().array_around(start, values);
-    DONE
+    })
 }
 
 fn hscan(call: &mut Call<'_>) -> Outcome {

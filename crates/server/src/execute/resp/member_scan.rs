@@ -116,6 +116,28 @@ pub(super) fn draw(len: usize, count: i64) -> Box<dyn Iterator<Item = usize>> {
     Box::new(chosen.into_iter())
 }
 
+/// Answers the members at `places`, each of which `append` writes; `values` is how many values of
+/// the reply a member is.
+///
+/// # Errors
+/// From 64 MiB on, see [`Call::check_reply`].
+pub(super) fn answer_drawn(
+    call: &mut Call<'_>,
+    places: impl Iterator<Item = usize>,
+    values: usize,
+    mut append: impl FnMut(&mut Call<'_>, usize),
+) -> Outcome {
+    let start = call.output.bytes().len();
+    let mut drawn = 0;
+    for place in places {
+        append(call, place);
+        drawn += 1;
+        call.check_reply(start)?;
+    }
+    call.reply().array_around(start, drawn * values);
+    DONE
+}
+
 /// Reads the count of a command that draws members.
 ///
 /// # Errors

@@ -159,15 +159,10 @@ fn srandmember(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
     let set = value.as_ref().map(|value| Set::view(value));
     let members: Vec<&[u8]> = set.iter().flat_map(Set::iter).collect();
-    let start = call.output.bytes().len();
-    let mut drawn = 0;
-    for index in member_scan::draw(members.len(), count) {
-        call.reply().bulk(members[index]);
-        drawn += 1;
-        call.check_reply(start)?;
-    }
-    call.reply().array_around(start, drawn);
-    DONE
+    let places = member_scan::draw(members.len(), count);
+    member_scan::answer_drawn(call, places, 1, |call, place| {
+        call.reply().bulk(members[place])
+    })
 }
 
 fn smove(call: &mut Call<'_>) -> Outcome {

@@ -288,23 +288,14 @@ fn zrandmember(call: &mut Call<'_>) -> Outcome {
     let value = first_sorted(call)?;
     let set = value.as_ref().map(|value| SortedSet::view(value));
     let nested = is_paired && call.session.proto == Proto::V3;
-    let start = call.output.bytes().len();
-    let mut drawn = 0;
-    if let Some(set) = &set {
-        for index in member_scan::draw(set.len(), count) {
-            let (member, score) = set.at(index);
+    let values = if is_paired && !nested { 2 } else { 1 };
+    let places = member_scan::draw(set.as_ref().map_or(0, SortedSet::len), count);
+    member_scan::answer_drawn(call, places, values, |call, place| {
+        if let Some(set) = &set {
+            let (member, score) = set.at(place);
             append_member(call, member, is_paired.then_some(score));
-            drawn += 1;
-            call.check_reply(start)?;
         }
-    }
-    let values = if is_paired && !nested {
-        drawn * 2
-    } else {
-        drawn
-    };
-    call.reply().array_around(start, values);
-    DONE
+    })
 }
 
 fn zscan(call: &mut Call<'_>) -> Outcome {

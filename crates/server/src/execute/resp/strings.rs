@@ -13,7 +13,7 @@ use super::notify::Class;
 use super::options::Options;
 use super::session::Session;
 use super::values::{answer_value, append_value, store_until, tell_set, update};
-use super::{lcs, leases, limited, many, numbers, ranges, stores, takes};
+use super::{append_failure, lcs, leases, limited, many, numbers, ranges, stores, takes};
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
 use crate::output::Output;
@@ -169,7 +169,7 @@ pub(super) fn set_draft(
     };
     if let Err(failure) = set_received(&mut call, key, draft) {
         output.truncate(start);
-        Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
+        append_failure(&failure, session.proto, context, output);
     }
 }
 

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use cellar_protocol::resp::Reply;
 
-use super::failure::Failure;
 use super::session::{Session, Tail};
-use super::strings;
 use super::tracking::write_as;
+use super::{append_failure, strings};
 use crate::execute::context::{Context, Flow};
 use crate::execute::filling::{Filling, LINE_END};
 use crate::output::Output;
@@ -51,8 +50,7 @@ pub fn receive(
             args,
         })),
         Err(error) => {
-            let failure = Failure::from(error);
-            Reply::new(output.bytes(), session.proto).error(failure.line().as_bytes());
+            append_failure(&error.into(), session.proto, context, output);
             if args > 0 {
                 let (draft, key) = (None, Box::default());
                 session.tail = Some(Tail { draft, key, args });
