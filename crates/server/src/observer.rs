@@ -103,13 +103,11 @@ impl Observer {
     /// Begins to watch a key of a database.
     pub fn watch(&self, key: &[u8], database: u32, mark: &Arc<Mark>, cache: &Cache) {
         let space = self.databases.space(database);
-        let hashed = cache.key_in(space, key).ok();
-        let look = || hashed.and_then(|hashed| cache.get(hashed, |_| ()));
         // An item past its deadline is met before anybody listens.
-        let _ = look();
+        self.meet(key, database, cache);
         self.note(false, true);
         self.watching.add(key, database, space, mark);
-        if look().is_none() {
+        if !self.meet(key, database, cache) {
             self.watching.note_absent(key, database, mark);
         }
     }
@@ -120,12 +118,10 @@ impl Observer {
         self.note(true, false);
     }
 
-    /// Meets a watched key, so that its deadline counts if it has passed.
-    pub fn meet(&self, key: &[u8], database: u32, cache: &Cache) {
-        let space = self.databases.space(database);
-        if let Ok(hashed) = cache.key_in(space, key) {
-            cache.get(hashed, |_| ());
-        }
+    /// Meets a key, so that its deadline counts if it has passed; whether it is there.
+    pub fn meet(&self, key: &[u8], database: u32, cache: &Cache) -> bool {
+        let hashed = cache.key_in(self.databases.space(database), key);
+        hashed.is_ok_and(|hashed| cache.get(hashed, |_| ()).is_some())
     }
 
     /// Two databases have changed places; called by who made them do so, alone.
@@ -164,18 +160,18 @@ impl cellar_engine::Observer for Observer {
     }
 
     fn changed(&self, key: Key<'_>, happened: Happened) {
-        let (class, event) = match happened {
-            Happened::Expired => (Class::Expired, "expired"),
-            Happened::Evicted => (Class::Evicted, "evicted"),
-            Happened::Stored | Happened::Removed | Happened::Retimed => {
-                self.watching
-                    .changed(key.bytes(), key.space(), &self.databases);
-                return self.tracking.changed(key.bytes(), true);
-            }
+        // What nobody asked for has a keyspace event of its own; commands tell theirs themselves.
+        let unasked = match happened {
+            Happened::Expired => Some((Class::Expired, "expired")),
+            Happened::Evicted => Some((Class::Evicted, "evicted")),
+            Happened::Stored | Happened::Removed | Happened::Retimed => None,
         };
         self.watching
             .changed(key.bytes(), key.space(), &self.databases);
-        self.tracking.changed(key.bytes(), false);
+        self.tracking.changed(key.bytes(), unasked.is_none());
+        let Some((class, event)) = unasked else {
+            return;
+        };
         if self.events.has(class)
             && let Some(database) = self.databases.database_of(key.space())
         {

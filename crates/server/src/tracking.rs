@@ -119,7 +119,7 @@ impl Tracking {
         if mode.has(Mode::BCAST) {
             self.broadcast.join(client, prefixes);
         }
-        let mut trackers = lock(&self.trackers);
+        let mut trackers = self.lock_trackers();
         trackers.insert(client.id, Arc::clone(client)).is_none()
     }
 

@@ -178,6 +178,8 @@ impl Worker {
         let codec = codec(connection, &self.common.state);
         run_frame(context, codec, slot, connection, self.now_ms);
         drop(pass);
+        // Its reply is written now, before the others' of this turn.
+        self.common.state.observer.tracking.broadcast();
         if !self.note_long(slot) {
             return self.close(slot);
         }

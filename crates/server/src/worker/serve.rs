@@ -9,13 +9,13 @@
 //!
 //! A large value goes past the arena: its first bytes come with its command line, the rest is
 //! received in the cache's memory. Other long commands are received behind what is left over.
-//! What other event loops have for a client is delivered when its span is settled.
+//! What other event loops have for a client is delivered when all spans are settled.
+
+use cellar_protocol::resp::Scan;
 
 use super::Worker;
 use super::batch::{Batch, Codec, Span, recycle};
 use super::steps::{decode_spans, fetch_ahead, run};
-use cellar_protocol::resp::Scan;
-
 use crate::client::{Delivery, INBOX_BYTES_MAX};
 use crate::connection::Intake;
 use crate::execute::Context;
@@ -185,7 +185,6 @@ impl Worker {
     /// Hands over what other threads have put into the inboxes of this loop's clients.
     #[inline]
     pub(super) fn deliver(&mut self) {
-        self.common.state.observer.tracking.broadcast();
         let mut calls = std::mem::take(&mut self.calls);
         self.mailbox().take_calls(&mut calls);
         for token in calls.drain(..) {
