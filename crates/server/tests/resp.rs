@@ -144,3 +144,21 @@ fn frames_that_are_none_are_answered_and_end_the_connection() {
         assert!(client.is_closed());
     }
 }
+
+#[test]
+fn lines_without_a_command_are_dropped_however_many_there_are() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    for nothing in [&b"\r\n"[..], b"*0\r\n", b"*-1\r\n"] {
+        let mut client = Client::connect(&daemon);
+        // More than an event loop has room for, and a command that comes in two parts.
+        client.send_raw(&nothing.repeat(1 << 20));
+        client.send_raw(b"*1\r\n$4\r\nPI");
+        assert_eq!(
+            Client::connect(&daemon).run("GET a"),
+            Value::Null,
+            "another client is served"
+        );
+        client.send_raw(b"NG\r\n");
+        assert_eq!(client.read(), Value::Simple("PONG".to_owned()));
+    }
+}

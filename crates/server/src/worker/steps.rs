@@ -53,9 +53,14 @@ fn decode_next<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Ta
             Codec::Memcached => decode_memcached(input, cache)?,
             Codec::Resp(codec) => decode_resp(input, codec, cache)?,
         };
+        let is_all_used = span.from == span.decoded;
         span.decoded += used;
         if task.is_some() {
             return task;
+        }
+        // Blank lines with nothing before them that is still to be executed: they are done with.
+        if is_all_used {
+            span.from = span.decoded;
         }
     }
     None
@@ -379,7 +384,7 @@ pub(super) fn run_frame(
     connection: &mut Connection,
     now_ms: u64,
 ) {
-    let frame = std::mem::take(&mut connection.leftover);
+    let mut frame = std::mem::take(&mut connection.leftover);
     let mut span = Span {
         slot,
         codec,
@@ -397,6 +402,7 @@ pub(super) fn run_frame(
         false
     };
     if !is_whole {
+        frame.drain(..span.from);
         connection.leftover = frame;
     } else if connection.ending == Ending::No || connection.ending == Ending::AfterRequests {
         connection.leftover = frame[span.from..].to_vec();
