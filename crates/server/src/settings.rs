@@ -142,6 +142,12 @@ impl Row {
         format!("CELLAR_{}", self.key().to_uppercase())
     }
 
+    /// The present value, as an operator would write it; that a secret is set, not the secret.
+    #[must_use]
+    pub fn shown(&self, settings: &Settings) -> String {
+        (self.show)(settings)
+    }
+
     /// The key in the settings file.
     #[must_use]
     pub fn key(&self) -> String {

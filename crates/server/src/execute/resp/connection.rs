@@ -13,7 +13,7 @@ use super::session::ReplyMode;
 use crate::execute::context::Flow;
 
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
-pub(super) const REDIS_VERSION: &str = "7.4.0";
+pub(crate) const REDIS_VERSION: &str = "7.4.0";
 
 /// The answer to a number that Redis would not take for an `int`.
 const OUTSIDE_OF_INT: Failure =

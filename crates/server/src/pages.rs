@@ -1,0 +1,3 @@
+//! Pages: what HTTP answers beside the data path.
+
+pub mod status;
