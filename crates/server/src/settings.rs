@@ -8,6 +8,7 @@
 
 pub mod units;
 pub mod letters;
+pub mod top;
 pub mod load;
 pub mod page;
 

@@ -57,7 +57,6 @@ mod scripts;
 mod admin;
 mod plain;
 
-pub(crate) use connection::REDIS_VERSION;
 pub use failure::Failure;
 pub use plain::{PlainGet, PlainSet, execute_get, execute_set};
 pub use session::Session;

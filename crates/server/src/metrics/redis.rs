@@ -10,7 +10,7 @@ use cellar_protocol::resp::command::TABLE;
 use super::facts::Facts;
 use super::own::seconds;
 use super::text::{Family, Kind, Samples};
-use crate::execute::resp::REDIS_VERSION;
+use crate::parameters::REDIS_VERSION;
 use crate::{memory, process};
 
 macro_rules! families {
