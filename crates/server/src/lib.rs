@@ -30,6 +30,7 @@ pub mod tracking;
 pub mod watching;
 pub mod observer;
 pub mod script;
+pub mod content_types;
 pub mod state;
 pub mod metrics;
 pub mod pages;

@@ -5,9 +5,13 @@
 //!
 //! Tests: tests/status.rs.
 
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
 use cellar_engine::{ExpiryTimeline, Leaving, MissRatioCurve};
 use serde::{Deserialize, Serialize};
 
+use super::Page;
 use crate::counters::load::{BOUNDS_US, Latencies, PerProtocol};
 use crate::metrics::facts::{Facts, lag_bounds_ms};
 use crate::settings::TABLE;
@@ -271,6 +275,17 @@ pub struct Setting {
     pub value: String,
 }
 
+/// GET /v1/console/status
+#[must_use]
+pub fn page(state: &State) -> Page {
+    Page {
+        status: 200,
+        content_type: "application/json",
+        headers: vec![("Cache-Control", "no-store".to_owned())],
+        body: Cow::Owned(Status::of(state).json().into_bytes()),
+    }
+}
+
 impl Status {
     /// The status of now. Locks one shard after the other for a moment.
     #[must_use]
@@ -330,12 +345,13 @@ fn server(facts: &Facts<'_>) -> Server {
         pid: std::process::id(),
         uptime_ms: facts.uptime_ms(),
         now_unix_ms: facts.now_unix_ms(),
-        draining: false,
-        console_write: false,
+        // Relaxed: a figure to look at.
+        draining: facts.state.draining.load(Ordering::Relaxed),
+        console_write: settings.console_write,
         threads: settings.threads,
         memcached: address(&settings.memcached),
         resp: address(&settings.resp),
-        http: None,
+        http: address(&settings.http),
     }
 }
 
