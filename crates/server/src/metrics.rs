@@ -1,14 +1,14 @@
 //! Metrics: every figure the daemon keeps, by name, and all of them as text for Prometheus.
 //!
-//! One row of a table is one figure: [`tables`] holds what is counted, by the names of this project;
-//! [`memcached`], [`redis`] and [`own`] hold what else is shown, the first two by the names that
-//! dashboards of those servers read. docs/metrics.md is written from all of them ([`page`]).
+//! One row of a table is one figure: [`tables`] holds what is counted, by the names of this
+//! project; [`memcached`], [`redis`] and [`own`] hold what else is shown, the first two by the
+//! names that dashboards of those servers read. docs/metrics.md is written from all ([`page`]).
 //!
 //! Tests: tests/metrics.rs, tests/docs.rs.
 
-pub mod tables;
 pub mod facts;
 pub mod text;
+pub mod tables;
 pub mod own;
 pub mod memcached;
 pub mod redis;

@@ -3,11 +3,11 @@
 //! An estimate from the segments' death histograms (`expire.rs`): no item is looked at. Under a
 //! shard's lock its histograms are only copied out; they are spread over the steps without it.
 //!
-//! Accuracy: bytes in one bin count as dying evenly between the first and the last of them. So what
-//! leaves by some moment is told to about 1 % of all that the cache holds when items are stored once
-//! with one time to live, to 6 % when lives of all lengths lie in a segment, and to 25 % when most
-//! items were overwritten where they lay. Items are counted by their segment's mean size. A delayed
-//! flush is not looked ahead to.
+//! Accuracy: bytes in one bin count as dying evenly between the first and the last of them. So
+//! what leaves by some moment is told to about 1 % of all that the cache holds when items are
+//! stored once with one time to live, to 6 % when lives of all lengths lie in a segment, and to
+//! 25 % when most items were overwritten where they lay. Items are counted by their segment's mean
+//! size. A delayed flush is not looked ahead to.
 //!
 //! Tests: tests/timeline.rs.
 

@@ -5,7 +5,7 @@
 //! for a whole turn. A request that waits beyond its turn, because its connection sent more than
 //! its share, counts from the turn that serves it; a large value from the turn that ends it.
 //!
-//! Tests: at the end of this file, tests/metrics.rs.
+//! Tests: at the end of this file, tests/status.rs.
 
 use super::Counter;
 
@@ -15,7 +15,8 @@ pub const PROTOCOLS: [&str; 3] = ["memcached", "resp", "http"];
 /// A number for each protocol.
 pub type PerProtocol = [u64; PROTOCOLS.len()];
 
-/// Upper bounds of the bins of latencies, in microseconds: 10 us to 10 s; one bin more has no bound.
+/// Upper bounds of the bins of latencies, in microseconds: 10 us to 10 s. One bin more has no
+/// bound.
 pub const BOUNDS_US: [u64; 19] = [
     10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000,
     500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000,
