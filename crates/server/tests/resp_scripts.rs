@@ -641,7 +641,7 @@ fn searches_find_what_they_find_in_lua() {
                 Value::Array(vec![bulk("trim"), Value::Integer(1)]),
             ),
             (
-                "local n = 0 for word in ('ab,'):rep(1e5):gmatch('[^,]+') do n = n + 1 end return n",
+                "local n = 0 for w in ('ab,'):rep(1e5):gmatch('[^,]+') do n = n + 1 end return n",
                 Value::Integer(100_000),
             ),
             (
