@@ -32,7 +32,7 @@ fn status(thousands: u64, seconds: u64) -> Status {
     status.memory.limit_bytes = 64 << 20;
     status.memory.live_bytes = 32 << 20;
     status.memory.dead_bytes = 1 << 20;
-    status.expiry.minute = (1..=60).map(|until_s| step(until_s)).collect();
+    status.expiry.minute = (1..=60).map(step).collect();
     status.expiry.hour = (1..=60).map(|minute| step(minute * 60)).collect();
     status.expiry.day = (1..=24).map(|hour| step(hour * 3_600)).collect();
     status.expiry.never = Amount {
