@@ -1,0 +1,96 @@
+//! Conditions: If-Match and If-None-Match.
+//!
+//! Before a write a condition becomes one that the engine checks in the same step as it writes:
+//! that there is an item, or none, or one of a certain version.
+//!
+//! Source: RFC 9110, section 13.
+
+use cellar_engine::{Key, Lookup, When};
+use cellar_protocol::http::{Mark, Request};
+
+use super::call::{Call, Failure, PRECONDITION_FAILED};
+use super::etag::Tag;
+
+/// What the conditions of a read come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The value is to be sent.
+    Send,
+    /// The client has it.
+    NotModified,
+    /// It is another value than the client asks for.
+    Failed,
+}
+
+/// Judges a read of an item that `is_it` compares tags with.
+#[inline]
+pub(super) fn of_read(request: &Request<'_>, is_it: impl Fn(Tag) -> bool) -> Verdict {
+    if request.marks.has(Mark::IfMatch) && !names(request, Mark::IfMatch, &is_it) {
+        return Verdict::Failed;
+    }
+    if request.marks.has(Mark::IfNoneMatch) && names(request, Mark::IfNoneMatch, &is_it) {
+        return Verdict::NotModified;
+    }
+    Verdict::Send
+}
+
+/// Whether a field names the item, or any.
+fn names(request: &Request<'_>, mark: Mark, is_it: impl Fn(Tag) -> bool) -> bool {
+    tags(request, mark).any(|text| {
+        // Weak tags are compared like strong ones by If-None-Match, and never match If-Match.
+        let strong = match text.strip_prefix(b"W/") {
+            Some(_) if mark == Mark::IfMatch => return false,
+            Some(tag) => tag,
+            None => text,
+        };
+        text == b"*" || Tag::parse(strong).is_some_and(&is_it)
+    })
+}
+
+fn tags<'a>(request: &Request<'a>, mark: Mark) -> impl Iterator<Item = &'a [u8]> {
+    let parts = request
+        .fields(mark)
+        .flat_map(|field| field.split(|byte| *byte == b','));
+    parts.map(<[u8]>::trim_ascii)
+}
+
+fn is_any(request: &Request<'_>, mark: Mark) -> bool {
+    tags(request, mark).eq([b"*"])
+}
+
+impl Call<'_> {
+    /// What the engine is to check before it writes.
+    ///
+    /// A condition that names a tag makes the item keep a version from then on.
+    pub(super) fn when(&self, key: Key<'_>) -> Result<When, Failure> {
+        let marks = self.request.marks;
+        let mark = match (marks.has(Mark::IfMatch), marks.has(Mark::IfNoneMatch)) {
+            (false, false) => return Ok(When::Always),
+            (true, false) => Mark::IfMatch,
+            (false, true) => Mark::IfNoneMatch,
+            (true, true) => {
+                let message = "If-Match and If-None-Match are not taken together";
+                return Err(Failure::bad("bad_condition", message));
+            }
+        };
+        let absent = mark == Mark::IfNoneMatch;
+        if is_any(self.request, mark) {
+            return Ok(if absent { When::Absent } else { When::Present });
+        }
+        let lookup = Lookup {
+            version: true,
+            quiet: true,
+            no_lease: true,
+            ..Lookup::default()
+        };
+        let found = self.context.cache().lookup(key, &lookup, |found| {
+            let is_it = |tag: Tag| tag.is_of(&found.item, found.version);
+            (names(self.request, mark, is_it), found.version)
+        })?;
+        match found {
+            Some((named, version)) if named != absent => Ok(When::Version(version)),
+            None if absent => Ok(When::Absent),
+            _ => Err(PRECONDITION_FAILED),
+        }
+    }
+}
