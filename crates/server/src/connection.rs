@@ -20,7 +20,7 @@ use rustix::net::RecvFlags;
 use crate::execute::http::{Gather, Peer};
 use crate::execute::resp::Session;
 use crate::execute::{HttpScan, Unfinished, Upload};
-use crate::listener::Transport;
+use crate::listener::{Protocol, Transport};
 use crate::output::Output;
 
 /// Bytes that have to move within one write time-out for a transfer to count as going on.
@@ -149,6 +149,27 @@ impl Connection {
             transfer_bytes: 0,
             long_bytes: 0,
         }
+    }
+
+    /// What is spoken on it.
+    #[inline]
+    pub(crate) fn protocol(&self) -> Protocol {
+        match (&self.session, &self.http) {
+            (Some(_), _) => Protocol::Resp,
+            (None, Some(_)) => Protocol::Http,
+            (None, None) => Protocol::Memcached,
+        }
+    }
+
+    /// Whether the value or body of a request is still to come.
+    #[inline]
+    pub(crate) fn awaits_value(&self) -> bool {
+        matches!(self.intake, Intake::Value(_) | Intake::Body(_))
+    }
+
+    /// Bytes of its buffers.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.leftover.capacity() + self.output.buffer_bytes()
     }
 
     /// Reads once into `buffer` and notes whether more may be there.

@@ -51,6 +51,12 @@ pub fn is_inert(flags: u32) -> bool {
     matches!(flags >> COMMON_SHIFT, 0..=3 | 5)
 }
 
+/// Whether values with these flags are JSON.
+#[must_use]
+pub fn is_json(flags: u32) -> bool {
+    flags == JSON_FLAGS || flags == 5 << COMMON_SHIFT
+}
+
 /// Types that are not common, as they were seen.
 #[derive(Debug, Default)]
 pub struct ContentTypes {

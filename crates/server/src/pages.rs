@@ -5,6 +5,9 @@
 //!
 //! Tests: at the end of this file; tests/http.rs.
 
+pub mod metrics;
+pub mod status;
+
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
@@ -102,6 +105,16 @@ fn is_allowed(request: &PageRequest<'_>, state: &State) -> bool {
     is_open(request.path) || bears_token(request.authorization, &state.settings.http_token)
 }
 
+/// Whether a path belongs to the console, which shows keys and settings.
+fn is_of_console(path: &str) -> bool {
+    path.starts_with("/v1/console/")
+}
+
+/// Whether the console is for this client: one of this machine, or one that bears the token.
+fn may_see_console(request: &PageRequest<'_>, state: &State) -> bool {
+    request.peer_is_loopback || !state.settings.http_token.is_empty()
+}
+
 /// Answers a request.
 #[must_use]
 pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
@@ -110,13 +123,19 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         page.headers.push(("WWW-Authenticate", "Bearer".to_owned()));
         return page;
     }
+    if is_of_console(request.path) && !may_see_console(request, state) {
+        let message = "from other machines the console needs a token (--http-token)";
+        return Page::error(403, "forbidden", message);
+    }
     match (request.method, request.path) {
         ("GET", "/healthz") => Page::text(200, "ok\n"),
         ("GET", "/readyz") if state.draining.load(Ordering::Relaxed) => {
             Page::text(503, "draining\n")
         }
         ("GET", "/readyz") => Page::text(200, "ready\n"),
-        (_, "/healthz" | "/readyz") => not_allowed("GET, HEAD"),
+        ("GET", "/metrics") => metrics::page(state),
+        ("GET", "/v1/console/status") => status::page(state),
+        (_, "/healthz" | "/readyz" | "/metrics" | "/v1/console/status") => not_allowed("GET, HEAD"),
         _ => Page::error(404, "no_such_page", "there is nothing at this path"),
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod units;
 pub mod letters;
+pub mod top;
 pub mod load;
 pub mod page;
 
@@ -149,6 +150,12 @@ impl Row {
     #[must_use]
     pub fn variable(&self) -> String {
         format!("CELLAR_{}", self.key().to_uppercase())
+    }
+
+    /// The present value, as an operator would write it; that a secret is set, not the secret.
+    #[must_use]
+    pub fn shown(&self, settings: &Settings) -> String {
+        (self.show)(settings)
     }
 
     /// The key in the settings file.

@@ -318,6 +318,12 @@ impl Facts {
                 self.length = Some(length_of(field.value)?);
                 Mark::ContentLength
             }
+            14 if is("sec-fetch-site") => {
+                if field.value == b"cross-site" {
+                    self.marks.insert(Mark::CrossSite);
+                }
+                return Ok(());
+            }
             16 if is("content-encoding") => Mark::ContentEncoding,
             17 if is("transfer-encoding") => {
                 check_coding(field.value)?;

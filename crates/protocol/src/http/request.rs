@@ -85,6 +85,8 @@ pub enum Mark {
     Close,
     /// The client of an old version asked for the connection to stay.
     KeepAlive,
+    /// A browser sends it for a page of another site.
+    CrossSite,
 }
 
 impl Mark {
@@ -105,6 +107,7 @@ impl Mark {
             Mark::IfNoneMatch => "if-none-match",
             Mark::TransferEncoding => "transfer-encoding",
             Mark::Old | Mark::Close | Mark::KeepAlive => "connection",
+            Mark::CrossSite => "sec-fetch-site",
         }
     }
 }

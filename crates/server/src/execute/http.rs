@@ -6,6 +6,8 @@
 //!
 //! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
 
+use std::borrow::Cow;
+
 use cellar_engine::{Cache, Key};
 use cellar_protocol::http::reply::Stay;
 use cellar_protocol::http::target::decode_percent;
@@ -22,7 +24,11 @@ mod call;
 mod conditions;
 mod parameters;
 mod read;
+mod leases;
 mod write;
+mod count;
+mod message;
+mod batch;
 mod upload;
 
 pub use upload::{
@@ -81,91 +87,100 @@ pub fn execute(
     output: &mut Output,
 ) -> Flow {
     let mut call = Call::new(&prepared.request, context, output);
-    let outcome = match (prepared.route, prepared.key) {
-        (Route::Page, _) => page(&mut call, peer),
-        (Route::Entry(_), Some(key)) => check_token(&call).and_then(|()| entry(&mut call, key)),
-        _ => check(&call, prepared).and_then(|()| run(&mut call, prepared)),
+    let outcome = match prepared.route {
+        Route::Page => page(&mut call, peer),
+        _ => check(&call, prepared.route).and_then(|()| run(&mut call, prepared)),
     };
     call.finish(outcome)
 }
 
 /// Whether a request may be run: it bears the token, and its path has its method.
-fn check(call: &Call<'_>, prepared: &Prepared<'_>) -> Result<(), Failure> {
-    if prepared.route == Route::Page {
-        return Ok(());
+#[inline]
+fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
+    let state = call.context.state;
+    if !state.settings.http_token.is_empty() && route != Route::Page {
+        check_token(call, &state.settings.http_token)?;
     }
-    check_token(call)?;
-    let method = prepared.request.method;
-    match prepared.route {
-        Route::Entry(_) if method != Method::Other && method != Method::Post => Ok(()),
-        Route::Entry(_) => Err(Failure::not_allowed("Allow: GET, HEAD, PUT, DELETE\r\n")),
-        _ => Err(Failure::new(
-            Status::NOT_FOUND,
-            "no_such_path",
-            "there is nothing at this path; a slash in a key is written %2F",
-        )),
+    match (route, call.request.method) {
+        (Route::Page, _) | (Route::Entry(_) | Route::Collection, Method::Get | Method::Head) => {
+            return Ok(());
+        }
+        (Route::Entry(_), Method::Put | Method::Delete) => {}
+        (Route::Entry(_), _) => {
+            return Err(Failure::not_allowed("Allow: GET, HEAD, PUT, DELETE\r\n"));
+        }
+        (Route::Missing, _) => {
+            let message = "there is nothing at this path; a slash in a key is written %2F";
+            return Err(Failure::new(Status::NOT_FOUND, "no_such_path", message));
+        }
+        (_, Method::Post) => {}
+        (Route::Collection, _) => return Err(Failure::not_allowed("Allow: GET, HEAD, POST\r\n")),
+        (_, _) => return Err(Failure::not_allowed("Allow: POST\r\n")),
     }
+    if call.request.marks.has(Mark::CrossSite) {
+        let message = "a page of another site may not change the cache";
+        return Err(Failure::new(Status::FORBIDDEN, "cross_site", message));
+    }
+    Ok(())
 }
 
-#[inline]
-fn check_token(call: &Call<'_>) -> Result<(), Failure> {
-    let expected = &call.context.state.settings.http_token;
-    if expected.is_empty() || pages::bears_token(call.request.field(Mark::Authorization), expected)
-    {
+#[cold]
+fn check_token(call: &Call<'_>, expected: &str) -> Result<(), Failure> {
+    if pages::bears_token(call.request.field(Mark::Authorization), expected) {
         return Ok(());
     }
+    let message = "this server asks for its token";
     Err(Failure {
         fields: "WWW-Authenticate: Bearer\r\n",
-        ..Failure::new(
-            Status::UNAUTHORIZED,
-            "unauthorized",
-            "this server asks for its token",
-        )
+        ..Failure::new(Status::UNAUTHORIZED, "unauthorized", message)
     })
 }
 
-/// Runs `run` with the key in a request's path.
-fn with_key<R>(
-    call: &Call<'_>,
-    prepared: &Prepared<'_>,
-    run: impl FnOnce(Key<'_>) -> Result<R, Failure>,
-) -> Result<R, Failure> {
-    if let Some(key) = prepared.key {
-        return run(key);
+/// Runs a request that may be run.
+#[inline]
+fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
+    match (prepared.route, prepared.key) {
+        (Route::Entry(_), Some(key)) => entry(call, key),
+        (Route::Entry(text), None) => {
+            let bytes = key_bytes(text)?;
+            let key = call.key(&bytes)?;
+            entry(call, key)
+        }
+        (Route::Increment(text), _) => {
+            let bytes = key_bytes(text)?;
+            let key = call.key(&bytes)?;
+            count::increment(call, key)
+        }
+        (Route::Invalidate(text), _) => {
+            let bytes = key_bytes(text)?;
+            let key = call.key(&bytes)?;
+            leases::invalidate(call, key)
+        }
+        (Route::Collection, _) if call.request.method == Method::Post => message::post(call),
+        (Route::Collection, _) => message::get(call),
+        (Route::BatchGet, _) => batch::get(call),
+        (Route::BatchPut, _) => batch::put(call),
+        (Route::Missing | Route::Page, _) => unreachable!("the path was checked"),
     }
-    let Route::Entry(text) = prepared.route else {
-        unreachable!("only these paths have a key");
-    };
-    let bytes = decode_percent(text.as_bytes()).ok_or(Failure::bad(
-        "bad_percent_code",
-        "a percent sign is not followed by two hexadecimal digits",
-    ))?;
-    run(call.key(&bytes)?)
 }
 
-/// What is not simply a request for a key.
-fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
-    let Route::Entry(text) = prepared.route else {
-        unreachable!("the path was checked");
-    };
-    let bytes = decode_percent(text.as_bytes()).ok_or(Failure::bad(
+/// The bytes of a key as it stands in a path.
+fn key_bytes(text: &str) -> Result<Cow<'_, [u8]>, Failure> {
+    decode_percent(text.as_bytes()).ok_or(Failure::bad(
         "bad_percent_code",
         "a percent sign is not followed by two hexadecimal digits",
-    ))?;
-    let key = call.key(&bytes)?;
-    entry(call, key)
+    ))
 }
 
 /// GET, HEAD, PUT and DELETE of a key.
 #[inline]
 fn entry(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     match call.request.method {
-        Method::Get | Method::Head => read::get(call, key),
+        Method::Get | Method::Head if call.request.target.query.is_empty() => read::get(call, key),
+        Method::Get | Method::Head => leases::get(call, key),
         Method::Put => write::put(call, key),
         Method::Delete => write::delete(call, key),
-        Method::Post | Method::Other => {
-            Err(Failure::not_allowed("Allow: GET, HEAD, PUT, DELETE\r\n"))
-        }
+        Method::Post | Method::Other => unreachable!("the method was checked"),
     }
 }
 

@@ -9,6 +9,7 @@ use cellar_protocol::memcached::{Limits, Refused};
 use cellar_protocol::{http, resp};
 
 use crate::execute;
+use crate::listener::Protocol;
 
 /// Bytes taken from one socket in one turn.
 pub(super) const READ_BYTES_MAX: usize = 16 << 10;
@@ -43,6 +44,18 @@ pub(super) enum Codec {
     Resp(RespCodec),
     /// As requests over HTTP.
     Http(HttpCodec),
+}
+
+impl Codec {
+    /// The protocol that it decodes.
+    #[inline]
+    pub(super) fn protocol(self) -> Protocol {
+        match self {
+            Codec::Memcached => Protocol::Memcached,
+            Codec::Resp(_) => Protocol::Resp,
+            Codec::Http(_) => Protocol::Http,
+        }
+    }
 }
 
 /// What decoding a client's requests over HTTP depends on.

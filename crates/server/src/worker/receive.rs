@@ -161,6 +161,7 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let flow = finish(upload, context, connection);
         drop(pass);
+        self.answered[connection.protocol() as usize] += 1;
         span.codec = codec(connection, &self.common.state);
         if matches!(flow, Flow::Close) {
             connection.end_after_output();
@@ -183,8 +184,9 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let codec = codec(connection, &self.common.state);
-        run_frame(context, codec, slot, connection, self.now_ms);
+        let is_whole = run_frame(context, codec, slot, connection, self.now_ms);
         drop(pass);
+        self.answered[codec.protocol() as usize] += u64::from(is_whole);
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
         if !self.note_long(slot) {
@@ -222,6 +224,7 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let flow = finish(upload, context, connection);
         drop(pass);
+        self.answered[connection.protocol() as usize] += 1;
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
         if matches!(flow, Flow::Close) {
@@ -248,6 +251,8 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let flow = gather_body(gather, context, span, &self.batch.arena, connection);
         drop(pass);
+        let is_answered = !connection.awaits_value();
+        self.answered[connection.protocol() as usize] += u64::from(is_answered);
         span.decoded = span.from;
         follow(flow, span, connection);
     }

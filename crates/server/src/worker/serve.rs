@@ -96,6 +96,8 @@ impl Worker {
                 let connection = self.table.get_mut(span.slot);
                 let connection = connection.expect("nothing closes connections in this phase");
                 run(context, step, span, arena, connection, self.now_ms);
+                let is_answered = !connection.awaits_value();
+                self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
             }
             steps.clear();
         }

@@ -470,14 +470,14 @@ pub(super) fn finish(upload: Upload, context: Context<'_>, connection: &mut Conn
     }
 }
 
-/// Runs the command at the beginning of what is left over, if it is whole.
+/// Runs the command at the beginning of what is left over, if it is whole; whether it is.
 pub(super) fn run_frame(
     context: Context<'_>,
     codec: Codec,
     slot: u32,
     connection: &mut Connection,
     now_ms: u64,
-) {
+) -> bool {
     let mut frame = std::mem::take(&mut connection.leftover);
     let mut span = Span {
         slot,
@@ -508,4 +508,5 @@ pub(super) fn run_frame(
     if let (Codec::Resp(codec), Some(session)) = (span.codec, &mut connection.session) {
         session.scan = codec.scan;
     }
+    is_whole
 }

@@ -104,9 +104,13 @@ impl Worker {
 
     fn sweep(&mut self) {
         let is_short = self.common.state.is_short_of_memory();
+        let mut buffer_bytes: usize = self.spares.iter().map(Vec::capacity).sum();
         for slot in self.table.slots() {
+            let connection = self.table.get_mut(slot);
+            buffer_bytes += connection.map_or(0, |connection| connection.buffer_bytes());
             self.check_time(slot, is_short);
         }
+        self.counters.load.set_buffer_bytes(buffer_bytes as u64);
         let next_ms = if self.is_draining() {
             DRAIN_SWEEP_MS
         } else {

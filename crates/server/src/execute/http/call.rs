@@ -214,11 +214,38 @@ pub(super) fn write_failure(
     }
 }
 
-/// Appends the fields that tell caches how long a value lives.
-#[inline]
-pub(super) fn freshness(head: &mut Head<'_>, deadline: Deadline, context: Context<'_>) {
-    if let Some(left_ms) = deadline.remaining_ms(context.cache().now()) {
-        // Rounded down: no cache keeps it for longer than this one.
-        head.number("Age: 0\r\nCache-Control: max-age=", left_ms / 1_000);
+/// How long a value is good for, as its reader is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Freshness {
+    /// The reader computes the value anew when fewer milliseconds than this are left.
+    pub(super) early_ms: Option<u64>,
+    /// The value was marked as stale.
+    pub(super) is_stale: bool,
+}
+
+impl Freshness {
+    /// Appends the fields that tell caches how long a value lives: no cache keeps it for longer
+    /// than this one, so that the seconds are rounded down.
+    #[inline]
+    pub(super) fn write(self, head: &mut Head<'_>, deadline: Deadline, context: Context<'_>) {
+        if self.is_stale {
+            head.raw(b"Cache-Control: no-cache\r\n");
+            return;
+        }
+        let Some(left_ms) = deadline.remaining_ms(context.cache().now()) else {
+            return;
+        };
+        match self.early_ms {
+            None => {
+                head.number("Age: 0\r\nCache-Control: max-age=", left_ms / 1_000);
+            }
+            Some(early_ms) => {
+                let (fresh_s, early_s) =
+                    (left_ms.saturating_sub(early_ms) / 1_000, early_ms / 1_000);
+                let value = format!("max-age={fresh_s}, stale-while-revalidate={early_s}");
+                head.raw(b"Age: 0\r\n")
+                    .field("Cache-Control", value.as_bytes());
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
 use cellar_protocol::http::{Mark, Request};
 
 use super::call::{
-    Call, DONE, Failure, NOT_FOUND, Outcome, PRECONDITION_FAILED, WRONG_KIND, freshness,
+    Call, DONE, Failure, Freshness, NOT_FOUND, Outcome, PRECONDITION_FAILED, WRONG_KIND,
 };
 use super::conditions::{self, Verdict};
 use super::date;
@@ -30,11 +30,12 @@ enum Seen {
 /// What is needed to write a response while the item is borrowed.
 #[derive(Clone, Copy)]
 pub(super) struct Writer<'w> {
-    pub(super) request: &'w Request<'w>,
-    pub(super) context: Context<'w>,
-    pub(super) stay: Stay,
-    pub(super) date: [u8; DATE_BYTES],
-    pub(super) is_head: bool,
+    request: &'w Request<'w>,
+    context: Context<'w>,
+    stay: Stay,
+    date: [u8; DATE_BYTES],
+    is_head: bool,
+    freshness: Freshness,
 }
 
 impl<'w> Writer<'w> {
@@ -46,42 +47,48 @@ impl<'w> Writer<'w> {
             stay: call.stay,
             date: date::now(call.context),
             is_head: call.is_head(),
+            freshness: Freshness::default(),
         }
     }
 
-    /// Answers with an item as the conditions of the request ask for; `fields` stand in either
-    /// answer. Returns a value that is too large to be copied.
+    /// The same for a reader that knows leases.
+    pub(super) fn with(self, freshness: Freshness) -> Writer<'w> {
+        Writer { freshness, ..self }
+    }
+
+    /// Answers with an item as the conditions of the request ask for; `fields` stand in the answer.
+    /// Returns a value that is too large to be copied, to be handed to
+    /// [`Output::push_value`](crate::output::Output::push_value).
+    ///
+    /// With [`Verdict::Failed`] nothing was appended.
     #[inline]
-    fn answer(
+    pub(super) fn answer(
         self,
         out: &mut Vec<u8>,
         item: Item<'_>,
         tag: Tag,
         is_it: impl Fn(Tag) -> bool,
-    ) -> Seen {
-        match conditions::of_read(self.request, is_it) {
-            Verdict::Send => Seen::Done(self.value(out, item, tag, &[])),
+        fields: &str,
+    ) -> (Verdict, Option<Handle>) {
+        let verdict = conditions::of_read(self.request, is_it);
+        let pinned = match verdict {
+            Verdict::Send => self.value(out, item, tag, fields),
             Verdict::NotModified => {
                 let mut head = Head::begin(out, Status::NOT_MODIFIED, self.stay, &self.date);
-                head.field("ETag", tag.text().bytes());
-                freshness(&mut head, item.deadline, self.context);
+                head.field("ETag", tag.text().bytes())
+                    .raw(fields.as_bytes());
+                self.freshness.write(&mut head, item.deadline, self.context);
                 head.end_without_length();
-                Seen::Done(None)
+                None
             }
-            Verdict::Failed => Seen::Failed(PRECONDITION_FAILED),
-        }
+            Verdict::Failed => None,
+        };
+        (verdict, pinned)
     }
 
-    /// Appends a response with an item's value, or returns a value to be handed to
-    /// [`Output::push_value`](crate::output::Output::push_value).
+    /// Appends a response with an item's value, or returns the value.
     #[inline]
-    pub(super) fn value(
-        self,
-        out: &mut Vec<u8>,
-        item: Item<'_>,
-        tag: Tag,
-        fields: &[u8],
-    ) -> Option<Handle> {
+    fn value(self, out: &mut Vec<u8>, item: Item<'_>, tag: Tag, fields: &str) -> Option<Handle> {
         let mut head = Head::begin(out, Status::OK, self.stay, &self.date);
         let types = &self.context.state.content_types;
         types.with(item.flags, |text| {
@@ -90,8 +97,9 @@ impl<'w> Writer<'w> {
         if !content_types::is_inert(item.flags) {
             head.raw(HARMLESS);
         }
-        head.field("ETag", tag.text().bytes()).raw(fields);
-        freshness(&mut head, item.deadline, self.context);
+        head.field("ETag", tag.text().bytes())
+            .raw(fields.as_bytes());
+        self.freshness.write(&mut head, item.deadline, self.context);
         head.end(item.value.len());
         if self.is_head {
             return None;
@@ -101,6 +109,16 @@ impl<'w> Writer<'w> {
         }
         out.extend_from_slice(item.value);
         None
+    }
+}
+
+impl From<(Verdict, Option<Handle>)> for Seen {
+    #[inline]
+    fn from((verdict, pinned): (Verdict, Option<Handle>)) -> Seen {
+        match verdict {
+            Verdict::Send | Verdict::NotModified => Seen::Done(pinned),
+            Verdict::Failed => Seen::Failed(PRECONDITION_FAILED),
+        }
     }
 }
 
@@ -120,7 +138,9 @@ pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
             return Seen::Unusual;
         }
         let tag = Tag::of_content(item.value, item.flags);
-        writer.answer(out, item, tag, |named| named == tag)
+        writer
+            .answer(out, item, tag, |named| named == tag, "")
+            .into()
     });
     let seen = match seen {
         Some(Seen::Unusual) => unusual(call, key, writer)?,
@@ -172,7 +192,7 @@ fn unusual(call: &mut Call<'_>, key: Key<'_>, writer: Writer<'_>) -> Result<Opti
             Tag::of_content(found.item.value, found.item.flags)
         };
         let is_it = |named: Tag| named.is_of(&found.item, found.version);
-        Some(writer.answer(out, found.item, tag, is_it))
+        Some(writer.answer(out, found.item, tag, is_it, "").into())
     })?;
     Ok(seen.flatten())
 }

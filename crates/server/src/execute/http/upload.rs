@@ -81,7 +81,7 @@ pub fn receive(
     output: &mut Output,
 ) -> Received {
     let mut call = Call::new(&prepared.request, context, output);
-    let bytes_max = match super::check(&call, prepared) {
+    let bytes_max = match super::check(&call, prepared.route) {
         Ok(()) => body_bytes_max(prepared, context),
         Err(failure) => return refuse_body(&mut call, &failure, body),
     };
@@ -93,7 +93,7 @@ pub fn receive(
         Body::Chunks => None,
     };
     let received = match (prepared.request.method, prepared.route, bytes) {
-        (Method::Put, Route::Entry(_), Some(bytes)) => match upload(&call, prepared, bytes) {
+        (Method::Put, Route::Entry(text), Some(bytes)) => match upload(&call, text, bytes) {
             Ok(upload) => Received::Upload(Box::new(upload)),
             Err(failure) => return refuse_body(&mut call, &failure, body),
         },
@@ -142,18 +142,18 @@ fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Received {
     skipped.map_or(Received::Close, Received::Swallow)
 }
 
-fn upload(call: &Call<'_>, prepared: &Prepared<'_>, bytes: usize) -> Result<Upload, Failure> {
-    super::with_key(call, prepared, |key| {
-        let options = write::order(call, key)?;
-        let draft = call.context.cache().draft(key, bytes);
-        let draft =
-            draft.inspect_err(|error| write::note_failure(key, error, &options, call.context))?;
-        Ok(Upload {
-            filling: Filling::without_line_end(draft, bytes),
-            head: call.request.head().into(),
-            key: key.bytes().into(),
-            options,
-        })
+fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> {
+    let key_bytes = super::key_bytes(text)?;
+    let key = call.key(&key_bytes)?;
+    let options = write::order(call, key)?;
+    let draft = call.context.cache().draft(key, bytes);
+    let draft =
+        draft.inspect_err(|error| write::note_failure(key, error, &options, call.context))?;
+    Ok(Upload {
+        filling: Filling::without_line_end(draft, bytes),
+        head: call.request.head().into(),
+        key: key_bytes.into(),
+        options,
     })
 }
 
