@@ -11,7 +11,7 @@ const FONT_PX = 11;
 const X_AXIS_PX = 30;
 const Y_AXIS_PX = 58;
 /** Room at the right for one half of the last label. */
-const RIGHT_PX = 22;
+const RIGHT_PX = 28;
 const charts = new Set();
 const probe = element("span", { hidden: "" });
 

@@ -25,6 +25,14 @@ function rise(now, before, elapsed_s) {
   return more >= 0 && elapsed_s > 0 ? more / elapsed_s : null;
 }
 
+/** Memory by state; free is what is left of the limit, whether it was ever touched or not. */
+export function memoryByState(memory) {
+  const { live_bytes, dead_bytes, index_bytes, overhead_bytes, buffer_bytes, limit_bytes } = memory;
+  const used_bytes = live_bytes + dead_bytes + index_bytes + overhead_bytes;
+  const free_bytes = Math.max(0, limit_bytes - used_bytes);
+  return { live_bytes, dead_bytes, index_bytes, overhead_bytes, buffer_bytes, free_bytes };
+}
+
 /** A share, or null where nothing was counted. */
 const shareOf = (part, whole) => (whole > 0 ? part / whole : null);
 
@@ -57,9 +65,7 @@ function derive(status, before) {
   for (const name of ["stored", "evicted", "expired"]) {
     put(name, status.items[name], before.items[name]);
   }
-  for (const state of STATES) {
-    figures[`${state}_bytes`] = status.memory[`${state}_bytes`];
-  }
+  Object.assign(figures, memoryByState(status.memory));
   figures.items = status.items.now;
   figures.connections = 0;
   for (const protocol of PROTOCOLS) {
@@ -134,6 +140,8 @@ export class History {
   }
 
   #push(figures) {
+    // Charts want time to rise; where the server's clock was set back, they begin anew.
+    if (figures.time <= this.last("time")) this.#columns.clear();
     for (const [name, value] of Object.entries(figures)) {
       if (!this.#columns.has(name)) this.#columns.set(name, []);
       this.#columns.get(name).push(value);

@@ -1,7 +1,7 @@
 // Expiry: what leaves because its time is over, in the next minute, hour or day.
 
 import { byId, choice, each, element, write } from "../dom.js";
-import { bytes, count, span } from "../format.js";
+import { bytes, count, percent, span } from "../format.js";
 import { axis, BYTE_STEPS, draw, legend, line, valueAxis } from "../chart.js";
 
 const STEP_MS = { minute: 1000, hour: 60_000, day: 3_600_000 };
@@ -100,7 +100,7 @@ export class Expiry {
     const share = this.#live_bytes > 0 ? Math.min(1, all / this.#live_bytes) : 0;
     const { overdue, later, never } = this.#expiry;
     const facts = [
-      [`In ${NAMES[this.reach]}`, `${bytes(all)}, ${Math.round(share * 100)} % of all live bytes`],
+      [`In ${NAMES[this.reach]}`, `${bytes(all)}, ${percent(share)} of all live bytes`],
       ["Later than a day", amount(later)],
       ["Never", amount(never)],
       ["Over, not yet reclaimed", amount(overdue)],

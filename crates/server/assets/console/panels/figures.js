@@ -2,7 +2,7 @@
 
 import { byId, colour, element, each, write } from "../dom.js";
 import { bytes, count, micros, percent, rate } from "../format.js";
-import { STATES } from "../history.js";
+import { memoryByState, STATES } from "../history.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const TREND_VALUES = 60;
@@ -69,7 +69,8 @@ export class Figures {
   }
 
   #updateMemory(memory) {
-    const used = memory.limit_bytes - memory.free_bytes;
+    const states = memoryByState(memory);
+    const used = memory.limit_bytes - states.free_bytes;
     const place = find("memory");
     write(place.value, percent(used / memory.limit_bytes));
     write(place.note, `${bytes(used)} of ${bytes(memory.limit_bytes)}`);
@@ -79,7 +80,7 @@ export class Figures {
       () => element("span"),
       (span, state) => {
         colour(span, state === "buffer" ? "buffers" : state);
-        span.style.flexGrow = String(memory[`${state}_bytes`]);
+        span.style.flexGrow = String(states[`${state}_bytes`]);
       },
     );
   }

@@ -2,6 +2,7 @@
 
 import { byId, shares, write } from "../dom.js";
 import { bytes, percent } from "../format.js";
+import { memoryByState } from "../history.js";
 import { TimeChart } from "../chart.js";
 
 /** What memory holds, from the bottom of the chart. */
@@ -32,26 +33,27 @@ export class Memory {
   /** Shows the newest answer. */
   update({ memory }) {
     this.chart.update();
+    const states = memoryByState(memory);
     const parts = PARTS.map((part) => ({
       ...part,
-      value: memory[part.column],
-      title: `${part.label}: ${bytes(memory[part.column])}`,
+      value: states[part.column],
+      title: `${part.label}: ${bytes(states[part.column])}`,
     }));
     shares(this.bar, parts, parts.map((part) => part.title).join(", "));
     write(
       byId("memory-note"),
       `${bytes(memory.limit_bytes)} allowed, ${bytes(memory.rss_bytes)} resident`,
     );
-    write(byId("memory-words"), inWords(memory));
+    write(byId("memory-words"), inWords(states, memory.limit_bytes));
   }
 }
 
-function inWords(memory) {
-  const dead = memory.dead_bytes / memory.limit_bytes;
+function inWords({ dead_bytes, free_bytes }, limit_bytes) {
+  const dead = dead_bytes / limit_bytes;
   const wait =
-    memory.dead_bytes > 0
+    dead > 0
       ? `${percent(dead)} of it holds dead items, which leave before any live one has to.`
       : "No dead item holds memory.";
-  const free = memory.free_bytes / memory.limit_bytes;
+  const free = free_bytes / limit_bytes;
   return free < 0.02 ? `The memory is in full use. ${wait}` : `${percent(free)} is free. ${wait}`;
 }
