@@ -110,7 +110,8 @@ impl ContentTypes {
             return Err(Unknown::TooMany);
         }
         seen.types.push(text.into());
-        let number = u32::try_from(seen.types.len()).expect("there are at most SEEN_MAX");
+        // There are at most SEEN_MAX.
+        let number = seen.types.len() as u32;
         seen.flags.insert(text.into(), number << SEEN_SHIFT);
         Ok(number << SEEN_SHIFT)
     }

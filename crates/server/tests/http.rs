@@ -305,7 +305,21 @@ fn writes_are_done_only_if_their_condition_holds() {
     assert_eq!(delete(&mut http, &format!("If-Match: {tag}")), 204);
     assert_eq!(delete(&mut http, "If-Match: *"), 412);
     let both = ["If-Match: *", "If-None-Match: *"];
-    assert_eq!(http.ask("PUT /v1/cache/k", &both, b"8").status, 400);
+    assert_eq!(http.ask("PUT /v1/cache/k", &both, b"8").status, 412);
+    for field in [
+        "If-Match:",
+        "If-Match: v1",
+        "If-None-Match: \"a\", *",
+        "If-Match: \"a",
+    ] {
+        for line in ["PUT /v1/cache/k", "GET /v1/cache/k", "DELETE /v1/cache/k"] {
+            let refused = http.ask(line, &[field], b"");
+            assert_eq!(
+                (refused.status, refused.error().as_str()),
+                (400, "bad_condition")
+            );
+        }
+    }
 }
 
 #[test]
@@ -408,7 +422,9 @@ fn a_body_that_is_no_message_is_refused() {
         (r#"{"id":"a","id":"b","content":1}"#, "bad_json"),
         (r#"{"id":"a","content":1} x"#, "bad_json"),
         (r#"{"id":"a","content":"\ud800"}"#, "bad_json"),
-        (r#"{"id":"a","content":1,"ttl":-1}"#, "bad_json"),
+        (r#"{"id":"a","content":1,"ttl":-1}"#, "bad_ttl"),
+        (r#"{"id":"a","content":1,"ttl":0.0001}"#, "bad_ttl"),
+        (r#"{"id":"a","content":1,"ttl":true}"#, "bad_json"),
         (r#"{"id":"a","content":1,"ttl":0}"#, "bad_ttl"),
         (r#"{"id":"a","content":1,"ttl":"never"}"#, "bad_ttl"),
         (r#"{"id":"","content":1}"#, "bad_key"),
@@ -457,17 +473,33 @@ fn batches_are_stored_and_read() {
     let daemon = Daemon::start(&[]);
     let mut http = Http::to(&daemon);
     let put = r#"{"items":[{"id":"a","content":1},{"id":"","content":2},
-        {"id":"b","content":"two","ttl":"1m"},{"id":"c","content":3,"ttl":0}]}"#;
+        {"id":"b","content":"two","ttl":"1m"}]}"#;
     let response = http.post("/v1/cache/batch/put", put);
+    assert_eq!(
+        (response.status, response.error().as_str()),
+        (400, "bad_key")
+    );
+    assert_eq!(http.get("/v1/cache/a").status, 404, "nothing was stored");
+    let long = "x".repeat(1 << 20) + "x";
+    let put = put.replace(
+        r#""id":"","content":2"#,
+        &format!(r#""id":"c","content":"{long}""#),
+    );
+    let response = http.post("/v1/cache/batch/put", &put);
     assert_eq!(response.status, 200);
-    let expected =
-        r#"{"stored":2,"failed":[{"id":"","error":"bad_key"},{"id":"c","error":"bad_ttl"}]}"#;
+    let expected = r#"{"stored":2,"failed":[{"id":"c","error":"content_too_large"}]}"#;
     assert_eq!(response.text().trim_end(), expected);
     let mut redis = daemon.connect_resp();
     check(&mut redis, b"SADD s x\r\n", b":1\r\n");
     let response = http.post("/v1/cache/batch/get", r#"{"ids":["a","none","b","s"]}"#);
-    let expected = r#"{"items":[{"id":"a","content":1},{"id":"none","error":"not_found"},{"id":"b","content":"two","ttl":60},{"id":"s","error":"wrong_kind"}]}"#;
-    assert_eq!(response.text().trim_end(), expected);
+    let items = [
+        r#"{"id":"a","content":1}"#,
+        r#"{"id":"none","error":"not_found"}"#,
+        r#"{"id":"b","content":"two","ttl":60}"#,
+        r#"{"id":"s","error":"wrong_kind"}"#,
+    ];
+    let expected = format!("{{\"items\":[{}]}}\n", items.join(","));
+    assert_eq!(response.text(), expected);
     assert_eq!(
         http.post("/v1/cache/batch/get", r#"{"ids":[]}"#).text(),
         "{\"items\":[]}\n"

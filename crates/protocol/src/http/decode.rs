@@ -144,7 +144,9 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
     let whole = match body {
         Body::Bytes(bytes) => usize::try_from(bytes)
             .ok()
-            .filter(|bytes| *bytes <= limits.body_bytes_max),
+            .filter(|bytes| *bytes <= limits.body_bytes_max)
+            // A client that waits for leave to send its body must be told, whether it waits or not.
+            .filter(|_| !request.marks.has(Mark::Expect)),
         Body::Chunks => None,
     };
     match whole.map(|bytes| input.get(used..used + bytes)) {
@@ -153,9 +155,8 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
             let used = used + received.len();
             Decoded::Request { request, used }
         }
-        // A client that waits for leave to send its body must be told.
-        Some(None) if !request.marks.has(Mark::Expect) => Decoded::Incomplete(scan),
-        _ => Decoded::Head {
+        Some(None) => Decoded::Incomplete(scan),
+        None => Decoded::Head {
             request,
             used,
             body,

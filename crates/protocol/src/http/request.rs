@@ -18,7 +18,7 @@ pub enum Method {
     Post,
     /// DELETE
     Delete,
-    /// Any other that HTTP knows: OPTIONS, PATCH, TRACE, CONNECT.
+    /// Any other that HTTP knows: OPTIONS, PATCH, TRACE, CONNECT, QUERY.
     Other,
 }
 
@@ -32,7 +32,7 @@ impl Method {
             "PUT" => Some(Method::Put),
             "POST" => Some(Method::Post),
             "DELETE" => Some(Method::Delete),
-            "OPTIONS" | "PATCH" | "TRACE" | "CONNECT" => Some(Method::Other),
+            "OPTIONS" | "PATCH" | "TRACE" | "CONNECT" | "QUERY" => Some(Method::Other),
             _ => None,
         }
     }

@@ -31,9 +31,7 @@ mod message;
 mod batch;
 mod upload;
 
-pub use upload::{
-    DOCUMENT_BYTES_MAX, Gather, Gathered, Received, Upload, finish, receive, time_out,
-};
+pub use upload::{Gather, Gathered, Received, Upload, finish, receive, time_out};
 
 use call::{Call, DONE, Failure, Outcome, write_failure};
 use route::Route;
@@ -97,15 +95,16 @@ pub fn execute(
 /// Whether a request may be run: it bears the token, and its path has its method.
 #[inline]
 fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
+    if route == Route::Page {
+        return Ok(());
+    }
     let state = call.context.state;
-    if !state.settings.http_token.is_empty() && route != Route::Page {
+    if !state.settings.http_token.is_empty() {
         check_token(call, &state.settings.http_token)?;
     }
-    match (route, call.request.method) {
-        (Route::Page, _) | (Route::Entry(_) | Route::Collection, Method::Get | Method::Head) => {
-            return Ok(());
-        }
-        (Route::Entry(_), Method::Put | Method::Delete) => {}
+    let is_write = match (route, call.request.method) {
+        (Route::Entry(_) | Route::Collection, Method::Get | Method::Head) => false,
+        (Route::Entry(_), Method::Put | Method::Delete) => true,
         (Route::Entry(_), _) => {
             return Err(Failure::not_allowed("Allow: GET, HEAD, PUT, DELETE\r\n"));
         }
@@ -113,15 +112,15 @@ fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
             let message = "there is nothing at this path; a slash in a key is written %2F";
             return Err(Failure::new(Status::NOT_FOUND, "no_such_path", message));
         }
-        (_, Method::Post) => {}
+        (_, Method::Post) => true,
         (Route::Collection, _) => return Err(Failure::not_allowed("Allow: GET, HEAD, POST\r\n")),
         (_, _) => return Err(Failure::not_allowed("Allow: POST\r\n")),
-    }
-    if call.request.marks.has(Mark::CrossSite) {
+    };
+    if is_write && call.request.marks.has(Mark::CrossSite) {
         let message = "a page of another site may not change the cache";
         return Err(Failure::new(Status::FORBIDDEN, "cross_site", message));
     }
-    Ok(())
+    conditions::check(call.request)
 }
 
 #[cold]

@@ -1,8 +1,10 @@
 //! Batches: many keys read or stored by one request.
 //!
-//! The items of a batch are done one after the other, and one that fails does not stop the others.
+//! The items of a batch are done one after the other, and one that finds no room, or no value, does
+//! not stop the others.
 //! A long answer is sent in chunks, the next when the client has taken the last.
 
+use cellar_engine::When;
 use cellar_protocol::http::reply::{self, Stay};
 use cellar_protocol::http::{Mark, Status};
 use serde::Deserialize;
@@ -162,10 +164,13 @@ pub(super) fn put(call: &mut Call<'_>) -> Outcome {
     if items.len() > BATCH_KEYS_MAX {
         return Err(TOO_MANY);
     }
+    // Nothing is stored of a batch with a message that is none.
+    let messages = items.iter().map(|item| item.check(call));
+    let messages: Vec<_> = messages.collect::<Result<_, _>>()?;
     let mut failed = Vec::new();
     let mut stored = 0_usize;
-    for item in &items {
-        match item.store(call) {
+    for (item, message) in items.iter().zip(&messages) {
+        match message.store(When::Always, call.context) {
             Ok(()) => stored += 1,
             Err(failure) => {
                 if !failed.is_empty() {

@@ -10,6 +10,9 @@ use super::date;
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
 
+/// Longest document of JSON, in either direction.
+pub(super) const DOCUMENT_BYTES_MAX: usize = 8 << 20;
+
 /// A request that is being answered.
 pub(super) struct Call<'c> {
     pub(super) request: &'c Request<'c>,

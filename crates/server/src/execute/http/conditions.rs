@@ -58,24 +58,39 @@ fn is_any(request: &Request<'_>, mark: Mark) -> bool {
     tags(request, mark).eq([b"*"])
 }
 
+/// Checks that the conditions are written as HTTP has them, whoever's tags they name.
+#[inline]
+pub(super) fn check(request: &Request<'_>) -> Result<(), Failure> {
+    for mark in [Mark::IfMatch, Mark::IfNoneMatch] {
+        if request.marks.has(mark) && !is_any(request, mark) && !tags(request, mark).all(is_tag) {
+            let message = "a condition is * or a list of tags in quotes";
+            return Err(Failure::bad("bad_condition", message));
+        }
+    }
+    Ok(())
+}
+
+fn is_tag(text: &[u8]) -> bool {
+    let strong = text.strip_prefix(b"W/").unwrap_or(text);
+    let inner = strong
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""));
+    inner.is_some_and(|inner| inner.iter().all(|byte| *byte > b' ' && *byte != b'"'))
+}
+
 impl Call<'_> {
     /// What the engine is to check before it writes.
     ///
     /// A condition that names a tag makes the item keep a version from then on.
     pub(super) fn when(&self, key: Key<'_>) -> Result<When, Failure> {
-        let marks = self.request.marks;
-        let mark = match (marks.has(Mark::IfMatch), marks.has(Mark::IfNoneMatch)) {
+        let request = self.request;
+        let matches = request.marks.has(Mark::IfMatch);
+        let absent = request.marks.has(Mark::IfNoneMatch);
+        match (matches, absent) {
             (false, false) => return Ok(When::Always),
-            (true, false) => Mark::IfMatch,
-            (false, true) => Mark::IfNoneMatch,
-            (true, true) => {
-                let message = "If-Match and If-None-Match are not taken together";
-                return Err(Failure::bad("bad_condition", message));
-            }
-        };
-        let absent = mark == Mark::IfNoneMatch;
-        if is_any(self.request, mark) {
-            return Ok(if absent { When::Absent } else { When::Present });
+            (true, false) if is_any(request, Mark::IfMatch) => return Ok(When::Present),
+            (false, true) if is_any(request, Mark::IfNoneMatch) => return Ok(When::Absent),
+            _ => {}
         }
         let lookup = Lookup {
             version: true,
@@ -85,11 +100,13 @@ impl Call<'_> {
         };
         let found = self.context.cache().lookup(key, &lookup, |found| {
             let is_it = |tag: Tag| tag.is_of(&found.item, found.version);
-            (names(self.request, mark, is_it), found.version)
+            let is_right = !matches || names(request, Mark::IfMatch, is_it);
+            let is_wrong = absent && names(request, Mark::IfNoneMatch, is_it);
+            (is_right && !is_wrong, found.version)
         })?;
         match found {
-            Some((named, version)) if named != absent => Ok(When::Version(version)),
-            None if absent => Ok(When::Absent),
+            Some((true, version)) => Ok(When::Version(version)),
+            None if !matches => Ok(When::Absent),
             _ => Err(PRECONDITION_FAILED),
         }
     }

@@ -11,15 +11,14 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cellar_engine::{Deadline, Handle, Key, Kind, SetOptions};
+use cellar_engine::{Deadline, Handle, Key, Kind, SetOptions, When};
 use cellar_protocol::http::target::encode_percent;
 use cellar_protocol::http::{Mark, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
-use super::parameters::{self, milliseconds};
-use super::upload::DOCUMENT_BYTES_MAX;
+use super::call::{Call, DOCUMENT_BYTES_MAX, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
+use super::parameters::{self, BAD_TTL, milliseconds};
 use super::write::{self, LENGTH_REQUIRED, Source};
 use crate::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
 use crate::execute::context::Context;
@@ -39,7 +38,7 @@ pub(super) struct Message<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Ttl {
-    Seconds(u64),
+    Seconds(f64),
     Text(String),
 }
 
@@ -49,10 +48,28 @@ enum Encoding {
     Base64,
 }
 
+/// A message that was found to be one, ready to be stored.
+pub(super) struct Checked<'m> {
+    key: Key<'m>,
+    value: Cow<'m, [u8]>,
+    options: SetOptions,
+}
+
+impl Checked<'_> {
+    /// Stores it if the condition holds.
+    pub(super) fn store(&self, when: When, context: Context<'_>) -> Result<(), Failure> {
+        let options = SetOptions {
+            when,
+            ..self.options
+        };
+        write::store(self.key, Source::Bytes(&self.value), &options, context)?;
+        Ok(())
+    }
+}
+
 impl Message<'_> {
-    /// Stores it.
-    pub(super) fn store(&self, call: &Call<'_>) -> Result<(), Failure> {
-        let context = call.context;
+    /// Checks all that can be wrong with it.
+    pub(super) fn check(&self, call: &Call<'_>) -> Result<Checked<'_>, Failure> {
         let key = call.key(self.id.as_bytes()).map_err(|failure| Failure {
             status: Status::BAD_REQUEST,
             ..failure
@@ -61,20 +78,25 @@ impl Message<'_> {
         let options = SetOptions {
             deadline: self.deadline(call)?,
             flags,
-            when: call.when(key)?,
             ..SetOptions::default()
         };
-        write::store(key, Source::Bytes(&value), &options, context)?;
-        Ok(())
+        Ok(Checked {
+            key,
+            value,
+            options,
+        })
     }
 
     fn deadline(&self, call: &Call<'_>) -> Result<Deadline, Failure> {
         let ms = match &self.ttl {
             None => return Ok(Deadline::NEVER),
-            Some(Ttl::Seconds(0)) => milliseconds("0")?,
-            Some(Ttl::Seconds(seconds)) => seconds.saturating_mul(1_000),
+            // A number that is too large becomes the largest, one below zero becomes zero.
+            Some(Ttl::Seconds(seconds)) => (seconds * 1_000.0) as u64,
             Some(Ttl::Text(text)) => milliseconds(text)?,
         };
+        if ms == 0 {
+            return Err(BAD_TTL);
+        }
         Ok(call.deadline_in(ms))
     }
 
@@ -144,7 +166,8 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
 pub(super) fn post(call: &mut Call<'_>) -> Outcome {
     let [] = parameters::take(&call.request.target, [])?;
     let message: Message<'_> = document(call)?;
-    message.store(call)?;
+    let checked = message.check(call)?;
+    checked.store(call.when(checked.key)?, call.context)?;
     let mut head = call.head(Status::CREATED);
     let mut location = b"Location: /v1/cache/".to_vec();
     encode_percent(&mut location, message.id.as_bytes());

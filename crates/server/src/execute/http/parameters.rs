@@ -12,7 +12,7 @@ use cellar_protocol::http::{Mark, Target};
 use super::call::{Call, Failure};
 use crate::settings::units::parse_duration_ms;
 
-const BAD_TTL: Failure = Failure::bad(
+pub(super) const BAD_TTL: Failure = Failure::bad(
     "bad_ttl",
     "a time to live is a number of seconds, or a duration such as 500ms, 30s, 10m or 2h; not 0",
 );

@@ -5,9 +5,9 @@
 
 use cellar_engine::SetOptions;
 use cellar_protocol::http::reply::{self, Stay};
-use cellar_protocol::http::{Body, Chunks, Fed, Mark, Method, Status, decode_head};
+use cellar_protocol::http::{Body, Chunks, Fed, Mark, Method, Request, Status, decode_head};
 
-use super::call::{Call, Failure, write_failure};
+use super::call::{Call, DOCUMENT_BYTES_MAX, Failure, write_failure};
 use super::etag::Tag;
 use super::route::Route;
 use super::write::{self, Source};
@@ -16,8 +16,6 @@ use crate::execute::context::{Context, Flow};
 use crate::execute::filling::Filling;
 use crate::output::Output;
 
-/// Longest document of JSON.
-pub const DOCUMENT_BYTES_MAX: usize = 8 << 20;
 /// Longest body of a request that has no use for one.
 const USELESS_BYTES_MAX: usize = 64 << 10;
 /// Longest refused body that is read, so that the connection can stay.
@@ -168,7 +166,7 @@ pub fn finish(upload: Upload, context: Context<'_>, output: &mut Output) -> Flow
         key,
         options,
     } = upload;
-    let request = decode_head(&head).expect(WAS_DECODED);
+    let request = request_of(&head);
     let mut call = Call::new(&request, context, output);
     let value_bytes = filling.value_bytes();
     let mut draft = filling.finish().expect("a value without a line end");
@@ -192,8 +190,10 @@ fn small_part(value: &[u8]) -> &[u8] {
     }
 }
 
-/// Why the head of a request whose body has come is still one.
-const WAS_DECODED: &str = "the same bytes were decoded before";
+/// The request whose body has come.
+fn request_of(head: &[u8]) -> Request<'_> {
+    decode_head(head).expect("the same bytes were decoded before")
+}
 
 impl Gather {
     /// Bytes of memory that it holds.
@@ -224,7 +224,7 @@ impl Gather {
                 }
             },
         };
-        let request = decode_head(&self.head).expect(WAS_DECODED);
+        let request = request_of(&self.head);
         let mut call = Call::new(&request, context, output);
         call.stay = Stay::Close;
         call.answer_failure(&failure);
@@ -233,7 +233,7 @@ impl Gather {
 
     /// Runs the request whose body is whole.
     pub fn finish(self, peer: Peer, context: Context<'_>, output: &mut Output) -> Flow {
-        let mut request = decode_head(&self.head).expect(WAS_DECODED);
+        let mut request = request_of(&self.head);
         request.body = &self.body;
         let prepared = prepare(request, context.cache());
         execute(&prepared, peer, context, output)
