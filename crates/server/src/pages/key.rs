@@ -7,6 +7,8 @@
 
 use std::fmt::Write;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cellar_engine::{Cache, DeleteOptions, Deleted, Instant, Key};
 use serde::Serialize;
 
@@ -172,7 +174,7 @@ fn preview(value: &[u8]) -> Preview {
     let is_readable = |text: &&str| !text.chars().any(is_control);
     let (preview, preview_encoding) = match text.filter(is_readable) {
         Some(text) => (text.to_owned(), "text"),
-        None => (query::in_base64(start), "base64"),
+        None => (STANDARD.encode(start), "base64"),
     };
     Preview {
         preview,

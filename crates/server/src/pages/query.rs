@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use cellar_protocol::http::target::{Target, decode_percent, encode_percent};
-use cellar_protocol::memcached::base64;
 
 /// The parameters of a query, as they were sent.
 pub(super) fn parameters(query: &str) -> Vec<(&str, &str)> {
@@ -33,13 +32,6 @@ pub(super) fn text_of(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-/// Bytes in base64.
-pub(super) fn in_base64(bytes: &[u8]) -> String {
-    let mut out = Vec::new();
-    base64::encode(&mut out, bytes);
-    String::from_utf8(out).expect("base64 is ASCII")
 }
 
 #[cfg(test)]
