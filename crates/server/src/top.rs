@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::execute;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::draw::{Scene, draw, plain};
@@ -49,11 +51,21 @@ pub fn run(options: &Options) -> Result<(), Error> {
     for signal in [SIGTERM, SIGHUP, SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&ended)).map_err(terminal)?;
     }
-    // Both also give the terminal back when the program panics.
-    let screen = ratatui::try_init().map_err(terminal)?;
-    let shown = show(screen, options, &ended);
+    show_cursor_on_panic();
+    // This also has a panic give the terminal back.
+    let screen = ratatui::try_init();
+    let shown = screen.and_then(|screen| show(screen, options, &ended));
     ratatui::try_restore().map_err(terminal)?;
     shown.map_err(terminal)
+}
+
+/// A panic ends the process before the screen is dropped, which would show the cursor again.
+fn show_cursor_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let _ = execute!(std::io::stdout(), Show);
+        report(info);
+    }));
 }
 
 /// Prints the figures of one interval.

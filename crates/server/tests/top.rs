@@ -4,7 +4,9 @@
 #[path = "support/daemon.rs"]
 mod daemon;
 
-use std::process::{Command, Output};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 use cellar::pages::status::{Amount, HotKey, Status, Step, Thread};
 use cellar::top::draw::{Scene, draw, plain};
@@ -203,6 +205,140 @@ fn one_look_at_a_running_server_is_printed() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(error.contains("it asks for its token (--token)"), "{error}");
+}
+
+/// Most pieces of output that are waited for; only what hangs sends more.
+const PIECES_MAX: usize = 1_000;
+
+/// `cellar top` in a terminal of its own, which `script` makes.
+struct Shown {
+    child: Child,
+    screen: Receiver<Vec<u8>>,
+    sent: Vec<u8>,
+}
+
+impl Shown {
+    fn start(target: &str) -> Shown {
+        let command = format!(
+            "stty rows 40 columns 120; exec {} top --interval 100ms --target {target}",
+            env!("CARGO_BIN_EXE_cellar"),
+        );
+        let mut child = Command::new("script")
+            .args([
+                "--quiet",
+                "--flush",
+                "--return",
+                "--command",
+                &command,
+                "/dev/null",
+            ])
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("util-linux has script");
+        let (sender, screen) = channel();
+        let mut output = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(bytes @ 1..) = output.read(&mut piece) {
+                if sender.send(piece[..bytes].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Shown {
+            child,
+            screen,
+            sent: Vec::new(),
+        }
+    }
+
+    /// Waits until the screen is as wanted.
+    fn wait_for(&mut self, wanted: impl Fn(&str) -> bool) {
+        for _ in 0..PIECES_MAX {
+            if wanted(&on_screen(&self.sent)) {
+                return;
+            }
+            let piece = self.screen.recv_timeout(daemon::PATIENCE);
+            let piece = piece.unwrap_or_else(|_| panic!("{}", on_screen(&self.sent)));
+            self.sent.extend_from_slice(&piece);
+        }
+        panic!("{}", on_screen(&self.sent));
+    }
+
+    /// Presses a key after which it is to end, and checks that it leaves the terminal as it was.
+    fn end(mut self, key: &[u8]) {
+        let mut keyboard = self.child.stdin.take().unwrap();
+        keyboard.write_all(key).unwrap();
+        while let Ok(piece) = self.screen.recv_timeout(daemon::PATIENCE) {
+            self.sent.extend_from_slice(&piece);
+        }
+        let sent = String::from_utf8_lossy(&self.sent).into_owned();
+        for (taken, given_back) in [
+            ("\u{1b}[?1049h", "\u{1b}[?1049l"),
+            ("\u{1b}[?25l", "\u{1b}[?25h"),
+        ] {
+            assert!(sent.contains(taken), "{sent:?}");
+            assert!(sent.rfind(given_back) > sent.rfind(taken), "{sent:?}");
+        }
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// What a terminal shows that was sent these bytes: texts, and moves of the cursor.
+fn on_screen(sent: &[u8]) -> String {
+    let sent = String::from_utf8_lossy(sent);
+    let mut cells = vec![vec![' '; 121]; 41];
+    let (mut row, mut column) = (0, 0);
+    let mut pieces = sent.split("\u{1b}[");
+    let mut put = |text: &str, row: usize, column: &mut usize| {
+        for c in text.chars().filter(|c| !c.is_control()) {
+            if let Some(cell) = cells.get_mut(row).and_then(|cells| cells.get_mut(*column)) {
+                *cell = c;
+            }
+            *column += 1;
+        }
+    };
+    put(pieces.next().unwrap_or_default(), row, &mut column);
+    for piece in pieces {
+        let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else {
+            continue;
+        };
+        let (parameters, text) = (&piece[..end], &piece[end + 1..]);
+        if piece[end..].starts_with('H')
+            && let Some((to_row, to_column)) = parameters.split_once(';')
+        {
+            row = to_row.parse::<usize>().unwrap() - 1;
+            column = to_column.parse::<usize>().unwrap() - 1;
+        }
+        put(text, row, &mut column);
+    }
+    let rows: Vec<String> = cells.iter().map(|row| row.iter().collect()).collect();
+    rows.join("\n")
+}
+
+#[test]
+fn the_terminal_is_left_as_it_was_by_every_key_that_ends_it() {
+    let daemon = Daemon::start(&[]);
+    for key in [&b"q"[..], b"\x03"] {
+        let mut shown = Shown::start(&daemon.http);
+        shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
+        shown.end(key);
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_is_waited_for() {
+    let mut daemon = Daemon::start(&[]);
+    let mut shown = Shown::start(&daemon.http);
+    shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
+    daemon.signal(rustix::process::Signal::TERM);
+    assert!(daemon.wait().success());
+    shown.wait_for(|text| text.contains("trying again") && text.contains("memory of 64.0 MiB"));
+    let _again = Daemon::start(&["--http", &daemon.http, "--memory", "32MiB"]);
+    shown.wait_for(|text| text.contains("memory of 32.0 MiB") && !text.contains("trying again"));
+    shown.end(b"q");
 }
 
 #[test]

@@ -61,24 +61,26 @@ pub fn draw(scene: &Scene<'_>, area: Rect, buffer: &mut Buffer) {
 
 fn header(scene: &Scene<'_>) -> Line<'static> {
     let mut line = vec![Span::from("cellar ").bold()];
-    if let Some(look) = scene.look {
-        let server = &look.now.server;
-        let up = span(server.uptime_ms);
-        line.push(Span::from(format!(
-            "{} at {}, up {up}",
-            server.version, scene.target
-        )));
-        if server.draining {
-            line.push(Span::from("  draining").fg(Color::Yellow));
+    match (scene.trouble, scene.look) {
+        (Some(trouble), _) => {
+            line.push(Span::from(format!("at {}  ", scene.target)));
+            line.push(Span::from(format!("no answer: {trouble}; trying again")).fg(Color::Red));
         }
-        if look.is_first() {
-            line.push(Span::from("  (rates since the start)").dim());
+        (None, Some(look)) => {
+            let server = &look.now.server;
+            let up = span(server.uptime_ms);
+            line.push(Span::from(format!(
+                "{} at {}, up {up}",
+                server.version, scene.target
+            )));
+            if server.draining {
+                line.push(Span::from("  draining").fg(Color::Yellow));
+            }
+            if look.is_first() {
+                line.push(Span::from("  (rates since the start)").dim());
+            }
         }
-    } else {
-        line.push(Span::from(format!("at {}", scene.target)));
-    }
-    if let Some(trouble) = scene.trouble {
-        line.push(Span::from(format!("  no answer: {trouble}; trying again")).fg(Color::Red));
+        (None, None) => line.push(Span::from(format!("at {}", scene.target))),
     }
     Line::from(line)
 }
