@@ -473,6 +473,7 @@ describe('the page by itself', () => {
             document.dispatchEvent(new Event('visibilitychange'));
           }, hidden);
         await show(true);
+        asked = 0;
         await page.clock.runFor(10_000);
         assert.equal(asked, 0);
         const next = page.waitForResponse(STATUS);
