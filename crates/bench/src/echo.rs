@@ -1,9 +1,9 @@
 //! The echo floor: what a request costs before a server does any work for it.
 //!
 //! The loop of a real server, epoll edge-triggered on one thread: read a connection until a short
-//! read, then write once. But instead of executing requests it counts line ends and answers each
-//! with the same canned hit, as long as the real one. It fits loads of gets, which have one line
-//! each; its processor time per request is the denominator of every comparison.
+//! read, then write once. But instead of executing requests it counts line ends and answers as many
+//! as a get has with the same canned hit, as long as the real one. It fits loads of gets; its
+//! processor time per request is the denominator of every comparison.
 //!
 //! A connection that does not take its replies is not read until it does, so memory stays bounded.
 
@@ -34,6 +34,9 @@ pub struct EchoArgs {
     /// Where to listen: HOST:PORT or unix:PATH
     #[arg(long, default_value = "127.0.0.1:11299")]
     pub listen: Address,
+    /// Protocol of the canned reply
+    #[arg(long, value_name = "PROTOCOL", default_value = "memcached")]
+    pub protocol: Wire,
     /// Length of the key in the canned reply
     #[arg(long, default_value_t = 16)]
     pub key_bytes: usize,
@@ -45,6 +48,8 @@ pub struct EchoArgs {
 /// One client.
 struct Connection {
     socket: OwnedFd,
+    /// Line ends of a request that is not whole.
+    lines: usize,
     /// Reply bytes that the socket did not take yet.
     owed_bytes: usize,
 }
@@ -53,17 +58,20 @@ struct Connection {
 struct Canned {
     block: Vec<u8>,
     reply_bytes: usize,
+    /// Line ends of a request.
+    lines_per_get: usize,
 }
 
 impl Canned {
     fn new(args: &EchoArgs) -> Canned {
         let mut reply = Vec::new();
         let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
-        Wire::Memcached.push_hit(&mut reply, &key, &value);
+        args.protocol.push_hit(&mut reply, &key, &value);
         let replies = (READ_BYTES * 4 / reply.len()).max(2);
         Canned {
             block: reply.repeat(replies),
             reply_bytes: reply.len(),
+            lines_per_get: args.protocol.lines_per_get(),
         }
     }
 
@@ -161,6 +169,7 @@ fn accept(
         }
         connections[at] = Some(Connection {
             socket,
+            lines: 0,
             owed_bytes: 0,
         });
     }
@@ -179,8 +188,10 @@ fn answer(connection: &mut Connection, canned: &Canned, buffer: &mut [u8]) -> bo
         match recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => return false,
             Ok((read, _)) => {
-                let requests = memchr::memchr_iter(b'\n', &buffer[..read]).count();
-                connection.owed_bytes = requests * canned.reply_bytes;
+                let lines = memchr::memchr_iter(b'\n', &buffer[..read]).count();
+                let lines = connection.lines + lines;
+                connection.lines = lines % canned.lines_per_get;
+                connection.owed_bytes = lines / canned.lines_per_get * canned.reply_bytes;
                 // After a short read the socket is empty; its next bytes are another event.
                 drained = read < buffer.len();
             }
@@ -215,6 +226,7 @@ mod tests {
     fn what_is_owed_continues_in_the_middle_of_a_reply() {
         let args = EchoArgs {
             listen: Address::Unix("x".into()),
+            protocol: Wire::Memcached,
             key_bytes: 16,
             value_bytes: 100,
         };
