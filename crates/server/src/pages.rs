@@ -151,6 +151,36 @@ fn not_allowed(allowed: &'static str) -> Page {
 mod tests {
     use super::*;
 
+    fn status(path: &str, token: &str, peer_is_loopback: bool, authorization: &str) -> u16 {
+        let cache = cellar_engine::Cache::new(cellar_engine::Config::with_memory(1 << 20));
+        let settings = crate::settings::Settings {
+            http_token: token.to_owned(),
+            ..crate::settings::Settings::default()
+        };
+        let request = PageRequest {
+            method: "GET",
+            path,
+            query: "",
+            body: b"",
+            peer_is_loopback,
+            authorization: Some(authorization.as_bytes()),
+            cookie: None,
+            if_none_match: None,
+        };
+        answer(&request, &State::new(cache.unwrap(), settings, 0)).status
+    }
+
+    #[test]
+    fn other_machines_see_keys_and_settings_with_a_token_only() {
+        let (path, bearing) = ("/v1/console/status", "Bearer key");
+        assert_eq!(status(path, "", true, ""), 200);
+        assert_eq!(status(path, "", false, ""), 403);
+        assert_eq!(status(path, "", false, bearing), 403);
+        assert_eq!(status(path, "key", false, ""), 401);
+        assert_eq!(status(path, "key", false, bearing), 200);
+        assert_eq!(status("/metrics", "", false, ""), 200);
+    }
+
     #[test]
     fn a_token_has_to_be_borne_as_it_is() {
         for (field, allowed) in [

@@ -68,18 +68,16 @@ pub(super) fn options(matches: &ArgMatches) -> Result<Options, Error> {
         let reason = "an interval lies between 100ms and 1h".to_owned();
         return Err(fail("interval", reason));
     }
-    let target = text("target").trim_end_matches('/');
-    let target = match target.split_once("://") {
-        None if !target.is_empty() => format!("http://{target}"),
-        Some(("http", host)) if !host.is_empty() => target.to_owned(),
-        _ => {
-            let reason = format!("{target:?} is not an address; write http://host:port");
-            return Err(fail("target", reason));
-        }
-    };
+    let target = text("target");
+    let (scheme, host) = target.split_once("://").unwrap_or(("http", target));
+    let host = host.trim_end_matches('/');
+    if scheme != "http" || host.is_empty() {
+        let reason = format!("{target:?} is not an address; write http://host:port");
+        return Err(fail("target", reason));
+    }
     let token = text("token");
     Ok(Options {
-        target,
+        target: format!("http://{host}"),
         token: if token == "off" { "" } else { token }.to_owned(),
         interval_ms,
         once: matches.get_flag("once"),

@@ -47,7 +47,8 @@ fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
         place += 1;
     }
     let decimals = match value {
-        _ if place == 0 || value >= 99.95 => 0,
+        _ if place == 0 => usize::from(value < 9.95 && value.fract() > 0.05),
+        99.95.. => 0,
         10.0.. => 1,
         _ => 2,
     };
@@ -62,6 +63,8 @@ mod tests {
     fn numbers_keep_the_digits_that_count() {
         for (shown, expected) in [
             (count(0.0), "0"),
+            (count(0.5), "0.5"),
+            (count(7.0), "7"),
             (count(999.4), "999"),
             (count(999.6), "1.00 k"),
             (count(12_345.0), "12.3 k"),
