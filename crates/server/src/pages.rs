@@ -163,8 +163,8 @@ mod tests {
             query: "",
             body: b"",
             peer_is_loopback,
+            host: Some(b"127.0.0.1:8080"),
             authorization: Some(authorization.as_bytes()),
-            cookie: None,
             if_none_match: None,
         };
         answer(&request, &State::new(cache.unwrap(), settings, 0)).status
