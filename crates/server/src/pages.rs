@@ -3,15 +3,21 @@
 //! A page is made as a whole, on the event loop that read the request. It may take milliseconds,
 //! but holds no shard's lock longer than the engine's own figures do.
 //!
-//! Tests: at the end of this file; tests/http.rs.
-
-pub mod metrics;
-pub mod status;
+//! Tests: at the end of this file; tests/http.rs, tests/console.rs.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
+use serde::Serialize;
+
 use crate::state::State;
+
+mod query;
+pub mod metrics;
+pub mod status;
+mod console;
+mod access;
+mod key;
 
 /// A request for a page.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +32,10 @@ pub struct PageRequest<'a> {
     pub body: &'a [u8],
     /// Whether the peer is a program on this machine.
     pub peer_is_loopback: bool,
+    /// The field Host.
+    pub host: Option<&'a [u8]>,
     /// The field Authorization.
     pub authorization: Option<&'a [u8]>,
-    /// The field Cookie.
-    pub cookie: Option<&'a [u8]>,
     /// The field If-None-Match.
     pub if_none_match: Option<&'a [u8]>,
 }
@@ -56,6 +62,17 @@ impl Page {
             content_type: "text/plain; charset=utf-8",
             headers: Vec::new(),
             body: Cow::Borrowed(text.as_bytes()),
+        }
+    }
+
+    /// A document in JSON.
+    pub(crate) fn json(document: &impl Serialize) -> Page {
+        let body = serde_json::to_vec(document).expect("names are strings, numbers are finite");
+        Page {
+            status: 200,
+            content_type: "application/json",
+            headers: vec![("Cache-Control", "no-store".to_owned())],
+            body: Cow::Owned(body),
         }
     }
 
@@ -97,35 +114,11 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(differences) == 0
 }
 
-/// Whether a request may see a page at all.
-///
-/// A page that a browser opens cannot ask it for an Authorization field; it may come with the
-/// cookie that the console sets.
-fn is_allowed(request: &PageRequest<'_>, state: &State) -> bool {
-    is_open(request.path) || bears_token(request.authorization, &state.settings.http_token)
-}
-
-/// Whether a path belongs to the console, which shows keys and settings.
-fn is_of_console(path: &str) -> bool {
-    path.starts_with("/v1/console/")
-}
-
-/// Whether the console is for this client: one of this machine, or one that bears the token.
-fn may_see_console(request: &PageRequest<'_>, state: &State) -> bool {
-    request.peer_is_loopback || !state.settings.http_token.is_empty()
-}
-
 /// Answers a request.
 #[must_use]
 pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
-    if !is_allowed(request, state) {
-        let mut page = Page::error(401, "unauthorized", "this server asks for its token");
-        page.headers.push(("WWW-Authenticate", "Bearer".to_owned()));
-        return page;
-    }
-    if is_of_console(request.path) && !may_see_console(request, state) {
-        let message = "from other machines the console needs a token (--http-token)";
-        return Page::error(403, "forbidden", message);
+    if let Some(refusal) = access::refusal(request, &state.settings.http_token) {
+        return refusal;
     }
     match (request.method, request.path) {
         ("GET", "/healthz") => Page::text(200, "ok\n"),
@@ -135,9 +128,16 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         ("GET", "/readyz") => Page::text(200, "ready\n"),
         ("GET", "/metrics") => metrics::page(state),
         ("GET", "/v1/console/status") => status::page(state),
+        (_, "/v1/console/key") => key::answer(request, state),
+        ("GET", path) => console::answer(path, request.if_none_match).unwrap_or_else(not_found),
         (_, "/healthz" | "/readyz" | "/metrics" | "/v1/console/status") => not_allowed("GET, HEAD"),
-        _ => Page::error(404, "no_such_page", "there is nothing at this path"),
+        (_, path) if console::has(path) => not_allowed("GET, HEAD"),
+        _ => not_found(),
     }
+}
+
+fn not_found() -> Page {
+    Page::error(404, "no_such_page", "there is nothing at this path")
 }
 
 /// The answer to a method that a path does not have.
@@ -163,8 +163,8 @@ mod tests {
             query: "",
             body: b"",
             peer_is_loopback,
+            host: Some(b"127.0.0.1:8080"),
             authorization: Some(authorization.as_bytes()),
-            cookie: None,
             if_none_match: None,
         };
         answer(&request, &State::new(cache.unwrap(), settings, 0)).status

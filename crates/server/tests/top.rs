@@ -44,6 +44,7 @@ fn status(thousands: u64, seconds: u64) -> Status {
         .to_vec();
     status.hot_keys = vec![HotKey {
         key: "hot\u{1b}[2Jkey".to_owned(),
+        key_percent: String::new(),
         share: 0.125,
         gets_per_s: 250.0,
         database: 3,

@@ -5,13 +5,13 @@
 //!
 //! Tests: tests/status.rs.
 
-use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use cellar_engine::{ExpiryTimeline, Leaving, MissRatioCurve};
 use serde::{Deserialize, Serialize};
 
 use super::Page;
+use super::query::{self, text_of};
 use crate::counters::load::{BOUNDS_US, Latencies, PerProtocol};
 use crate::metrics::facts::{Facts, lag_bounds_ms};
 use crate::settings::TABLE;
@@ -234,6 +234,8 @@ pub struct CurvePoint {
 pub struct HotKey {
     /// The key, at most 250 bytes; bytes that are no UTF-8 as `%XX`.
     pub key: String,
+    /// The same bytes as they can stand in a query.
+    pub key_percent: String,
     /// Its share of all reads, 0 to 1.
     pub share: f64,
     /// Reads of it in a second.
@@ -278,12 +280,7 @@ pub struct Setting {
 /// GET /v1/console/status
 #[must_use]
 pub fn page(state: &State) -> Page {
-    Page {
-        status: 200,
-        content_type: "application/json",
-        headers: vec![("Cache-Control", "no-store".to_owned())],
-        body: Cow::Owned(Status::of(state).json().into_bytes()),
-    }
+    Page::json(&Status::of(state))
 }
 
 impl Status {
@@ -325,15 +322,6 @@ impl Status {
             },
             settings: settings(state),
         }
-    }
-
-    /// As JSON.
-    ///
-    /// # Panics
-    /// Never: all names are strings.
-    #[must_use]
-    pub fn json(&self) -> String {
-        serde_json::to_string(self).expect("all names are strings")
     }
 }
 
@@ -447,27 +435,17 @@ fn curve(curve: &MissRatioCurve) -> Vec<CurvePoint> {
 fn hot_keys(facts: &Facts<'_>) -> Vec<HotKey> {
     let databases = &facts.state.databases;
     let shown = facts.hot_keys(HOT_KEYS_MAX).into_iter().filter_map(|hot| {
+        let key = &hot.key[..hot.key.len().min(KEY_BYTES_MAX)];
         Some(HotKey {
             // Keys of a database that was flushed belong to none.
             database: databases.database_of(hot.space)?,
-            key: text_of(&hot.key[..hot.key.len().min(KEY_BYTES_MAX)]),
+            key: text_of(key),
+            key_percent: query::encode(key),
             share: hot.share,
             gets_per_s: hot.gets_per_s,
         })
     });
     shown.collect()
-}
-
-/// Text as it is, other bytes as `%XX`.
-fn text_of(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
 }
 
 fn threads(facts: &Facts<'_>) -> Vec<Thread> {
@@ -486,15 +464,4 @@ fn settings(state: &State) -> Vec<Setting> {
         value: row.shown(&state.settings),
     };
     TABLE.iter().map(setting).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_that_are_no_text_are_shown_with_their_bytes() {
-        assert_eq!(text_of("plain \u{e9}".as_bytes()), "plain \u{e9}");
-        assert_eq!(text_of(b"a\xff\x00b"), "a%FF\u{0}b");
-    }
 }

@@ -52,7 +52,7 @@ impl Http {
     /// Sends a request with a body, which is told by its length unless it is empty, and reads the
     /// response.
     pub(crate) fn ask(&mut self, line: &str, fields: &[&str], body: &[u8]) -> Response {
-        let mut request = format!("{line} HTTP/1.1\r\nHost: cache\r\n");
+        let mut request = format!("{line} HTTP/1.1\r\nHost: localhost\r\n");
         for field in fields {
             request.push_str(field);
             request.push_str("\r\n");
