@@ -72,7 +72,14 @@ impl Recipe {
             "--threads",
             "{threads}",
         ];
-        let listen = ["--memcached", "127.0.0.1:{port}", "--resp", "off"];
+        let listen = [
+            "--memcached",
+            "127.0.0.1:{port}",
+            "--resp",
+            "off",
+            "--http",
+            "off",
+        ];
         let words = words.into_iter().chain(listen);
         Recipe {
             name: "cellar".to_owned(),

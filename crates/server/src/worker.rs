@@ -27,10 +27,10 @@ use self::batch::Batch;
 use self::table::Table;
 use crate::client::Seat;
 use crate::clock::LoopClock;
-use crate::connection::{Connection, Ending};
+use crate::connection::{Connection, Ending, HttpLink};
 use crate::counters::Counters;
-use crate::execute::{self, resp::Session};
-use crate::listener::{Protocol, local_address};
+use crate::execute::{self, http::Peer, resp::Session};
+use crate::listener::{Protocol, is_of_this_machine, local_address};
 use crate::mailbox::Mailbox;
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready};
@@ -202,8 +202,18 @@ impl Worker {
                 self.forget();
                 continue;
             }
-            if protocol == Protocol::Resp {
-                connection.session = Some(self.new_session(&connection.socket, peer, token));
+            match protocol {
+                Protocol::Memcached => {}
+                Protocol::Resp => {
+                    connection.session = Some(self.new_session(&connection.socket, peer, token));
+                }
+                Protocol::Http => {
+                    let is_loopback = is_of_this_machine(&peer);
+                    connection.http = Some(HttpLink {
+                        peer: Peer { is_loopback },
+                        ..HttpLink::default()
+                    });
+                }
             }
             self.table.fill(connection);
             if self.is_draining() {

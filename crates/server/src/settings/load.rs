@@ -334,11 +334,7 @@ mod tests {
             (vec!["--config", &unknown], vec![], "unknown key \"memroy\""),
             (vec!["--config", &broken], vec![], "line 2"),
             (vec!["--config", &wrong], vec![], "\"threads\""),
-            (
-                vec!["--http", "127.0.0.1:8080"],
-                vec![],
-                "this version has no HTTP",
-            ),
+            (vec!["--http", "8080"], vec![], "is not an address"),
         ] {
             let message = run(&arguments, &variables).unwrap_err();
             assert!(message.contains(expected), "{arguments:?}: {message}");
