@@ -27,6 +27,8 @@ const READ_BYTES: usize = 64 << 10;
 const VALUE_BYTES_MAX: usize = 1 << 20;
 /// The listening socket's mark; connections are marked by their descriptors.
 const LISTENER: u64 = u64::MAX;
+/// Where the head of a request over HTTP ends.
+const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// `cellar-bench echo`: a server that does no work.
 #[derive(Args, Clone, Debug)]
@@ -40,11 +42,16 @@ pub struct EchoArgs {
     /// Length of the value in the canned reply
     #[arg(long, default_value_t = 100)]
     pub value_bytes: usize,
+    /// Answers requests over HTTP, each with so many bytes, head and body
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["key_bytes", "value_bytes"])]
+    pub http_reply_bytes: Option<usize>,
 }
 
 /// One client.
 struct Connection {
     socket: OwnedFd,
+    /// Bytes of an end of a head that the last read stopped in.
+    begun: usize,
     /// Reply bytes that the socket did not take yet.
     owed_bytes: usize,
 }
@@ -53,18 +60,32 @@ struct Connection {
 struct Canned {
     block: Vec<u8>,
     reply_bytes: usize,
+    is_http: bool,
 }
 
 impl Canned {
     fn new(args: &EchoArgs) -> Canned {
         let mut reply = Vec::new();
-        let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
-        Wire::Memcached.push_hit(&mut reply, &key, &value);
+        if let Some(bytes) = args.http_reply_bytes {
+            reply = http_reply(bytes);
+        } else {
+            let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
+            Wire::Memcached.push_hit(&mut reply, &key, &value);
+        }
         let replies = (READ_BYTES * 4 / reply.len()).max(2);
         Canned {
             block: reply.repeat(replies),
             reply_bytes: reply.len(),
+            is_http: args.http_reply_bytes.is_some(),
         }
+    }
+
+    /// How many requests end in these bytes.
+    fn requests(&self, begun: &mut usize, bytes: &[u8]) -> usize {
+        if self.is_http {
+            return head_ends(begun, bytes);
+        }
+        memchr::memchr_iter(b'\n', bytes).count()
     }
 
     /// The next bytes to send when so many are owed, in one piece as far as the block reaches.
@@ -74,6 +95,40 @@ impl Canned {
         let bytes = owed_bytes.min(self.block.len() - into_reply);
         &self.block[into_reply..into_reply + bytes]
     }
+}
+
+/// A reply over HTTP of so many bytes, or the shortest there is.
+fn http_reply(bytes: usize) -> Vec<u8> {
+    let reply = |body_bytes: usize| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\n\r\n");
+        let mut reply = head.into_bytes();
+        reply.resize(reply.len() + body_bytes, b'v');
+        reply
+    };
+    // One byte too many where the length gains a digit that takes its place.
+    let fits = |&body_bytes: &usize| reply(body_bytes).len() >= bytes;
+    let shortest = reply(0).len();
+    let first = bytes.saturating_sub(shortest + 20);
+    reply((first..=bytes).find(fits).unwrap_or(0))
+}
+
+/// How many heads end in these bytes, when `begun` bytes of an end came before.
+fn head_ends(begun: &mut usize, bytes: &[u8]) -> usize {
+    let rest = &HEAD_END[*begun..];
+    if bytes.len() < rest.len() && rest.starts_with(bytes) {
+        *begun += bytes.len();
+        return 0;
+    }
+    let across = usize::from(*begun > 0 && bytes.starts_with(rest));
+    let whole = memchr::memmem::find_iter(bytes, HEAD_END).count();
+    let is_begun = |length: &usize| bytes.ends_with(&HEAD_END[..*length]);
+    let is_whole = bytes.ends_with(HEAD_END);
+    *begun = (1..HEAD_END.len())
+        .rev()
+        .find(is_begun)
+        .filter(|_| !is_whole)
+        .unwrap_or(0);
+    across + whole
 }
 
 /// Serves until the process is ended.
@@ -161,6 +216,7 @@ fn accept(
         }
         connections[at] = Some(Connection {
             socket,
+            begun: 0,
             owed_bytes: 0,
         });
     }
@@ -179,7 +235,7 @@ fn answer(connection: &mut Connection, canned: &Canned, buffer: &mut [u8]) -> bo
         match recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => return false,
             Ok((read, _)) => {
-                let requests = memchr::memchr_iter(b'\n', &buffer[..read]).count();
+                let requests = canned.requests(&mut connection.begun, &buffer[..read]);
                 connection.owed_bytes = requests * canned.reply_bytes;
                 // After a short read the socket is empty; its next bytes are another event.
                 drained = read < buffer.len();
@@ -217,6 +273,7 @@ mod tests {
             listen: Address::Unix("x".into()),
             key_bytes: 16,
             value_bytes: 100,
+            http_reply_bytes: None,
         };
         let canned = Canned::new(&args);
         let reply = canned.block[..canned.reply_bytes].to_vec();
@@ -234,5 +291,31 @@ mod tests {
             }
         }
         assert!(sent == whole);
+    }
+
+    #[test]
+    fn a_reply_over_http_has_the_length_asked_for() {
+        let found: Vec<usize> = (0..2000).map(|bytes| http_reply(bytes).len()).collect();
+        for (bytes, &found) in found.iter().enumerate().skip(http_reply(0).len()) {
+            assert!(found == bytes || found == bytes + 1, "{found} for {bytes}");
+        }
+        assert_eq!(http_reply(600).len(), 600);
+    }
+
+    #[test]
+    fn heads_are_counted_wherever_their_bytes_are_cut() {
+        let requests = b"GET / HTTP/1.1\r\nA: b\r\n\r\nPUT / HTTP/1.1\r\n\r\nbodyGET /\r\n\r\n";
+        for first in 0..requests.len() {
+            for second in first..requests.len() {
+                let mut begun = 0;
+                let parts = [
+                    &requests[..first],
+                    &requests[first..second],
+                    &requests[second..],
+                ];
+                let found: usize = parts.iter().map(|it| head_ends(&mut begun, it)).sum();
+                assert_eq!(found, 3, "{first} {second}");
+            }
+        }
     }
 }

@@ -107,6 +107,25 @@ impl Recipe {
         }
     }
 
+    /// Cellar as a server of HTTP.
+    #[must_use]
+    pub fn cellar_http(program: &str, extra: &[String]) -> Recipe {
+        let words = [
+            program,
+            "--memory",
+            "{memory_mib}MiB",
+            "--threads",
+            "{threads}",
+        ];
+        let listen = "--http 127.0.0.1:{port} --memcached off --resp off".split(' ');
+        let words = words.into_iter().chain(listen).map(str::to_owned);
+        Recipe {
+            name: "cellar".to_owned(),
+            words: words.chain(extra.iter().cloned()).collect(),
+            wire: Wire::Memcached,
+        }
+    }
+
     /// memcached; as root it must be told to stay so.
     #[must_use]
     pub fn memcached(program: &str) -> Recipe {
@@ -178,6 +197,20 @@ impl Recipe {
                 .chain(words)
                 .collect(),
             wire: Wire::Memcached,
+        })
+    }
+
+    /// The echo floor for HTTP, whose replies have so many bytes.
+    ///
+    /// # Errors
+    /// If the program's own path is unknown.
+    pub fn echo_http(reply_bytes: usize) -> Result<Recipe, Error> {
+        let floor = Recipe::echo(0, 0)?;
+        let command = format!("echo --listen 127.0.0.1:{{port}} --http-reply-bytes {reply_bytes}");
+        let words = command.split(' ').map(str::to_owned);
+        Ok(Recipe {
+            words: floor.words.into_iter().take(1).chain(words).collect(),
+            ..floor
         })
     }
 
