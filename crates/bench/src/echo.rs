@@ -1,9 +1,10 @@
 //! The echo floor: what a request costs before a server does any work for it.
 //!
 //! The loop of a real server, epoll edge-triggered on one thread: read a connection until a short
-//! read, then write once. But instead of executing requests it counts line ends and answers each
-//! with the same canned hit, as long as the real one. It fits loads of gets, which have one line
-//! each; its processor time per request is the denominator of every comparison.
+//! read, then write once. But instead of executing requests it counts line ends and answers as many
+//! as a get has with the same canned hit, as long as the real one. It fits loads of gets; its
+//! processor time per request is the denominator of every comparison. With a fixed length of its
+//! replies over HTTP it counts ends of heads, which fits requests with bodies too.
 //!
 //! A connection that does not take its replies is not read until it does, so memory stays bounded.
 
@@ -36,6 +37,9 @@ pub struct EchoArgs {
     /// Where to listen: HOST:PORT or unix:PATH
     #[arg(long, default_value = "127.0.0.1:11299")]
     pub listen: Address,
+    /// Protocol of the canned reply
+    #[arg(long, value_name = "PROTOCOL", default_value = "memcached")]
+    pub protocol: Wire,
     /// Length of the key in the canned reply
     #[arg(long, default_value_t = 16)]
     pub key_bytes: usize,
@@ -43,24 +47,51 @@ pub struct EchoArgs {
     #[arg(long, default_value_t = 100)]
     pub value_bytes: usize,
     /// Answers requests over HTTP, each with so many bytes, head and body
-    #[arg(long, value_name = "BYTES", conflicts_with_all = ["key_bytes", "value_bytes"])]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        conflicts_with_all = ["protocol", "key_bytes", "value_bytes"]
+    )]
     pub http_reply_bytes: Option<usize>,
 }
 
 /// One client.
 struct Connection {
     socket: OwnedFd,
-    /// Bytes of an end of a head that the last read stopped in.
+    /// Lines of a request that is not whole, or bytes of the end of its head.
     begun: usize,
     /// Reply bytes that the socket did not take yet.
     owed_bytes: usize,
+}
+
+/// How the end of a request is known.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// By so many line ends.
+    Lines(usize),
+    /// By the end of a head of HTTP, whatever it says; no body may hold an empty line.
+    Heads,
+}
+
+impl Ends {
+    /// How many requests end in these bytes; `begun` tells what there is of the next one.
+    fn count(self, begun: &mut usize, bytes: &[u8]) -> usize {
+        match self {
+            Ends::Heads => head_ends(begun, bytes),
+            Ends::Lines(per_request) => {
+                let lines = *begun + memchr::memchr_iter(b'\n', bytes).count();
+                *begun = lines % per_request;
+                lines / per_request
+            }
+        }
+    }
 }
 
 /// Replies one behind the other, so that a batch of them is one write.
 struct Canned {
     block: Vec<u8>,
     reply_bytes: usize,
-    is_http: bool,
+    ends: Ends,
 }
 
 impl Canned {
@@ -70,22 +101,17 @@ impl Canned {
             reply = http_reply(bytes);
         } else {
             let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
-            Wire::Memcached.push_hit(&mut reply, &key, &value);
+            args.protocol.push_hit(&mut reply, &key, &value);
         }
         let replies = (READ_BYTES * 4 / reply.len()).max(2);
         Canned {
             block: reply.repeat(replies),
             reply_bytes: reply.len(),
-            is_http: args.http_reply_bytes.is_some(),
+            ends: match args.http_reply_bytes {
+                Some(_) => Ends::Heads,
+                None => Ends::Lines(args.protocol.lines_per_get()),
+            },
         }
-    }
-
-    /// How many requests end in these bytes.
-    fn requests(&self, begun: &mut usize, bytes: &[u8]) -> usize {
-        if self.is_http {
-            return head_ends(begun, bytes);
-        }
-        memchr::memchr_iter(b'\n', bytes).count()
     }
 
     /// The next bytes to send when so many are owed, in one piece as far as the block reaches.
@@ -235,7 +261,7 @@ fn answer(connection: &mut Connection, canned: &Canned, buffer: &mut [u8]) -> bo
         match recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => return false,
             Ok((read, _)) => {
-                let requests = canned.requests(&mut connection.begun, &buffer[..read]);
+                let requests = canned.ends.count(&mut connection.begun, &buffer[..read]);
                 connection.owed_bytes = requests * canned.reply_bytes;
                 // After a short read the socket is empty; its next bytes are another event.
                 drained = read < buffer.len();
@@ -271,6 +297,7 @@ mod tests {
     fn what_is_owed_continues_in_the_middle_of_a_reply() {
         let args = EchoArgs {
             listen: Address::Unix("x".into()),
+            protocol: Wire::Memcached,
             key_bytes: 16,
             value_bytes: 100,
             http_reply_bytes: None,

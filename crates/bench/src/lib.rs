@@ -14,6 +14,7 @@ pub mod latency;
 pub mod usage;
 pub mod address;
 pub mod resp;
+pub mod web;
 pub mod wire;
 pub mod client;
 pub mod echo;

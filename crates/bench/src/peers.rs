@@ -112,6 +112,32 @@ impl RedisArgs {
     }
 }
 
+/// Whether HTTP takes part.
+#[derive(Args, Clone, Debug)]
+pub struct HttpArgs {
+    /// on or off: whether Cellar takes part over HTTP, with an echo floor of its own
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    http: String,
+}
+
+impl HttpArgs {
+    /// Whether it does.
+    pub(crate) fn takes_part(&self) -> bool {
+        takes_part(&self.http)
+    }
+
+    /// Cellar over HTTP, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn recipe(&self, peers: &PeerArgs) -> Result<Option<Recipe>, Error> {
+        if !self.takes_part() {
+            return Ok(None);
+        }
+        peers.cellar.recipe_http()
+    }
+}
+
 /// The processors of a measurement.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct CpuArgs {

@@ -385,7 +385,7 @@ fn a_message_is_read_as_soon_as_it_was_posted() {
             &format!(r#"{{"id":"{id}","content":{content},"ttl":60}}"#),
         );
         assert_eq!(response.status, 201, "{content}");
-        let value = http.get(&response.field("location").to_owned());
+        let value = http.get(response.field("location"));
         assert_eq!(
             (value.text(), value.field("content-type")),
             (stored, content_type)

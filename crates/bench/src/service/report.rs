@@ -265,6 +265,15 @@ fn meaning(outcome: &Outcome) -> String {
             server.figures.server_cpu_us_per_request,
         );
     }
+    let floor = outcome.servers.iter().find(|server| server.is_floor);
+    if let Some(floor) = floor.filter(|it| it.figures.all.latency_us_p99_9 > GOAL_P99_9_MS * 1e3) {
+        let _ = writeln!(
+            text,
+            "\nThe floor itself takes longer than {GOAL_P99_9_MS} ms once in a thousand requests \
+             ({:.2} ms): something else was using the machine, and no tail is to be told from it.",
+            floor.figures.all.latency_us_p99_9 / 1000.0,
+        );
+    }
     let caches = || outcome.servers.iter().filter(|server| !server.is_floor);
     let least =
         |figure: fn(&ServerResult) -> f64| caches().min_by(|a, b| figure(a).total_cmp(&figure(b)));
@@ -448,12 +457,24 @@ mod tests {
         let outcome = outcome(servers);
         let text = meaning(&outcome);
         assert!(text.contains("Shortest tail: bigcache."), "{text}");
+        assert!(!text.contains("was using the machine"), "{text}");
         let page = page(&outcome);
         assert_eq!(page.findings.len(), 5);
         let Finding::Plot { plot, .. } = &page.findings[4] else {
             panic!("the last finding is a plot");
         };
         assert_eq!(plot.series[0].points.len(), 100, "three seconds each");
+    }
+
+    #[test]
+    fn a_floor_that_is_slow_itself_is_told() {
+        let mut floor = server("echo floor", 9.0);
+        floor.figures.all.latency_us_p99_9 = 8000.0;
+        let text = meaning(&outcome(vec![server("cellar", 9.0), floor]));
+        assert!(
+            text.contains("(8.00 ms): something else was using"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::peers::{some, takes_part};
 use crate::process::{Ingredients, Recipe, Server};
 use crate::quantity::ByteRange;
+use crate::wire::Wire;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
@@ -92,7 +93,7 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
     if let Some(recipe) = args.cellar.recipe_http()? {
         contenders.push(Contender {
             version: version(&recipe, "--version")?,
-            recipe,
+            recipe: recipe.named("cellar"),
             role: Role::Cache { is_told_ttl: true },
         });
     }
@@ -151,7 +152,7 @@ fn bigcache(program: &str, message_bytes: usize) -> Recipe {
     Recipe {
         name: "bigcache".to_owned(),
         words: words.map(str::to_owned).to_vec(),
-        wire: crate::wire::Wire::Memcached,
+        wire: Wire::Http,
     }
 }
 

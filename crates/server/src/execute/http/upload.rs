@@ -16,6 +16,8 @@ use crate::execute::context::{Context, Flow};
 use crate::execute::filling::Filling;
 use crate::output::Output;
 
+/// Longest value that is received in chunks, because it is gathered beside the cache's memory.
+const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
 /// Longest body of a request that has no use for one.
 const USELESS_BYTES_MAX: usize = 64 << 10;
 /// Longest refused body that is read, so that the connection can stay.
@@ -80,7 +82,7 @@ pub fn receive(
 ) -> Received {
     let mut call = Call::new(&prepared.request, context, output);
     let bytes_max = match super::check(&call, prepared.route) {
-        Ok(()) => body_bytes_max(prepared, context),
+        Ok(()) => body_bytes_max(prepared, body, context),
         Err(failure) => return refuse_body(&mut call, &failure, body),
     };
     let bytes = match body {
@@ -109,9 +111,13 @@ pub fn receive(
 }
 
 /// The longest body that a request may have.
-fn body_bytes_max(prepared: &Prepared<'_>, context: Context<'_>) -> usize {
+fn body_bytes_max(prepared: &Prepared<'_>, body: Body, context: Context<'_>) -> usize {
+    let value_bytes_max = context.cache().value_bytes_max();
     match (prepared.request.method, prepared.route) {
-        (Method::Put, Route::Entry(_)) => context.cache().value_bytes_max(),
+        (Method::Put, Route::Entry(_)) if body == Body::Chunks => {
+            value_bytes_max.min(CHUNKED_VALUE_BYTES_MAX)
+        }
+        (Method::Put, Route::Entry(_)) => value_bytes_max,
         (Method::Post, Route::Collection | Route::BatchGet | Route::BatchPut) => DOCUMENT_BYTES_MAX,
         _ => USELESS_BYTES_MAX,
     }
