@@ -77,7 +77,7 @@ fn requests_that_are_sent_together_are_answered_in_order() {
 
 #[test]
 fn large_values_come_whole_by_length_and_in_chunks() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::start(&["--max-value", "1MiB"]);
     let mut http = Http::to(&daemon);
     for bytes in [1, 16_383, 16_384, 16_385, 70_000, 1 << 20] {
         let value = pattern(bytes as u64, bytes);
@@ -470,7 +470,7 @@ fn a_body_that_is_no_message_is_refused() {
 
 #[test]
 fn batches_are_stored_and_read() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::start(&["--max-value", "1MiB"]);
     let mut http = Http::to(&daemon);
     let put = r#"{"items":[{"id":"a","content":1},{"id":"","content":2},
         {"id":"b","content":"two","ttl":"1m"}]}"#;

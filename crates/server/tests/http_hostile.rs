@@ -157,7 +157,7 @@ fn a_client_that_waits_for_leave_to_send_is_told() {
         }
     }
     // Whether a body comes that was not asked for cannot be known.
-    http.send(put("Expect: 100-continue\r\nContent-Length: 5000000\r\n").as_bytes());
+    http.send(put("Expect: 100-continue\r\nContent-Length: 500000000\r\n").as_bytes());
     let refused = http.response(false);
     assert_eq!(
         (refused.status, refused.field("connection")),
