@@ -33,6 +33,14 @@ impl CellarArgs {
         self.recipe_by(Recipe::cellar)
     }
 
+    /// How to start Cellar as a server of HTTP, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn recipe_http(&self) -> Result<Option<Recipe>, Error> {
+        self.recipe_by(Recipe::cellar_http)
+    }
+
     /// How to start it as `make` says, from its path and further arguments.
     fn recipe_by(&self, make: fn(&str, &[String]) -> Recipe) -> Result<Option<Recipe>, Error> {
         if !takes_part(&self.cellar) {
@@ -126,7 +134,7 @@ impl HttpArgs {
         if !self.takes_part() {
             return Ok(None);
         }
-        peers.cellar.recipe_by(Recipe::cellar_http)
+        peers.cellar.recipe_http()
     }
 }
 

@@ -202,6 +202,20 @@ impl Recipe {
         })
     }
 
+    /// The echo floor for HTTP, whose replies have so many bytes.
+    ///
+    /// # Errors
+    /// If the program's own path is unknown.
+    pub fn echo_http(reply_bytes: usize) -> Result<Recipe, Error> {
+        let floor = Recipe::echo(Wire::Http, 0, 0)?.named("echo floor");
+        let command = format!("echo --listen 127.0.0.1:{{port}} --http-reply-bytes {reply_bytes}");
+        let words = command.split(' ').map(str::to_owned);
+        Ok(Recipe {
+            words: floor.words.into_iter().take(1).chain(words).collect(),
+            ..floor
+        })
+    }
+
     /// Starts the server and waits until it listens.
     ///
     /// # Errors
