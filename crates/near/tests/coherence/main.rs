@@ -9,3 +9,11 @@
 mod subject;
 mod fake;
 mod scripted;
+mod proxy;
+mod servers;
+mod live;
+mod checker;
+mod faults;
+mod memcached;
+mod tls;
+mod cluster;

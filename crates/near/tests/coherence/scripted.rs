@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fake::{Fake, push, push_null};
-use crate::subject::{Cellar, IMPATIENCE, Maker, Pending, Subject, Verdict, fill, settles};
+use crate::subject::{Cellar, Maker, Pending, Verdict, fill, settles};
 
 /// How long a connection without an answer may be believed in the scenarios.
 pub(crate) const BOUND: Duration = Duration::from_millis(300);
@@ -308,5 +308,4 @@ async fn an_error_of_the_server_is_no_value_and_is_not_kept() {
     let refused = reading.await.unwrap().unwrap_err();
     assert!(refused.contains("WRONGTYPE"), "{refused}");
     assert_eq!(subject.read("k").await, Ok(Some("v".into())));
-    assert!(IMPATIENCE < Cellar::default().patience());
 }

@@ -50,7 +50,7 @@ pub(crate) trait Maker: Send + Sync {
 }
 
 /// This crate's near cache.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cellar {
     pub(crate) fault: Fault,
     pub(crate) tracking: Tracking,
