@@ -1,9 +1,9 @@
 //! The local store: typed values in this process, bounded, each gone exactly at its deadline.
 //!
-//! A [`Local`] is a number of shards by the hash of the key. A read goes through the shard's index
-//! without a lock, takes one of its many stripes' locks, shared, and clones the [`Arc`] of the entry
+//! A [`Local`] is a number of shards by the hash of the key, each with a policy and a number of
+//! stripes. A read takes the lock of the key's stripe, shared, and clones the [`Arc`] that it finds
 //! there: a value lives until its last holder drops it, wherever the store is by then. A write takes
-//! the shard's lock, so shards are for writers; readers do not meet there.
+//! the shard's lock and changes one stripe at a time. So shards are for writers, stripes for readers.
 //!
 //! Nothing is done in the background. Expired entries are misses at once; their room is found by
 //! the writes that follow, or by [`Local::reclaim`].
@@ -12,10 +12,10 @@
 
 mod options;
 mod counters;
-mod index;
 mod ghosts;
 mod queues;
 mod entry;
+mod index;
 mod stripes;
 mod expire;
 mod s3fifo;
@@ -28,7 +28,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rapidhash::quality::RandomState;
+use rapidhash::fast::RandomState;
 
 use self::counters::{Counters, cores};
 use self::entry::Deadline;
@@ -269,8 +269,8 @@ where
     {
         let inner = &*self.inner;
         let hash = inner.hasher.hash_one(key);
-        let has_passed = |deadline: Deadline| deadline.has_passed(inner.clock.now());
-        let value = inner.shard(hash).get(hash, key, has_passed);
+        let is_over = |deadline: Deadline| deadline.is_over(&*inner.clock);
+        let value = inner.shard(hash).get(hash, key, is_over);
         inner.counters.count(value.is_some());
         value
     }
@@ -413,7 +413,7 @@ where
 }
 
 impl<K, V> Inner<K, V> {
-    /// The shard of a hash, by bits that the shard itself does not use.
+    /// The shard of a hash, by the bits that stripes hardly use.
     #[inline]
     fn shard(&self, hash: u64) -> &Shard<K, V> {
         let number = ((hash >> 40) * self.shards.len() as u64) >> 24;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::clock::Clock;
+
 /// A key with its value.
 #[derive(Debug)]
 pub(super) struct Entry<K, V> {
@@ -39,6 +41,13 @@ impl Deadline {
         self != Deadline::NEVER
     }
 
+    /// Whether it is over by this clock, which is read as cheaply as the answer can be had.
+    #[inline]
+    pub(super) fn is_over(self, clock: &dyn Clock) -> bool {
+        let surely_alive = self.0 > nanoseconds(clock.lately()).saturating_add(SECOND_NS);
+        !surely_alive && self.has_passed(clock.now())
+    }
+
     /// Whether it is over; the moment itself is.
     #[inline]
     pub(super) fn has_passed(self, now: Duration) -> bool {
@@ -48,11 +57,12 @@ impl Deadline {
 
 #[inline]
 fn nanoseconds(moment: Duration) -> u64 {
-    let whole = moment.as_secs().checked_mul(1_000_000_000);
+    let whole = moment.as_secs().checked_mul(SECOND_NS);
     let all = whole.and_then(|whole| whole.checked_add(u64::from(moment.subsec_nanos())));
     all.unwrap_or(u64::MAX).min(Deadline::NEVER.0)
 }
 
+const SECOND_NS: u64 = 1_000_000_000;
 const MARK_BITS: u32 = 2;
 /// The highest mark: hits beyond it are not told apart.
 const MARK_MAX: u64 = (1 << MARK_BITS) - 1;

@@ -68,8 +68,8 @@ impl Queues {
     }
 
     /// Appends a number that stands in no queue.
-    pub(super) fn push(&mut self, which: Which, number: u32, weight: u32, numbers_max: usize) {
-        self.make_link(number, numbers_max);
+    pub(super) fn push(&mut self, which: Which, number: u32, weight: u32) {
+        self.make_link(number);
         let ends = self.ends(which);
         let last = std::mem::replace(&mut ends.last, number);
         ends.weight += u64::from(weight);
@@ -126,22 +126,18 @@ impl Queues {
         }
     }
 
-    /// Makes room by doubling, but never beyond `numbers_max`.
-    fn make_link(&mut self, number: u32, numbers_max: usize) {
-        let length = self.links.len();
-        if number as usize >= length {
-            if length == self.links.capacity() {
-                let more = length
-                    .max(64)
-                    .min(numbers_max.saturating_sub(length))
-                    .max(1);
-                self.links.reserve_exact(more);
-            }
+    /// Makes room by an eighth at a time, so that little of it stays unused.
+    fn make_link(&mut self, number: u32) {
+        let (length, wanted) = (self.links.len(), number as usize + 1);
+        if wanted > self.links.capacity() {
+            self.links.reserve_exact(wanted - length + length / 8);
+        }
+        if wanted > length {
             let unused = Link {
                 before: NONE,
                 next: NONE,
             };
-            self.links.resize(number as usize + 1, unused);
+            self.links.resize(wanted, unused);
         }
     }
 }
@@ -168,12 +164,12 @@ mod tests {
             } else {
                 Which::Small
             };
-            queues.push(which, number, 2, 10);
+            queues.push(which, number, 2);
         }
         for number in [0, 4, 8] {
             queues.remove(number, 2);
         }
-        queues.push(Which::Main, 4, 2, 10);
+        queues.push(Which::Main, 4, 2);
         assert_eq!(
             (queues.weight(Which::Small), queues.weight(Which::Main)),
             (8, 8)
@@ -189,7 +185,7 @@ mod tests {
     #[test]
     fn a_changed_weight_counts_in_its_queue() {
         let mut queues = Queues::new();
-        queues.push(Which::Main, 0, 5, 1);
+        queues.push(Which::Main, 0, 5);
         queues.reweigh(0, 5, 9);
         assert_eq!(
             (queues.weight(Which::Small), queues.weight(Which::Main)),
@@ -197,12 +193,5 @@ mod tests {
         );
         queues.remove(0, 9);
         assert_eq!(queues.weight(Which::Main), 0);
-    }
-
-    #[test]
-    fn links_take_no_more_room_than_numbers_there_may_be() {
-        let mut queues = Queues::new();
-        (0..1_000).for_each(|number| queues.push(Which::Small, number, 1, 1_000));
-        assert_eq!(queues.links.capacity(), 1_000);
     }
 }

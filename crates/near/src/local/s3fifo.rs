@@ -45,7 +45,7 @@ impl S3Fifo {
     }
 
     /// Takes an entry in.
-    pub(super) fn insert(&mut self, number: u32, hash: u64, weight: u32, numbers_max: usize) {
+    pub(super) fn insert(&mut self, number: u32, hash: u64, weight: u32) {
         let is_ghost = self.ghosts.take(hash);
         let main = self.queues.weight(Which::Main) + u64::from(weight);
         let which = if is_ghost || main <= self.main_max {
@@ -53,7 +53,7 @@ impl S3Fifo {
         } else {
             Which::Small
         };
-        self.queues.push(which, number, weight, numbers_max);
+        self.queues.push(which, number, weight);
     }
 
     /// Forgets an entry.
@@ -95,8 +95,7 @@ impl S3Fifo {
     /// Moves an entry to the end of main.
     fn send(&mut self, number: u32, weight: u32) {
         self.queues.remove(number, weight);
-        // The number has its link already, so no room is made.
-        self.queues.push(Which::Main, number, weight, 0);
+        self.queues.push(Which::Main, number, weight);
     }
 
     /// Forgets the keys that left.

@@ -1,12 +1,9 @@
-//! One shard: index, entries and policy, kept in step.
+//! One shard: entries and policy, kept in step.
 //!
-//! Readers go through the index to the entry and take no lock but the entry's stripe's, shared.
-//! Writers take the shard's lock first, then one stripe's at a time; so only they change the index,
-//! and a key has one number at most.
-//!
-//! What a reader misses while a writer is at work was not there at some moment of the read: an
-//! entry is in its stripe before it is in the index, keeps its number, and changes its value there.
-//! Values and keys that leave are handed to the caller, who drops them outside all locks.
+//! Readers take no lock but that of the key's stripe, shared. Writers take the shard's lock first,
+//! then one stripe's at a time; so a key that a writer did not find is not there until it has
+//! added it. Values and keys that leave are handed to the caller, who drops
+//! them outside all locks.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -15,12 +12,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use rapidhash::quality::RandomState;
+use rapidhash::fast::RandomState;
 use smallvec::SmallVec;
 
 use super::entry::{Deadline, Entry};
 use super::expire::Hand;
-use super::index::Index;
 use super::lru::{Lru, Ticks};
 use super::options::{Cause, Policy};
 use super::s3fifo::{Marks, S3Fifo};
@@ -73,13 +69,12 @@ pub(super) struct Item<K, V> {
 /// A part of a store; which keys belong to it is the caller's choice.
 #[derive(Debug)]
 pub(super) struct Shard<K, V> {
-    index: Index,
     entries: Stripes<K, V>,
     /// For LRU alone.
     ticks: Ticks,
     hasher: RandomState,
     weight_max: u64,
-    entries_max: u32,
+    entries_max: u64,
     /// On lines of its own, so that writers do not disturb readers.
     state: Apart<Mutex<State>>,
 }
@@ -94,10 +89,8 @@ struct State {
     order: Order,
     weights: Weights,
     hand: Hand,
-    /// Numbers of slots that were used before.
-    free: Vec<u32>,
-    /// The first number that was never used.
-    fresh: u32,
+    /// All numbers are below.
+    numbers: u32,
     counts: Counts,
 }
 
@@ -129,19 +122,17 @@ impl Weights {
 impl<K: Hash + Eq, V> Shard<K, V> {
     /// An empty shard, which takes no memory for entries yet.
     pub(super) fn new(limits: Limits, hasher: RandomState) -> Shard<K, V> {
-        let (entries_max, growth) = match limits.is_weighed {
-            true => (ENTRIES_MAX, 2),
-            false => (limits.weight_max.min(ENTRIES_MAX), 4),
+        let entries_max = match limits.is_weighed {
+            true => ENTRIES_MAX,
+            false => limits.weight_max.min(ENTRIES_MAX),
         };
-        let entries_max = entries_max as u32;
         let order = match limits.policy {
             Policy::S3Fifo => Order::S3Fifo(S3Fifo::new(limits.weight_max)),
             Policy::Lru => Order::Lru(Lru::default()),
         };
         let has_stamps = limits.policy == Policy::Lru;
         Shard {
-            index: Index::new(entries_max as usize, growth),
-            entries: Stripes::new(entries_max, limits.stripes, has_stamps),
+            entries: Stripes::new(limits.stripes, has_stamps),
             ticks: Ticks::default(),
             hasher,
             weight_max: limits.weight_max,
@@ -150,43 +141,37 @@ impl<K: Hash + Eq, V> Shard<K, V> {
                 order,
                 weights: Weights(limits.is_weighed.then(Vec::new)),
                 hand: Hand::new(),
-                free: Vec::new(),
-                fresh: 0,
+                numbers: 0,
                 counts: Counts::default(),
             })),
         }
     }
 
-    /// The value of `key`, if it is there and `has_passed` does not say that its deadline has.
+    /// The value of `key`, if it is there and `is_over` does not say so of its deadline.
     #[inline]
     pub(super) fn get<Q>(
         &self,
         hash: u64,
         key: &Q,
-        has_passed: impl Fn(Deadline) -> bool,
+        is_over: impl Fn(Deadline) -> bool,
     ) -> Option<Arc<V>>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        let found = self.index.find(hash, |number| {
-            self.entries.read(number, |entry, stamp| {
-                if entry.key.borrow() != key {
-                    return None;
-                }
-                let deadline = entry.deadline();
-                if deadline.exists() && has_passed(deadline) {
-                    return Some(None);
-                }
-                match stamp {
-                    None => entry.mark(),
-                    // Relaxed: stamps order hits, nothing else.
-                    Some(stamp) => stamp.store(self.ticks.next(), Ordering::Relaxed),
-                }
-                Some(Some(Arc::clone(&entry.value)))
-            })
-        });
-        found.flatten()
+        let is_it = |one: &K| one.borrow() == key;
+        self.entries.read(hash, is_it, |entry, stamp| {
+            let deadline = entry.deadline();
+            if deadline.exists() && is_over(deadline) {
+                return None;
+            }
+            match stamp {
+                None => entry.mark(),
+                // Relaxed: stamps order hits, nothing else.
+                Some(stamp) => stamp.store(self.ticks.next(), Ordering::Relaxed),
+            }
+            Some(Arc::clone(&entry.value))
+        })
     }
 
     /// Stores an item; `now` is asked for only if deadlines are in play.
@@ -232,9 +217,9 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         departed: &mut Departed<K, V>,
     ) {
         let mut writer = self.writer(now, departed);
-        for number in 0..writer.state.fresh {
+        for number in 0..writer.state.numbers {
             let is_unwanted = |entry: &Entry<K, V>| !keep(&entry.key, &entry.value);
-            if writer.shard.ask(number, is_unwanted) == Some(true) {
+            if writer.shard.entries.look(number, is_unwanted) == Some(true) {
                 writer.dismiss(number, Cause::Removed);
             }
         }
@@ -257,7 +242,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         departed: &mut Departed<K, V>,
     ) -> bool {
         let mut writer = self.writer(now, departed);
-        let round = writer.state.fresh;
+        let round = writer.state.numbers;
         writer.sweep(places.min(PLACES_PER_LOCK).min(round))
     }
 
@@ -282,16 +267,6 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             departed,
         }
     }
-
-    /// What `ask` says about the entry of this number, if there is one.
-    fn ask<R>(&self, number: u32, ask: impl FnOnce(&Entry<K, V>) -> R) -> Option<R> {
-        self.entries.look(number, |entry| Some(ask(entry)))
-    }
-
-    /// The hash of the key of this number, if there is one.
-    fn hash(&self, number: u32) -> Option<u64> {
-        self.ask(number, |entry| self.hasher.hash_one(&entry.key))
-    }
 }
 
 /// Who holds the shard's lock.
@@ -310,7 +285,10 @@ struct Seen<'a, K, V> {
 
 impl<K: Hash + Eq, V> Marks for Seen<'_, K, V> {
     fn take(&self, number: u32, next: fn(u64) -> u64) -> u64 {
-        let mark = self.shard.ask(number, |entry| entry.take_mark(next));
+        let mark = self
+            .shard
+            .entries
+            .look(number, |entry| entry.take_mark(next));
         mark.unwrap_or(0)
     }
 
@@ -319,7 +297,12 @@ impl<K: Hash + Eq, V> Marks for Seen<'_, K, V> {
     }
 
     fn hash(&self, number: u32) -> u64 {
-        self.shard.hash(number).unwrap_or(0)
+        let hasher = &self.shard.hasher;
+        let hash = self
+            .shard
+            .entries
+            .look(number, |entry| hasher.hash_one(&entry.key));
+        hash.unwrap_or(0)
     }
 }
 
@@ -330,10 +313,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        self.shard.index.find(hash, |number| {
-            let is_it = self.shard.ask(number, |entry| entry.key.borrow() == key);
-            (is_it == Some(true)).then_some(number)
-        })
+        self.shard.entries.find(hash, |one| one.borrow() == key)
     }
 
     /// Puts another value where the key's old one is.
@@ -342,10 +322,8 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
             self.dismiss(number, Cause::Replaced);
             return self.refuse(item);
         }
-        let old = self.shard.entries.change(number, |entry| {
-            let entry = entry.as_mut()?;
-            Some(entry.replace(item.value, item.deadline))
-        });
+        let entries = &self.shard.entries;
+        let old = entries.change(number, |entry| entry.replace(item.value, item.deadline));
         let (old, deadline) = old.expect("its number was just found");
         let state = &mut *self.state;
         state.hand.lost(deadline);
@@ -369,26 +347,19 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
             return self.refuse(item);
         }
         self.make_room(u64::from(item.weight), 1);
-        self.make_place();
+        let entry = Entry::new(item.key, item.value, item.deadline);
+        let hash_of = |key: &K| self.shard.hasher.hash_one(key);
+        let number = self.shard.entries.add(item.hash, entry, hash_of);
         let state = &mut *self.state;
-        let number = state.free.pop().unwrap_or_else(|| {
-            state.fresh += 1;
-            state.fresh - 1
-        });
+        state.numbers = state.numbers.max(number + 1);
         state.weights.set(number, item.weight);
         state.hand.gained(item.deadline);
         state.counts.entries += 1;
         state.counts.weight += u64::from(item.weight);
         match &mut state.order {
-            Order::S3Fifo(order) => {
-                let numbers_max = self.shard.entries_max as usize;
-                order.insert(number, item.hash, item.weight, numbers_max);
-            }
+            Order::S3Fifo(order) => order.insert(number, item.hash, item.weight),
             Order::Lru(order) => order.insert(number, self.shard.ticks.next()),
         }
-        let entry = Entry::new(item.key, item.value, item.deadline);
-        self.shard.entries.put(number, entry);
-        self.shard.index.insert(item.hash, number);
     }
 
     /// What is heavier than the shard leaves at once.
@@ -399,7 +370,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
     /// Lets entries leave until this weight fits, and so many more entries.
     fn make_room(&mut self, weight: u64, entries: u64) {
         while self.state.counts.weight + weight > self.shard.weight_max
-            || self.state.counts.entries + entries > u64::from(self.shard.entries_max)
+            || self.state.counts.entries + entries > self.shard.entries_max
         {
             let Some(victim) = self.victim() else { return };
             self.dismiss(victim, Cause::Evicted);
@@ -418,26 +389,12 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
         }
     }
 
-    /// Lets the index grow if it is full.
-    fn make_place(&mut self) {
-        if self.state.counts.entries < self.shard.index.capacity() as u64 {
-            return;
-        }
-        let numbers = 0..self.state.fresh;
-        let entries = numbers.filter_map(|number| Some((self.shard.hash(number)?, number)));
-        self.shard.index.grow(entries);
-    }
-
     /// Takes an entry out, for this cause unless its time was over; returns the cause.
     fn dismiss(&mut self, number: u32, cause: Cause) -> Cause {
-        let taken = self.shard.entries.change(number, |entry| {
-            let hash = self.shard.hasher.hash_one(&entry.as_ref()?.key);
-            Some((hash, entry.take()?))
-        });
-        let Some((hash, entry)) = taken else {
+        let hash_of = |key: &K| self.shard.hasher.hash_one(key);
+        let Some(entry) = self.shard.entries.take(number, hash_of) else {
             return cause;
         };
-        self.shard.index.remove(hash, number);
         let deadline = entry.deadline();
         let state = &mut *self.state;
         let weight = state.weights.get(number);
@@ -448,7 +405,6 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
         state.hand.lost(deadline);
         state.counts.entries -= 1;
         state.counts.weight -= u64::from(weight);
-        state.free.push(number);
         let cause = self.cause(deadline, cause);
         self.tell(entry.key, entry.value, cause);
         cause
@@ -460,9 +416,9 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
             return true;
         };
         for _ in 0..places {
-            let fresh = self.state.fresh;
+            let fresh = self.state.numbers;
             let number = self.state.hand.next(fresh);
-            match self.shard.ask(number, Entry::deadline) {
+            match self.shard.entries.look(number, Entry::deadline) {
                 Some(deadline) if deadline.has_passed(now) => {
                     self.dismiss(number, Cause::Expired);
                 }

@@ -1,27 +1,27 @@
-//! Where entries lie: by number, in stripes that have a lock each.
+//! Where entries lie: in stripes by the hash of their key, each behind a lock of its own.
 //!
-//! Consecutive numbers lie in different stripes, so that popular entries do not share a lock and
-//! no stripe's memory is much larger than another's. The locks are few enough to stay in a core's
-//! first cache, which a lock for each entry would not, and many enough for readers to meet rarely.
-//! Readers share them; a writer holds one for the few instructions that change an entry.
+//! A stripe is an index and the entries it leads to. Readers share the lock; a writer holds it for
+//! the few instructions that change one entry, or while the stripe grows. Stripes are few enough for
+//! all their locks to stay in a core's first cache, and many enough for readers to meet rarely.
+//!
+//! An entry has a number, by which policies know it: its place in the stripe and the stripe's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
 use super::entry::Entry;
+use super::index::Index;
 
 /// Places of a stripe that gets its first entry.
-const FIRST: usize = 4;
+const PLACES_FIRST: usize = 4;
 
 /// The entries of a shard.
 #[derive(Debug)]
 pub(super) struct Stripes<K, V> {
     stripes: Box<[Line<K, V>]>,
-    /// How many bits of a number choose the stripe.
+    /// How many bits of a number are the stripe's.
     bits: u32,
-    /// Places of each stripe, at most.
-    places_max: usize,
     has_stamps: bool,
 }
 
@@ -32,106 +32,161 @@ struct Line<K, V>(RwLock<Stripe<K, V>>);
 
 #[derive(Debug)]
 struct Stripe<K, V> {
+    index: Index,
     entries: Vec<Option<Entry<K, V>>>,
     /// When each was last used, if that is asked for.
     stamps: Vec<AtomicU64>,
+    /// Places that were used before.
+    free: Vec<u32>,
 }
 
 impl<K, V> Stripes<K, V> {
-    /// No entries yet; at most `entries_max`, with or without stamps, in about `stripes` stripes.
-    pub(super) fn new(entries_max: u32, stripes: usize, has_stamps: bool) -> Stripes<K, V> {
-        let count = stripes
-            .clamp(1, entries_max.max(1) as usize)
-            .next_power_of_two();
+    /// No entries yet, with or without stamps; the number of stripes is rounded to a power of two.
+    pub(super) fn new(stripes: usize, has_stamps: bool) -> Stripes<K, V> {
+        let count = stripes.max(1).next_power_of_two();
         let stripe = || {
             Line(RwLock::new(Stripe {
+                index: Index::default(),
                 entries: Vec::new(),
                 stamps: Vec::new(),
+                free: Vec::new(),
             }))
         };
         Stripes {
             stripes: (0..count).map(|_| stripe()).collect(),
             bits: count.ilog2(),
-            places_max: (entries_max as usize).div_ceil(count),
             has_stamps,
         }
     }
 
-    /// What `ask` says about the entry of this number, if there is one.
-    #[inline]
-    pub(super) fn look<R>(
-        &self,
-        number: u32,
-        ask: impl FnOnce(&Entry<K, V>) -> Option<R>,
-    ) -> Option<R> {
-        let stripe = self.stripe(number).read();
-        ask(stripe.entries.get(self.place(number))?.as_ref()?)
-    }
-
-    /// The same for a reader, who may also stamp the entry.
+    /// What `ask` says about the entry of the key that `is_it` knows, and about its stamp.
     #[inline]
     pub(super) fn read<R>(
         &self,
-        number: u32,
-        ask: impl FnOnce(&Entry<K, V>, Option<&AtomicU64>) -> Option<R>,
+        hash: u64,
+        is_it: impl Fn(&K) -> bool,
+        ask: impl Fn(&Entry<K, V>, Option<&AtomicU64>) -> Option<R>,
     ) -> Option<R> {
-        let (stripe, place) = (self.stripe(number).read(), self.place(number));
-        let entry = stripe.entries.get(place)?.as_ref()?;
-        ask(entry, stripe.stamps.get(place))
+        let stripe = self.stripes[self.of_hash(hash)].0.read();
+        stripe.index.find(hash, |place| {
+            let place = place as usize;
+            let entry = stripe.entries[place]
+                .as_ref()
+                .filter(|entry| is_it(&entry.key))?;
+            Some(ask(entry, stripe.stamps.get(place)))
+        })?
+    }
+
+    /// The number of the key that `is_it` knows.
+    pub(super) fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<u32> {
+        let of = self.of_hash(hash);
+        let stripe = self.stripes[of].0.read();
+        let place = stripe.index.find(hash, |place| {
+            let entry = stripe.entries[place as usize].as_ref();
+            entry
+                .is_some_and(|entry| is_it(&entry.key))
+                .then_some(place)
+        })?;
+        Some(self.number(of, place))
+    }
+
+    /// What `ask` says about the entry of this number, if there is one.
+    pub(super) fn look<R>(&self, number: u32, ask: impl FnOnce(&Entry<K, V>) -> R) -> Option<R> {
+        let stripe = self.of_number(number).read();
+        stripe.entries.get(self.place(number))?.as_ref().map(ask)
     }
 
     /// Changes the entry of this number, if there is one.
     pub(super) fn change<R>(
         &self,
         number: u32,
-        change: impl FnOnce(&mut Option<Entry<K, V>>) -> Option<R>,
+        change: impl FnOnce(&mut Entry<K, V>) -> R,
     ) -> Option<R> {
-        let mut stripe = self.stripe(number).write();
-        change(stripe.entries.get_mut(self.place(number))?)
+        let mut stripe = self.of_number(number).write();
+        stripe
+            .entries
+            .get_mut(self.place(number))?
+            .as_mut()
+            .map(change)
     }
 
-    /// Puts an entry where none is.
-    pub(super) fn put(&self, number: u32, entry: Entry<K, V>) {
-        let place = self.place(number);
-        let mut stripe = self.stripe(number).write();
-        if place >= stripe.entries.len() {
-            self.enlarge(&mut stripe, place + 1);
+    /// Takes in an entry whose key is not there; returns its number.
+    pub(super) fn add(&self, hash: u64, entry: Entry<K, V>, hash_of: impl Fn(&K) -> u64) -> u32 {
+        let of = self.of_hash(hash);
+        let mut stripe = self.stripes[of].0.write();
+        if stripe.index.is_full() {
+            stripe.grow_index(hash_of);
         }
-        stripe.entries[place] = Some(entry);
+        let place = stripe.free.pop().unwrap_or(stripe.entries.len() as u32);
+        if place as usize == stripe.entries.len() {
+            stripe.make_place(self.has_stamps);
+        }
+        stripe.entries[place as usize] = Some(entry);
+        stripe.index.insert(hash, place);
+        self.number(of, place)
+    }
+
+    /// Takes an entry out.
+    pub(super) fn take(&self, number: u32, hash_of: impl Fn(&K) -> u64) -> Option<Entry<K, V>> {
+        let place = self.place(number);
+        let mut stripe = self.of_number(number).write();
+        let hash = hash_of(&stripe.entries.get(place)?.as_ref()?.key);
+        stripe.index.remove(hash, place as u32);
+        stripe.free.push(place as u32);
+        stripe.entries[place].take()
     }
 
     /// When the entry of this number was last used; zero if that is not known.
     pub(super) fn stamp(&self, number: u32) -> u64 {
-        let stripe = self.stripe(number).read();
+        let stripe = self.of_number(number).read();
         let stamp = stripe.stamps.get(self.place(number));
         // Relaxed: stamps order hits, nothing else.
         stamp.map_or(0, |stamp| stamp.load(Ordering::Relaxed))
     }
 
+    /// The stripe of a hash, by bits that choose neither shard nor bucket nor tag.
     #[inline]
-    fn stripe(&self, number: u32) -> &RwLock<Stripe<K, V>> {
+    fn of_hash(&self, hash: u64) -> usize {
+        (hash >> 40) as usize & (self.stripes.len() - 1)
+    }
+
+    fn of_number(&self, number: u32) -> &RwLock<Stripe<K, V>> {
         &self.stripes[number as usize & (self.stripes.len() - 1)].0
     }
 
-    #[inline]
     fn place(&self, number: u32) -> usize {
         (number >> self.bits) as usize
     }
 
-    /// Makes room by a quarter at a time, so that little of it stays unused.
-    fn enlarge(&self, stripe: &mut Stripe<K, V>, places: usize) {
-        let length = stripe.entries.len();
-        if places > stripe.entries.capacity() {
-            let wanted = (length + length / 4 + FIRST).min(self.places_max);
-            let more = wanted.max(places) - length;
-            stripe.entries.reserve_exact(more);
-            if self.has_stamps {
-                stripe.stamps.reserve_exact(more);
+    fn number(&self, stripe: usize, place: u32) -> u32 {
+        place << self.bits | stripe as u32
+    }
+}
+
+impl<K, V> Stripe<K, V> {
+    fn grow_index(&mut self, hash_of: impl Fn(&K) -> u64) {
+        let mut index = Index::larger_than(self.entries.len());
+        for (place, entry) in self.entries.iter().enumerate() {
+            if let Some(entry) = entry {
+                index.insert(hash_of(&entry.key), place as u32);
             }
         }
-        stripe.entries.resize_with(places, || None);
-        if self.has_stamps {
-            stripe.stamps.resize_with(places, AtomicU64::default);
+        self.index = index;
+    }
+
+    /// Makes room by an eighth at a time, so that little of it stays unused.
+    fn make_place(&mut self, has_stamp: bool) {
+        let length = self.entries.len();
+        if length == self.entries.capacity() {
+            let more = length / 8 + PLACES_FIRST;
+            self.entries.reserve_exact(more);
+            if has_stamp {
+                self.stamps.reserve_exact(more);
+            }
+        }
+        self.entries.push(None);
+        if has_stamp {
+            self.stamps.push(AtomicU64::default());
         }
     }
 }
@@ -143,40 +198,34 @@ mod tests {
     use super::super::entry::Deadline;
     use super::*;
 
-    fn entry(number: u32) -> Entry<u32, u32> {
-        Entry::new(number, Arc::new(number), Deadline::NEVER)
+    fn hash(key: &u32) -> u64 {
+        rapidhash::v3::rapidhash_v3(&key.to_le_bytes())
+    }
+
+    fn add(stripes: &Stripes<u32, u32>, key: u32) -> u32 {
+        let entry = Entry::new(key, Arc::new(key), Deadline::NEVER);
+        stripes.add(hash(&key), entry, hash)
     }
 
     #[test]
-    fn entries_stay_where_they_were_put_while_room_is_made() {
-        let stripes = Stripes::new(1_000, 8, false);
-        (0..1_000).for_each(|number| stripes.put(number, entry(number)));
-        for number in 0..1_000 {
-            let key = stripes.look(number, |entry| Some(entry.key));
-            assert_eq!(key, Some(number));
+    fn entries_keep_their_numbers_while_stripes_grow() {
+        let stripes = Stripes::new(8, true);
+        let numbers: Vec<u32> = (0..10_000).map(|key| add(&stripes, key)).collect();
+        for (key, &number) in (0..).zip(&numbers) {
+            assert_eq!(stripes.find(hash(&key), |&one| one == key), Some(number));
+            assert_eq!(stripes.look(number, |entry| entry.key), Some(key));
         }
-        let taken = stripes.change(7, Option::take).map(|entry| entry.key);
-        assert_eq!(taken, Some(7));
-        assert!(stripes.look(7, |_| Some(())).is_none());
-        assert!(stripes.look(5_000, |_| Some(())).is_none());
+        assert!(*numbers.iter().max().unwrap() < 12_000);
     }
 
     #[test]
-    fn full_stripes_have_no_room_beyond_their_bound() {
-        let stripes = Stripes::new(1_000, 8, true);
-        (0..1_000).for_each(|number| stripes.put(number, entry(number)));
-        for line in &stripes.stripes {
-            let stripe = line.0.read();
-            assert_eq!(
-                (stripe.entries.capacity(), stripe.stamps.capacity()),
-                (125, 125)
-            );
-        }
-    }
-
-    #[test]
-    fn there_are_never_more_stripes_than_a_small_shard_can_use() {
-        assert_eq!(Stripes::<u32, u32>::new(3, 64, false).stripes.len(), 4);
-        assert_eq!(Stripes::<u32, u32>::new(0, 64, false).stripes.len(), 1);
+    fn what_is_taken_is_gone_and_its_number_used_again() {
+        let stripes = Stripes::new(1, false);
+        let number = add(&stripes, 1);
+        assert_eq!(stripes.take(number, hash).map(|entry| entry.key), Some(1));
+        assert!(stripes.take(number, hash).is_none());
+        assert!(stripes.look(number, |_| ()).is_none());
+        assert!(stripes.find(hash(&1), |_| true).is_none());
+        assert_eq!(add(&stripes, 2), number);
     }
 }
