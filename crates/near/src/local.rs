@@ -26,13 +26,16 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rapidhash::fast::RandomState;
 
 use self::counters::{Counters, cores};
 use self::entry::Deadline;
+use self::lru::Ticks;
 use self::shard::{Departed, Item, Limits, Shard};
+use self::stripes::{Lines, Stripes};
 use crate::clock::{Clock, SystemClock};
 
 pub use self::options::{Cause, InsertOptions, LocalStats, Policy};
@@ -155,18 +158,28 @@ where
         let hasher = RandomState::new();
         let stripes = (cores() * STRIPES_PER_CORE).max(STRIPES_MIN);
         let (each, more) = (self.weight_max / shards, self.weight_max % shards);
+        let bits = stripes
+            .div_ceil(shards as usize)
+            .next_power_of_two()
+            .ilog2();
+        let lines = Lines::new((shards as usize) << bits);
+        let ticks = Arc::new(Ticks::default());
         let shards = (0..shards).map(|number| {
             let limits = Limits {
                 weight_max: each + u64::from(number < more),
                 is_weighed: self.weigher.is_some(),
                 policy: self.policy,
-                stripes: stripes.div_ceil(shards as usize),
             };
-            Shard::new(limits, hasher)
+            let has_stamps = self.policy == Policy::Lru;
+            let entries = Stripes::part(&lines, number as usize, bits, has_stamps);
+            Shard::new(limits, entries, Arc::clone(&ticks), hasher)
         });
         Local {
             inner: Arc::new(Inner {
                 shards: shards.collect(),
+                lines,
+                bits,
+                ticks,
                 hasher,
                 counters: Counters::new(),
                 weigher: self.weigher,
@@ -192,6 +205,10 @@ where
 }
 
 struct Inner<K, V> {
+    /// For readers: all stripes, of which each shard has 2^`bits`.
+    lines: Lines<K, V>,
+    bits: u32,
+    ticks: Arc<Ticks>,
     shards: Box<[Shard<K, V>]>,
     hasher: RandomState,
     counters: Counters,
@@ -269,8 +286,19 @@ where
     {
         let inner = &*self.inner;
         let hash = inner.hasher.hash_one(key);
-        let is_over = |deadline: Deadline| deadline.is_over(&*inner.clock);
-        let value = inner.shard(hash).get(hash, key, is_over);
+        let is_it = |one: &K| one.borrow() == key;
+        let value = inner.lines.read(hash, is_it, |entry, stamp| {
+            let deadline = entry.deadline();
+            if deadline.exists() && deadline.is_over(&*inner.clock) {
+                return None;
+            }
+            match stamp {
+                None => entry.mark(),
+                // Relaxed: stamps order hits, nothing else.
+                Some(stamp) => stamp.store(inner.ticks.next(), Ordering::Relaxed),
+            }
+            Some(Arc::clone(&entry.value))
+        });
         inner.counters.count(value.is_some());
         value
     }
@@ -413,11 +441,9 @@ where
 }
 
 impl<K, V> Inner<K, V> {
-    /// The shard of a hash, by the bits that stripes hardly use.
-    #[inline]
+    /// The shard to which the stripe of a hash belongs.
     fn shard(&self, hash: u64) -> &Shard<K, V> {
-        let number = ((hash >> 40) * self.shards.len() as u64) >> 24;
-        &self.shards[number as usize]
+        &self.shards[self.lines.of_hash(hash) >> self.bits]
     }
 
     /// Tells the listener what left, and drops it.

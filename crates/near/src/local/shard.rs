@@ -8,7 +8,6 @@
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -40,8 +39,6 @@ pub(super) struct Limits {
     /// Whether entries have weights of their own; else each weighs one.
     pub(super) is_weighed: bool,
     pub(super) policy: Policy,
-    /// Locks that readers share.
-    pub(super) stripes: usize,
 }
 
 /// What a writer has counted.
@@ -70,8 +67,8 @@ pub(super) struct Item<K, V> {
 #[derive(Debug)]
 pub(super) struct Shard<K, V> {
     entries: Stripes<K, V>,
-    /// For LRU alone.
-    ticks: Ticks,
+    /// For LRU alone; readers share it.
+    ticks: Arc<Ticks>,
     hasher: RandomState,
     weight_max: u64,
     entries_max: u64,
@@ -120,8 +117,13 @@ impl Weights {
 }
 
 impl<K: Hash + Eq, V> Shard<K, V> {
-    /// An empty shard, which takes no memory for entries yet.
-    pub(super) fn new(limits: Limits, hasher: RandomState) -> Shard<K, V> {
+    /// An empty shard over its part of the stripes.
+    pub(super) fn new(
+        limits: Limits,
+        entries: Stripes<K, V>,
+        ticks: Arc<Ticks>,
+        hasher: RandomState,
+    ) -> Shard<K, V> {
         let entries_max = match limits.is_weighed {
             true => ENTRIES_MAX,
             false => limits.weight_max.min(ENTRIES_MAX),
@@ -130,10 +132,9 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             Policy::S3Fifo => Order::S3Fifo(S3Fifo::new(limits.weight_max)),
             Policy::Lru => Order::Lru(Lru::default()),
         };
-        let has_stamps = limits.policy == Policy::Lru;
         Shard {
-            entries: Stripes::new(limits.stripes, has_stamps),
-            ticks: Ticks::default(),
+            entries,
+            ticks,
             hasher,
             weight_max: limits.weight_max,
             entries_max,
@@ -145,33 +146,6 @@ impl<K: Hash + Eq, V> Shard<K, V> {
                 counts: Counts::default(),
             })),
         }
-    }
-
-    /// The value of `key`, if it is there and `is_over` does not say so of its deadline.
-    #[inline]
-    pub(super) fn get<Q>(
-        &self,
-        hash: u64,
-        key: &Q,
-        is_over: impl Fn(Deadline) -> bool,
-    ) -> Option<Arc<V>>
-    where
-        K: Borrow<Q>,
-        Q: Eq + ?Sized,
-    {
-        let is_it = |one: &K| one.borrow() == key;
-        self.entries.read(hash, is_it, |entry, stamp| {
-            let deadline = entry.deadline();
-            if deadline.exists() && is_over(deadline) {
-                return None;
-            }
-            match stamp {
-                None => entry.mark(),
-                // Relaxed: stamps order hits, nothing else.
-                Some(stamp) => stamp.store(self.ticks.next(), Ordering::Relaxed),
-            }
-            Some(Arc::clone(&entry.value))
-        })
     }
 
     /// Stores an item; `now` is asked for only if deadlines are in play.

@@ -6,6 +6,7 @@
 //!
 //! An entry has a number, by which policies know it: its place in the stripe and the stripe's own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
@@ -16,10 +17,16 @@ use super::index::Index;
 /// Places of a stripe that gets its first entry.
 const PLACES_FIRST: usize = 4;
 
-/// The entries of a shard.
+/// All stripes of a store.
+#[derive(Debug)]
+pub(super) struct Lines<K, V>(Arc<[Line<K, V>]>);
+
+/// The stripes of a shard.
 #[derive(Debug)]
 pub(super) struct Stripes<K, V> {
-    stripes: Box<[Line<K, V>]>,
+    lines: Lines<K, V>,
+    /// The first that belongs to the shard.
+    first: usize,
     /// How many bits of a number are the stripe's.
     bits: u32,
     has_stamps: bool,
@@ -40,10 +47,15 @@ struct Stripe<K, V> {
     free: Vec<u32>,
 }
 
-impl<K, V> Stripes<K, V> {
-    /// No entries yet, with or without stamps; the number of stripes is rounded to a power of two.
-    pub(super) fn new(stripes: usize, has_stamps: bool) -> Stripes<K, V> {
-        let count = stripes.max(1).next_power_of_two();
+impl<K, V> Clone for Lines<K, V> {
+    fn clone(&self) -> Self {
+        Lines(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V> Lines<K, V> {
+    /// So many empty stripes.
+    pub(super) fn new(count: usize) -> Lines<K, V> {
         let stripe = || {
             Line(RwLock::new(Stripe {
                 index: Index::default(),
@@ -52,11 +64,7 @@ impl<K, V> Stripes<K, V> {
                 free: Vec::new(),
             }))
         };
-        Stripes {
-            stripes: (0..count).map(|_| stripe()).collect(),
-            bits: count.ilog2(),
-            has_stamps,
-        }
+        Lines((0..count).map(|_| stripe()).collect())
     }
 
     /// What `ask` says about the entry of the key that `is_it` knows, and about its stamp.
@@ -67,20 +75,42 @@ impl<K, V> Stripes<K, V> {
         is_it: impl Fn(&K) -> bool,
         ask: impl Fn(&Entry<K, V>, Option<&AtomicU64>) -> Option<R>,
     ) -> Option<R> {
-        let stripe = self.stripes[self.of_hash(hash)].0.read();
+        let stripe = self.0[self.of_hash(hash)].0.read();
         stripe.index.find(hash, |place| {
             let place = place as usize;
-            let entry = stripe.entries[place]
-                .as_ref()
-                .filter(|entry| is_it(&entry.key))?;
+            let entry = stripe.entries[place].as_ref();
+            let entry = entry.filter(|entry| is_it(&entry.key))?;
             Some(ask(entry, stripe.stamps.get(place)))
         })?
     }
 
+    /// The stripe of a hash, by bits that choose neither bucket nor tag.
+    #[inline]
+    pub(super) fn of_hash(&self, hash: u64) -> usize {
+        (((hash >> 40) * self.0.len() as u64) >> 24) as usize
+    }
+}
+
+impl<K, V> Stripes<K, V> {
+    /// The part of `lines` that belongs to the shard of this number, if each has 2^`bits`.
+    pub(super) fn part(
+        lines: &Lines<K, V>,
+        shard: usize,
+        bits: u32,
+        has_stamps: bool,
+    ) -> Stripes<K, V> {
+        Stripes {
+            lines: lines.clone(),
+            first: shard << bits,
+            bits,
+            has_stamps,
+        }
+    }
+
     /// The number of the key that `is_it` knows.
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<u32> {
-        let of = self.of_hash(hash);
-        let stripe = self.stripes[of].0.read();
+        let of = self.lines.of_hash(hash);
+        let stripe = self.lines.0[of].0.read();
         let place = stripe.index.find(hash, |place| {
             let entry = stripe.entries[place as usize].as_ref();
             entry
@@ -112,8 +142,8 @@ impl<K, V> Stripes<K, V> {
 
     /// Takes in an entry whose key is not there; returns its number.
     pub(super) fn add(&self, hash: u64, entry: Entry<K, V>, hash_of: impl Fn(&K) -> u64) -> u32 {
-        let of = self.of_hash(hash);
-        let mut stripe = self.stripes[of].0.write();
+        let of = self.lines.of_hash(hash);
+        let mut stripe = self.lines.0[of].0.write();
         if stripe.index.is_full() {
             stripe.grow_index(hash_of);
         }
@@ -144,14 +174,9 @@ impl<K, V> Stripes<K, V> {
         stamp.map_or(0, |stamp| stamp.load(Ordering::Relaxed))
     }
 
-    /// The stripe of a hash, by bits that choose neither shard nor bucket nor tag.
-    #[inline]
-    fn of_hash(&self, hash: u64) -> usize {
-        (hash >> 40) as usize & (self.stripes.len() - 1)
-    }
-
     fn of_number(&self, number: u32) -> &RwLock<Stripe<K, V>> {
-        &self.stripes[number as usize & (self.stripes.len() - 1)].0
+        let of = number as usize & ((1 << self.bits) - 1);
+        &self.lines.0[self.first + of].0
     }
 
     fn place(&self, number: u32) -> usize {
@@ -159,7 +184,7 @@ impl<K, V> Stripes<K, V> {
     }
 
     fn number(&self, stripe: usize, place: u32) -> u32 {
-        place << self.bits | stripe as u32
+        place << self.bits | (stripe - self.first) as u32
     }
 }
 
@@ -193,8 +218,6 @@ impl<K, V> Stripe<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::entry::Deadline;
     use super::*;
 
@@ -209,7 +232,7 @@ mod tests {
 
     #[test]
     fn entries_keep_their_numbers_while_stripes_grow() {
-        let stripes = Stripes::new(8, true);
+        let stripes = Stripes::part(&Lines::new(8), 0, 3, true);
         let numbers: Vec<u32> = (0..10_000).map(|key| add(&stripes, key)).collect();
         for (key, &number) in (0..).zip(&numbers) {
             assert_eq!(stripes.find(hash(&key), |&one| one == key), Some(number));
@@ -220,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_gone_and_its_number_used_again() {
-        let stripes = Stripes::new(1, false);
+        let stripes = Stripes::part(&Lines::new(1), 0, 0, false);
         let number = add(&stripes, 1);
         assert_eq!(stripes.take(number, hash).map(|entry| entry.key), Some(1));
         assert!(stripes.take(number, hash).is_none());
