@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::builder::{NearBuilder, Parts, Settings};
+use crate::clock::LATELY_BEHIND_MAX;
 use crate::counts::Stats;
 use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
@@ -241,6 +242,11 @@ where
             return Found::Miss;
         };
         let ahead = self.inner.settings.refresh_ahead;
+        // Fresh at a moment that is certainly not past: no need for the exact one.
+        let soon = store.clock.lately().saturating_add(LATELY_BEHIND_MAX);
+        if entry.freshness(soon, age_max, ahead) == Freshness::Fresh {
+            return Found::Hit(Held::of(entry, false));
+        }
         match entry.freshness(store.clock.now(), age_max, ahead) {
             Freshness::Fresh => {}
             Freshness::Due => self.refresh(key, &entry, age_max),
