@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// How far [`Clock::lately`] may lie behind [`Clock::now`].
+pub const LATELY_BEHIND_MAX: Duration = Duration::from_millis(250);
+
 /// A clock that never goes back.
 pub trait Clock: Send + Sync + 'static {
     /// The time since some fixed moment, the same for all calls.
     fn now(&self) -> Duration;
 
-    /// A moment that is cheaper to have: not after [`Clock::now`], and not a second before it.
+    /// A moment that is cheaper to have: not after [`Clock::now`], and not more than
+    /// [`LATELY_BEHIND_MAX`] before it.
     fn lately(&self) -> Duration {
         self.now()
     }
