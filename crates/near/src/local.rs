@@ -48,8 +48,8 @@ const SHARD_BYTES_MIN: u64 = 4 << 20;
 const SHARDS_PER_CORE: usize = 4;
 const SHARDS_MAX: usize = 1 << 16;
 /// Locks that readers share, in all shards together.
-const STRIPES_PER_CORE: usize = 16;
-const STRIPES_MIN: usize = 64;
+const STRIPES_PER_CORE: usize = 8;
+const STRIPES_MIN: usize = 16;
 /// Places that [`Local::reclaim`] looks at in each shard.
 const RECLAIM_PLACES: u32 = 16_384;
 const RECLAIM_STEPS: u32 = 64;
@@ -162,7 +162,7 @@ where
             .div_ceil(shards as usize)
             .next_power_of_two()
             .ilog2();
-        let lines = Lines::new((shards as usize) << bits);
+        let lines = Lines::new((shards as usize) << bits, self.policy == Policy::Lru);
         let ticks = Arc::new(Ticks::default());
         let shards = (0..shards).map(|number| {
             let limits = Limits {
@@ -170,8 +170,7 @@ where
                 is_weighed: self.weigher.is_some(),
                 policy: self.policy,
             };
-            let has_stamps = self.policy == Policy::Lru;
-            let entries = Stripes::part(&lines, number as usize, bits, has_stamps);
+            let entries = Stripes::part(&lines, number as usize, bits);
             Shard::new(limits, entries, Arc::clone(&ticks), hasher)
         });
         Local {
