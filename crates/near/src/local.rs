@@ -26,7 +26,6 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rapidhash::fast::RandomState;
@@ -48,8 +47,8 @@ const SHARD_BYTES_MIN: u64 = 4 << 20;
 const SHARDS_PER_CORE: usize = 4;
 const SHARDS_MAX: usize = 1 << 16;
 /// Locks that readers share, in all shards together.
-const STRIPES_PER_CORE: usize = 8;
-const STRIPES_MIN: usize = 16;
+const STRIPES_PER_CORE: usize = 32;
+const STRIPES_MIN: usize = 64;
 /// Places that [`Local::reclaim`] looks at in each shard.
 const RECLAIM_PLACES: u32 = 16_384;
 const RECLAIM_STEPS: u32 = 64;
@@ -293,8 +292,7 @@ where
             }
             match stamp {
                 None => entry.mark(),
-                // Relaxed: stamps order hits, nothing else.
-                Some(stamp) => stamp.store(inner.ticks.next(), Ordering::Relaxed),
+                Some(stamp) => inner.ticks.stamp(stamp),
             }
             Some(Arc::clone(&entry.value))
         });
