@@ -26,7 +26,6 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rapidhash::fast::RandomState;
@@ -48,7 +47,7 @@ const SHARD_BYTES_MIN: u64 = 4 << 20;
 const SHARDS_PER_CORE: usize = 4;
 const SHARDS_MAX: usize = 1 << 16;
 /// Locks that readers share, in all shards together.
-const STRIPES_PER_CORE: usize = 16;
+const STRIPES_PER_CORE: usize = 32;
 const STRIPES_MIN: usize = 64;
 /// Places that [`Local::reclaim`] looks at in each shard.
 const RECLAIM_PLACES: u32 = 16_384;
@@ -162,7 +161,7 @@ where
             .div_ceil(shards as usize)
             .next_power_of_two()
             .ilog2();
-        let lines = Lines::new((shards as usize) << bits);
+        let lines = Lines::new((shards as usize) << bits, self.policy == Policy::Lru);
         let ticks = Arc::new(Ticks::default());
         let shards = (0..shards).map(|number| {
             let limits = Limits {
@@ -170,8 +169,7 @@ where
                 is_weighed: self.weigher.is_some(),
                 policy: self.policy,
             };
-            let has_stamps = self.policy == Policy::Lru;
-            let entries = Stripes::part(&lines, number as usize, bits, has_stamps);
+            let entries = Stripes::part(&lines, number as usize, bits);
             Shard::new(limits, entries, Arc::clone(&ticks), hasher)
         });
         Local {
@@ -294,8 +292,7 @@ where
             }
             match stamp {
                 None => entry.mark(),
-                // Relaxed: stamps order hits, nothing else.
-                Some(stamp) => stamp.store(inner.ticks.next(), Ordering::Relaxed),
+                Some(stamp) => inner.ticks.stamp(stamp),
             }
             Some(Arc::clone(&entry.value))
         });

@@ -14,10 +14,15 @@ pub(super) struct Ticks(AtomicU64);
 
 impl Ticks {
     /// The next number. Hits of different threads at the same moment may be numbered in any order.
-    #[inline]
     pub(super) fn next(&self) -> u64 {
         // Relaxed: the numbers order hits, nothing else.
         self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Stamps a hit.
+    #[inline(never)]
+    pub(super) fn stamp(&self, stamp: &AtomicU64) {
+        stamp.store(self.next(), Ordering::Relaxed);
     }
 }
 

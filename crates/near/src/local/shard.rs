@@ -338,7 +338,8 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
 
     /// What is heavier than the shard leaves at once.
     fn refuse(&mut self, item: Item<K, V>) {
-        self.tell(item.key, item.value, Cause::Evicted);
+        let cause = self.cause(item.deadline, Cause::Evicted);
+        self.tell(item.key, item.value, cause);
     }
 
     /// Lets entries leave until this weight fits, and so many more entries.

@@ -29,7 +29,6 @@ pub(super) struct Stripes<K, V> {
     first: usize,
     /// How many bits of a number are the stripe's.
     bits: u32,
-    has_stamps: bool,
 }
 
 /// A stripe on lines of its own: readers of one do not slow readers of another.
@@ -37,12 +36,15 @@ pub(super) struct Stripes<K, V> {
 #[derive(Debug)]
 struct Line<K, V>(RwLock<Stripe<K, V>>);
 
+///
+/// What readers need fills one cache line together with the lock, in this order.
+#[repr(C)]
 #[derive(Debug)]
 struct Stripe<K, V> {
     index: Index,
     entries: Vec<Option<Entry<K, V>>>,
-    /// When each was last used, if that is asked for.
-    stamps: Vec<AtomicU64>,
+    /// When each was last used, if that is asked for; boxed to be short where it is not.
+    stamps: Option<Box<Vec<AtomicU64>>>,
     /// Places that were used before.
     free: Vec<u32>,
 }
@@ -54,13 +56,13 @@ impl<K, V> Clone for Lines<K, V> {
 }
 
 impl<K, V> Lines<K, V> {
-    /// So many empty stripes.
-    pub(super) fn new(count: usize) -> Lines<K, V> {
+    /// So many empty stripes, with or without stamps.
+    pub(super) fn new(count: usize, has_stamps: bool) -> Lines<K, V> {
         let stripe = || {
             Line(RwLock::new(Stripe {
                 index: Index::default(),
                 entries: Vec::new(),
-                stamps: Vec::new(),
+                stamps: has_stamps.then(Box::default),
                 free: Vec::new(),
             }))
         };
@@ -80,7 +82,8 @@ impl<K, V> Lines<K, V> {
             let place = place as usize;
             let entry = stripe.entries[place].as_ref();
             let entry = entry.filter(|entry| is_it(&entry.key))?;
-            Some(ask(entry, stripe.stamps.get(place)))
+            let stamp = stripe.stamps.as_ref().and_then(|all| all.get(place));
+            Some(ask(entry, stamp))
         })?
     }
 
@@ -93,17 +96,11 @@ impl<K, V> Lines<K, V> {
 
 impl<K, V> Stripes<K, V> {
     /// The part of `lines` that belongs to the shard of this number, if each has 2^`bits`.
-    pub(super) fn part(
-        lines: &Lines<K, V>,
-        shard: usize,
-        bits: u32,
-        has_stamps: bool,
-    ) -> Stripes<K, V> {
+    pub(super) fn part(lines: &Lines<K, V>, shard: usize, bits: u32) -> Stripes<K, V> {
         Stripes {
             lines: lines.clone(),
             first: shard << bits,
             bits,
-            has_stamps,
         }
     }
 
@@ -149,7 +146,7 @@ impl<K, V> Stripes<K, V> {
         }
         let place = stripe.free.pop().unwrap_or(stripe.entries.len() as u32);
         if place as usize == stripe.entries.len() {
-            stripe.make_place(self.has_stamps);
+            stripe.make_place();
         }
         stripe.entries[place as usize] = Some(entry);
         stripe.index.insert(hash, place);
@@ -169,7 +166,8 @@ impl<K, V> Stripes<K, V> {
     /// When the entry of this number was last used; zero if that is not known.
     pub(super) fn stamp(&self, number: u32) -> u64 {
         let stripe = self.of_number(number).read();
-        let stamp = stripe.stamps.get(self.place(number));
+        let stamps = stripe.stamps.as_ref();
+        let stamp = stamps.and_then(|all| all.get(self.place(number)));
         // Relaxed: stamps order hits, nothing else.
         stamp.map_or(0, |stamp| stamp.load(Ordering::Relaxed))
     }
@@ -200,18 +198,19 @@ impl<K, V> Stripe<K, V> {
     }
 
     /// Makes room by an eighth at a time, so that little of it stays unused.
-    fn make_place(&mut self, has_stamp: bool) {
+    fn make_place(&mut self) {
         let length = self.entries.len();
-        if length == self.entries.capacity() {
-            let more = length / 8 + PLACES_FIRST;
+        let is_full = length == self.entries.capacity();
+        let more = length / 8 + PLACES_FIRST;
+        if is_full {
             self.entries.reserve_exact(more);
-            if has_stamp {
-                self.stamps.reserve_exact(more);
-            }
         }
         self.entries.push(None);
-        if has_stamp {
-            self.stamps.push(AtomicU64::default());
+        if let Some(stamps) = &mut self.stamps {
+            if is_full {
+                stamps.reserve_exact(more);
+            }
+            stamps.push(AtomicU64::default());
         }
     }
 }
@@ -232,7 +231,7 @@ mod tests {
 
     #[test]
     fn entries_keep_their_numbers_while_stripes_grow() {
-        let stripes = Stripes::part(&Lines::new(8), 0, 3, true);
+        let stripes = Stripes::part(&Lines::new(8, true), 0, 3);
         let numbers: Vec<u32> = (0..10_000).map(|key| add(&stripes, key)).collect();
         for (key, &number) in (0..).zip(&numbers) {
             assert_eq!(stripes.find(hash(&key), |&one| one == key), Some(number));
@@ -243,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_gone_and_its_number_used_again() {
-        let stripes = Stripes::part(&Lines::new(1), 0, 0, false);
+        let stripes = Stripes::part(&Lines::new(1, false), 0, 0);
         let number = add(&stripes, 1);
         assert_eq!(stripes.take(number, hash).map(|entry| entry.key), Some(1));
         assert!(stripes.take(number, hash).is_none());
