@@ -34,3 +34,4 @@ pub mod memory;
 pub mod growth;
 pub mod expiry;
 pub mod service;
+pub mod near;
