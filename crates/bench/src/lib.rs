@@ -32,3 +32,4 @@ pub mod replay;
 pub mod memory;
 pub mod growth;
 pub mod expiry;
+pub mod reproduce;

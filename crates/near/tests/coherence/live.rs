@@ -223,7 +223,9 @@ async fn evicted(maker: &dyn Maker, kind: Kind) -> Verdict {
         loop {
             // Seldom asked for, because asking is reading: what is read stays.
             for number in 0..FILLERS {
-                client.run(&["SET", &format!("filler:{number}"), &filler]).await;
+                client
+                    .run(&["SET", &format!("filler:{number}"), &filler])
+                    .await;
             }
             if client.run(&["EXISTS", &name_of("k")]).await == redis::Value::Int(0) {
                 return;
