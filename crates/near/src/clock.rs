@@ -1,32 +1,48 @@
 //! Time, as a cache sees it; tests move it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How far [`Clock::lately`] may lie behind [`Clock::now`].
+pub const LATELY_BEHIND_MAX: Duration = Duration::from_millis(250);
 
 /// A clock that never goes back.
 pub trait Clock: Send + Sync + 'static {
     /// The time since some fixed moment, the same for all calls.
     fn now(&self) -> Duration;
+
+    /// A moment that is cheaper to have: not after [`Clock::now`], and not more than
+    /// [`LATELY_BEHIND_MAX`] before it.
+    fn lately(&self) -> Duration {
+        self.now()
+    }
 }
 
 /// The machine's monotonic clock.
 #[derive(Debug)]
 pub struct SystemClock {
-    start: Instant,
+    start: Duration,
 }
 
 impl SystemClock {
     /// A clock whose fixed moment is this call.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the crate's one source of time"
-    )]
     pub fn new() -> SystemClock {
         SystemClock {
-            start: Instant::now(),
+            start: read(ClockId::Monotonic),
         }
     }
+}
+
+/// The time of one of the machine's clocks, none of which is negative.
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(
+        time.tv_sec.unsigned_abs(),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
 }
 
 impl Default for SystemClock {
@@ -37,7 +53,12 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        read(ClockId::Monotonic).saturating_sub(self.start)
+    }
+
+    /// The time of the machine's last tick, a few milliseconds ago at most.
+    fn lately(&self) -> Duration {
+        read(ClockId::MonotonicCoarse).saturating_sub(self.start)
     }
 }
 

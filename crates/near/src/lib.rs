@@ -53,3 +53,8 @@ pub use key::Key;
 pub use local::{Cause, InsertOptions, Local, LocalBuilder, LocalStats, Policy};
 #[cfg(feature = "read-through")]
 pub use near::Near;
+
+/// The guide's examples, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/near.md")]
+struct Guide;

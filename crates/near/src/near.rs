@@ -15,13 +15,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::builder::{NearBuilder, Parts, Settings};
+use crate::clock::LATELY_BEHIND_MAX;
 use crate::counts::Stats;
 use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
-use crate::fault::Fault;
-use crate::lease::Grant;
-use crate::origin::{Answer, Loaded, Source};
+use crate::origin::{Answer, Source};
 use crate::store::{Boarding, Landing, Outcome, Store, StoreListener, Ticket, Waiting};
+
+mod settle;
+mod write;
 
 /// A typed cache in front of an origin, shared by cloning.
 pub struct Near<K, V> {
@@ -219,71 +221,6 @@ where
         }
     }
 
-    /// Stores `value` at the origin; readers of this cache see it as soon as this returns.
-    ///
-    /// The copy in memory is dropped before the write is sent and again when it has ended, however
-    /// it ends. It is not replaced: only what has been read is told when it changes.
-    ///
-    /// # Errors
-    /// [`Error`] if the origin fails; on a timeout the write may have happened or may yet happen.
-    pub async fn set<Q>(&self, key: &Q, value: &V) -> Result<(), Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        self.store(key, value, self.inner.settings.origin_ttl).await
-    }
-
-    /// The same with a time to live at the origin.
-    ///
-    /// # Errors
-    /// As [`Near::set`].
-    pub async fn set_for<Q>(&self, key: &Q, value: &V, ttl: Duration) -> Result<(), Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        self.store(key, value, Some(ttl)).await
-    }
-
-    async fn store<Q>(&self, key: &Q, value: &V, ttl: Option<Duration>) -> Result<(), Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let key = key.to_owned();
-        let _writing = Writing::begin(&self.inner.store, &key);
-        self.inner.source.store(&key, value, ttl).await
-    }
-
-    /// Removes the value of `key` from the origin; whether there was one.
-    ///
-    /// # Errors
-    /// As [`Near::set`].
-    pub async fn remove<Q>(&self, key: &Q) -> Result<bool, Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let key = key.to_owned();
-        let _writing = Writing::begin(&self.inner.store, &key);
-        self.inner.source.remove(&key).await
-    }
-
-    /// Drops the copy of `key` in memory; the origin is not asked and not told.
-    pub fn forget<Q>(&self, key: &Q)
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        self.inner.store.forget(&key.to_owned());
-    }
-
-    /// Drops all copies in memory.
-    pub fn forget_all(&self) {
-        self.inner.store.forget_all();
-    }
-
     /// What has been counted.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -305,6 +242,11 @@ where
             return Found::Miss;
         };
         let ahead = self.inner.settings.refresh_ahead;
+        // Fresh at a moment that is certainly not past: no need for the exact one.
+        let soon = store.clock.lately().saturating_add(LATELY_BEHIND_MAX);
+        if entry.freshness(soon, age_max, ahead) == Freshness::Fresh {
+            return Found::Hit(Held::of(entry, false));
+        }
         match entry.freshness(store.clock.now(), age_max, ahead) {
             Freshness::Fresh => {}
             Freshness::Due => self.refresh(key, &entry, age_max),
@@ -425,117 +367,6 @@ where
         }
     }
 
-    /// Lands with the answer to a question that was asked at `asked_at`.
-    fn settle(
-        &self,
-        ticket: Ticket<K, V>,
-        loaded: Result<Loaded<V>, Error>,
-        known: Option<Arc<Entry<V>>>,
-        asked_at: Duration,
-        age_max: Option<Duration>,
-    ) -> Outcome<V> {
-        let loaded = match loaded {
-            Ok(loaded) => self.with_fault(loaded),
-            Err(error) => return self.settle_failed(ticket, error, age_max),
-        };
-        let settings = &self.inner.settings;
-        let Loaded {
-            answer,
-            ttl,
-            version,
-            grant,
-        } = loaded;
-        let (value, age_max) = match (answer, known) {
-            (Answer::Value(value), _) => (Some(value), age_max),
-            (Answer::Unchanged, Some(entry)) => {
-                return self.settle_confirmed(ticket, &entry, ttl, asked_at, age_max);
-            }
-            (Answer::Absent, _) => {
-                let Some(negative_ttl) = settings.negative_ttl else {
-                    return ticket.land(Landing::Clear, Ok(None));
-                };
-                (None, Some(negative_ttl))
-            }
-            (Answer::Unchanged, None) => {
-                let error = Error::Protocol("unchanged, but no version was named".into());
-                return self.settle_failed(ticket, error, age_max);
-            }
-        };
-        let life = shorter(ttl, age_max);
-        let deadline = if value.is_some() { ttl } else { life };
-        let deadline = deadline.map(|ttl| asked_at.saturating_add(ttl));
-        let entry = Arc::new(Entry::new(value, version, grant, asked_at, deadline));
-        let landing = self.keep(&entry, life, ttl);
-        ticket.land(landing, Ok(Held::of(entry, false)))
-    }
-
-    /// Lands with the news that the entry is still good.
-    fn settle_confirmed(
-        &self,
-        ticket: Ticket<K, V>,
-        entry: &Arc<Entry<V>>,
-        ttl: Option<Duration>,
-        asked_at: Duration,
-        age_max: Option<Duration>,
-    ) -> Outcome<V> {
-        self.inner.store.counts.confirmed.up();
-        entry.confirm(asked_at, ttl.map(|ttl| asked_at.saturating_add(ttl)));
-        let landing = self.keep(entry, shorter(ttl, age_max), ttl);
-        ticket.land(landing, Ok(Held::of(Arc::clone(entry), false)))
-    }
-
-    /// Lands without an answer: with an entry that was good not too long ago, if that is wanted.
-    fn settle_failed(
-        &self,
-        ticket: Ticket<K, V>,
-        error: Error,
-        age_max: Option<Duration>,
-    ) -> Outcome<V> {
-        let store = &self.inner.store;
-        store.counts.errors.up();
-        let may_serve = |entry: &Arc<Entry<V>>, stale_max: Duration| {
-            let known_until = entry.known_until(age_max);
-            !entry.is_void() && store.clock.now() <= known_until.saturating_add(stale_max)
-        };
-        let last_known = self.inner.settings.serve_stale.and_then(|stale_max| {
-            let entry = store.look_up(ticket.key())?;
-            may_serve(&entry, stale_max).then_some(entry)
-        });
-        let outcome = match last_known {
-            Some(entry) => {
-                store.counts.stale_served.up();
-                Ok(Held::of(entry, true))
-            }
-            None => Err(error),
-        };
-        ticket.land(Landing::Leave, outcome)
-    }
-
-    /// How an entry is kept whose life is `life`: longer, if it is of use beyond its end.
-    fn keep(
-        &self,
-        entry: &Arc<Entry<V>>,
-        life: Option<Duration>,
-        ttl: Option<Duration>,
-    ) -> Landing<V> {
-        if life == Some(Duration::ZERO) {
-            return Landing::Clear;
-        }
-        let settings = &self.inner.settings;
-        let stale = settings.serve_stale.unwrap_or_default();
-        let versioned = entry.version().is_some();
-        let confirmable = settings
-            .revalidate
-            .filter(|_| versioned)
-            .unwrap_or_default();
-        let confirmable = life.map(|life| life.saturating_add(confirmable));
-        let kept = shorter(confirmable, ttl).map(|kept| {
-            let stale_end = life.map_or(kept, |life| life.saturating_add(stale));
-            kept.max(stale_end)
-        });
-        Landing::Keep(Arc::clone(entry), kept)
-    }
-
     /// Asks again beside the reader, who has found `entry` in the last part of its life.
     #[cold]
     fn refresh<Q>(&self, key: &Q, entry: &Arc<Entry<V>>, age_max: Option<Duration>)
@@ -572,65 +403,5 @@ where
             }
             entry.release_refresh();
         });
-    }
-
-    /// What a broken cache makes of an answer; without a fault, nothing else.
-    fn with_fault(&self, loaded: Loaded<V>) -> Loaded<V> {
-        let (grant, ttl) = match self.inner.store.fault {
-            Fault::UncheckedFills => (loaded.grant.as_ref().map(Grant::renewed), loaded.ttl),
-            Fault::NoServerTtl => (loaded.grant, None),
-            _ => (loaded.grant, loaded.ttl),
-        };
-        Loaded {
-            grant,
-            ttl,
-            ..loaded
-        }
-    }
-}
-
-/// A write under way: the copy in memory is dropped when it begins and when it ends.
-struct Writing<'a, K, V>
-where
-    K: Hash + Eq + Clone + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-{
-    store: &'a Store<K, V>,
-    key: &'a K,
-}
-
-impl<'a, K, V> Writing<'a, K, V>
-where
-    K: Hash + Eq + Clone + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-{
-    fn begin(store: &'a Store<K, V>, key: &'a K) -> Writing<'a, K, V> {
-        let writing = Writing { store, key };
-        writing.forget();
-        writing
-    }
-
-    fn forget(&self) {
-        if self.store.fault != Fault::KeptOnWrite {
-            self.store.forget(self.key);
-        }
-    }
-}
-
-impl<K, V> Drop for Writing<'_, K, V>
-where
-    K: Hash + Eq + Clone + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-{
-    fn drop(&mut self) {
-        self.forget();
-    }
-}
-
-/// The shorter of two times, either of which may be missing.
-fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }

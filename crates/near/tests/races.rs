@@ -1,4 +1,5 @@
 //! Races between loads, changes and writes, one by one. No server, no sleep.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

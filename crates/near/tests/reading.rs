@@ -1,4 +1,5 @@
 //! Reading through the cache: who asks, who waits, what is kept for how long. No server, no sleep.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -108,9 +108,11 @@ impl Memcached {
             return loaded(pipe, self.ask(pipe, get(key, b" c t v")?).await?);
         }
         let flags = format!(" c t v C{}", known.number);
-        let reply = self.ask(pipe, get(key, flags.as_bytes())?).await?;
-        if reply.version == Some(known.number) && reply.value.is_some() {
+        let mut reply = self.ask(pipe, get(key, flags.as_bytes())?).await?;
+        let same = reply.version == Some(known.number) && !reply.leased;
+        if same && reply.value.is_some() {
             self.asks_by_version.store(false, Ordering::Relaxed);
+            reply.confirm();
         }
         loaded(pipe, reply)
     }

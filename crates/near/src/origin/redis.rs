@@ -18,8 +18,8 @@ use super::{Answer, Listener, Loaded, Origin, Pending, Version};
 use crate::error::Error;
 use crate::fault::Fault;
 
-mod link;
 mod reply;
+mod link;
 mod node;
 mod cluster;
 

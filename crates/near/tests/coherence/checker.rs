@@ -57,6 +57,17 @@ impl Setting {
         }
     }
 
+    /// The same with as many races between loads and writes as there can be, and nothing that
+    /// would heal a stale copy.
+    pub(crate) fn racing(kind: Kind, fault: Fault) -> Setting {
+        Setting {
+            writers: 8,
+            keys: 6,
+            disturbed: false,
+            ..Setting::quick(kind, fault)
+        }
+    }
+
     /// The oldest that a read may be.
     fn bound(&self) -> Duration {
         self.alive_bound.max(TIMEOUT)

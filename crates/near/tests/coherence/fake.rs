@@ -111,26 +111,26 @@ impl Fake {
         self.state.deaf.store(false, Ordering::SeqCst);
     }
 
-    /// The commands up to the one that ends a question for `keys`: each asked for once, with what
-    /// the client asks beside it.
-    pub(crate) async fn question(&self, keys: &[&str]) -> Vec<Question> {
+    /// The commands that ask for `keys`, with what the client asks beside them.
+    pub(crate) async fn question(&self, keys: &[&str]) -> Result<Vec<Question>, String> {
         let mut missing: Vec<String> = keys.iter().map(|key| name_of(key)).collect();
         let mut commands = Vec::new();
         let mut questions = self.questions.lock().await;
         while !missing.is_empty() {
             let next = tokio::time::timeout(PATIENCE, questions.recv()).await;
-            let next = next.expect("the client asks").expect("the server lives");
-            if next.command[0].eq_ignore_ascii_case(b"GET") {
-                missing.retain(|name| name.as_bytes() != next.command[1]);
+            let next = next.map_err(|_| format!("nobody asks for {missing:?}"))?;
+            let next = next.expect("the server lives");
+            if !is_called(&next.command, "PTTL") {
+                missing.retain(|name| !next.names(name));
             }
             commands.push(next);
         }
-        // What comes with the last GET has been sent in the same breath.
+        // What comes with the last one has been sent in the same breath.
         let breath = Duration::from_millis(20);
         while let Ok(Some(next)) = tokio::time::timeout(breath, questions.recv()).await {
             commands.push(next);
         }
-        commands
+        Ok(commands)
     }
 
     /// The bytes that answer these commands from the table.
@@ -156,6 +156,15 @@ impl Fake {
         for peer in peers {
             peer.close().await;
         }
+    }
+}
+
+impl Question {
+    /// Whether it asks for this name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.command[1..]
+            .iter()
+            .any(|known| known == name.as_bytes())
     }
 }
 
@@ -219,7 +228,9 @@ async fn serve(stream: TcpStream, state: Arc<State>, sender: mpsc::UnboundedSend
         if !known {
             continue;
         }
-        let is_data = ["GET", "PTTL"].iter().any(|name| is_called(&command, name));
+        let is_data = ["GET", "MGET", "PTTL"]
+            .iter()
+            .any(|name| is_called(&command, name));
         if is_data && state.holds.load(Ordering::SeqCst) {
             let peer = peer.clone();
             let _ = sender.send(Question { command, peer });
@@ -242,16 +253,22 @@ fn is_called(command: &Command, name: &str) -> bool {
 }
 
 fn answer(command: &Command, rows: &HashMap<String, Row>) -> Vec<u8> {
-    let row = || rows.get(&String::from_utf8_lossy(&command[1]).into_owned());
+    let row = |name: &Vec<u8>| rows.get(&String::from_utf8_lossy(name).into_owned());
+    let value = |name| match row(name) {
+        Some(row) => format!("${}\r\n{}\r\n", row.value.len(), row.value),
+        None => "_\r\n".to_owned(),
+    };
     let text = match command[0].to_ascii_uppercase().as_slice() {
         b"HELLO" => "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.4.0\r\n\
             $5\r\nproto\r\n:3\r\n"
             .to_owned(),
         b"PING" => "+PONG\r\n".to_owned(),
-        b"GET" => row().map_or("_\r\n".to_owned(), |row| {
-            format!("${}\r\n{}\r\n", row.value.len(), row.value)
-        }),
-        b"PTTL" => format!(":{}\r\n", row().map_or(-2, |row| row.ttl_ms)),
+        b"GET" => value(&command[1]),
+        b"MGET" => {
+            let values: String = command[1..].iter().map(value).collect();
+            format!("*{}\r\n{values}", command.len() - 1)
+        }
+        b"PTTL" => format!(":{}\r\n", row(&command[1]).map_or(-2, |row| row.ttl_ms)),
         _ => "+OK\r\n".to_owned(),
     };
     text.into_bytes()

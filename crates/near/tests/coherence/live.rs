@@ -205,7 +205,7 @@ async fn failed_over(maker: &dyn Maker, kind: Kind) -> Verdict {
 }
 
 /// Values of 64 KiB that no server of these tests has room for.
-const FILLERS: u32 = 2_000;
+const FILLERS: u32 = 1_500;
 
 /// The server runs out of memory and drops keys by itself.
 async fn evicted(maker: &dyn Maker, kind: Kind) -> Verdict {
@@ -216,16 +216,19 @@ async fn evicted(maker: &dyn Maker, kind: Kind) -> Verdict {
     let server = Server::start_with(kind, flags).await;
     let client = server.client().await;
     let subject = maker.make(&server.address(), BOUND);
-    client.set("k", "old").await;
-    fill(maker, &*subject, "k", Some("old")).await?;
+    // As large as the others: small ones are worth keeping longer.
     let filler = "x".repeat(64 << 10);
+    client.set("k", &filler).await;
+    fill(maker, &*subject, "k", Some(&filler)).await?;
     let filling = async {
         loop {
-            // Seldom asked for, because asking is reading: what is read stays.
+            // Read as often as the key, and the key seldom: what is read stays.
             for number in 0..FILLERS {
-                client
-                    .run(&["SET", &format!("filler:{number}"), &filler])
-                    .await;
+                let name = format!("filler:{number}");
+                client.run(&["SET", &name, &filler]).await;
+                for _ in 0..3 {
+                    client.run(&["STRLEN", &name]).await;
+                }
             }
             if client.run(&["EXISTS", &name_of("k")]).await == redis::Value::Int(0) {
                 return;
@@ -357,4 +360,34 @@ fn speak(address: &str, request: &str, expected: &str) {
     let mut answer = vec![0; expected.len()];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(String::from_utf8_lossy(&answer), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_that_is_dropped_leaves_no_connection_behind() {
+    let server = Server::start(Kind::Redis).await;
+    let client = server.client().await;
+    let connections = || async {
+        let list = client.run(&["CLIENT", "LIST"]).await;
+        redis::from_redis_value::<String>(list)
+            .unwrap()
+            .lines()
+            .count()
+    };
+    let before = connections().await;
+    let near = Cellar::default().near(&server.address(), BOUND);
+    near.get("k").await.unwrap();
+    assert_eq!(
+        connections().await,
+        before + 1,
+        "reads, pushes and writes share one"
+    );
+    drop(near);
+    let gone = async {
+        while connections().await > before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone)
+        .await
+        .expect("it is closed");
 }

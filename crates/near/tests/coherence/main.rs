@@ -2,9 +2,11 @@
 //!
 //! [`subject`] is what a client has to offer to be judged. [`scripted`] holds races over a server
 //! whose bytes the test sends one by one, [`live`] what happens over real servers, [`checker`] a
-//! search for stale reads under load. [`faults`] breaks the cache on purpose: the suite must notice.
+//! search for stale reads under load. [`faults`] breaks the cache on purpose: the suite must
+//! notice.
 //!
 //! Page: docs/near-coherence.md. Why: docs/decisions/0022-near-coherence.md.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod subject;
 mod fake;
@@ -17,3 +19,4 @@ mod faults;
 mod memcached;
 mod tls;
 mod cluster;
+mod judged;

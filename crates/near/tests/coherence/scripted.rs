@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fake::{Fake, push, push_null};
-use crate::subject::{Cellar, Maker, Pending, Verdict, fill, settles};
+use crate::subject::{Cellar, Maker, Pending, Verdict, fill, name_of, settles};
 
 /// How long a connection without an answer may be believed in the scenarios.
 pub(crate) const BOUND: Duration = Duration::from_millis(300);
@@ -54,7 +54,7 @@ pub(crate) const SCENARIOS: [Scenario; 12] = [
 /// What the server sends while a question waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The answer, with the value from before the change.
+    /// The answer.
     Reply,
     /// The news of the change.
     Push,
@@ -64,11 +64,10 @@ enum Step {
     Close,
 }
 
-/// A question is answered with the old value while the change is told in the given order.
+/// A question is answered while the change of its key is told, in the given order.
 ///
-/// Afterwards the server has the new value. A push before the reply stands for a change that the
-/// reply does not know of: that cannot happen on one connection of a server which keeps order, but
-/// the client must not rely on it for its fill.
+/// The order is one that a server can send: the answer has the old value if the change is told
+/// after it, else the new one.
 async fn overtaken(maker: &dyn Maker, steps: Vec<Step>) -> Verdict {
     for cut in [Cut::OneSegment, Cut::Apart, Cut::Bytes] {
         overtaken_once(maker, &steps, cut)
@@ -97,10 +96,18 @@ async fn overtaken_once(maker: &dyn Maker, steps: &[Step], cut: Cut) -> Verdict 
         let subject = Arc::clone(&subject);
         async move { subject.read("k").await }
     });
-    let questions = fake.question(&["k"]).await;
+    let questions = fake.question(&["k"]).await?;
     let peer = questions[0].peer.clone();
-    let reply = fake.answers(&questions).concat();
+    let old = fake.answers(&questions).concat();
     fake.put("k", "new");
+    let new = fake.answers(&questions).concat();
+    let answered = steps.iter().position(|&step| step == Step::Reply);
+    let told_last = steps.last() != Some(&Step::Reply);
+    let reply = if answered.is_some() && told_last {
+        old
+    } else {
+        new
+    };
     fake.release();
     let mut segment = Vec::new();
     for step in steps {
@@ -130,7 +137,11 @@ async fn overtaken_once(maker: &dyn Maker, steps: &[Step], cut: Cut) -> Verdict 
     ) {
         return Err(format!("the first reader got {read:?}"));
     }
-    settles(maker, &*subject, "k", Some("new")).await
+    settles(maker, &*subject, "k", Some("new")).await?;
+    // It has been read again, so it is told again.
+    fake.put("k", "newer");
+    fake.send_all(&push(&["k"])).await;
+    settles(maker, &*subject, "k", Some("newer")).await
 }
 
 /// All orders of a reply, a push, a null push and the end, each also left out; one of them tells.
@@ -167,7 +178,7 @@ fn orders(steps: &[Step]) -> Vec<Vec<Step>> {
     found
 }
 
-/// Of a question for three keys, the middle one changes between the replies.
+/// Of a question for three keys, the middle one changes right after it was read.
 async fn one_of_several(maker: &dyn Maker) -> Verdict {
     let fake = Fake::start().await;
     let keys = ["a", "b", "c"];
@@ -179,11 +190,14 @@ async fn one_of_several(maker: &dyn Maker) -> Verdict {
         let subject = Arc::clone(&subject);
         async move { subject.read_many(&["a", "b", "c"]).await }
     });
-    let questions = fake.question(&keys).await;
+    let questions = fake.question(&keys).await?;
     let replies = fake.answers(&questions);
     fake.put("b", "new");
     fake.release();
-    let (first, rest) = replies.split_at(replies.len() - 1);
+    let last = questions
+        .iter()
+        .rposition(|question| question.names(&name_of("b")));
+    let (first, rest) = replies.split_at(last.expect("it is asked for") + 1);
     let bytes = [first.concat(), push(&["b"]), rest.concat()].concat();
     questions[0].peer.send(&bytes).await;
     reading.await.map_err(|error| error.to_string())??;
@@ -299,7 +313,7 @@ async fn an_error_of_the_server_is_no_value_and_is_not_kept() {
         let subject = Arc::clone(&subject);
         async move { subject.read("k").await }
     });
-    let questions = fake.question(&["k"]).await;
+    let questions = fake.question(&["k"]).await.unwrap();
     fake.release();
     questions[0]
         .peer

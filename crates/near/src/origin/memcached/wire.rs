@@ -40,6 +40,12 @@ impl Reply {
         self.code == b"HD"
     }
 
+    /// Makes it the answer of a server that does not send a value which is known.
+    pub(super) fn confirm(&mut self) {
+        self.code = b"HD".to_vec();
+        self.value = None;
+    }
+
     /// Nothing, or why it was not done.
     pub(super) fn expect_done(&self, command: &str) -> Result<(), Error> {
         if self.is_done() {
