@@ -39,7 +39,7 @@ const QUICK_SECONDS: f64 = 0.5;
 #[derive(Args, Clone, Debug)]
 pub struct S1Args {
     /// Requests per second, one run for each
-    #[arg(long, value_delimiter = ',', default_values_t = [250, 500, 1000, 2000, 4000, 8000])]
+    #[arg(long, value_delimiter = ',', default_values_t = [125, 250, 500, 1000, 2000, 4000])]
     qps: Vec<u64>,
     /// Seconds of each run
     #[arg(long, default_value_t = 8.0)]
@@ -48,10 +48,10 @@ pub struct S1Args {
     #[arg(long, default_value_t = 20_000)]
     ads: u64,
     /// Ads that the process may hold
-    #[arg(long, default_value_t = 18_000)]
+    #[arg(long, default_value_t = 19_800)]
     held: u64,
     /// Ads that one request reads
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 200)]
     ads_per_request: usize,
     /// Threads that serve requests
     #[arg(long, default_value_t = 16)]
