@@ -35,3 +35,4 @@ pub mod growth;
 pub mod expiry;
 pub mod service;
 pub mod near;
+pub mod reproduce;

@@ -15,6 +15,7 @@ use cellar_bench::near::{self, NearArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
 use cellar_bench::service::{self, ServiceArgs};
+use cellar_bench::reproduce::{self, ReproduceArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
 
@@ -52,6 +53,8 @@ enum Command {
     Service(Box<ServiceArgs>),
     /// The near cache's local store in process, beside other caches: speed, memory, hit ratios
     Near(Box<NearArgs>),
+    /// The measurements of the sources that Cellar answers, made again
+    Reproduce(ReproduceArgs),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Expiry(args) => expiry::command(&args),
         Command::Service(args) => service::command(&args),
         Command::Near(args) => near::command(&args),
+        Command::Reproduce(args) => reproduce::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
