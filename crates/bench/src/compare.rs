@@ -1,5 +1,5 @@
-//! `cellar-bench compare`: Cellar over memcached's protocol, RESP and HTTP, memcached, redis-server,
-//! other peers and the echo floor under the same load.
+//! `cellar-bench compare`: Cellar over memcached's protocol, RESP and HTTP, memcached,
+//! redis-server, other peers and the echo floors under the same load.
 //!
 //! All servers run at once on one processor, the load on another; in each round every row visits
 //! every server, so that a disturbance of the machine falls on all alike. The figure that counts is
