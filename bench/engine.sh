@@ -10,7 +10,7 @@ cargo build --release --package cellar --package cellar-bench
 target=${CARGO_TARGET_DIR:-target}/release
 bench=$target/cellar-bench
 
-all="eviction dead contest expiry growth memory"
+all="eviction dead contest expiry growth memory near"
 parts=${PART:-$all}
 traces=${TRACES:-../shared/traces}
 quick=${QUICK:-}
@@ -128,6 +128,13 @@ memory() {
         --page "$pages/memory.md" --json "$results/memory-$day.json"
 }
 
+# The near cache's local store beside quick_cache, moka and LRU, in one process.
+near() {
+    # shellcheck disable=SC2046 # one word for each file
+    "$bench" near ${quick:+--quick} $(real_traces) \
+        --page "$pages/near.md" --json "$results/near-$day.json"
+}
+
 sentence() {
     case $1 in
         eviction) echo "How often Cellar misses, compared with LRU and others in the same bytes." ;;
@@ -135,6 +142,7 @@ sentence() {
         contest) echo "Who misses least in the same resident memory: Cellar, memcached, Redis?" ;;
         expiry) echo "Who holds memory for items whose time is over, and who notices?" ;;
         growth) echo "What growing from empty costs the inserts." ;;
+        near) echo "The near cache's local store beside quick_cache, moka and LRU." ;;
         memory) echo "What servers occupy beside the memory they were given." ;;
     esac
 }
