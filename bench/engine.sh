@@ -10,7 +10,7 @@ cargo build --release --package cellar --package cellar-bench
 target=${CARGO_TARGET_DIR:-target}/release
 bench=$target/cellar-bench
 
-all="eviction dead contest expiry growth memory s1"
+all="eviction dead contest expiry growth memory near s1"
 parts=${PART:-$all}
 traces=${TRACES:-../shared/traces}
 quick=${QUICK:-}
@@ -138,6 +138,13 @@ s1() {
         --page "$pages/s1.md" --json "$results/s1-$day.json"
 }
 
+# The near cache's local store beside quick_cache, moka and LRU, in one process.
+near() {
+    # shellcheck disable=SC2046 # one word for each file
+    "$bench" near ${quick:+--quick} $(real_traces) \
+        --page "$pages/near.md" --json "$results/near-$day.json"
+}
+
 sentence() {
     case $1 in
         s1) echo "What a near cache brings a service that reads Redis, and who serves stale values." ;;
@@ -146,6 +153,7 @@ sentence() {
         contest) echo "Who misses least in the same resident memory: Cellar, memcached, Redis?" ;;
         expiry) echo "Who holds memory for items whose time is over, and who notices?" ;;
         growth) echo "What growing from empty costs the inserts." ;;
+        near) echo "The near cache's local store beside quick_cache, moka and LRU." ;;
         memory) echo "What servers occupy beside the memory they were given." ;;
         service) echo "How long requests take in a cache service over HTTP, against BigCache." ;;
     esac
