@@ -1,0 +1,3 @@
+package cellar.client.config;
+
+final class CacheConfiguration {}

@@ -1,0 +1,75 @@
+package cellar.client.internal.cluster;
+
+import cellar.client.CacheException;
+import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.wire.Operation;
+import cellar.client.internal.wire.ReadOperation;
+import java.util.List;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** The nodes of a cache: which one a key belongs to, and what else a request makes necessary. */
+public abstract class Cluster implements AutoCloseable {
+    /**
+     * The node that is asked about {@code key}.
+     *
+     * @throws CacheException.Connection if there is none
+     */
+    public abstract Endpoint home(byte[] key);
+
+    /** All nodes. */
+    public abstract List<Endpoint> endpoints();
+
+    /** Reads; {@code read} is called once for each attempt. */
+    public <R extends @Nullable Object> CompletionStage<R> read(
+            byte[] key, Supplier<ReadOperation<R>> read) {
+        return home(key).submit(read.get());
+    }
+
+    /** Reads and waits. */
+    public <R extends @Nullable Object> R readNow(byte[] key, Supplier<ReadOperation<R>> read) {
+        ReadOperation<R> operation = read.get();
+        home(key).call(operation);
+        return result(operation);
+    }
+
+    /** Changes an item; {@code effect} tells what an answer means for other copies. */
+    public <R extends @Nullable Object> CompletionStage<R> write(
+            byte[] key,
+            Operation<R> operation,
+            Function<? super R, ? extends @Nullable Change> effect) {
+        return home(key).submit(operation);
+    }
+
+    /** Changes an item and waits. */
+    public <R extends @Nullable Object> R writeNow(
+            byte[] key,
+            Operation<R> operation,
+            Function<? super R, ? extends @Nullable Change> effect) {
+        home(key).call(operation);
+        return result(operation);
+    }
+
+    /** What else has to be read beside the value, {@link ReadOperation#FLAGS} and so on. */
+    public int alsoRead() {
+        return 0;
+    }
+
+    /** The answer of a complete operation. */
+    static <R extends @Nullable Object> R result(Operation<R> operation) {
+        try {
+            return operation.join();
+        } catch (CompletionException e) {
+            if (e.getCause() instanceof CacheException known) {
+                throw known;
+            }
+            throw e;
+        }
+    }
+
+    @Override
+    public abstract void close();
+}
