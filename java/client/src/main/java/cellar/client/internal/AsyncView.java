@@ -9,7 +9,8 @@ import cellar.client.Counters;
 import cellar.client.Listing;
 import cellar.client.LoadOptions;
 import cellar.client.Versioned;
-import cellar.client.internal.Requests.Request;
+import cellar.client.internal.cluster.KeyLister;
+import cellar.client.internal.cluster.Request;
 import cellar.client.internal.local.LocalCache;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.wire.Keys;
@@ -54,7 +55,8 @@ public final class AsyncView<V> implements CacheClient<V> {
         this.counters = new CounterView(this);
     }
 
-    Core core() {
+    /** What all views share. */
+    public Core core() {
         return core;
     }
 
@@ -205,6 +207,14 @@ public final class AsyncView<V> implements CacheClient<V> {
         return write(key, Requests.touch(Keys.bytes(key), ttl));
     }
 
+    /** Drops the local copy of an item that was changed by other means. */
+    public void forget(String key) {
+        LocalCache<V> cache = local;
+        if (cache != null) {
+            cache.forget(key);
+        }
+    }
+
     /** Sends a change. The local copy goes before it is sent, and again when it is answered. */
     <R extends @Nullable Object> CompletionStage<R> write(String key, Request<R> request) {
         LocalCache<V> cache = local;
@@ -216,7 +226,7 @@ public final class AsyncView<V> implements CacheClient<V> {
     }
 
     private <R extends @Nullable Object> CompletionStage<R> send(Request<R> request) {
-        return core.cluster().write(request.key(), request.operation(), request.effect());
+        return core.cluster().write(request);
     }
 
     /** A node that cannot be named is a failed stage, not an exception of the call. */
@@ -241,7 +251,7 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<Set<String>> keys(Listing listing) {
-        return KeyLister.list(core, listing);
+        return KeyLister.list(core.cluster(), listing);
     }
 
     @Override

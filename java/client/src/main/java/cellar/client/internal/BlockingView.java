@@ -7,8 +7,8 @@ import cellar.client.Listing;
 import cellar.client.LoadOptions;
 import cellar.client.Ttl;
 import cellar.client.Versioned;
-import cellar.client.internal.Requests.Request;
 import cellar.client.internal.cluster.Cluster;
+import cellar.client.internal.cluster.Request;
 import cellar.client.internal.local.LocalCache;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;
@@ -112,11 +112,11 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
     private <R extends @Nullable Object> R write(String key, Request<R> request) {
         LocalCache<V> local = view.local();
         if (local == null) {
-            return cluster.writeNow(request.key(), request.operation(), request.effect());
+            return cluster.writeNow(request);
         }
         local.forget(key);
         try {
-            return cluster.writeNow(request.key(), request.operation(), request.effect());
+            return cluster.writeNow(request);
         } finally {
             local.forget(key);
         }

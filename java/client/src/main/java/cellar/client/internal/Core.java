@@ -3,6 +3,8 @@ package cellar.client.internal;
 import cellar.client.internal.cluster.Cluster;
 import cellar.client.internal.net.Loops;
 import cellar.client.internal.net.Settings;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** What all views of a client share: the nodes, the threads, the settings. */
@@ -10,7 +12,7 @@ public final class Core {
     private final Cluster cluster;
     private final Loops loops;
     private final Settings settings;
-    private final Runnable onClose;
+    private final List<Runnable> onClose = new CopyOnWriteArrayList<>();
     private final AtomicBoolean closed = new AtomicBoolean();
 
     /** {@code onClose} runs once, before the connections end. */
@@ -18,7 +20,12 @@ public final class Core {
         this.cluster = cluster;
         this.loops = loops;
         this.settings = settings;
-        this.onClose = onClose;
+        this.onClose.add(onClose);
+    }
+
+    /** {@code more} runs once too, before the connections end. */
+    public void onClose(Runnable more) {
+        onClose.add(more);
     }
 
     /** The nodes. */
@@ -39,7 +46,7 @@ public final class Core {
     /** Ends everything; a second call does nothing. */
     public void close() {
         if (closed.compareAndSet(false, true)) {
-            onClose.run();
+            onClose.forEach(Runnable::run);
             cluster.close();
             loops.close();
         }

@@ -3,7 +3,7 @@ package cellar.client.internal;
 import cellar.client.CacheException;
 import cellar.client.Counters;
 import cellar.client.Ttl;
-import cellar.client.internal.Requests.Request;
+import cellar.client.internal.cluster.Request;
 import cellar.client.internal.wire.CountOperation;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;

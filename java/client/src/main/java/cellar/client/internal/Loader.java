@@ -3,7 +3,7 @@ package cellar.client.internal;
 import cellar.client.CacheException;
 import cellar.client.CasOutcome;
 import cellar.client.LoadOptions;
-import cellar.client.internal.Requests.Request;
+import cellar.client.internal.cluster.Request;
 import cellar.client.internal.wire.DeleteOperation;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;
@@ -167,8 +167,14 @@ final class Loader<V> {
 
     private void giveUp(Flight flight, long version, boolean placeholder) {
         if (placeholder) {
-            DeleteOperation delete = new DeleteOperation(flight.bytes, 0, version);
-            view.write(flight.key, new Request<>(flight.bytes, delete, found -> null));
+            byte[] key = flight.bytes;
+            view.write(
+                    flight.key,
+                    new Request<>(
+                            key,
+                            () -> new DeleteOperation(key, 0, version),
+                            false,
+                            (operation, found) -> null));
         }
     }
 
@@ -209,7 +215,7 @@ final class Loader<V> {
         byte[] lockKey = lockKey(flight.key);
         Request<CasOutcome> lock = Requests.storeNumber(lockKey, 1, LEASE, Mode.ADD);
         core.cluster()
-                .write(lockKey, lock.operation(), lock.effect())
+                .write(lock)
                 .whenComplete(
                         (outcome, failure) -> {
                             if (failure != null) {
@@ -226,7 +232,7 @@ final class Loader<V> {
         flight.result.whenComplete(
                 (value, failure) -> {
                     Request<Boolean> unlock = Requests.delete(lockKey);
-                    core.cluster().write(lockKey, unlock.operation(), unlock.effect());
+                    core.cluster().write(unlock);
                 });
         loadAnyway(flight);
     }

@@ -4,6 +4,7 @@ import cellar.client.CacheException;
 import cellar.client.CasOutcome;
 import cellar.client.Codec;
 import cellar.client.internal.cluster.Change;
+import cellar.client.internal.cluster.Request;
 import cellar.client.internal.wire.CountOperation;
 import cellar.client.internal.wire.DeleteOperation;
 import cellar.client.internal.wire.Expiry;
@@ -14,24 +15,13 @@ import cellar.client.internal.wire.StoreOperation.Mode;
 import cellar.client.internal.wire.TouchOperation;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Makes operations of what a caller asks for, and tells what they mean for other copies. */
 public final class Requests<V> {
-    /**
-     * An operation with its effect on other copies.
-     *
-     * @param key the item's key
-     * @param operation what the item's home is asked
-     * @param effect what the other copies need, given the answer; null for nothing
-     */
-    @SuppressWarnings("ArrayRecordComponent")
-    record Request<R extends @Nullable Object>(
-            byte[] key,
-            Operation<R> operation,
-            Function<? super R, ? extends @Nullable Change> effect) {}
-
     private final Codec<V> codec;
 
     Requests(Codec<V> codec) {
@@ -85,41 +75,59 @@ public final class Requests<V> {
     /** Behind or before what is there; the TTL stays. */
     Request<CasOutcome> extend(byte[] key, V value, Mode mode) {
         byte[] bytes = encode(value).bytes();
-        Operation<CasOutcome> operation = new StoreOperation(key, bytes, 0, 0, mode, 0);
-        Change same = new Change(false, () -> new StoreOperation(key, bytes, 0, 0, mode, 0));
-        return new Request<>(key, operation, stored(same));
+        Supplier<Operation<?>> same = () -> new StoreOperation(key, bytes, 0, 0, mode, 0);
+        return new Request<>(
+                key,
+                () -> new StoreOperation(key, bytes, 0, 0, mode, 0),
+                false,
+                stored(new Change(false, false, same)));
     }
 
     private static Request<CasOutcome> store(
             byte[] key, byte[] bytes, int flags, long expiry, Mode mode, long version) {
-        Operation<CasOutcome> operation =
-                new StoreOperation(key, bytes, flags, expiry, mode, version);
-        return new Request<>(key, operation, stored(set(key, bytes, flags, expiry)));
+        return new Request<>(
+                key,
+                () -> new StoreOperation(key, bytes, flags, expiry, mode, version),
+                mode == Mode.SET,
+                stored(set(key, bytes, flags, expiry)));
     }
 
-    private static Function<CasOutcome, @Nullable Change> stored(Change change) {
-        return outcome -> outcome == CasOutcome.STORED ? change : null;
+    private static BiFunction<Operation<CasOutcome>, CasOutcome, @Nullable Change> stored(
+            Change change) {
+        return (operation, outcome) -> outcome == CasOutcome.STORED ? change : null;
     }
 
     private static Change set(byte[] key, byte[] bytes, int flags, long expiry) {
-        return new Change(true, () -> new StoreOperation(key, bytes, flags, expiry, Mode.SET, 0));
+        return new Change(
+                true, false, () -> new StoreOperation(key, bytes, flags, expiry, Mode.SET, 0));
     }
 
     static Request<Boolean> delete(byte[] key) {
-        Change delete = new Change(true, () -> new DeleteOperation(key, 0));
-        return new Request<>(key, new DeleteOperation(key, 0), found -> delete);
+        return new Request<>(
+                key, () -> new DeleteOperation(key, 0), true, (operation, found) -> gone(key));
     }
 
     static Request<Boolean> invalidate(byte[] key, Duration stale) {
         long stale_s = Math.max(1, Expiry.seconds(stale));
-        Change delete = new Change(true, () -> new DeleteOperation(key, 0));
-        return new Request<>(key, new DeleteOperation(key, stale_s), found -> delete);
+        return new Request<>(
+                key,
+                () -> new DeleteOperation(key, stale_s),
+                true,
+                (operation, found) -> gone(key));
+    }
+
+    private static Change gone(byte[] key) {
+        return new Change(true, true, () -> new DeleteOperation(key, 0));
     }
 
     static Request<Boolean> touch(byte[] key, Duration ttl) {
         long expiry = Expiry.seconds(ttl);
-        Change touch = new Change(false, () -> new TouchOperation(key, expiry));
-        return new Request<>(key, new TouchOperation(key, expiry), found -> found ? touch : null);
+        Change touch = new Change(false, false, () -> new TouchOperation(key, expiry));
+        return new Request<>(
+                key,
+                () -> new TouchOperation(key, expiry),
+                true,
+                (operation, found) -> found ? touch : null);
     }
 
     static Request<CasOutcome> storeNumber(byte[] key, long number, Duration ttl, Mode mode) {
@@ -130,13 +138,16 @@ public final class Requests<V> {
     /** Other copies get the number that came out, not the step: no step is taken twice. */
     static Request<@Nullable Long> count(
             byte[] key, long by, boolean down, long initial, Duration ttl) {
-        CountOperation operation =
-                new CountOperation(
-                        key, notNegative(by), down, initial, initial < 0 ? 0 : Expiry.seconds(ttl));
+        long step = notNegative(by);
+        long expiry = initial < 0 ? 0 : Expiry.seconds(ttl);
         return new Request<>(
                 key,
-                operation,
-                number -> number == null ? null : number(key, number, operation.ttl_s()));
+                () -> new CountOperation(key, step, down, initial, expiry),
+                false,
+                (operation, number) ->
+                        number == null
+                                ? null
+                                : number(key, number, ((CountOperation) operation).ttl_s()));
     }
 
     private static Change number(byte[] key, long number, long ttl_s) {

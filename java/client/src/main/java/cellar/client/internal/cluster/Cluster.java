@@ -7,7 +7,6 @@ import cellar.client.internal.wire.ReadOperation;
 import java.util.List;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
-import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -36,20 +35,15 @@ public abstract class Cluster implements AutoCloseable {
         return result(operation);
     }
 
-    /** Changes an item; {@code effect} tells what an answer means for other copies. */
-    public <R extends @Nullable Object> CompletionStage<R> write(
-            byte[] key,
-            Operation<R> operation,
-            Function<? super R, ? extends @Nullable Change> effect) {
-        return home(key).submit(operation);
+    /** Changes an item. */
+    public <R extends @Nullable Object> CompletionStage<R> write(Request<R> request) {
+        return home(request.key()).submit(request.operation().get());
     }
 
     /** Changes an item and waits. */
-    public <R extends @Nullable Object> R writeNow(
-            byte[] key,
-            Operation<R> operation,
-            Function<? super R, ? extends @Nullable Change> effect) {
-        home(key).call(operation);
+    public <R extends @Nullable Object> R writeNow(Request<R> request) {
+        Operation<R> operation = request.operation().get();
+        home(request.key()).call(operation);
         return result(operation);
     }
 

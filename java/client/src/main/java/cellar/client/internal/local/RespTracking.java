@@ -39,6 +39,7 @@ public final class RespTracking implements Tracking {
         RespTracking tracking = new RespTracking(core, options, ticker);
         LocalCache<V> cache = new LocalCache<>(core, decoder, options.bytesMax(), tracking, ticker);
         tracking.cache = cache;
+        core.onClose(tracking::close);
         core.cluster().endpoints().forEach(tracking::connection);
         return cache;
     }

@@ -164,9 +164,15 @@ public final class Endpoint {
                 operation.name() + " had no answer from " + name() + " in " + settings.timeout());
     }
 
-    /** A caller could not connect; the first pipe finds out whether the node is down. */
+    /** Nobody could connect: the node is down until the first pipe finds that it answers. */
+    void unreachable(Throwable cause) {
+        failed(cause);
+        pipes.get(0).probe();
+    }
+
+    /** A request had no answer: the first pipe finds out whether the node is down. */
     void suspect() {
-        pipes.get(0).start();
+        pipes.get(0).probe();
     }
 
     void up() {

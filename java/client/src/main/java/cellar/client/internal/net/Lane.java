@@ -7,6 +7,7 @@ import cellar.client.internal.wire.LineOperation;
 import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.Out;
 import java.io.IOException;
+import java.nio.channels.AsynchronousCloseException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -203,7 +204,9 @@ final class Lane {
         greeted = false;
         in = new In();
         out.clear();
-        waitUntil_ns = System.nanoTime() + settings.connectTimeout().toNanos();
+        long patience_ns =
+                Math.min(settings.connectTimeout().toNanos(), settings.timeout().toNanos());
+        waitUntil_ns = System.nanoTime() + patience_ns;
         greet(opened);
         waitUntil_ns = 0;
         greeted = true;
@@ -252,6 +255,8 @@ final class Lane {
         long now_ns = System.nanoTime();
         if (!worked) {
             fail(queue, cause, now_ns);
+            endpoint.unreachable(cause);
+        } else if (cause instanceof AsynchronousCloseException) {
             endpoint.suspect();
         }
         for (Operation<?> operation : broken) {

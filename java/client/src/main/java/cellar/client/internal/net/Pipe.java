@@ -33,6 +33,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Pipe {
     private static final int DRAIN_BYTES_MAX = 1 << 18;
+    private static final long PROBE_NS_MIN = 50_000_000;
     private static final long TICK_MS_MIN = 5;
     private static final long TICK_MS_MAX = 100;
 
@@ -61,6 +62,7 @@ public final class Pipe {
     private long received_ns;
     private boolean ticking;
     private boolean wasReady;
+    private boolean probing;
 
     Pipe(Endpoint endpoint, EventLoop loop) {
         this.endpoint = endpoint;
@@ -161,6 +163,49 @@ public final class Pipe {
                         connect();
                     }
                 });
+    }
+
+    /** Asks the server for a sign of life; tells the endpoint what comes of it. */
+    void probe() {
+        loop.execute(
+                () -> {
+                    if (state == State.IDLE) {
+                        connect();
+                    } else if (state == State.READY && !probing) {
+                        probing = true;
+                        sendProbe();
+                    }
+                });
+    }
+
+    private void sendProbe() {
+        LineOperation probe = new LineOperation("version", "version\r\n");
+        long patience_ns = Math.max(PROBE_NS_MIN, settings.timeout().toNanos() / 4);
+        probe.deadline_ns = System.nanoTime() + settings.timeout().toNanos();
+        probe.whenComplete(
+                (line, failure) -> {
+                    probing = false;
+                    if (failure == null) {
+                        endpoint.up();
+                    }
+                });
+        loop.schedule(() -> silent(probe), patience_ns, TimeUnit.NANOSECONDS);
+        inFlight.incrementAndGet();
+        submitted.add(probe);
+        schedule();
+    }
+
+    private void silent(LineOperation probe) {
+        if (!probe.isDone() && state == State.READY) {
+            fallSilent();
+        }
+    }
+
+    /** The node is down at once, not only when connecting again has failed. */
+    private void fallSilent() {
+        CacheException silence = new CacheException.Timeout(endpoint.name() + " has gone silent");
+        endpoint.failed(silence);
+        close(silence);
     }
 
     private void connect() {
@@ -386,7 +431,7 @@ public final class Pipe {
         boolean late = expire(sent.iterator(), now_ns, false);
         boolean silent = now_ns - received_ns > settings.timeout().toNanos();
         if (late && silent && state == State.READY) {
-            close(new CacheException.Timeout(endpoint.name() + " has gone silent"));
+            fallSilent();
         }
         if (!sent.isEmpty() || !submitted.isEmpty()) {
             startTicking();

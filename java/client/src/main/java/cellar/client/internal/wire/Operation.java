@@ -126,6 +126,7 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
                 line.equals("ERROR")
                         || line.startsWith("SERVER_ERROR")
                         || line.startsWith("CLIENT_ERROR")
+                        || line.startsWith("BADCLASS")
                         || line.startsWith("BUSY");
         if (!known) {
             throw new CacheException.Protocol(name() + " was answered with " + shown(line));

@@ -1,10 +1,12 @@
-package cellar.client.internal;
+package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
 import cellar.client.Listing;
+import cellar.client.internal.Stages;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ListOperation;
+import cellar.client.internal.wire.ListOperation.Walk;
 import cellar.client.internal.wire.ReadOperation;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -16,7 +18,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 
 /** Lists the keys of all nodes. */
-final class KeyLister {
+public final class KeyLister {
     private static final Duration LISTING_MAX = Duration.ofMinutes(1);
     private static final int CHECKED_AT_ONCE = 256;
     private static final int BUSY_ATTEMPTS_MAX = 50;
@@ -24,11 +26,12 @@ final class KeyLister {
 
     private KeyLister() {}
 
-    static CompletionStage<Set<String>> list(Core core, Listing listing) {
+    /** The keys of all nodes that are up. */
+    public static CompletionStage<Set<String>> list(Cluster cluster, Listing listing) {
         List<CompletableFuture<Set<String>>> parts = new ArrayList<>();
-        for (Endpoint endpoint : core.cluster().endpoints()) {
+        for (Endpoint endpoint : cluster.endpoints()) {
             if (!endpoint.isDown()) {
-                CompletableFuture<Set<String>> fast = fast(endpoint, 1);
+                CompletableFuture<Set<String>> fast = fast(endpoint);
                 parts.add(
                         listing == Listing.FAST
                                 ? fast
@@ -49,8 +52,12 @@ final class KeyLister {
     }
 
     /** A server lists for one client at a time; the others ask again. */
-    static CompletableFuture<Set<String>> fast(Endpoint endpoint, int attempt) {
-        return endpoint.submitAlone(new ListOperation(), LISTING_MAX)
+    static CompletableFuture<Set<String>> fast(Endpoint endpoint) {
+        return fast(endpoint, Walk.HASH, 1);
+    }
+
+    private static CompletableFuture<Set<String>> fast(Endpoint endpoint, Walk walk, int attempt) {
+        return endpoint.submitAlone(new ListOperation(walk), LISTING_MAX)
                 .handle(
                         (keys, failure) -> {
                             if (failure == null) {
@@ -58,11 +65,16 @@ final class KeyLister {
                             }
                             CacheException known = Stages.known(failure);
                             boolean busy = String.valueOf(known.getMessage()).startsWith("BUSY");
+                            if (!busy
+                                    && walk == Walk.HASH
+                                    && known instanceof CacheException.Refused) {
+                                return fast(endpoint, Walk.LISTS, 1);
+                            }
                             if (!busy || attempt == BUSY_ATTEMPTS_MAX) {
                                 return CompletableFuture.<Set<String>>failedFuture(known);
                             }
                             return CompletableFuture.supplyAsync(
-                                            () -> fast(endpoint, attempt + 1),
+                                            () -> fast(endpoint, walk, attempt + 1),
                                             CompletableFuture.delayedExecutor(
                                                     BUSY_PAUSE_MS, TimeUnit.MILLISECONDS))
                                     .thenCompose(again -> again);
