@@ -37,12 +37,12 @@ final class Lanes {
             return;
         }
         try {
-            startWatching();
             if (endpoint.isClosed()) {
                 operation.completeExceptionally(new CacheException.Closed());
             } else if (endpoint.isDown()) {
                 operation.completeExceptionally(endpoint.down());
             } else {
+                startWatching();
                 choose().call(operation);
             }
         } finally {
