@@ -207,6 +207,12 @@ public final class AsyncView<V> implements CacheClient<V> {
         return write(key, Requests.touch(Keys.bytes(key), ttl));
     }
 
+    /** How many local copies there are, about. */
+    public long localCopies() {
+        LocalCache<V> cache = local;
+        return cache == null ? 0 : cache.size();
+    }
+
     /** Drops the local copy of an item that was changed by other means. */
     public void forget(String key) {
         LocalCache<V> cache = local;

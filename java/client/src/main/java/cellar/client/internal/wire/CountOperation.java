@@ -57,7 +57,7 @@ public final class CountOperation extends Operation<@Nullable Long> {
 
     private boolean decodeMeta(In in) {
         int status = in.status();
-        if (status == MetaLine.NOT_FOUND) {
+        if (isMissing(status)) {
             in.takeLine();
             return true;
         }
@@ -74,6 +74,13 @@ public final class CountOperation extends Operation<@Nullable Long> {
         ttl_s = line.ttl_s;
         digits = in.takeBlock(line.size);
         return true;
+    }
+
+    /** A creation that lost a race is told like a miss: the caller asks again. */
+    private static boolean isMissing(int status) {
+        return status == MetaLine.NOT_FOUND
+                || status == MetaLine.NOT_STORED
+                || status == MetaLine.EXISTS;
     }
 
     private boolean decodeClassic(In in) {

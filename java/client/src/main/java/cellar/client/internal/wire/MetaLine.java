@@ -81,12 +81,18 @@ public final class MetaLine {
                             at + 1 < end && bytes[at + 1] == '-'
                                     ? FOREVER
                                     : number(bytes, at + 1, end);
-            case 'O' -> opaque = (int) number(bytes, at + 1, end);
+            case 'O' -> opaque = opaque(bytes, at + 1, end);
             case 'W' -> won = true;
             case 'Z' -> waiting = true;
             case 'X' -> stale = true;
             default -> {}
         }
+    }
+
+    /** The number that this client sent; -1 for a token that it did not. */
+    private static int opaque(byte[] bytes, int at, int end) {
+        boolean number = at < end && bytes[at] >= '0' && bytes[at] <= '9';
+        return number ? (int) number(bytes, at, end) : -1;
     }
 
     private static int nextSpace(byte[] bytes, int at, int end) {
