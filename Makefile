@@ -42,8 +42,8 @@ test: ## every test, Rust, Python and Java; installs what they need
 	$(CARGO) test --locked --workspace
 	clients/run
 
-java: tools build ## the Java clients' tests against the server
-	clients/run --only java --only java_redis
+java: tools build ## Cellar's Java client and other Java clients, tested against the server
+	clients/run --only java_client --only java --only java_redis
 
 clients: tools build ## all real clients' tests against the server
 	clients/run

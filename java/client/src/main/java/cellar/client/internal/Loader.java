@@ -86,19 +86,22 @@ final class Loader<V> {
     }
 
     private void ask(Flight flight) {
+        read(flight).whenComplete((read, failure) -> answered(flight, read, failure));
+    }
+
+    private CompletionStage<ReadOperation<?>> read(Flight flight) {
         int wanted = view.wanted() | ReadOperation.FLAGS | ReadOperation.VERSION;
         long early_s = flight.options.early().toSeconds();
         try {
-            core.cluster()
+            return core.cluster()
                     .<ReadOperation<?>>read(
                             flight.bytes,
                             () ->
                                     new ReadOperation<ReadOperation<?>>(
                                                     flight.bytes, wanted, read -> read)
-                                            .lease(LEASE.toSeconds(), early_s))
-                    .whenComplete((read, failure) -> answered(flight, read, failure));
+                                            .lease(LEASE.toSeconds(), early_s));
         } catch (CacheException e) {
-            flight.end(null, e);
+            return CompletableFuture.failedStage(e);
         }
     }
 
@@ -228,13 +231,21 @@ final class Loader<V> {
                         });
     }
 
+    /** Another may have loaded between this caller's miss and its lock, so it looks once more. */
     private void loadLocked(Flight flight, byte[] lockKey) {
         flight.result.whenComplete(
-                (value, failure) -> {
-                    Request<Boolean> unlock = Requests.delete(lockKey);
-                    core.cluster().write(unlock);
-                });
-        loadAnyway(flight);
+                (value, failure) -> core.cluster().write(Requests.delete(lockKey)));
+        read(flight)
+                .whenComplete(
+                        (read, failure) -> {
+                            if (read == null || failure != null) {
+                                flight.end(null, failure);
+                            } else if (read.hit()) {
+                                decode(flight, read);
+                            } else {
+                                loadAnyway(flight);
+                            }
+                        });
     }
 
     private static byte[] lockKey(String key) {
