@@ -63,6 +63,9 @@ bench: tools build ## all measurements, results into bench/results, pages into d
 bench-engine: tools build ## what the engine promises, as pages in docs/benchmarks; PART=expiry, QUICK=1
 	PART="$(PART)" QUICK="$(QUICK)" bench/engine.sh $(ARGS)
 
+bench-java: tools build ## the Java client beside others, and the table of S3; QUICK=1, PART=s3
+	QUICK="$(QUICK)" PART="$(PART)" bench/java.sh
+
 docs: ## write the generated pages in docs/ anew, then the API pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
 	$(CARGO) doc --locked --workspace --no-deps
@@ -80,4 +83,4 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine compare docs miri tsan ci
+.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine bench-java compare docs miri tsan ci
