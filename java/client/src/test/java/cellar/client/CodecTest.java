@@ -53,7 +53,11 @@ class CodecTest {
     }
 
     private static <V> CacheClient<V> client(Codec<V> codec) {
-        return CacheClient.builder().nodes(List.of(server.node())).build(codec);
+        return CacheClient.builder()
+                .timeout(Duration.ofSeconds(20))
+                .connectTimeout(Duration.ofSeconds(20))
+                .nodes(List.of(server.node()))
+                .build(codec);
     }
 
     @Test

@@ -45,6 +45,8 @@ class CoherenceTest {
     private void connect() throws Exception {
         client =
                 CacheClient.builder()
+                        .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .nodes(List.of(server.node()))
                         .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
                         .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
@@ -330,6 +332,8 @@ class CoherenceTest {
         server.refuseTracking();
         client =
                 CacheClient.builder()
+                        .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .nodes(List.of(server.node()))
                         .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
                         .build(Codecs.string());

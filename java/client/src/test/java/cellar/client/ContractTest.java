@@ -42,7 +42,12 @@ abstract class ContractTest {
     @BeforeAll
     void open() throws Exception {
         server = start();
-        client = CacheClient.builder().nodes(List.of(node())).build(Codecs.string());
+        client =
+                CacheClient.builder()
+                        .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
+                        .nodes(List.of(node()))
+                        .build(Codecs.string());
         cache = client.blocking();
     }
 
@@ -155,7 +160,11 @@ abstract class ContractTest {
     }
 
     private <V> CacheClient<V> client(Codec<V> codec) {
-        return CacheClient.builder().nodes(List.of(node())).build(codec);
+        return CacheClient.builder()
+                .timeout(Duration.ofSeconds(20))
+                .connectTimeout(Duration.ofSeconds(20))
+                .nodes(List.of(node()))
+                .build(codec);
     }
 
     @Test

@@ -23,6 +23,8 @@ class LocalCacheTest {
 
     private CacheClient<String> client(Server server, LocalCacheOptions options) {
         return CacheClient.builder()
+                .timeout(Duration.ofSeconds(20))
+                .connectTimeout(Duration.ofSeconds(20))
                 .nodes(List.of(server.node()))
                 .localCache(options)
                 .ticker(() -> System.nanoTime() + moved_ns.get())

@@ -40,7 +40,7 @@ class ReplicatedTest {
                 CacheClient.builder()
                         .nodes(servers.stream().map(Server::node).toList())
                         .mode(CacheClientBuilder.Mode.REPLICATED)
-                        .timeout(Duration.ofMillis(400))
+                        .timeout(Duration.ofMillis(1500))
                         .backoff(Duration.ofMillis(5), Duration.ofMillis(50))
                         .build(Codecs.string());
         cache = client.blocking();

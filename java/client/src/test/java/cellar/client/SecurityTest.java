@@ -84,7 +84,12 @@ class SecurityTest {
     }
 
     private static CacheClient<String> client(Server server, SSLContext tls) {
-        return CacheClient.builder().nodes(List.of(server.node())).tls(tls).build(Codecs.string());
+        return CacheClient.builder()
+                .timeout(Duration.ofSeconds(20))
+                .connectTimeout(Duration.ofSeconds(20))
+                .nodes(List.of(server.node()))
+                .tls(tls)
+                .build(Codecs.string());
     }
 
     @Test
@@ -141,6 +146,8 @@ class SecurityTest {
 
     private static CacheClient<String> authenticated(Server server, String password) {
         return CacheClient.builder()
+                .timeout(Duration.ofSeconds(20))
+                .connectTimeout(Duration.ofSeconds(20))
                 .nodes(List.of(server.node()))
                 .credentials("ada", password)
                 .build(Codecs.string());

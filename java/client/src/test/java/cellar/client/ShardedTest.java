@@ -44,6 +44,8 @@ class ShardedTest {
 
     private CacheClientBuilder builder() {
         return CacheClient.builder()
+                .timeout(Duration.ofSeconds(20))
+                .connectTimeout(Duration.ofSeconds(20))
                 .nodes(servers.stream().map(Server::node).toList())
                 .backoff(Duration.ofMillis(5), Duration.ofMillis(50));
     }
@@ -133,7 +135,11 @@ class ShardedTest {
                     }
                 };
         try (CacheClient<String> client =
-                CacheClient.builder().discovery(discovery).build(Codecs.string())) {
+                CacheClient.builder()
+                        .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
+                        .discovery(discovery)
+                        .build(Codecs.string())) {
             fill(client);
             assertEquals(0, items(servers.get(2)));
             nodes.set(servers.stream().map(Server::node).toList());

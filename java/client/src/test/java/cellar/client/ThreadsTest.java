@@ -46,6 +46,8 @@ class ThreadsTest {
         try (Server server = Server.start(Server.Kind.CELLAR);
                 CacheClient<String> client =
                         CacheClient.builder()
+                                .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofSeconds(20))
                                 .nodes(List.of(server.node()))
                                 .timeout(Duration.ofSeconds(30))
                                 .build(Codecs.string())) {
@@ -82,6 +84,8 @@ class ThreadsTest {
         try (Server server = Server.memcached(0);
                 CacheClient<String> client =
                         CacheClient.builder()
+                                .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofSeconds(20))
                                 .nodes(List.of(server.node()))
                                 .transport(transport)
                                 .connections(2)
@@ -139,6 +143,8 @@ class ThreadsTest {
         Server server = Server.memcached(0);
         try (CacheClient<String> client =
                 CacheClient.builder()
+                        .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .nodes(List.of(server.node()))
                         .metrics(recorder)
                         .backoff(Duration.ofMillis(1), Duration.ofMillis(10))

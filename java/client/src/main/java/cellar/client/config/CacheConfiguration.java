@@ -7,9 +7,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import org.snakeyaml.engine.v2.api.Load;
-import org.snakeyaml.engine.v2.api.LoadSettings;
-import org.snakeyaml.engine.v2.exceptions.YamlEngineException;
 
 /**
  * Caches by name, as a file describes them. Immutable.
@@ -49,12 +46,7 @@ public final class CacheConfiguration {
 
     /** The caches of a YAML document; snakeyaml-engine must be on the class path. */
     public static CacheConfiguration yaml(InputStream document) {
-        Object root;
-        try {
-            root = new Load(LoadSettings.builder().build()).loadFromInputStream(document);
-        } catch (YamlEngineException e) {
-            throw new CacheException.Configuration("not YAML", e);
-        }
+        Object root = Yaml.read(document);
         Map<String, Map<String, String>> byName = new LinkedHashMap<>();
         for (Map.Entry<?, ?> cache :
                 map(map(root, "the document").get("caches"), "caches").entrySet()) {

@@ -169,6 +169,7 @@ class CacheConfigurationTest {
                             "cache.a.nodes=127.0.0.1:"
                                     + server.port()
                                     + "\ncache.a.local-cache-bytes=1000000"
+                                    + "\ncache.a.timeout=20s\ncache.a.connect-timeout=20s"
                                     + "\ncache.a.codec=spymemcached");
             CacheRegistry registry = CacheRegistry.of(configuration);
             assertSame(registry.cache("a"), registry.cache("a"));
