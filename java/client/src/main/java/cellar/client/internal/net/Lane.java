@@ -7,7 +7,7 @@ import cellar.client.internal.wire.LineOperation;
 import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.Out;
 import java.io.IOException;
-import java.nio.channels.AsynchronousCloseException;
+import java.nio.channels.ClosedChannelException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -256,7 +256,7 @@ final class Lane {
         if (!worked) {
             fail(queue, cause, now_ns);
             endpoint.unreachable(cause);
-        } else if (cause instanceof AsynchronousCloseException) {
+        } else if (cause instanceof ClosedChannelException) {
             endpoint.suspect();
         }
         for (Operation<?> operation : broken) {

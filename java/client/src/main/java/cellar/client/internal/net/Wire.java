@@ -63,9 +63,18 @@ interface Wire extends Closeable {
         return new Encrypted(socket);
     }
 
-    /** A plain socket. */
+    /**
+     * A plain socket.
+     *
+     * <p>A server nearby often answers sooner than a sleeping thread would wake, so a read may
+     * first look a few times without sleeping. Whether that helps is tried out now and then.
+     */
     final class Plain implements Wire {
+        private static final long LOOK_NS_MAX = 25_000;
+
         private final SocketChannel channel;
+        private final Looking looking = new Looking();
+        private boolean blocking = true;
 
         Plain(SocketChannel channel) {
             this.channel = channel;
@@ -77,7 +86,9 @@ interface Wire extends Closeable {
             while (bytes.hasRemaining()) {
                 int end = Math.min(out.length(), bytes.position() + CHUNK_BYTES_MAX);
                 bytes.limit(end);
-                channel.write(bytes);
+                if (channel.write(bytes) == 0) {
+                    blocking(true);
+                }
                 bytes.limit(out.length());
             }
         }
@@ -86,19 +97,40 @@ interface Wire extends Closeable {
         public void read(In in) throws IOException {
             ByteBuffer space = in.space(1 << 12);
             space.limit(Math.min(space.limit(), space.position() + CHUNK_BYTES_MAX));
-            int count = channel.read(space);
+            long begin_ns = System.nanoTime();
+            int count = looking.isOn() ? look(space, begin_ns) : 0;
+            if (count == 0) {
+                blocking(true);
+                count = channel.read(space);
+            }
             if (count < 0) {
                 throw new EOFException("the server closed the connection");
             }
+            looking.took(System.nanoTime() - begin_ns);
             in.received(count);
+        }
+
+        private int look(ByteBuffer space, long begin_ns) throws IOException {
+            blocking(false);
+            int count;
+            do {
+                Thread.onSpinWait();
+                count = channel.read(space);
+            } while (count == 0 && System.nanoTime() - begin_ns < LOOK_NS_MAX);
+            return count;
+        }
+
+        private void blocking(boolean wanted) throws IOException {
+            if (blocking != wanted) {
+                channel.configureBlocking(wanted);
+                blocking = wanted;
+            }
         }
 
         @Override
         public boolean isOpen() throws IOException {
-            channel.configureBlocking(false);
-            int count = channel.read(ByteBuffer.allocate(1));
-            channel.configureBlocking(true);
-            return count == 0;
+            blocking(false);
+            return channel.read(ByteBuffer.allocate(1)) == 0;
         }
 
         @Override
