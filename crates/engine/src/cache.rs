@@ -169,6 +169,12 @@ impl Cache {
         limit.min(self.config.memory_bytes / 2)
     }
 
+    /// Longest value that [`Cache::update`] stores.
+    #[must_use]
+    pub fn update_bytes_max(&self) -> usize {
+        self.config.update_bytes_max.min(self.value_bytes_max())
+    }
+
     /// The present moment of the cache's clock.
     #[inline]
     #[must_use]
@@ -290,8 +296,9 @@ impl Cache {
         }
     }
 
-    fn check_value(&self, bytes: usize) -> Result<(), Error> {
-        let max = self.value_bytes_max();
+    #[inline]
+    fn check_value(&self, bytes: usize, max: usize) -> Result<(), Error> {
+        let max = self.value_bytes_max().min(max);
         if bytes > max {
             Err(Error::TooLarge { bytes, max })
         } else {
@@ -387,7 +394,7 @@ impl Cache {
     /// [`Error::TooLarge`]; [`Error::Busy`] if all memory is held by values in transfer.
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
-        self.check_value(value.len())?;
+        self.check_value(value.len(), options.value_bytes_max)?;
         self.write_with_room(
             key,
             || value.len(),
@@ -409,7 +416,7 @@ impl Cache {
         bytes: &[u8],
         options: &SetOptions,
     ) -> Result<Stored, Error> {
-        let max = self.value_bytes_max();
+        let max = self.value_bytes_max().min(options.value_bytes_max);
         self.write(key, |shard, now| {
             shard.extend(key, end, bytes, options, max, now)
         })
@@ -439,7 +446,7 @@ impl Cache {
         scratch: &mut Vec<u8>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let max = self.value_bytes_max();
+        let max = self.update_bytes_max();
         let value_bytes = Cell::new(0);
         self.write_with_room(
             key,
@@ -532,7 +539,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::set`].
     pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
-        self.check_value(value_bytes)?;
+        self.check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
         self.write_with_room(
             key,
             || value_bytes,

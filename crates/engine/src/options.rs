@@ -19,6 +19,9 @@ pub struct Config {
     pub threads: usize,
     /// Longest value in bytes; at most 512 MiB.
     pub value_bytes_max: usize,
+    /// Longest value in bytes that [`Cache::update`](crate::Cache::update) stores, which makes it
+    /// outside of the cache's memory.
+    pub update_bytes_max: usize,
     /// How long a lease blocks others before the next caller may win it, in milliseconds.
     pub lease_ms: u64,
     /// Number of shards, a power of two; `None` chooses by threads and memory.
@@ -45,6 +48,7 @@ impl Config {
             memory_bytes,
             threads: 1,
             value_bytes_max: 1 << 20,
+            update_bytes_max: Config::VALUE_BYTES_LIMIT,
             lease_ms: 30_000,
             shards: None,
             seed: None,
@@ -170,6 +174,8 @@ pub struct SetOptions {
     pub accept_older: bool,
     /// E: the version to give the item instead of the next one.
     pub new_version: Option<u64>,
+    /// Longest value in bytes that is stored, where the cache would take longer ones.
+    pub value_bytes_max: usize,
     /// c: the caller wants the version of the stored item. Without it no version is attached to an
     /// item that has none.
     pub version: bool,
@@ -184,6 +190,7 @@ impl Default for SetOptions {
             when: When::Always,
             accept_older: false,
             new_version: None,
+            value_bytes_max: Config::VALUE_BYTES_LIMIT,
             version: false,
         }
     }
@@ -349,6 +356,8 @@ pub struct KeyFacts<'a> {
     pub version: u64,
     /// Whether the item was ever fetched.
     pub fetched: bool,
+    /// How often it was lately read, up to 3; what eviction goes by.
+    pub frequency: u8,
     /// Whether the item lives in the main queue (used before) or in the small one (new).
     pub main: bool,
 }

@@ -547,7 +547,7 @@ impl Pair {
             when,
             accept_older,
             version: true,
-            new_version: None,
+            ..SetOptions::default()
         };
         let outcome = self
             .cache

@@ -64,6 +64,7 @@ const SET: SetOptions = SetOptions {
     when: When::Always,
     accept_older: false,
     new_version: None,
+    value_bytes_max: Config::VALUE_BYTES_LIMIT,
     version: false,
 };
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{
-    Cache, Change, Config, Deadline, DeleteOptions, Error, Instant, Kind, Lookup, SetOptions,
+    Cache, Change, Config, Deadline, DeleteOptions, End, Error, Instant, Kind, Lookup, SetOptions,
 };
 
 #[allow(dead_code, reason = "shared by several tests")]
@@ -118,6 +118,32 @@ fn a_value_that_is_too_long_is_refused_and_the_old_one_stays() {
     let bytes = max + 1;
     assert_eq!(outcome, Err(Error::TooLarge { bytes, max }));
     assert_eq!(timed.get("key"), Some(b"old".to_vec()));
+}
+
+#[test]
+fn updates_and_single_stores_may_have_lower_limits() {
+    let timed = Timed::with(Config {
+        update_bytes_max: 200,
+        ..Config::with_memory(8 << 20)
+    });
+    let key = timed.cache.key(b"key").unwrap();
+    let limited = SetOptions {
+        value_bytes_max: 100,
+        ..SetOptions::default()
+    };
+    let refused = |bytes, max| Err(Error::TooLarge { bytes, max });
+    assert_eq!(timed.cache.set(key, &[0; 101], &limited), refused(101, 100));
+    timed.cache.set(key, &[0; 100], &limited).unwrap();
+    let extended = timed.cache.extend(key, End::Back, b"x", &limited);
+    assert_eq!(extended, refused(101, 100));
+    timed.set("key", &[0; 300], None).unwrap();
+    let outcome = timed.cache.update(key, &mut Vec::new(), |_, value| {
+        value.resize(201, 0);
+        ((), store(Deadline::NEVER))
+    });
+    let (bytes, max) = (201, 200);
+    assert_eq!(outcome, Err(Error::TooLarge { bytes, max }));
+    assert_eq!(timed.get("key"), Some(vec![0; 300]));
 }
 
 #[test]

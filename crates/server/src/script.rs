@@ -14,6 +14,7 @@ mod header;
 mod random;
 mod json;
 mod convert;
+mod pattern;
 mod library;
 mod interpreter;
 

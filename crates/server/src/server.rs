@@ -181,7 +181,8 @@ fn make_cache(
 ) -> Result<Cache, Error> {
     let config = Config {
         threads: settings.threads,
-        value_bytes_max: settings.max_value_bytes,
+        value_bytes_max: settings.value_bytes_max(),
+        update_bytes_max: settings.update_bytes_max(),
         lease_ms: settings.lease_ms,
         release_memory: settings.release_memory,
         clock: clock.engine(),
@@ -190,7 +191,10 @@ fn make_cache(
     };
     let cache = Cache::new(config).map_err(|error| Error::Memory(error.to_string()))?;
     let longest = cache.value_bytes_max();
-    if longest < settings.max_value_bytes {
+    if settings
+        .max_value_bytes
+        .is_some_and(|wanted| longest < wanted)
+    {
         tracing::warn!(bytes = longest, "values are limited to half of --memory");
     }
     Ok(cache)

@@ -62,8 +62,8 @@ pub struct Settings {
     pub unix_mode: u32,
     /// Most connections at one time.
     pub max_connections: usize,
-    /// Longest value in bytes.
-    pub max_value_bytes: usize,
+    /// Longest value in bytes; none for limits that suit each protocol.
+    pub max_value_bytes: Option<usize>,
     /// Seconds after which an idle connection is closed; 0 = never.
     pub idle_timeout_s: u64,
     /// Milliseconds after which a client that does not take its replies, or stops in the middle of
@@ -85,6 +85,33 @@ pub struct Settings {
     pub log_format: LogFormat,
 }
 
+/// Longest value over memcached's protocol, unless a limit is set; its own default.
+const MEMCACHED_VALUE_BYTES_MAX: usize = 1 << 20;
+/// Longest value that a command makes of an old one, unless a limit is set: it is made outside of
+/// the cache's memory, of a collection twice.
+const UPDATE_BYTES_MAX: usize = 4 << 20;
+
+impl Settings {
+    /// Longest value of any protocol, in bytes.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> usize {
+        let limit = cellar_engine::Config::VALUE_BYTES_LIMIT;
+        self.max_value_bytes.unwrap_or(limit)
+    }
+
+    /// Longest value over memcached's protocol, in bytes.
+    #[must_use]
+    pub fn memcached_value_bytes_max(&self) -> usize {
+        self.max_value_bytes.unwrap_or(MEMCACHED_VALUE_BYTES_MAX)
+    }
+
+    /// Longest value that a command makes of an old one, in bytes.
+    #[must_use]
+    pub fn update_bytes_max(&self) -> usize {
+        self.max_value_bytes.unwrap_or(UPDATE_BYTES_MAX)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -100,7 +127,7 @@ impl Default for Settings {
             unix: None,
             unix_mode: 0o700,
             max_connections: 10_000,
-            max_value_bytes: 1 << 20,
+            max_value_bytes: None,
             idle_timeout_s: 0,
             write_timeout_ms: 30_000,
             drain_timeout_ms: 5_000,
@@ -300,11 +327,16 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "max-value",
-        value: "SIZE",
-        default: "1MiB",
-        help: "Longest value, at most 512MiB.",
+        value: "SIZE|auto",
+        default: "auto",
+        help: "Longest value, at most 512MiB and half of --memory; auto = 1MiB over memcached's \
+               protocol, as there, 4MiB for what a command makes of an old value (APPEND, \
+               collections), and no limit of its own for the rest.",
         set: |s, v| put(&mut s.max_value_bytes, value_limit(v)),
-        show: |s| show_size(s.max_value_bytes),
+        show: |s| {
+            s.max_value_bytes
+                .map_or_else(|| "auto".to_owned(), show_size)
+        },
     },
     Row {
         name: "idle-timeout",
@@ -461,12 +493,15 @@ fn mode(text: &str) -> Result<u32, String> {
     }
 }
 
-fn value_limit(text: &str) -> Result<usize, String> {
+fn value_limit(text: &str) -> Result<Option<usize>, String> {
     let limit = cellar_engine::Config::VALUE_BYTES_LIMIT;
+    if text == "auto" {
+        return Ok(None);
+    }
     match parse_size(text)? {
         0 => Err("a limit of 0 bytes leaves nothing to store".to_owned()),
         bytes if bytes > limit => Err(format!("{text} is more than {}", show_size(limit))),
-        bytes => Ok(bytes),
+        bytes => Ok(Some(bytes)),
     }
 }
 

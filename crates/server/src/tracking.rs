@@ -10,6 +10,7 @@
 //! Why: docs/decisions/0017. Tests: at the end of this file; tests/resp_tracking.rs.
 
 mod broadcast;
+mod due;
 mod table;
 
 use std::cell::Cell;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::{Proto, Reply};
 
 use self::broadcast::Broadcast;
+use self::due::Due;
 use self::table::Table;
 use crate::client::Client;
 
@@ -88,6 +90,7 @@ impl Mode {
 pub struct Tracking {
     table: Table,
     broadcast: Broadcast,
+    due: Due,
     trackers: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// Names that were dropped because the table was full.
     dropped: AtomicU64,
@@ -101,6 +104,7 @@ impl Tracking {
         Tracking {
             table: Table::new(keys_max),
             broadcast: Broadcast::default(),
+            due: Due::default(),
             trackers: Mutex::default(),
             dropped: AtomicU64::new(0),
         }
@@ -134,6 +138,7 @@ impl Tracking {
         if was_told && trackers.is_empty() {
             // While nobody listens, flushes are not heard of.
             self.table.clear();
+            self.due.clear();
         }
         was_told
     }
@@ -155,6 +160,16 @@ impl Tracking {
                 tell(client, Told::Keys(&[key]));
             }
         });
+    }
+
+    /// Notes when a part of the key's value goes, in engine milliseconds: readers are told then.
+    pub fn changes_at(&self, key: &[u8], at_ms: u64) {
+        self.due.add(key, at_ms, |key| self.changed(key, false));
+    }
+
+    /// Tells of the changes whose moment has come; nothing to do costs one load.
+    pub fn tell_due(&self, now_ms: u64) {
+        self.due.tell(now_ms, |key| self.changed(key, false));
     }
 
     /// All keys of some database are gone.

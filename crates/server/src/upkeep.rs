@@ -47,6 +47,7 @@ fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
         if !state.upkeep_rests.load(Ordering::Relaxed) {
             pause = upkeep.step(&state.cache);
         }
+        state.observer.tracking.tell_due(state.cache.now().0);
         state.observer.tracking.broadcast();
     }
 }

@@ -8,8 +8,8 @@ mod resp;
 
 use std::io::{Read, Write};
 
-use daemon::{Daemon, pattern};
-use resp::{Client, Value, bulk, ok};
+use daemon::{Daemon, check, hit, pattern, set};
+use resp::{Client, Value, bulk, error, ok};
 
 #[test]
 fn what_one_protocol_stores_the_other_reads() {
@@ -80,6 +80,43 @@ fn a_value_over_the_limit_is_refused_and_the_connection_goes_on() {
     let with_options: [&[u8]; 5] = [b"SET", b"key", &value, b"EX", b"10"];
     assert_eq!(client.call(&with_options), refused);
     assert_eq!(client.run("GET key"), Value::Null);
+}
+
+#[test]
+fn without_a_limit_of_its_own_each_protocol_has_one_that_suits_it() {
+    let daemon = Daemon::start(&["--memory", "64MiB"]);
+    let mut client = Client::connect(&daemon);
+    let refused = error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    let value = pattern(1, 20 << 20);
+    assert_eq!(client.call(&[b"SET", b"key", &value]), ok());
+    assert_eq!(client.run("STRLEN key"), Value::Integer(20 << 20));
+    assert_eq!(client.run("RENAME key other"), ok());
+    assert_eq!(client.run("GET other"), Value::Bulk(value.clone()));
+    assert_eq!(client.run("APPEND other x"), refused);
+    assert_eq!(client.run("STRLEN other"), Value::Integer(20 << 20));
+    let too_long = pattern(1, 33 << 20);
+    assert_eq!(client.call(&[b"SET", b"key", &too_long]), refused);
+    assert_eq!(client.call(&[b"SET", b"short", &value[..4 << 20]]), ok());
+    assert_eq!(client.run("APPEND short x"), refused);
+    let mut memcached = daemon.connect();
+    let most = pattern(2, 1 << 20);
+    check(&mut memcached, &set("item", &most), b"STORED\r\n");
+    check(
+        &mut memcached,
+        b"append item 0 0 1\r\nx\r\n",
+        b"NOT_STORED\r\n",
+    );
+    let too_large = b"SERVER_ERROR object too large for cache\r\n";
+    check(
+        &mut memcached,
+        &set("item", &value[..(1 << 20) + 1]),
+        too_large,
+    );
+    check(
+        &mut memcached,
+        b"get short\r\n",
+        &hit("short", &value[..4 << 20]),
+    );
 }
 
 #[test]

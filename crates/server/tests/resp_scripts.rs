@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, ok};
+use resp::{Client, Value, bulk, bulks, integers, ok};
 
 /// Runs a script with keys and other arguments.
 fn eval(client: &mut Client, script: &str, keys: &[&str], args: &[&str]) -> Value {
@@ -559,6 +559,7 @@ fn a_script_that_loops_is_ended_and_nobody_is_harmed() {
          pcall(function() return t[1] end) end",
         "string.gsub(('x'):rep(1e6), 'x', function() while true do end end)",
         "table.sort({1, 2, 3}, function() while true do end end)",
+        "local s = ('x'):rep(3e3) while true do pcall(string.find, s, 'x*y') end",
     ] {
         let text = error(&mut client, script);
         assert!(text.contains("ran longer than 50 ms"), "{script}: {text}");
@@ -587,6 +588,11 @@ fn a_script_that_allocates_or_recurses_ends_with_an_error() {
         "return cjson.decode(('['):rep(100000))",
         "return loadstring(('('):rep(100000))()",
         "return string.find(('a'):rep(1e6), ('a?'):rep(1e6))",
+        "return string.find(('a'):rep(28), ('a?'):rep(28) .. ('a'):rep(28))",
+        "return ('a'):rep(1e6):find('a*b')",
+        "return (('x'):rep(1e5)):gsub('(x-)(x-)y', '%1')",
+        "for word in (('x'):rep(1e6)):gmatch('x*y') do end",
+        "return ('1'):rep(1e6):match(1.5 .. '*x')",
         "return redis.call('set', unpack({}, 1, 1e7))",
         "local s = ('x'):rep(30e6) return redis.call('set', s, s, s, s)",
         "local t = {} for i = 1, 20 do t = {t, t} end local s = ('x'):rep(1e6)
@@ -613,6 +619,45 @@ fn a_script_that_allocates_or_recurses_ends_with_an_error() {
     }
     let after = resident::occupied_bytes(&daemon, "VmRSS");
     assert!(after < before + (64 << 20), "{before} {after}");
+}
+
+#[test]
+fn searches_find_what_they_find_in_lua() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    check_answers(
+        &mut client,
+        [
+            ("return {('a:b:c'):find(':', 3, true)}", integers(&[4, 4])),
+            ("return {('a.b'):find('.', -1, true)}", Value::Array(vec![])),
+            ("return {string.find('a.b', '.')}", integers(&[1, 1])),
+            ("return {string.find(121, 2)}", integers(&[2, 2])),
+            (
+                "return {('key=value'):match('^(%w+)=(%w+)$')}",
+                bulks(&["key", "value"]),
+            ),
+            (
+                "return {(' trim '):gsub('^%s*(.-)%s*$', '%1')}",
+                Value::Array(vec![bulk("trim"), Value::Integer(1)]),
+            ),
+            (
+                "local n = 0 for w in ('ab,'):rep(1e5):gmatch('[^,]+') do n = n + 1 end return n",
+                Value::Integer(100_000),
+            ),
+            (
+                "return #(('ab '):rep(1e5):gsub('%s+', ''))",
+                Value::Integer(200_000),
+            ),
+            (
+                "return {(('a'):rep(1e7) .. 'b'):find(('a'):rep(1e6) .. 'b')}",
+                integers(&[9_000_001, 10_000_001]),
+            ),
+            (
+                "return redis.error_reply('-ERR ' .. ('\\n'):rep(1e6) .. 'x').err:len()",
+                Value::Integer(1_000_005),
+            ),
+        ],
+    );
 }
 
 #[test]

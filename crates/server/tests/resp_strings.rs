@@ -23,6 +23,12 @@ fn set_stores_when_its_conditions_hold() {
         SET a 6 IFNE 5 => nil
         SET none 1 IFEQ 1 => nil
         SET none 1 IFNE 1 => +OK
+        SET d Hello => +OK
+        SET d x IFDEQ 0000000000000000 => nil
+        SET d x IFDEQ 1 => -ERR must be exactly 16 hexadecimal characters
+        SET d x IFDNE +00000000000000a => -ERR must be exactly 16 hexadecimal characters
+        SET none2 x IFDEQ 0000000000000000 => nil
+        SET none2 x IFDNE 0000000000000000 => +OK
         SET a 6 NX XX => -ERR syntax error
         SET a 6 NX IFEQ 5 => -ERR syntax error
         SET a 6 CAS 1 GET => -ERR syntax error
@@ -86,6 +92,11 @@ fn what_is_read_can_be_removed_or_retimed_in_the_same_step() {
         DELEX a IFNE 3 => :0
         DELEX a IFNE 4 => :1
         SET a 3 => +OK
+        DELEX a CAS 1 => -ERR syntax error
+        DELEX a IFDEQ 0000000000000000 => :0
+        DELEX a IFDNE 0000000000000000 => :1
+        SET a 3 => +OK
+        DELEX a FOO 3 => -ERR syntax error
         DELEX a FOO => -ERR syntax error
         DELEX a IFEQ 3 => :1
         SET a 3 => +OK
@@ -411,4 +422,23 @@ fn a_large_value_in_a_reply_that_is_not_wanted_is_left_out() {
         client.send(&words);
         assert_eq!(client.run("GET a"), Value::Bulk(value.clone()));
     }
+}
+
+#[test]
+fn a_digest_is_that_of_redis_and_stands_for_the_value() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.call(&[b"SET", b"a", b"Hello world"]), ok());
+    // From the page of the command.
+    client.check(
+        "DIGEST a => b6acb9d84a38ff74
+        DIGEST none => nil
+        HSET h f v => :1
+        DIGEST h => -WRONGTYPE Operation against a key holding the wrong kind of value
+        DELEX h IFDEQ b6acb9d84a38ff74 => -WRONGTYPE Operation against a key holding the wrong \
+         kind of value
+        SET a b IFDNE b6acb9d84a38ff74 => nil
+        SET a b IFDEQ B6ACB9D84A38FF74 => +OK
+        GET a => b",
+    );
 }

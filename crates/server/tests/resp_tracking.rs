@@ -137,6 +137,33 @@ fn expiry_delayed_flush_and_eviction_are_told() {
 }
 
 #[test]
+fn a_field_that_goes_by_its_deadline_is_told() {
+    let daemon = Daemon::start(&[]);
+    let mut writer = Client::connect(&daemon);
+    for (options, read) in [
+        ("", "HGETALL key"),
+        (" BCAST PREFIX k", "HGETALL key"),
+        ("", "HSCAN key 0"),
+    ] {
+        writer.run("HSET key stays 1 goes 2");
+        let mut reader = tracked(&daemon, options);
+        writer.run("HPEXPIRE key 1000 FIELDS 1 goes");
+        let before = reader.run(read);
+        let change = invalidation(&["key"]);
+        let before = if before == change {
+            reader.read()
+        } else {
+            before
+        };
+        assert_eq!(reader.read(), change, "{options} {read}");
+        let after = reader.run(read);
+        assert_ne!(before, after);
+        assert_eq!(writer.run("HGETALL key"), bulks(&["stays", "1"]));
+        expect_nothing(&mut reader);
+    }
+}
+
+#[test]
 fn pushes_come_behind_the_reply_of_the_command_that_caused_them() {
     let daemon = Daemon::start(&[]);
     let mut client = tracked(&daemon, "");

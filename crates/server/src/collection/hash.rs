@@ -138,6 +138,15 @@ impl<B: AsRef<[u8]>> Hash<B> {
         fields.filter(|field| !field.deadline.has_passed(self.now))
     }
 
+    /// When the next field goes; never if none has a deadline.
+    pub fn next_deadline(&self) -> Deadline {
+        if !self.earliest.has_passed(self.now) {
+            return self.earliest;
+        }
+        let deadlines = self.iter().map(|field| field.deadline);
+        deadlines.min().unwrap_or(Deadline::NEVER)
+    }
+
     /// As [`Members::scan`].
     pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(Field<'_>)) -> u64 {
         self.members.scan(cursor, count, |entry| {

@@ -68,6 +68,13 @@ impl<'s> Context<'s> {
         &self.state.cache
     }
 
+    /// Longest value that memcached's commands store, in bytes.
+    #[inline]
+    pub(in crate::execute) fn memcached_value_bytes_max(&self) -> usize {
+        let limit = self.state.settings.memcached_value_bytes_max();
+        limit.min(self.cache().value_bytes_max())
+    }
+
     /// The deadline that an exptime means.
     ///
     /// Zero is never; a negative one has passed; up to 30 days count from now; more is a Unix time.

@@ -20,6 +20,7 @@ mod handlers;
 mod help;
 mod tracking;
 mod values;
+mod digest;
 mod options;
 mod ranges;
 mod numbers;

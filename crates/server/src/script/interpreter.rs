@@ -254,10 +254,7 @@ fn limit_time(lua: &Lua, shared: &Rc<Shared>) -> Result<()> {
     let shared = Rc::clone(shared);
     let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_LOOK);
     lua.set_global_hook(triggers, move |_, _| {
-        if shared.is_ended.get() || shared.is_over() {
-            shared.is_ended.set(true);
-            return Err(mlua::Error::runtime("the script was ended"));
-        }
+        shared.end_if_over()?;
         Ok(VmState::Continue)
     })
 }

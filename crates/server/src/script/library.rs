@@ -9,6 +9,7 @@ use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
 
 use super::cache::digest;
 use super::json;
+use super::pattern;
 use super::random::Random;
 use crate::clock::Stopwatch;
 
@@ -16,6 +17,8 @@ use crate::clock::Stopwatch;
 pub(super) const CHUNK: &str = "@user_script";
 /// Longest pattern for `string.find` and the like: each byte may take a step of recursion.
 const PATTERN_BYTES_MAX: usize = 1_000;
+/// Steps of a search that take at most one millisecond of the script's time.
+const PATTERN_STEPS_PER_MS: u64 = 200_000;
 /// Longest string that `string.rep` makes.
 const REPEATED_BYTES_MAX: usize = 64 << 20;
 /// Longest line that `redis.log` prints.
@@ -54,6 +57,24 @@ impl Shared {
     pub(super) fn is_over(&self) -> bool {
         let over = |(watch, ms): (Stopwatch, u64)| watch.us() / 1_000 >= ms;
         self.time.get().is_some_and(over)
+    }
+
+    /// Ends the script if its time is over.
+    ///
+    /// # Errors
+    /// One that passes through every protected call.
+    pub(super) fn end_if_over(&self) -> Result<()> {
+        if !self.is_ended.get() && !self.is_over() {
+            return Ok(());
+        }
+        self.is_ended.set(true);
+        Err(Error::runtime("the script was ended"))
+    }
+
+    /// Most steps that one search may take.
+    fn pattern_steps_max(&self) -> u64 {
+        let ms_max = self.time.get().map_or(0, |(_, ms_max)| ms_max);
+        ms_max.saturating_mul(PATTERN_STEPS_PER_MS)
     }
 
     fn next_random(&self) -> f64 {
@@ -103,11 +124,11 @@ pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Tabl
     host.raw_set("version", version)?;
     host.raw_set("version_number", version_number(version))?;
     host.raw_set("null", Value::NULL)?;
-    host.raw_set("pattern_bytes_max", PATTERN_BYTES_MAX)?;
     host.raw_set("line", lua.create_function(|lua, ()| Ok(line(lua)))?)?;
     host.raw_set("bit", bits(lua)?)?;
     add_session(lua, &host, shared)?;
     add_texts(lua, &host, shared)?;
+    add_searches(lua, &host, shared)?;
     add_random(lua, &host, shared)?;
     Ok(host)
 }
@@ -168,6 +189,9 @@ fn add_texts(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
         lua.create_string(digest)
     };
     host.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
+    let error_line = lua
+        .create_function(|lua, text: LuaString| lua.create_string(error_line(&text.as_bytes())))?;
+    host.raw_set("error_line", error_line)?;
     let state = Rc::clone(shared);
     let repeat = lua.create_function(move |lua, (text, times): (LuaString, f64)| {
         repeat(lua, &text, times).unwrap_or_else(|| fail(lua, &state, "resulting string too large"))
@@ -188,6 +212,50 @@ fn add_texts(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
         json::decode(lua, &text.as_bytes()).or_else(|text| fail(lua, &state, &text))
     })?;
     host.raw_set("json_decode", decode)
+}
+
+/// Functions for what searches in strings.
+fn add_searches(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
+    let state = Rc::clone(shared);
+    let check = lua.create_function(
+        move |lua, (text, pattern, anchors): (LuaString, LuaString, bool)| {
+            state.end_if_over()?;
+            let steps_max = if anchors {
+                pattern::steps_max
+            } else {
+                pattern::steps_anywhere
+            };
+            let text_bytes = text.as_bytes().len();
+            let problem = if pattern.as_bytes().len() > PATTERN_BYTES_MAX {
+                "the pattern is too long".to_owned()
+            } else if steps_max(&pattern.as_bytes(), text_bytes) > state.pattern_steps_max() {
+                format!("the pattern may take too long on {text_bytes} bytes")
+            } else {
+                return Ok(());
+            };
+            fail(lua, &state, &problem)
+        },
+    )?;
+    host.raw_set("check_pattern", check)?;
+    let is_plain =
+        lua.create_function(|_, pattern: LuaString| Ok(pattern::is_plain(&pattern.as_bytes())))?;
+    host.raw_set("is_plain", is_plain)?;
+    let find = |_: &Lua, (text, wanted, init): (LuaString, LuaString, Option<f64>)| {
+        let init = init.map_or(1, |init| init as i64);
+        Ok(pattern::find_plain(&text.as_bytes(), &wanted.as_bytes(), init).unzip())
+    };
+    host.raw_set("find_plain", lua.create_function(find)?)
+}
+
+/// The text of an error reply: without the line's beginning and end, and with a code.
+fn error_line(text: &[u8]) -> Vec<u8> {
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let end = text.iter().rposition(|byte| !b"\r\n".contains(byte));
+    let text = &text[..end.map_or(0, |last| last + 1)];
+    if text.contains(&b' ') {
+        return text.to_vec();
+    }
+    [b"ERR ", text].concat()
 }
 
 /// `string.rep`, whose length is known before it works; none if that is too much.

@@ -91,6 +91,10 @@ function redis.pcall(...)
   return type(reply) == "table" and reply or error(reply, 0)
 end
 
+local function is_text(value)
+  return type(value) == "string" or type(value) == "number"
+end
+
 local function single_text(...)
   local text = ...
   return select("#", ...) == 1 and type(text) == "string"
@@ -100,9 +104,7 @@ function redis.error_reply(...)
   if not single_text(...) then
     return { err = "ERR wrong number or type of arguments" }
   end
-  local text = ...
-  text = match(text, "^%-?(.-)[\r\n]*$")
-  return { err = text:find(" ", 1, true) and text or "ERR " .. text }
+  return { err = host.error_line((...)) }
 end
 
 function redis.status_reply(...)
@@ -184,13 +186,23 @@ end
 string_content.rep = host.rep
 for _, name in pairs({ "find", "match", "gmatch", "gfind", "gsub" }) do
   local run = string[name]
+  local anchors = name ~= "gmatch" and name ~= "gfind"
   string_content[name] = run
     and function(text, pattern, ...)
-      if type(pattern) == "string" and #pattern > host.pattern_bytes_max then
-        error("the pattern is too long", 2)
+      if is_text(text) and is_text(pattern) then
+        host.check_pattern(text, pattern, anchors)
       end
       return run(text, pattern, ...)
     end
+end
+
+local find = string_content.find
+function string_content.find(text, wanted, init, plain)
+  local is_place = init == nil or type(init) == "number"
+  if is_text(text) and is_text(wanted) and is_place and (plain or host.is_plain(wanted)) then
+    return host.find_plain(text, wanted, init)
+  end
+  return find(text, wanted, init, plain)
 end
 
 local os_clock = os.clock

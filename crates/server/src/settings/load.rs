@@ -281,7 +281,7 @@ mod tests {
         let loaded = run(&["--config", &path, "--memory", "3MiB"], &variables).unwrap();
         assert_eq!(loaded.settings.memory_bytes, 3 << 20);
         assert_eq!(loaded.settings.threads, 4);
-        assert_eq!(loaded.settings.max_value_bytes, 2048);
+        assert_eq!(loaded.settings.max_value_bytes, Some(2048));
         assert_eq!(loaded.origin("memory"), Origin::Flag);
         assert_eq!(loaded.origin("threads"), Origin::Variable);
         assert_eq!(loaded.origin("max-value"), Origin::File);

@@ -28,7 +28,8 @@ pub(crate) fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero:
         clock,
         seed: Some(7),
         lease_ms: settings.lease_ms,
-        value_bytes_max: settings.max_value_bytes,
+        value_bytes_max: settings.value_bytes_max(),
+        update_bytes_max: settings.update_bytes_max(),
         ..Config::with_memory(memory_bytes)
     };
     let cache = Cache::new(config).expect("the memory of a test is there");

@@ -90,6 +90,7 @@ commands! {
         "Adds to a number within bounds, and gives it a deadline.";
     Lcs "lcs" -3 [READONLY] TWO String "7.0.0"
         "Finds the longest common subsequence of two strings.";
+    Digest "digest" 2 [READONLY FAST] ONE String "8.4.0" "Hashes a string with XXH3.";
     Delifeq "delifeq" 3 [WRITE FAST] ONE String "9.0.0" "Removes a string if it has this value.";
     Delex "delex" -2 [WRITE FAST] ONE String "8.4.0"
         "Removes a key if its string meets a condition.";

@@ -42,6 +42,7 @@ impl Order {
             deadline: context.deadline(request.exptime),
             flags: request.flags,
             when,
+            value_bytes_max: context.memcached_value_bytes_max(),
             ..SetOptions::default()
         };
         Order {
@@ -73,6 +74,7 @@ impl Order {
             accept_older: meta.has(b'I'),
             // Version zero is as good as none here.
             new_version: meta.number(b'E').filter(|version| *version != 0),
+            value_bytes_max: context.memcached_value_bytes_max(),
             version: meta.has(b'c'),
         };
         let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
@@ -124,7 +126,7 @@ impl Order {
             Source::Bytes(value) => value,
             Source::Draft(draft) => &*draft.value_mut(),
         };
-        let max = cache.config().value_bytes_max;
+        let max = context.memcached_value_bytes_max();
         if value.len() > max {
             return Err(Error::TooLarge {
                 bytes: value.len(),

@@ -79,7 +79,14 @@ fn start(
     context: Context<'_>,
     output: &mut Output,
 ) -> Received {
-    match context.cache().draft(key, value_bytes) {
+    let max = context.memcached_value_bytes_max();
+    let draft = if value_bytes > max {
+        let bytes = value_bytes;
+        Err(Error::TooLarge { bytes, max })
+    } else {
+        context.cache().draft(key, value_bytes)
+    };
+    match draft {
         Ok(draft) => Received::Upload(Box::new(Upload {
             filling: Filling::of(draft, value_bytes),
             key: key.bytes().into(),

@@ -42,7 +42,7 @@ pub(super) fn getbit(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn setbit(call: &mut Call<'_>) -> Outcome {
-    let max = call.cache().value_bytes_max();
+    let max = call.cache().update_bytes_max();
     let (key, (byte, mask)) = (call.first_key()?, place(call, max)?);
     let bit = match parse_integer(call.args[3]) {
         Some(bit @ (0 | 1)) => bit == 1,

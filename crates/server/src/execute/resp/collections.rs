@@ -5,6 +5,8 @@ use cellar_engine::{Change, Error, Handle, Key, Kind};
 use super::call::Call;
 use super::failure::Failure;
 use crate::collection::Collection;
+use crate::collection::hash::Hash;
+use crate::kind::HASH;
 
 /// Longest reply that is made of a collection in one piece, where the client chooses its length.
 const REPLY_BYTES_MAX: usize = 64 << 20;
@@ -29,10 +31,23 @@ impl Call<'_> {
             let is_wanted = item.kind == kind;
             is_wanted.then(|| item.pin())
         });
-        match found {
-            Some(None) => Err(Failure::WrongType),
-            Some(value) => Ok(value),
-            None => Ok(None),
+        let value = match found {
+            Some(None) => return Err(Failure::WrongType),
+            Some(value) => value,
+            None => None,
+        };
+        if self.session.tracked.is_on && kind == HASH {
+            self.note_next_deadline(key, value.as_ref());
+        }
+        Ok(value)
+    }
+
+    /// Has the client told when the first of the fields goes that it may have read.
+    fn note_next_deadline(&self, key: Key<'_>, value: Option<&Handle>) {
+        let hash = value.map(|value| Hash::view(value, self.now()));
+        if let Some(at) = hash.and_then(|hash| hash.next_deadline().instant()) {
+            let tracking = &self.context.state().observer.tracking;
+            tracking.changes_at(key.bytes(), at.0);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use cellar_engine::{Deadline, Handle, Item, Kind, SetOptions, When};
 
+use super::digest::Digest;
 use super::expiry::Unit;
 use super::failure::Failure;
 use super::values::as_string;
@@ -27,6 +28,10 @@ pub(super) enum Condition<'a> {
     Equal(&'a [u8]),
     /// There is no old value, or another one: IFNE.
     Unequal(&'a [u8]),
+    /// The old value has this digest: IFDEQ.
+    Alike(Digest),
+    /// There is no old value, or one with another digest: IFDNE.
+    Unlike(Digest),
     /// The item has this version, CAS; or with LATE an older one.
     Version {
         version: u64,
@@ -95,7 +100,10 @@ impl<'a> Options<'a> {
             Condition::Absent => (When::Absent, false),
             Condition::Present => (When::Present, false),
             Condition::Version { version, late } => (When::Version(version), late),
-            Condition::Equal(_) | Condition::Unequal(_) => return None,
+            Condition::Equal(_)
+            | Condition::Unequal(_)
+            | Condition::Alike(_)
+            | Condition::Unlike(_) => return None,
         };
         let is_plain = !self.get && !self.keeps_deadline;
         is_plain.then(|| SetOptions {
@@ -131,12 +139,22 @@ impl<'a> Condition<'a> {
         }
     }
 
-    fn parse(name: &[u8], operand: &'a [u8]) -> Result<Condition<'a>, Failure> {
+    /// The condition with this name.
+    ///
+    /// # Errors
+    /// [`Failure::Syntax`], or what is wrong about the operand.
+    pub(super) fn parse(name: &[u8], operand: &'a [u8]) -> Result<Condition<'a>, Failure> {
         if name.eq_ignore_ascii_case(b"IFEQ") {
             return Ok(Condition::Equal(operand));
         }
         if name.eq_ignore_ascii_case(b"IFNE") {
             return Ok(Condition::Unequal(operand));
+        }
+        if name.eq_ignore_ascii_case(b"IFDEQ") {
+            return Digest::parse(operand).map(Condition::Alike);
+        }
+        if name.eq_ignore_ascii_case(b"IFDNE") {
+            return Digest::parse(operand).map(Condition::Unlike);
         }
         if !name.eq_ignore_ascii_case(b"CAS") {
             return Err(Failure::Syntax);
@@ -173,6 +191,8 @@ impl<'a> Condition<'a> {
             _ if !is_string => return Err(Failure::WrongType),
             Condition::Equal(value) => old.is_some_and(|item| item.value == value),
             Condition::Unequal(value) => old.is_none_or(|item| item.value != value),
+            Condition::Alike(digest) => old.is_some_and(|item| Digest::of(item.value) == digest),
+            Condition::Unlike(digest) => old.is_none_or(|item| Digest::of(item.value) != digest),
             Condition::Version { .. } => unreachable!("only the engine's store compares versions"),
         })
     }

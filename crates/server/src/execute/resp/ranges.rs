@@ -24,7 +24,7 @@ pub(super) fn strlen(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn append(call: &mut Call<'_>) -> Outcome {
     let (key, tail) = (call.first_key()?, call.args[2]);
-    let max = call.cache().value_bytes_max();
+    let max = call.cache().update_bytes_max();
     let bytes = update(call, key, |old, scratch| {
         let head = bytes_of(old)?;
         let bytes = head.len() + tail.len();
@@ -91,7 +91,7 @@ pub(super) fn setrange(call: &mut Call<'_>) -> Outcome {
     let Ok(offset) = usize::try_from(offset) else {
         return Err(Failure::text("ERR offset is out of range"));
     };
-    let max = call.cache().value_bytes_max();
+    let max = call.cache().update_bytes_max();
     let (bytes, is_changed) = update(call, key, |old, scratch| {
         let value = bytes_of(old)?;
         if part.is_empty() {

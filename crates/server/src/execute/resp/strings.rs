@@ -13,7 +13,7 @@ use super::notify::Class;
 use super::options::Options;
 use super::session::Session;
 use super::values::{answer_value, append_value, store_until, tell_set, update};
-use super::{append_failure, lcs, leases, limited, many, numbers, ranges, stores, takes};
+use super::{append_failure, digest, lcs, leases, limited, many, numbers, ranges, stores, takes};
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
 use crate::output::Output;
@@ -31,6 +31,7 @@ pub(super) fn handler(verb: Verb) -> Handler {
         Verb::Getex => takes::getex,
         Verb::Delex => takes::delex,
         Verb::Delifeq => takes::delifeq,
+        Verb::Digest => digest::digest,
         Verb::Mget => many::mget,
         Verb::Mset => many::mset,
         Verb::Msetnx => many::msetnx,

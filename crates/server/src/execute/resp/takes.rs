@@ -2,12 +2,13 @@
 //!
 //! Source: redis.io/docs/latest/commands/getex, getdel and delex; valkey.io/commands/delifeq.
 
-use cellar_engine::{Change, Deadline, Item, Key};
+use cellar_engine::{Change, Deadline, Key};
 
 use super::call::{Call, Outcome};
 use super::expiry::Unit;
 use super::failure::Failure;
 use super::notify::Class;
+use super::options::Condition;
 use super::values::{answer_value, as_string, count_read, update};
 
 pub(super) fn getdel(call: &mut Call<'_>) -> Outcome {
@@ -78,41 +79,28 @@ pub(super) fn getex(call: &mut Call<'_>) -> Outcome {
     answer_value(call, value)
 }
 
-/// DELEX: removes a key of any kind, or a string that is equal or not equal to a value.
+/// DELEX: removes a key of any kind, or a string whose value meets a condition.
 pub(super) fn delex(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
     match call.args[2..] {
-        [] => remove_if(call, key, |_| Ok(true)),
-        [name, value] if name.eq_ignore_ascii_case(b"IFEQ") => {
-            remove_if(call, key, |item| Ok(string(item)? == value))
-        }
-        [name, value] if name.eq_ignore_ascii_case(b"IFNE") => {
-            remove_if(call, key, |item| Ok(string(item)? != value))
-        }
+        [] => remove_if(call, key, Condition::Always),
+        [name, operand] => match Condition::parse(name, operand)? {
+            Condition::Version { .. } => Err(Failure::Syntax),
+            condition => remove_if(call, key, condition),
+        },
         _ => Err(Failure::Syntax),
     }
 }
 
 pub(super) fn delifeq(call: &mut Call<'_>) -> Outcome {
     let (key, value) = (call.first_key()?, call.args[2]);
-    remove_if(call, key, |item| Ok(string(item)? == value))
+    remove_if(call, key, Condition::Equal(value))
 }
 
-fn string(item: Item<'_>) -> Result<&[u8], Failure> {
-    as_string(Some(item)).map(|_| item.value)
-}
-
-/// Removes an item that `is_it`, and answers how many that were.
-fn remove_if(
-    call: &mut Call<'_>,
-    key: Key<'_>,
-    is_it: impl Fn(Item<'_>) -> Result<bool, Failure>,
-) -> Outcome {
+/// Removes an item that meets a condition, and answers how many that were.
+fn remove_if(call: &mut Call<'_>, key: Key<'_>, condition: Condition<'_>) -> Outcome {
     let is_removed = update(call, key, |old, _| {
-        let is_it = match old {
-            Some(item) => is_it(item)?,
-            None => false,
-        };
+        let is_it = old.is_some() && condition.holds(old)?;
         let change = if is_it { Change::Remove } else { Change::Keep };
         Ok((is_it, change))
     })?;

@@ -170,7 +170,7 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "binding_protocol", "ascii");
     stat(out, "auth_enabled_sasl", "no");
     stat(out, "auth_enabled_ascii", "no");
-    stat(out, "item_size_max", context.cache().value_bytes_max());
+    stat(out, "item_size_max", context.memcached_value_bytes_max());
     stat(out, "maxconns_fast", "yes");
     stat(out, "slab_reassign", "no");
     stat(out, "slab_automove", 0);

@@ -203,7 +203,9 @@ fn memory_section(facts: &Facts<'_>, text: &mut Text) {
     let machine = memory::of_machine().map_or(0, |bytes| bytes as u64);
     text.bytes("total_system_memory", machine);
     text.bytes("used_memory_lua", 0);
-    text.bytes("used_memory_scripts", 0);
+    let (scripts, scripts_bytes) = facts.call.context.state.scripts.size();
+    text.bytes("used_memory_scripts", scripts_bytes as u64);
+    text.field("number_of_cached_scripts", scripts);
     text.bytes("maxmemory", engine.memory_bytes);
     let parameters = &facts.call.context.state.parameters;
     text.field("maxmemory_policy", parameters.value("maxmemory-policy"));

@@ -1,0 +1,51 @@
+//! Digest: a short text by which clients compare a long string.
+//!
+//! Source: redis.io/docs/latest/commands/digest; the hash is XXH3 of 64 bits without a seed.
+
+use std::fmt::Write;
+
+use twox_hash::XxHash3_64;
+
+use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
+use super::values::read;
+
+/// Digits of a digest.
+const DIGITS: usize = 16;
+
+/// A digest as a client gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Digest(u64);
+
+impl Digest {
+    /// Reads the digits of a digest, small or capital.
+    ///
+    /// # Errors
+    /// If there are more or fewer than 16, or others than hexadecimal ones.
+    pub(super) fn parse(digits: &[u8]) -> Result<Digest, Failure> {
+        let are_digits = digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
+        let text = std::str::from_utf8(digits).ok().filter(|_| are_digits);
+        let number = text.and_then(|text| u64::from_str_radix(text, 16).ok());
+        number.map(Digest).ok_or(Failure::text(
+            "ERR must be exactly 16 hexadecimal characters",
+        ))
+    }
+
+    /// The digest of a value. Cost: one pass over it.
+    pub(super) fn of(value: &[u8]) -> Digest {
+        Digest(XxHash3_64::oneshot(value))
+    }
+}
+
+/// DIGEST.
+pub(super) fn digest(call: &mut Call<'_>) -> Outcome {
+    let key = call.first_key()?;
+    let Some(Digest(number)) = read(call, key, Digest::of)? else {
+        call.reply().null();
+        return DONE;
+    };
+    let mut text = String::with_capacity(DIGITS);
+    let _ = write!(text, "{number:016x}");
+    call.reply().bulk(text);
+    DONE
+}
