@@ -8,11 +8,13 @@ import cellar.client.testing.FakeCellar;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -351,5 +353,46 @@ class CoherenceTest {
         server.push("?what\r\n");
         Await.until("a new connection", () -> server.trackings() > connections);
         assertEquals("new", get("k"));
+    }
+
+    @Test
+    void aKeyThatGetsAnotherHomeIsReadAnew() throws Exception {
+        FakeCellar second = new FakeCellar();
+        AtomicReference<List<Node>> nodes = new AtomicReference<>(List.of(server.node()));
+        Discovery discovery =
+                new Discovery() {
+                    @Override
+                    public List<Node> nodes() {
+                        return nodes.get();
+                    }
+
+                    @Override
+                    public Duration period() {
+                        return Duration.ofMillis(5);
+                    }
+                };
+        LocalCacheOptions options =
+                LocalCacheOptions.tracked(1 << 20, server.respPort())
+                        .ports(Map.of(second.node().address(), second.respPort()));
+        server.put("k", "here");
+        second.put("k", "there");
+        try (CacheClient<String> moving =
+                CacheClient.builder()
+                        .discovery(discovery)
+                        .localCache(options)
+                        .build(Codecs.string())) {
+            Await.until(
+                    "a copy",
+                    () -> {
+                        join(moving.get("k", DAY));
+                        int before = server.reads();
+                        join(moving.get("k", DAY));
+                        return server.reads() == before;
+                    });
+            nodes.set(List.of(second.node()));
+            Await.until("the new home", () -> "there".equals(join(moving.get("k", DAY))));
+        } finally {
+            second.close();
+        }
     }
 }

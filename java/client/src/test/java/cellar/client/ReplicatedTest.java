@@ -12,7 +12,9 @@ import cellar.client.testing.Await;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -83,6 +85,20 @@ class ReplicatedTest {
         for (Server server : servers) {
             assertEquals("END\n", server.ask("get k\r\n", "END"));
         }
+    }
+
+    @Test
+    void manyAreReadThoughOneNodeHasLostItsOwn() throws Exception {
+        Map<String, String> stored = new HashMap<>();
+        for (int i = 0; i < 100; i++) {
+            cache.set("m" + i, "v" + i, TTL);
+            stored.put("m" + i, "v" + i);
+        }
+        untilEverywhere("m99", "v99");
+        servers.get(0).ask("flush_all\r\n", "OK");
+        assertEquals(stored, cache.getMany(stored.keySet()));
+        servers.get(1).kill();
+        assertEquals(stored, cache.getMany(stored.keySet()));
     }
 
     @Test

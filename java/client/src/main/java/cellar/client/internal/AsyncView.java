@@ -27,6 +27,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -126,7 +127,7 @@ public final class AsyncView<V> implements CacheClient<V> {
                         byNode.computeIfAbsent(home, node -> new ArrayList<>()).add(key);
                     }
                     List<CompletableFuture<Map<String, V>>> parts = new ArrayList<>();
-                    byNode.forEach((home, part) -> parts.add(readMany(home, part)));
+                    byNode.forEach((home, part) -> parts.add(readPart(home, part)));
                     return merged(parts);
                 });
     }
@@ -134,6 +135,37 @@ public final class AsyncView<V> implements CacheClient<V> {
     private CompletableFuture<Map<String, V>> readMany(Endpoint home, List<String> keys) {
         List<byte[]> bytes = keys.stream().map(Keys::bytes).toList();
         return home.submit(new ReadManyOperation<>(keys, bytes, requests::decode));
+    }
+
+    /** Where a miss is no answer yet, those keys are asked for once more, one by one. */
+    private CompletableFuture<Map<String, V>> readPart(Endpoint home, List<String> keys) {
+        CompletableFuture<Map<String, V>> part = readMany(home, keys);
+        if (!core.cluster().hasSecondChoice()) {
+            return part;
+        }
+        return part.exceptionally(failure -> Map.of())
+                .thenCompose(
+                        found -> {
+                            Map<String, V> all = new ConcurrentHashMap<>(found);
+                            List<CompletableFuture<@Nullable Void>> rest = new ArrayList<>();
+                            for (String key : keys) {
+                                if (!all.containsKey(key)) {
+                                    rest.add(readInto(all, key));
+                                }
+                            }
+                            return Stages.all(rest).thenApply(done -> all);
+                        });
+    }
+
+    private CompletableFuture<@Nullable Void> readInto(Map<String, V> found, String key) {
+        return get(key).<@Nullable Void>thenApply(
+                        value -> {
+                            if (value != null) {
+                                found.put(key, value);
+                            }
+                            return null;
+                        })
+                .toCompletableFuture();
     }
 
     private static <V> CompletionStage<Map<String, V>> merged(

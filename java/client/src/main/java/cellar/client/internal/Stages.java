@@ -1,6 +1,7 @@
 package cellar.client.internal;
 
 import cellar.client.CacheException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -13,9 +14,16 @@ public final class Stages {
     private Stages() {}
 
     /** The results of all {@code parts}, in their order; fails when one has failed. */
-    public static <T> CompletableFuture<List<T>> all(List<CompletableFuture<T>> parts) {
+    public static <T extends @Nullable Object> CompletableFuture<List<T>> all(
+            List<CompletableFuture<T>> parts) {
         return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
-                .thenApply(done -> parts.stream().map(CompletableFuture::join).toList());
+                .thenApply(done -> results(parts));
+    }
+
+    private static <T extends @Nullable Object> List<T> results(List<CompletableFuture<T>> parts) {
+        List<T> results = new ArrayList<>(parts.size());
+        parts.forEach(part -> results.add(part.join()));
+        return results;
     }
 
     /** Waits for {@code stage}; throws its {@link CacheException}. */

@@ -7,11 +7,29 @@ import cellar.client.internal.wire.ReadOperation;
 import java.util.List;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** The nodes of a cache: which one a key belongs to, and what else a request makes necessary. */
 public abstract class Cluster implements AutoCloseable {
+    private final AtomicInteger generation = new AtomicInteger();
+
+    /** Changes whenever a key may have got another home. */
+    public final int generation() {
+        return generation.get();
+    }
+
+    /** From now on a key may have another home. */
+    protected final void homesChanged() {
+        generation.incrementAndGet();
+    }
+
+    /** A miss or failure at a key's home is no answer yet: {@link #read} asks elsewhere too. */
+    public boolean hasSecondChoice() {
+        return false;
+    }
+
     /**
      * The node that is asked about {@code key}.
      *

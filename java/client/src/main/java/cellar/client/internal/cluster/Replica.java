@@ -110,8 +110,13 @@ final class Replica implements Endpoint.Listener {
         }
     }
 
+    private void become(State next) {
+        state = next;
+        cluster.trustChanged();
+    }
+
     private void lose() {
-        state = State.LOST;
+        become(State.LOST);
         Filling running = filling;
         if (running != null) {
             running.stop();
@@ -145,7 +150,7 @@ final class Replica implements Endpoint.Listener {
         identity = now;
         boolean same = before != null && same(before, now);
         if (state == State.TRUSTED || before == null && !undelivered || same && !undelivered) {
-            state = State.TRUSTED;
+            become(State.TRUSTED);
             return;
         }
         fill();
@@ -171,7 +176,7 @@ final class Replica implements Endpoint.Listener {
     private void fill() {
         undelivered = false;
         removed.clear();
-        cluster.betweenChanges(() -> state = State.FILLING);
+        cluster.betweenChanges(() -> become(State.FILLING));
         Filling begun = new Filling(cluster, this);
         filling = begun;
         begun.run()
@@ -183,7 +188,7 @@ final class Replica implements Endpoint.Listener {
                             if (failure == null) {
                                 LOG.info("{} is filled with {} items", endpoint.name(), copied);
                                 removed.clear();
-                                state = State.TRUSTED;
+                                become(State.TRUSTED);
                             } else {
                                 LOG.warn("{} could not be filled", endpoint.name(), failure);
                                 cluster.later(this::again);

@@ -103,6 +103,16 @@ public final class ReplicatedCluster extends Cluster {
         return null;
     }
 
+    @Override
+    public boolean hasSecondChoice() {
+        return true;
+    }
+
+    /** A node is trusted now, or is not any more. */
+    void trustChanged() {
+        homesChanged();
+    }
+
     /** Whether all nodes are trusted; for tests. */
     public boolean isWhole() {
         return replicas.stream().allMatch(Replica::isTrusted);

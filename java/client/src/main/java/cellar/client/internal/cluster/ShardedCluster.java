@@ -35,15 +35,33 @@ public final class ShardedCluster extends Cluster {
         Map<Node, Endpoint> endpoints = new HashMap<>();
         for (Node node : nodes) {
             Endpoint known = before.endpoints.get(node);
-            endpoints.put(node, known == null ? connect.apply(node) : known);
+            endpoints.put(node, known == null ? connected(node) : known);
         }
         members = new Members(nodes.isEmpty() ? null : new Ring(nodes), endpoints);
+        homesChanged();
         before.endpoints.forEach(
                 (node, endpoint) -> {
                     if (!endpoints.containsKey(node)) {
                         endpoint.close();
                     }
                 });
+    }
+
+    private Endpoint connected(Node node) {
+        Endpoint endpoint = connect.apply(node);
+        endpoint.listen(
+                new Endpoint.Listener() {
+                    @Override
+                    public void lost(Endpoint which) {
+                        homesChanged();
+                    }
+
+                    @Override
+                    public void back(Endpoint which) {
+                        homesChanged();
+                    }
+                });
+        return endpoint;
     }
 
     @Override

@@ -93,7 +93,8 @@ public final class LocalCache<V> {
         Tracking.Ticket ticket = copy.ticket();
         return copy.isLive(now_ns)
                 && now_ns - copy.seen_ns() <= nanos(localTtl)
-                && (tracking == null || ticket != null && ticket.isGood());
+                && (tracking == null
+                        || ticket != null && ticket.isGood(core.cluster().generation()));
     }
 
     /** More than 292 years are for ever. */
@@ -182,7 +183,9 @@ public final class LocalCache<V> {
     private void keep(String key, Flight<V> flight, Entry<V> entry) {
         Tracking.Ticket ticket = entry.ticket();
         boolean trusted =
-                tracking == null ? entry.value() != null : ticket != null && ticket.isGood();
+                tracking == null
+                        ? entry.value() != null
+                        : ticket != null && ticket.isGood(core.cluster().generation());
         flights.computeIfPresent(
                 key,
                 (same, registered) -> {

@@ -44,6 +44,7 @@ public final class RespTracking implements Tracking {
         return cache;
     }
 
+    /** Connections to nodes that have left the cluster end by themselves. */
     private TrackingConnection connection(Endpoint endpoint) {
         LocalCache<?> told = cache;
         if (told == null) {
@@ -63,7 +64,8 @@ public final class RespTracking implements Tracking {
     @Override
     public CompletionStage<@Nullable Ticket> track(byte[] key) {
         try {
-            return connection(core.cluster().home(key)).track(key);
+            int generation = core.cluster().generation();
+            return connection(core.cluster().home(key)).track(key, generation);
         } catch (CacheException e) {
             return CompletableFuture.completedStage(null);
         }

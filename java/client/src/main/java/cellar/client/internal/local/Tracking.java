@@ -10,12 +10,13 @@ interface Tracking extends AutoCloseable {
      *
      * @param source who tells
      * @param epoch the source's epoch; a copy of an earlier one may be old
+     * @param generation of the cluster when the key's home was looked up
      * @param ttl_ms what the item had left; -1 for ever, -2 if there was none
      */
-    record Ticket(Source source, int epoch, long ttl_ms) {
-        /** Whether nothing can have been missed since. */
-        boolean isGood() {
-            return source.epoch() == epoch && source.isAlive();
+    record Ticket(Source source, int epoch, int generation, long ttl_ms) {
+        /** Whether nothing can have been missed since, if the cluster is in {@code now}. */
+        boolean isGood(int now) {
+            return generation == now && source.epoch() == epoch && source.isAlive();
         }
     }
 

@@ -11,6 +11,7 @@ import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.EventLoop;
+import io.netty.util.concurrent.ScheduledFuture;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.List;
@@ -45,6 +46,7 @@ final class TrackingConnection implements Tracking.Source {
     private final LongSupplier ticker;
     private final EventLoop loop;
     private final Backoff backoff;
+    private final ScheduledFuture<?> pings;
     private final ArrayDeque<CompletableFuture<@Nullable Object>> waiting = new ArrayDeque<>();
     private final AtomicInteger epoch = new AtomicInteger();
     private volatile boolean ready;
@@ -66,8 +68,8 @@ final class TrackingConnection implements Tracking.Source {
         this.loop = endpoint.loop();
         this.backoff =
                 new Backoff(endpoint.settings().backoffMin(), endpoint.settings().backoffMax());
+        pings = loop.scheduleAtFixedRate(this::ping, PING_MS, PING_MS, TimeUnit.MILLISECONDS);
         loop.execute(this::connect);
-        loop.scheduleAtFixedRate(this::ping, PING_MS, PING_MS, TimeUnit.MILLISECONDS);
     }
 
     @Override
@@ -80,7 +82,7 @@ final class TrackingConnection implements Tracking.Source {
         return ready && ticker.getAsLong() - alive_ns < ALIVE_NS_MAX;
     }
 
-    CompletionStage<Tracking.@Nullable Ticket> track(byte[] key) {
+    CompletionStage<Tracking.@Nullable Ticket> track(byte[] key, int generation) {
         if (!ready) {
             return CompletableFuture.completedStage(null);
         }
@@ -90,14 +92,15 @@ final class TrackingConnection implements Tracking.Source {
         return reply.handle(
                 (answer, failure) ->
                         answer instanceof Long ttl_ms
-                                ? new Tracking.Ticket(this, asked, ttl_ms)
+                                ? new Tracking.Ticket(this, asked, generation, ttl_ms)
                                 : null);
     }
 
     // On the event loop.
 
     private void connect() {
-        if (closed) {
+        if (closed || endpoint.isClosed()) {
+            pings.cancel(false);
             return;
         }
         Socket attempt = new Socket();
@@ -162,6 +165,10 @@ final class TrackingConnection implements Tracking.Source {
     }
 
     private void ping() {
+        if (endpoint.isClosed()) {
+            close();
+            return;
+        }
         Socket open = socket;
         if (open == null || !ready) {
             return;
@@ -229,6 +236,7 @@ final class TrackingConnection implements Tracking.Source {
 
     void close() {
         closed = true;
+        pings.cancel(false);
         loop.execute(
                 () -> {
                     Socket open = socket;

@@ -193,8 +193,8 @@ public final class Endpoint {
         }
     }
 
-    /** Whether the client has been closed. */
-    boolean isClosed() {
+    /** Whether it is not used any more. */
+    public boolean isClosed() {
         return closed;
     }
 
