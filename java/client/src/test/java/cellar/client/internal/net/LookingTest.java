@@ -21,23 +21,23 @@ class LookingTest {
     @Test
     void whatIsClearlyFasterIsKept() {
         int processors = Runtime.getRuntime().availableProcessors();
-        int all = processors > 1 ? 8192 - 64 : 0;
-        assertEquals(all, looked(new Looking(), 8192, 5_000, 10_000));
+        int all = processors > 1 ? Looking.KEPT - Looking.SLEEPING : 0;
+        assertEquals(all, looked(new Looking(), Looking.KEPT, 5_000, 10_000));
     }
 
     @Test
     void whatIsHardlyFasterIsNotWorthAProcessor() {
         Looking looking = new Looking();
-        int tried = looked(looking, 8192, 9_500, 10_000);
-        assertEquals(Runtime.getRuntime().availableProcessors() > 1 ? 64 : 0, tried);
+        int tried = looked(looking, Looking.KEPT, 9_500, 10_000);
+        assertEquals(Runtime.getRuntime().availableProcessors() > 1 ? Looking.LOOKING : 0, tried);
         assertFalse(looking.isOn());
     }
 
     @Test
     void aChangeIsNoticed() {
         Looking looking = new Looking();
-        looked(looking, 8192, 5_000, 10_000);
-        int tried = looked(looking, 8192, 50_000, 10_000);
-        assertEquals(Runtime.getRuntime().availableProcessors() > 1 ? 64 : 0, tried);
+        looked(looking, Looking.KEPT, 5_000, 10_000);
+        int tried = looked(looking, Looking.KEPT, 50_000, 10_000);
+        assertEquals(Runtime.getRuntime().availableProcessors() > 1 ? Looking.LOOKING : 0, tried);
     }
 }
