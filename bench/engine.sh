@@ -136,6 +136,7 @@ sentence() {
         expiry) echo "Who holds memory for items whose time is over, and who notices?" ;;
         growth) echo "What growing from empty costs the inserts." ;;
         memory) echo "What servers occupy beside the memory they were given." ;;
+        service) echo "How long requests take in a cache service over HTTP, against BigCache." ;;
     esac
 }
 
@@ -143,9 +144,10 @@ sentence() {
 index() {
     {
         printf '# Benchmarks\n\n'
-        printf 'What the engine promises, measured: each page names its command, commit, machine '
-        printf 'and date.\n`make bench-engine` writes all of them anew.\n\n'
-        for part in $all; do
+        printf 'What Cellar promises, measured: each page names its command, commit, machine '
+        printf 'and date.\n`make bench-engine` writes all of them anew but the last, '
+        printf '`make bench-service` that one.\n\n'
+        for part in $all service; do
             if [ -e "$pages/$part.md" ]; then
                 echo "- [$part]($part.md): $(sentence "$part")"
             fi

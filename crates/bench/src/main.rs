@@ -13,6 +13,7 @@ use cellar_bench::load::options::{self, LoadArgs};
 use cellar_bench::memory::{self, MemoryArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
+use cellar_bench::service::{self, ServiceArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
 
@@ -46,6 +47,8 @@ enum Command {
     Growth(GrowthArgs),
     /// Items that expire in the same second: who holds their memory, and who notices?
     Expiry(Box<ExpiryArgs>),
+    /// JSON messages over HTTP at a fixed rate, against BigCache: mean, tail and cost of a request
+    Service(Box<ServiceArgs>),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Memory(args) => memory::command(&args),
         Command::Growth(args) => growth::command(&args),
         Command::Expiry(args) => expiry::command(&args),
+        Command::Service(args) => service::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

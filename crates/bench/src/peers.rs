@@ -33,6 +33,14 @@ impl CellarArgs {
         self.recipe_by(Recipe::cellar)
     }
 
+    /// How to start Cellar as a server of HTTP, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn recipe_http(&self) -> Result<Option<Recipe>, Error> {
+        self.recipe_by(Recipe::cellar_http)
+    }
+
     /// How to start it as `make` says, from its path and further arguments.
     fn recipe_by(&self, make: fn(&str, &[String]) -> Recipe) -> Result<Option<Recipe>, Error> {
         if !takes_part(&self.cellar) {
@@ -101,6 +109,32 @@ impl RedisArgs {
         let cellar = peers.cellar.recipe_by(Recipe::cellar_resp)?;
         let redis = Recipe::redis(&self.redis, &[]);
         Ok(cellar.into_iter().chain([redis]).collect())
+    }
+}
+
+/// Whether HTTP takes part.
+#[derive(Args, Clone, Debug)]
+pub struct HttpArgs {
+    /// on or off: whether Cellar takes part over HTTP, with an echo floor of its own
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    http: String,
+}
+
+impl HttpArgs {
+    /// Whether it does.
+    pub(crate) fn takes_part(&self) -> bool {
+        takes_part(&self.http)
+    }
+
+    /// Cellar over HTTP, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn recipe(&self, peers: &PeerArgs) -> Result<Option<Recipe>, Error> {
+        if !self.takes_part() {
+            return Ok(None);
+        }
+        peers.cellar.recipe_http()
     }
 }
 
