@@ -42,8 +42,8 @@ test: ## every test, Rust, Python and Java; installs what they need
 	$(CARGO) test --locked --workspace
 	clients/run
 
-java: tools build ## the Java clients' tests against the server
-	clients/run --only java --only java_redis
+java: tools build ## Cellar's Java client and other Java clients, tested against the server
+	clients/run --only java_client --only java --only java_redis
 
 clients: tools build ## all real clients' tests against the server
 	clients/run
@@ -62,6 +62,9 @@ bench: tools build ## all measurements, results into bench/results, pages into d
 
 bench-engine: tools build ## what the engine promises, as pages in docs/benchmarks; PART=expiry, QUICK=1
 	PART="$(PART)" QUICK="$(QUICK)" bench/engine.sh $(ARGS)
+
+bench-java: tools build ## the Java client beside others, and the table of S3; QUICK=1, PART=s3
+	QUICK="$(QUICK)" PART="$(PART)" bench/java.sh
 
 bench-service: tools build ## a cache service over HTTP, against BigCache; ARGS="--seconds 2100 --prefill 0"
 	bench/service.sh $(ARGS)
@@ -83,4 +86,4 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine bench-service compare docs miri tsan ci
+.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine bench-java bench-service compare docs miri tsan ci
