@@ -3,9 +3,9 @@
 //!
 //! A request reads many ads by their ids and looks into each. Requests are due at fixed times, and
 //! their latency counts from then. The stages are those of the source: Redis alone; a map with a
-//! list under one lock that copies what it hands out; the same with a lifetime; cut into 16; handing
-//! out references; and last a near cache, to which the server tells what has changed. Meanwhile ads
-//! change in Redis, and every ad that is read is compared with what was written last.
+//! list under one lock that copies what it hands out; the same with a lifetime; cut into 16;
+//! handing out references; and last a near cache, to which the server tells what has changed.
+//! Meanwhile ads change in Redis, and every ad that is read is compared with what was written last.
 
 mod ad;
 mod stage;
