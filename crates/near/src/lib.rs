@@ -55,6 +55,6 @@ pub use local::{Cause, InsertOptions, Local, LocalBuilder, LocalStats, Policy};
 pub use near::Near;
 
 /// The guide's examples, compiled.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "redis", feature = "json"))]
 #[doc = include_str!("../../../docs/near.md")]
 struct Guide;

@@ -1,6 +1,6 @@
 //! Redis, Valkey or Cellar as an origin: one server or a cluster, with or without TLS.
 //!
-//! Every node has one connection of redis-rs's ([`link`]); reads, writes and pushes share it, so
+//! Every node has one connection of redis-rs's (`link.rs`); reads, writes and pushes share it, so
 //! they have one order. redis-rs calls the push handler on the task that reads the connection,
 //! before it hands out later replies.
 //!

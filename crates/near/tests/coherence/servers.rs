@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -128,13 +129,23 @@ impl Client {
     }
 }
 
-/// A port that nobody uses now.
+/// First of the ports that servers get: below those that the system gives to clients.
+const PORT_FIRST: u32 = 10_000;
+/// How many ports there are. A node of a cluster takes the one 10,000 above its own, too.
+const PORTS: u32 = 10_000;
+
+/// A port that nobody listens at; no other test of this process gets it.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Processes that run at the same time begin at different ports.
+        let start = std::process::id().wrapping_mul(211);
+        let next = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let port = u16::try_from(PORT_FIRST + next).expect("it is below 20,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn start_redis(port: u16, flags: &[String]) -> Child {
@@ -173,15 +184,21 @@ fn start_cellar(port: u16, flags: &[String]) -> (Child, Option<String>) {
         ])
         .args(["--resp", &resp])
         .args(flags)
+        // It takes every variable of this kind for a setting.
+        .env_remove("CELLAR_BIN")
+        .env_remove("CELLAR_CHECKER_SECONDS")
         .stdin(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-    let ready = lines
-        .by_ref()
-        .map_while(Result::ok)
-        .find(|line| line.contains("cellar ready"));
-    let ready = ready.expect("it becomes ready");
+    let mut earlier = Vec::new();
+    let ready = loop {
+        match lines.next() {
+            Some(Ok(line)) if line.contains("cellar ready") => break line,
+            Some(Ok(line)) => earlier.push(line),
+            _ => panic!("the server does not become ready: {earlier:?}"),
+        }
+    };
     // Its log is read to the end, so that it never waits for us.
     std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
     let mut rest = ready.split(" memcached=").skip(1);
