@@ -2,8 +2,8 @@
 //!
 //! Hits on one thread and on more, keys by Zipf drawn beforehand, all keys there: the caches take
 //! turns in each round and hold the same values, so that a difference is the caches' own. Bytes for
-//! each entry, each cache alone in a fresh process. Hits and misses on traces, bounded by entries: a
-//! get that misses is followed by an insert.
+//! each entry, each cache alone in a fresh process. Hits and misses on traces, bounded by entries:
+//! a get that misses is followed by an insert.
 
 mod subject;
 mod speed;

@@ -2,8 +2,9 @@
 //!
 //! A [`Local`] is a number of shards by the hash of the key, each with a policy and a number of
 //! stripes. A read takes the lock of the key's stripe, shared, and clones the [`Arc`] that it finds
-//! there: a value lives until its last holder drops it, wherever the store is by then. A write takes
-//! the shard's lock and changes one stripe at a time. So shards are for writers, stripes for readers.
+//! there: a value lives until its last holder drops it, wherever the store is by then. A write
+//! takes the shard's lock and changes one stripe at a time. So shards are for writers, stripes for
+//! readers.
 //!
 //! Nothing is done in the background. Expired entries are misses at once; their room is found by
 //! the writes that follow, or by [`Local::reclaim`].
@@ -144,7 +145,8 @@ where
 
     /// The clock of its deadlines, instead of the machine's.
     ///
-    /// It is read when an entry with a deadline is stored, read or found dead, and for nothing else.
+    /// It is read when an entry with a deadline is stored, read or found dead, and for nothing
+    /// else.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -309,9 +311,9 @@ where
 
     /// Stores `value` as `options` say, in place of an older one.
     ///
-    /// A time to live of zero is over at once. Cost: the shard's lock; an entry leaves for each that
-    /// comes once the store is full, after a bounded search; four places are looked at for expired
-    /// entries. Now and then the shard's index grows, which touches all of its keys.
+    /// A time to live of zero is over at once. Cost: the shard's lock; an entry leaves for each
+    /// that comes once the store is full, after a bounded search; four places are looked at for
+    /// expired entries. Now and then the shard's index grows, which touches all of its keys.
     pub fn insert_with(&self, key: K, value: Arc<V>, options: InsertOptions) {
         let inner = &*self.inner;
         let ttl = options.ttl.or(inner.ttl);
@@ -408,9 +410,9 @@ where
 
     /// Removes entries whose time is over.
     ///
-    /// Cost: 16,384 places of each shard at most, 256 under one hold of its lock; next to nothing if
-    /// no deadline can have passed. A store of that size or less is rid of all of them; a larger one
-    /// by further calls.
+    /// Cost: 16,384 places of each shard at most, 256 under one hold of its lock; next to nothing
+    /// if no deadline can have passed. A store of that size or less is rid of all of them; a larger
+    /// one by further calls.
     pub fn reclaim(&self) {
         for shard in &self.inner.shards {
             for _ in 0..RECLAIM_STEPS {

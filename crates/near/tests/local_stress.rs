@@ -1,4 +1,5 @@
-//! Many threads on one local store: every value is the key's own, and the sums are right at the end.
+//! Many threads on one local store: every value is the key's own, and the sums are right at the
+//! end.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

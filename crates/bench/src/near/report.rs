@@ -44,16 +44,16 @@ pub(super) fn page(outcome: &Outcome) -> Page {
 
 fn method(outcome: &Outcome) -> String {
     format!(
-        "Speed: {} entries with keys of 8 B, {} reads a thread and round by Zipf's law with exponent \
-         {}, drawn beforehand; {} rounds in which the caches take turns, medians, in brackets the \
-         extremes; every read is a hit and the value's first byte is looked at. All caches hold the \
-         same values and have room for a quarter more, with their defaults. Time of a hit is the \
-         threads' own time.\n\nMemory: growth of resident memory of a fresh process, divided by the \
-         entries, without the 8 B of the key and the {VALUE_BYTES} B of the value. The two counts \
-         before each value (16 B) and the allocator's own bytes are in it. The caches have seen a \
-         tenth more entries than they hold.\n\nHit ratios: bounded by entries, as a share of the \
-         trace's different keys; one thread; a get that misses is followed by an insert; no times to \
-         live.",
+        "Speed: {} entries with keys of 8 B, {} reads a thread and round by Zipf's law with \
+         exponent {}, drawn beforehand; {} rounds in which the caches take turns, medians, in \
+         brackets the extremes; every read is a hit and the value's first byte is looked at. \
+         All caches hold the same values and have room for a quarter more, with their \
+         defaults. Time of a hit is the threads' own time.\n\nMemory: growth of resident \
+         memory of a fresh process, divided by the entries, without the 8 B of the key and \
+         the {VALUE_BYTES} B of the value. The two counts before each value (16 B) and the \
+         allocator's own bytes are in it. The caches have seen a tenth more entries than they \
+         hold.\n\nHit ratios: bounded by entries, as a share of the trace's different keys; \
+         one thread; a get that misses is followed by an insert; no times to live.",
         outcome.entries, outcome.operations_per_thread, outcome.zipf, outcome.rounds,
     )
 }

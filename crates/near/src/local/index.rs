@@ -2,9 +2,9 @@
 //!
 //! A bucket is one cache line: twelve tags (8 bits of the hash), how many entries passed it by
 //! because it was full, and the places of its own entries. An entry that passed lies in the next
-//! bucket that had room, so a search goes on only past buckets that were passed. A free slot has tag
-//! zero; nothing else is left behind by what is removed.
-//! Why not a table from a library: docs/decisions/0021-near-local-store.md.
+//! bucket that had room, so a search goes on only past buckets that were passed. A free slot has
+//! tag zero; nothing else is left behind by what is removed. Why not a table from a library:
+//! docs/decisions/0021-near-local-store.md.
 
 /// Entries of a bucket.
 const WAYS: usize = 12;
@@ -123,8 +123,8 @@ impl Index {
 }
 
 impl Bucket {
-    /// A bit for each slot with this tag: the top of the byte for the low ones, [`BETWEEN`] below it
-    /// for the high ones. Above a slot that has it, one that has not may be among them.
+    /// A bit for each slot with this tag: the top of the byte for the low ones, [`BETWEEN`] below
+    /// it for the high ones. Above a slot that has it, one that has not may be among them.
     #[inline]
     fn tops(&self, tag: u8) -> u64 {
         let high = equal_bytes(u64::from(self.high), tag) & HIGH_TOPS;

@@ -1,8 +1,8 @@
 //! Where entries lie: in stripes by the hash of their key, each behind a lock of its own.
 //!
 //! A stripe is an index and the entries it leads to. Readers share the lock; a writer holds it for
-//! the few instructions that change one entry, or while the stripe grows. Stripes are few enough for
-//! all their locks to stay in a core's first cache, and many enough for readers to meet rarely.
+//! the few instructions that change one entry, or while the stripe grows. Stripes are few enough
+//! for all their locks to stay in a core's first cache, and many enough for readers to meet rarely.
 //!
 //! An entry has a number, by which policies know it: its place in the stripe and the stripe's own.
 
