@@ -233,16 +233,17 @@ pub(super) fn page(outcome: &Outcome) -> Page {
         ],
         method: format!(
             "{} Requests are due at fixed times and their latency counts from then, so a stage \
-             that cannot keep up shows it; a run ends when a request begins 2 s late. Ads are chosen by \
-             Zipf's law with exponent 1. An ad is stale if a newer version had been acknowledged \
+             that cannot keep up shows it; a run ends when a request begins 2 s late. Ads are \
+             chosen by Zipf's law with exponent 1. An ad is stale if a newer version had been acknowledged \
              100 ms before it was read. redis-server, the service and its load share the machine.",
             scenario(outcome)
         ),
-        meaning: "The source reports that its stages brought mean and TP999 to a fifth of those of \
+        meaning:
+            "The source reports that its stages brought mean and TP999 to a fifth of those of \
                   Redis alone, on 16 cores and at up to 1000 requests/s. The same order shows \
-                  here. The caches in between all serve stale ads until their lifetime ends; the near \
-                  cache has none of these, because the server tells it what has changed."
-            .to_owned(),
+                  here. The caches in between all serve stale ads until their lifetime ends; the \
+                  near cache has none of these, because the server tells it what has changed."
+                .to_owned(),
         limits: "Two cores, which redis-server, service and load share, instead of a fleet; the \
                  network is the loopback, which favours Redis alone. The ads are made up."
             .to_owned(),
