@@ -234,8 +234,9 @@ pub(super) fn page(outcome: &Outcome) -> Page {
         method: format!(
             "{} Requests are due at fixed times and their latency counts from then, so a stage \
              that cannot keep up shows it; a run ends when a request begins 2 s late. Ads are \
-             chosen by Zipf's law with exponent 1. An ad is stale if a newer version had been acknowledged \
-             100 ms before it was read. redis-server, the service and its load share the machine.",
+             chosen by Zipf's law with exponent 1. An ad is stale if a newer version had been \
+             acknowledged 100 ms before it was read. redis-server, the service and its load share \
+             the machine.",
             scenario(outcome)
         ),
         meaning:
