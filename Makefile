@@ -17,7 +17,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 RELEASE := $(CARGO_TARGET_DIR)/release
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 build: ## compile the server and the load generator into target/release
 	$(CARGO) build --release --locked
@@ -42,8 +42,8 @@ test: ## every test, Rust, Python and Java; installs what they need
 	$(CARGO) test --locked --workspace
 	clients/run
 
-java: tools build ## the Java clients' tests against the server
-	clients/run --only java --only java_redis
+java: tools build ## Cellar's Java client and other Java clients, tested against the server
+	clients/run --only java_client --only java --only java_redis
 
 clients: tools build ## all real clients' tests against the server
 	clients/run
@@ -63,6 +63,12 @@ bench: tools build ## all measurements, results into bench/results, pages into d
 bench-engine: tools build ## what the engine promises, as pages in docs/benchmarks; PART=expiry, QUICK=1
 	PART="$(PART)" QUICK="$(QUICK)" bench/engine.sh $(ARGS)
 
+bench-java: tools build ## the Java client beside others, and the table of S3; QUICK=1, PART=s3
+	QUICK="$(QUICK)" PART="$(PART)" bench/java.sh
+
+bench-service: tools build ## a cache service over HTTP, against BigCache; ARGS="--seconds 2100 --prefill 0"
+	bench/service.sh $(ARGS)
+
 docs: ## write the generated pages in docs/ anew, then the API pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
 	$(CARGO) doc --locked --workspace --no-deps
@@ -80,4 +86,4 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine compare docs miri tsan ci
+.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine bench-java bench-service compare docs miri tsan ci

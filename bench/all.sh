@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every measurement; figures and tables of the day go to bench/results, pages about the engine
-# to docs/benchmarks.
+# and the service over HTTP to docs/benchmarks.
 # With --quick it only shows that each works, and keeps no results.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,6 +14,7 @@ if [ "${1-}" = --quick ]; then
     "$bench" engine --quick
     "$bench" compare --quick --cellar "$target/cellar" --memcached "$memcached"
     "$bench" ycsb --quick --cellar "$target/cellar" --memcached "$memcached"
+    bench/service.sh --quick
     exec bench/engine.sh --quick
 fi
 
@@ -25,5 +26,6 @@ mkdir -p "$results"
     --json "$results/compare-$day.json" > "$results/compare-$day.md"
 "$bench" ycsb --cellar "$target/cellar" --memcached "$memcached" \
     --json "$results/ycsb-$day.json" > "$results/ycsb-$day.md"
+bench/service.sh
 bench/engine.sh
 cat "$results/engine-$day.md" "$results/compare-$day.md" "$results/ycsb-$day.md"

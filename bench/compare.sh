@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds and runs `cellar-bench compare`: Cellar over both protocols, memcached, redis-server and the
-# echo floor under the same load.
+# Builds and runs `cellar-bench compare`: Cellar over its three protocols, memcached, redis-server and
+# the echo floors under the same load.
 # Arguments go to it: --quick shows in half a minute that it works, and keeps no results.
 set -eu
 cd "$(dirname "$0")/.."

@@ -9,11 +9,10 @@ use crate::session::{Session, UNIX_MS_AT_ZERO, state};
 /// Memory of the cache behind the connection.
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// The answers to `data`, which arrives in pieces of `piece_bytes`.
-fn answers(data: &[u8], piece_bytes: usize) -> Vec<u8> {
+/// The answers to `data`, which arrives in pieces of `piece_bytes` on a new connection.
+fn answers(data: &[u8], piece_bytes: usize, mut session: Session) -> Vec<u8> {
     let clock = Arc::new(ManualClock::starting_at(Instant(5_000)));
     let state = state(clock, MEMORY_BYTES, UNIX_MS_AT_ZERO);
-    let mut session = Session::default();
     data.chunks(piece_bytes.max(1))
         .flat_map(|piece| session.feed(piece, &state))
         .collect()
@@ -35,11 +34,34 @@ fn comparable(answer: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
+/// Length of the pieces in which an input arrives the second time.
+fn piece_bytes(data: &[u8]) -> usize {
+    1 + data.iter().map(|byte| usize::from(*byte)).sum::<usize>() % 97
+}
+
+/// Checks the property for one input over HTTP.
+#[allow(
+    dead_code,
+    reason = "each target that shares this file checks one protocol"
+)]
+pub(crate) fn check_http(data: &[u8]) {
+    let whole = answers(data, data.len(), Session::http());
+    let cut = answers(data, piece_bytes(data), Session::http());
+    assert_eq!(
+        cut.escape_ascii().to_string(),
+        whole.escape_ascii().to_string()
+    );
+}
+
 /// Checks the property for one input.
+#[allow(
+    dead_code,
+    reason = "each target that shares this file checks one protocol"
+)]
 pub(crate) fn check(data: &[u8]) {
-    let whole = answers(data, data.len());
-    let piece_bytes = 1 + data.iter().map(|byte| usize::from(*byte)).sum::<usize>() % 97;
-    let cut = answers(data, piece_bytes);
+    let whole = answers(data, data.len(), Session::default());
+    let piece_bytes = piece_bytes(data);
+    let cut = answers(data, piece_bytes, Session::default());
     assert_eq!(
         comparable(&cut),
         comparable(&whole),

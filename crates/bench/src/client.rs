@@ -141,6 +141,9 @@ impl Client {
                 })?;
                 Ok(String::from_utf8_lossy(&text).into_owned())
             }
+            Wire::Http | Wire::HttpJson => Err(Error::Usage(
+                "figures are not asked for over HTTP".to_owned(),
+            )),
         }
     }
 
@@ -152,6 +155,8 @@ impl Client {
         let (text, name) = match self.wire {
             Wire::Memcached => (self.lines(b"version\r\n", |_| true)?, "VERSION "),
             Wire::Resp => (self.figures()?, "redis_version:"),
+            // HTTP has no common way to ask.
+            Wire::Http | Wire::HttpJson => return Ok(String::new()),
         };
         let version = text.lines().find_map(|line| line.strip_prefix(name));
         let version = version.map(|version| version.trim().to_owned());

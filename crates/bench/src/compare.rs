@@ -1,11 +1,11 @@
-//! `cellar-bench compare`: Cellar over memcached's protocol and over RESP, memcached, redis-server,
-//! other peers and the echo floor under the same load.
+//! `cellar-bench compare`: Cellar over memcached's protocol, RESP and HTTP, memcached, redis-server
+//! and other peers, and the echo floor under the same load.
 //!
 //! All servers run at once on one processor, the load on another; in each round every row visits
 //! every server, so that a disturbance of the machine falls on all alike. The figure that counts is
 //! the server's processor time per request as a ratio to the floor of the same round:
 //! absolute times move from machine to machine. A set is compared with the floor
-//! of a get of the same depth.
+//! of a get of the same depth, and HTTP with a floor whose replies are HTTP's.
 //!
 //! Before anything is timed, each cache is filled and read back with verification.
 
@@ -23,7 +23,7 @@ use crate::load::options::nanoseconds;
 use crate::load::{self, Keys, Limit, Plan, Report};
 use crate::machine::Setting;
 use crate::output::write_json;
-use crate::peers::{CpuArgs, PeerArgs, RedisArgs};
+use crate::peers::{CpuArgs, HttpArgs, PeerArgs, RedisArgs};
 use crate::popularity::Popularity;
 use crate::process::{Ingredients, Recipe, Server};
 use crate::quantity::{ByteRange, TtlMix, parse_count};
@@ -33,6 +33,8 @@ use crate::wire::Wire;
 
 /// How Cellar is called where it is asked over RESP.
 const CELLAR_RESP: &str = "cellar over RESP";
+/// How Cellar is called where it is asked over HTTP.
+const CELLAR_HTTP: &str = "cellar over HTTP";
 /// Key length of all rows but the memory one.
 const KEY_BYTES: usize = 16;
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -51,6 +53,8 @@ pub struct CompareArgs {
     peers: PeerArgs,
     #[command(flatten)]
     redis: RedisArgs,
+    #[command(flatten)]
+    http: HttpArgs,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -153,6 +157,14 @@ struct Contestant {
     server: Server,
 }
 
+impl Contestant {
+    /// Whether this floor's replies are like those over `wire`.
+    fn is_of(&self, wire: Wire) -> bool {
+        let is_http = |wire| matches!(wire, Wire::Http | Wire::HttpJson);
+        is_http(self.wire) == is_http(wire)
+    }
+}
+
 /// Runs the comparison and prints its tables.
 ///
 /// # Errors
@@ -161,6 +173,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Error> {
     let args = args.settled();
     let mut recipes = args.peers.recipes()?;
     recipes.extend(args.redis.recipes(&args.peers)?);
+    recipes.extend(args.http.recipe(&args.peers)?);
     let contestants = args.start(&recipes)?;
     for contestant in contestants.iter().filter(|contestant| !contestant.is_floor) {
         args.fill(contestant)?;
@@ -209,14 +222,18 @@ impl CompareArgs {
             threads: 1,
             cpu: Some(self.cpus.server_cpu),
         };
-        let floor = Recipe::echo(KEY_BYTES, self.value_bytes)?;
-        let mut contestants = vec![Contestant {
-            name: floor.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            is_floor: true,
-            wire: floor.wire,
-            server: floor.start(with)?,
-        }];
+        let mut contestants = Vec::new();
+        let of_http = self.http.takes_part().then_some(Wire::Http);
+        for wire in [Wire::Memcached].into_iter().chain(of_http) {
+            let floor = Recipe::echo(wire, KEY_BYTES, self.value_bytes)?;
+            contestants.push(Contestant {
+                name: floor.name.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                is_floor: true,
+                wire,
+                server: floor.start(with)?,
+            });
+        }
         for recipe in recipes {
             let server = recipe.start(with)?;
             let (name, version) = (recipe.name.clone(), server.version()?);
@@ -319,14 +336,14 @@ fn summarize(contestants: &[Contestant], reports: &[Vec<Vec<Report>>]) -> Vec<Ro
         let floor_row = ROWS
             .iter()
             .position(|other| other.is_get && other.depth == row.depth);
-        let floor_at = contestants
-            .iter()
-            .position(|contestant| contestant.is_floor);
-        let floor: &[Report] = match (floor_row, floor_at) {
-            (Some(row), Some(at)) => &reports[row][at],
-            _ => &[],
-        };
         for (contestant, cell) in contestants.iter().zip(row_reports) {
+            let floor_at = contestants
+                .iter()
+                .position(|floor| floor.is_floor && floor.is_of(contestant.wire));
+            let floor: &[Report] = match (floor_row, floor_at) {
+                (Some(row), Some(at)) => &reports[row][at],
+                _ => &[],
+            };
             if !cell.is_empty() {
                 results.push(summarize_cell(*row, contestant, cell, floor));
             }

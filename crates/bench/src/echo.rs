@@ -1,9 +1,10 @@
 //! The echo floor: what a request costs before a server does any work for it.
 //!
 //! The loop of a real server, epoll edge-triggered on one thread: read a connection until a short
-//! read, then write once. But instead of executing requests it counts line ends and answers each
-//! with the same canned hit, as long as the real one. It fits loads of gets, which have one line
-//! each; its processor time per request is the denominator of every comparison.
+//! read, then write once. But instead of executing requests it counts line ends and answers as many
+//! as a get has with the same canned hit, as long as the real one. It fits loads of gets; its
+//! processor time per request is the denominator of every comparison. With a fixed length of its
+//! replies over HTTP it counts ends of heads, which fits requests with bodies too.
 //!
 //! A connection that does not take its replies is not read until it does, so memory stays bounded.
 
@@ -27,6 +28,8 @@ const READ_BYTES: usize = 64 << 10;
 const VALUE_BYTES_MAX: usize = 1 << 20;
 /// The listening socket's mark; connections are marked by their descriptors.
 const LISTENER: u64 = u64::MAX;
+/// Where the head of a request over HTTP ends.
+const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// `cellar-bench echo`: a server that does no work.
 #[derive(Args, Clone, Debug)]
@@ -34,36 +37,80 @@ pub struct EchoArgs {
     /// Where to listen: HOST:PORT or unix:PATH
     #[arg(long, default_value = "127.0.0.1:11299")]
     pub listen: Address,
+    /// Protocol of the canned reply
+    #[arg(long, value_name = "PROTOCOL", default_value = "memcached")]
+    pub protocol: Wire,
     /// Length of the key in the canned reply
     #[arg(long, default_value_t = 16)]
     pub key_bytes: usize,
     /// Length of the value in the canned reply
     #[arg(long, default_value_t = 100)]
     pub value_bytes: usize,
+    /// Answers requests over HTTP, each with so many bytes, head and body
+    #[arg(
+        long,
+        value_name = "BYTES",
+        conflicts_with_all = ["protocol", "key_bytes", "value_bytes"]
+    )]
+    pub http_reply_bytes: Option<usize>,
 }
 
 /// One client.
 struct Connection {
     socket: OwnedFd,
+    /// Lines of a request that is not whole, or bytes of the end of its head.
+    begun: usize,
     /// Reply bytes that the socket did not take yet.
     owed_bytes: usize,
+}
+
+/// How the end of a request is known.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// By so many line ends.
+    Lines(usize),
+    /// By the end of a head of HTTP, whatever it says; no body may hold an empty line.
+    Heads,
+}
+
+impl Ends {
+    /// How many requests end in these bytes; `begun` tells what there is of the next one.
+    fn count(self, begun: &mut usize, bytes: &[u8]) -> usize {
+        match self {
+            Ends::Heads => head_ends(begun, bytes),
+            Ends::Lines(per_request) => {
+                let lines = *begun + memchr::memchr_iter(b'\n', bytes).count();
+                *begun = lines % per_request;
+                lines / per_request
+            }
+        }
+    }
 }
 
 /// Replies one behind the other, so that a batch of them is one write.
 struct Canned {
     block: Vec<u8>,
     reply_bytes: usize,
+    ends: Ends,
 }
 
 impl Canned {
     fn new(args: &EchoArgs) -> Canned {
         let mut reply = Vec::new();
-        let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
-        Wire::Memcached.push_hit(&mut reply, &key, &value);
+        if let Some(bytes) = args.http_reply_bytes {
+            reply = http_reply(bytes);
+        } else {
+            let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
+            args.protocol.push_hit(&mut reply, &key, &value);
+        }
         let replies = (READ_BYTES * 4 / reply.len()).max(2);
         Canned {
             block: reply.repeat(replies),
             reply_bytes: reply.len(),
+            ends: match args.http_reply_bytes {
+                Some(_) => Ends::Heads,
+                None => Ends::Lines(args.protocol.lines_per_get()),
+            },
         }
     }
 
@@ -74,6 +121,40 @@ impl Canned {
         let bytes = owed_bytes.min(self.block.len() - into_reply);
         &self.block[into_reply..into_reply + bytes]
     }
+}
+
+/// A reply over HTTP of so many bytes, or the shortest there is.
+fn http_reply(bytes: usize) -> Vec<u8> {
+    let reply = |body_bytes: usize| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\n\r\n");
+        let mut reply = head.into_bytes();
+        reply.resize(reply.len() + body_bytes, b'v');
+        reply
+    };
+    // One byte too many where the length gains a digit that takes its place.
+    let fits = |&body_bytes: &usize| reply(body_bytes).len() >= bytes;
+    let shortest = reply(0).len();
+    let first = bytes.saturating_sub(shortest + 20);
+    reply((first..=bytes).find(fits).unwrap_or(0))
+}
+
+/// How many heads end in these bytes, when `begun` bytes of an end came before.
+fn head_ends(begun: &mut usize, bytes: &[u8]) -> usize {
+    let rest = &HEAD_END[*begun..];
+    if bytes.len() < rest.len() && rest.starts_with(bytes) {
+        *begun += bytes.len();
+        return 0;
+    }
+    let across = usize::from(*begun > 0 && bytes.starts_with(rest));
+    let whole = memchr::memmem::find_iter(bytes, HEAD_END).count();
+    let is_begun = |length: &usize| bytes.ends_with(&HEAD_END[..*length]);
+    let is_whole = bytes.ends_with(HEAD_END);
+    *begun = (1..HEAD_END.len())
+        .rev()
+        .find(is_begun)
+        .filter(|_| !is_whole)
+        .unwrap_or(0);
+    across + whole
 }
 
 /// Serves until the process is ended.
@@ -161,6 +242,7 @@ fn accept(
         }
         connections[at] = Some(Connection {
             socket,
+            begun: 0,
             owed_bytes: 0,
         });
     }
@@ -179,7 +261,7 @@ fn answer(connection: &mut Connection, canned: &Canned, buffer: &mut [u8]) -> bo
         match recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => return false,
             Ok((read, _)) => {
-                let requests = memchr::memchr_iter(b'\n', &buffer[..read]).count();
+                let requests = canned.ends.count(&mut connection.begun, &buffer[..read]);
                 connection.owed_bytes = requests * canned.reply_bytes;
                 // After a short read the socket is empty; its next bytes are another event.
                 drained = read < buffer.len();
@@ -215,8 +297,10 @@ mod tests {
     fn what_is_owed_continues_in_the_middle_of_a_reply() {
         let args = EchoArgs {
             listen: Address::Unix("x".into()),
+            protocol: Wire::Memcached,
             key_bytes: 16,
             value_bytes: 100,
+            http_reply_bytes: None,
         };
         let canned = Canned::new(&args);
         let reply = canned.block[..canned.reply_bytes].to_vec();
@@ -234,5 +318,31 @@ mod tests {
             }
         }
         assert!(sent == whole);
+    }
+
+    #[test]
+    fn a_reply_over_http_has_the_length_asked_for() {
+        let found: Vec<usize> = (0..2000).map(|bytes| http_reply(bytes).len()).collect();
+        for (bytes, &found) in found.iter().enumerate().skip(http_reply(0).len()) {
+            assert!(found == bytes || found == bytes + 1, "{found} for {bytes}");
+        }
+        assert_eq!(http_reply(600).len(), 600);
+    }
+
+    #[test]
+    fn heads_are_counted_wherever_their_bytes_are_cut() {
+        let requests = b"GET / HTTP/1.1\r\nA: b\r\n\r\nPUT / HTTP/1.1\r\n\r\nbodyGET /\r\n\r\n";
+        for first in 0..requests.len() {
+            for second in first..requests.len() {
+                let mut begun = 0;
+                let parts = [
+                    &requests[..first],
+                    &requests[first..second],
+                    &requests[second..],
+                ];
+                let found: usize = parts.iter().map(|it| head_ends(&mut begun, it)).sum();
+                assert_eq!(found, 3, "{first} {second}");
+            }
+        }
     }
 }

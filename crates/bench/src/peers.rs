@@ -33,6 +33,14 @@ impl CellarArgs {
         self.recipe_by(Recipe::cellar)
     }
 
+    /// How to start Cellar as a server of HTTP, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn recipe_http(&self) -> Result<Option<Recipe>, Error> {
+        self.recipe_by(Recipe::cellar_http)
+    }
+
     /// How to start it as `make` says, from its path and further arguments.
     fn recipe_by(&self, make: fn(&str, &[String]) -> Recipe) -> Result<Option<Recipe>, Error> {
         if !takes_part(&self.cellar) {
@@ -47,6 +55,16 @@ impl CellarArgs {
         let extra = self.cellar_args.split_whitespace().map(str::to_owned);
         let extra: Vec<String> = extra.collect();
         Ok(Some(make(&self.cellar, &extra)))
+    }
+}
+
+impl CellarArgs {
+    /// How to start Cellar as a server of the Redis protocol, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn resp_recipe(&self) -> Result<Option<Recipe>, Error> {
+        self.recipe_by(Recipe::cellar_resp)
     }
 }
 
@@ -90,6 +108,17 @@ pub struct RedisArgs {
 }
 
 impl RedisArgs {
+    /// How to start redis-server, for a measurement that cannot do without.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is left out.
+    pub(crate) fn recipe(&self) -> Result<Recipe, Error> {
+        if !takes_part(&self.redis) {
+            return Err(Error::Usage("this needs redis-server".to_owned()));
+        }
+        Ok(Recipe::redis(&self.redis, &[]))
+    }
+
     /// Cellar over RESP and redis-server, unless they are left out.
     ///
     /// # Errors
@@ -101,6 +130,32 @@ impl RedisArgs {
         let cellar = peers.cellar.recipe_by(Recipe::cellar_resp)?;
         let redis = Recipe::redis(&self.redis, &[]);
         Ok(cellar.into_iter().chain([redis]).collect())
+    }
+}
+
+/// Whether HTTP takes part.
+#[derive(Args, Clone, Debug)]
+pub struct HttpArgs {
+    /// on or off: whether Cellar takes part over HTTP, with an echo floor of its own
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    http: String,
+}
+
+impl HttpArgs {
+    /// Whether it does.
+    pub(crate) fn takes_part(&self) -> bool {
+        takes_part(&self.http)
+    }
+
+    /// Cellar over HTTP, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn recipe(&self, peers: &PeerArgs) -> Result<Option<Recipe>, Error> {
+        if !self.takes_part() {
+            return Ok(None);
+        }
+        peers.cellar.recipe_http()
     }
 }
 

@@ -72,7 +72,14 @@ impl Recipe {
             "--threads",
             "{threads}",
         ];
-        let listen = ["--memcached", "127.0.0.1:{port}", "--resp", "off"];
+        let listen = [
+            "--memcached",
+            "127.0.0.1:{port}",
+            "--resp",
+            "off",
+            "--http",
+            "off",
+        ];
         let words = words.into_iter().chain(listen);
         Recipe {
             name: "cellar".to_owned(),
@@ -97,6 +104,22 @@ impl Recipe {
             name: "cellar over RESP".to_owned(),
             words: memcached.words.into_iter().map(swapped).collect(),
             wire: Wire::Resp,
+        }
+    }
+
+    /// Cellar as a server of HTTP.
+    #[must_use]
+    pub fn cellar_http(program: &str, extra: &[String]) -> Recipe {
+        let swapped = |word: String| match word.as_str() {
+            "--memcached" => "--http".to_owned(),
+            "--http" => "--memcached".to_owned(),
+            _ => word,
+        };
+        let memcached = Recipe::cellar(program, extra);
+        Recipe {
+            name: "cellar over HTTP".to_owned(),
+            words: memcached.words.into_iter().map(swapped).collect(),
+            wire: Wire::Http,
         }
     }
 
@@ -157,20 +180,39 @@ impl Recipe {
     ///
     /// # Errors
     /// If the program's own path is unknown.
-    pub fn echo(key_bytes: usize, value_bytes: usize) -> Result<Recipe, Error> {
+    pub fn echo(wire: Wire, key_bytes: usize, value_bytes: usize) -> Result<Recipe, Error> {
         let own = std::env::current_exe()
             .map_err(|error| Error::system("finding this program", error))?;
         let command = format!(
-            "echo --listen 127.0.0.1:{{port}} --key-bytes {key_bytes} --value-bytes {value_bytes}"
+            "echo --listen 127.0.0.1:{{port}} --protocol {} --key-bytes {key_bytes} \
+             --value-bytes {value_bytes}",
+            wire.name(),
         );
         let words = command.split(' ').map(str::to_owned);
         Ok(Recipe {
-            name: "echo floor".to_owned(),
+            name: match wire {
+                Wire::Memcached => "echo floor".to_owned(),
+                other => format!("echo floor of {}", other.name()),
+            },
             words: [own.display().to_string()]
                 .into_iter()
                 .chain(words)
                 .collect(),
-            wire: Wire::Memcached,
+            wire,
+        })
+    }
+
+    /// The echo floor for HTTP, whose replies have so many bytes.
+    ///
+    /// # Errors
+    /// If the program's own path is unknown.
+    pub fn echo_http(reply_bytes: usize) -> Result<Recipe, Error> {
+        let floor = Recipe::echo(Wire::Http, 0, 0)?.named("echo floor");
+        let command = format!("echo --listen 127.0.0.1:{{port}} --http-reply-bytes {reply_bytes}");
+        let words = command.split(' ').map(str::to_owned);
+        Ok(Recipe {
+            words: floor.words.into_iter().take(1).chain(words).collect(),
+            ..floor
         })
     }
 

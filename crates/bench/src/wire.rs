@@ -6,7 +6,7 @@
 use cellar_protocol::memcached::client::{self, Reply, ReplyScanner};
 use clap::ValueEnum;
 
-use crate::resp;
+use crate::{resp, web};
 
 /// Flags of the stored items.
 const FLAGS: u32 = 0;
@@ -18,6 +18,10 @@ pub enum Wire {
     Memcached,
     /// Redis' protocol
     Resp,
+    /// HTTP, values as they are
+    Http,
+    /// HTTP, values stored as messages of JSON, which are twice as long
+    HttpJson,
 }
 
 impl Wire {
@@ -27,6 +31,8 @@ impl Wire {
         match self {
             Wire::Memcached => "memcached",
             Wire::Resp => "resp",
+            Wire::Http => "http",
+            Wire::HttpJson => "http-json",
         }
     }
 
@@ -36,6 +42,7 @@ impl Wire {
         match self {
             Wire::Memcached => client::push_get(out, key),
             Wire::Resp => resp::push_get(out, key),
+            Wire::Http | Wire::HttpJson => web::push_get(out, key),
         }
     }
 
@@ -46,6 +53,8 @@ impl Wire {
         match self {
             Wire::Memcached => client::push_set(out, key, FLAGS, ttl_s, value),
             Wire::Resp => resp::push_set(out, key, ttl_s, value),
+            Wire::Http => web::push_put(out, key, ttl_s, value),
+            Wire::HttpJson => web::push_message(out, key, ttl_s, value),
         }
     }
 
@@ -69,6 +78,10 @@ impl Wire {
                 resp::push_count(out, key);
                 1
             }
+            Wire::Http | Wire::HttpJson => {
+                web::push_count(out, key);
+                1
+            }
         }
     }
 
@@ -81,6 +94,7 @@ impl Wire {
                 out.extend_from_slice(value);
                 out.extend_from_slice(b"\r\n");
             }
+            Wire::Http | Wire::HttpJson => web::push_hit(out, value),
         }
     }
 
@@ -90,6 +104,19 @@ impl Wire {
         match self {
             Wire::Memcached => Scanner::Memcached(ReplyScanner::new()),
             Wire::Resp => Scanner::Resp(resp::ReplyScanner::default()),
+            Wire::Http => Scanner::Http(web::ReplyScanner::new(false)),
+            Wire::HttpJson => Scanner::Http(web::ReplyScanner::new(true)),
+        }
+    }
+
+    /// Line ends of a request for a value.
+    #[must_use]
+    pub fn lines_per_get(self) -> usize {
+        match self {
+            Wire::Memcached => 1,
+            // The number of words, and a line and its length for each of two.
+            Wire::Resp => 5,
+            Wire::Http | Wire::HttpJson => web::LINES_PER_GET,
         }
     }
 }
@@ -141,6 +168,8 @@ pub enum Scanner {
     Memcached(ReplyScanner),
     /// Redis' protocol.
     Resp(resp::ReplyScanner),
+    /// HTTP.
+    Http(web::ReplyScanner),
 }
 
 impl Scanner {
@@ -181,6 +210,16 @@ impl Scanner {
                     number: Some(number),
                 },
                 resp::Reply::Error(line) => Event::Refused(line),
+            })),
+            Scanner::Http(scanner) => Ok(scanner.next(input)?.map(|reply| match reply {
+                web::Reply::Value { bytes } => Event::Value { key: None, bytes },
+                web::Reply::Data(data) => Event::Data(data),
+                web::Reply::End => Event::GetDone,
+                web::Reply::Stored => Event::SetDone { stored: true },
+                web::Reply::Number(number) => Event::CountDone {
+                    number: Some(number),
+                },
+                web::Reply::Refused(line) => Event::Refused(line),
             })),
         }
     }
@@ -246,11 +285,36 @@ mod tests {
     }
 
     #[test]
+    fn responses_over_http_become_the_same_events() {
+        let replies = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n\
+            HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n\
+            HTTP/1.1 507 no\r\nContent-Length: 0\r\n\r\n";
+        let expected = [
+            "GetDone",
+            "SetDone { stored: true }",
+            "SetDone { stored: true }",
+            "HTTP/1.1 507 no",
+        ];
+        assert_eq!(events_after_a_hit(Wire::Http, replies), expected);
+    }
+
+    #[test]
+    fn a_request_for_a_value_has_as_many_lines_as_it_says() {
+        for wire in [Wire::Memcached, Wire::Resp, Wire::Http, Wire::HttpJson] {
+            let mut out = Vec::new();
+            wire.push_get(&mut out, b"k");
+            let lines = out.iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(lines, wire.lines_per_get(), "{}", wire.name());
+        }
+    }
+
+    #[test]
     fn a_count_brings_as_many_replies_as_it_says() {
         let mut out = Vec::new();
         assert_eq!(Wire::Memcached.push_count(&mut out, b"n"), 2);
         assert_eq!(out, b"add n 0 0 1\r\n0\r\nincr n 1\r\n");
         out.clear();
         assert_eq!(Wire::Resp.push_count(&mut out, b"n"), 1);
+        assert_eq!(Wire::Http.push_count(&mut out, b"n"), 1);
     }
 }

@@ -11,8 +11,10 @@ mod insights;
 mod listing;
 mod shape;
 mod spaces;
+mod timeline;
 mod upkeep;
 
+pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
 
 use std::cell::Cell;

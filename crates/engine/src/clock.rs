@@ -87,6 +87,15 @@ impl SystemClock {
     }
 }
 
+impl SystemClock {
+    /// Microseconds since the clock's start, for those who measure.
+    #[inline]
+    #[must_use]
+    pub fn us(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
 impl Default for SystemClock {
     fn default() -> SystemClock {
         SystemClock::new()
@@ -95,7 +104,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Instant {
-        Instant(u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX))
+        Instant(self.us() / 1_000)
     }
 }
 

@@ -40,6 +40,14 @@ struct Bin {
     last: u8,
 }
 
+/// Bytes that die between two moments, about evenly spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Dying {
+    pub(crate) bytes: usize,
+    pub(crate) from_ms: f64,
+    pub(crate) until_ms: f64,
+}
+
 /// A moment as the histogram sees it: a bin and a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
@@ -117,6 +125,32 @@ impl Deaths {
         dead as usize
     }
 
+    /// When the bytes die, bin by bin; none of them after `last`.
+    pub(crate) fn dyings(
+        &self,
+        scale: Timescale,
+        last: Deadline,
+    ) -> impl Iterator<Item = Dying> + '_ {
+        let last_ms = last.instant().map_or(f64::INFINITY, |at| at.0 as f64);
+        let used = (0..BINS).filter(|number| self.used & 1 << number != 0);
+        used.map(move |number| {
+            let bin = self.bins[number];
+            let (begin_ms, width_ms) = bounds_ms(number, scale);
+            let (from_ms, until_ms) = if number == BINS - 1 {
+                (begin_ms, last_ms)
+            } else {
+                let at = |part: u64| begin_ms + width_ms * part as f64 / PARTS as f64;
+                (at(u64::from(bin.first)), at(u64::from(bin.last) + 1))
+            };
+            let until_ms = until_ms.min(last_ms);
+            Dying {
+                bytes: bin.bytes(),
+                from_ms: from_ms.min(until_ms),
+                until_ms,
+            }
+        })
+    }
+
     /// Whether this can have come of the deaths in `found` and of some that were taken back.
     pub(crate) fn agrees_with(&self, found: &Deaths) -> bool {
         let bins = self.bins.iter().zip(&found.bins).enumerate();
@@ -163,6 +197,20 @@ impl Place {
             part: ((within & 0x7FFF) * PARTS) >> 15,
         }
     }
+}
+
+/// When a bin begins, in milliseconds of the clock, and how long it is.
+fn bounds_ms(bin: usize, scale: Timescale) -> (f64, f64) {
+    let first_ms = f64::from(scale.age_shift).exp2();
+    let (age_ms, width_ms) = match bin.checked_sub(1) {
+        None => (0.0, first_ms),
+        Some(half) => {
+            let octave_ms = first_ms * ((half / 2) as f64).exp2();
+            let within = (half % 2) as f64 / 2.0;
+            (octave_ms * (1.0 + within), octave_ms / 2.0)
+        }
+    };
+    (scale.base_ms as f64 + age_ms, width_ms)
 }
 
 /// Whether deaths at `deadline` and at `now` are counted in one bin, so that either may come first.
@@ -254,6 +302,24 @@ mod tests {
             assert!(
                 dead.abs_diff(exact) <= 36_000 * 16 / 100,
                 "minute {minute}: {dead} of {exact}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_moment_lies_within_the_bounds_of_its_place() {
+        for step in 0..60_000_u64 {
+            let age_ms = step * (1 + step / 100);
+            let Place { bin, part } = Place::of(at(age_ms), SCALE);
+            let (begin_ms, width_ms) = bounds_ms(bin, SCALE);
+            let within = (at(age_ms).0 as f64 - begin_ms) / width_ms * PARTS as f64;
+            let is_last = bin == BINS - 1;
+            // Places are found in whole 2^16ths of an octave.
+            let rounding = 0.01;
+            let parts = part as f64..(part + 1) as f64 + rounding;
+            assert!(
+                is_last || parts.contains(&within),
+                "{age_ms} ms: {within} of bin {bin}, not {part}"
             );
         }
     }

@@ -44,7 +44,7 @@ mod audit;
 
 pub use arena::{Draft, Handle};
 pub use audit::{Audit, Inconsistency};
-pub use cache::{Cache, Upkeep};
+pub use cache::{Cache, ExpiryTimeline, Leaving, Upkeep};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use error::Error;
 pub use key::{KEY_BYTES_MAX, Key};

@@ -10,7 +10,7 @@
 //! How segments are taken, filled and given back is in `log.rs`.
 
 use crate::clock::{Deadline, Instant};
-use crate::expire::Deaths;
+use crate::expire::{Deaths, Dying};
 use crate::timescale::Timescale;
 
 const STAMPS: usize = 2;
@@ -240,6 +240,34 @@ impl Segment {
             .saturating_sub(self.hole_bytes())
             .max(1);
         (items * self.expired_bytes(now) / held).min(items)
+    }
+
+    /// When the bytes of its items die, and how many of them do not; the bytes of flushed items are
+    /// in neither.
+    pub(crate) fn each_dying(&self, mut each: impl FnMut(Dying)) -> usize {
+        let held = self.written_bytes().saturating_sub(self.hole_bytes());
+        if self.items == 0 || self.flushed == Flushed::All {
+            return 0;
+        }
+        if self.items == 1
+            && self.deaths.is_none()
+            && let Some(at) = self.last_deadline.instant()
+        {
+            each(Dying {
+                bytes: held,
+                from_ms: at.0 as f64,
+                until_ms: at.0 as f64,
+            });
+            return 0;
+        }
+        let mut dying = 0;
+        if let Some(deaths) = &self.deaths {
+            for one in deaths.dyings(self.scale(), self.last_deadline) {
+                dying += one.bytes;
+                each(one);
+            }
+        }
+        held.saturating_sub(dying)
     }
 
     /// Whether no item in it can be alive at `now`.

@@ -14,6 +14,24 @@ use cache::Timed;
 /// Steps after which a listing must have come to its end.
 const STEPS_MAX: usize = 20_000;
 
+#[test]
+fn to_look_at_an_item_in_passing_is_no_read() {
+    let timed = Timed::new(4 << 20);
+    timed.set("k", b"value", Some(1_000)).unwrap();
+    let cache = &timed.cache;
+    let key = cache.key(b"k").unwrap();
+    let seen = cache.peek(key, |item| (item.value.to_vec(), item.deadline));
+    assert_eq!(seen, Some((b"value".to_vec(), timed.deadline(Some(1_000)))));
+    assert_eq!(cache.peek(cache.key(b"x").unwrap(), |_| ()), None);
+    let stats = cache.stats();
+    assert_eq!((stats.gets, stats.misses), (0, 0));
+    assert!(!cache.facts(key, |facts| facts.fetched).unwrap());
+    cache.get(key, |_| ()).unwrap();
+    assert!(cache.facts(key, |facts| facts.fetched).unwrap());
+    timed.clock.advance_ms(1_000);
+    assert_eq!(cache.peek(key, |_| ()), None);
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Insert { first: u32, keys: u32 },

@@ -7,4 +7,5 @@
 
 pub mod memcached;
 pub mod resp;
+pub mod http;
 pub mod page;

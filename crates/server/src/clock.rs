@@ -41,9 +41,23 @@ impl LoopClock {
     /// Reads the machine's clock and moves the engine's there.
     #[inline]
     pub fn refresh(&self) -> Instant {
-        let now = self.system.now();
+        self.refresh_us().0
+    }
+
+    /// The same, and the time in microseconds from the same reading.
+    #[inline]
+    pub fn refresh_us(&self) -> (Instant, u64) {
+        let us = self.system.us();
+        let now = Instant(us / 1_000);
         self.engine.set(now);
-        now
+        (now, us)
+    }
+
+    /// Microseconds since the clock's start.
+    #[inline]
+    #[must_use]
+    pub fn us(&self) -> u64 {
+        self.system.us()
     }
 
     /// Unix time in milliseconds at the engine's time zero.

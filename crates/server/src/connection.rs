@@ -17,9 +17,10 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
+use crate::execute::http::{Gather, Peer};
 use crate::execute::resp::Session;
-use crate::execute::{Unfinished, Upload};
-use crate::listener::Transport;
+use crate::execute::{HttpScan, Unfinished, Upload};
+use crate::listener::{Protocol, Transport};
 use crate::output::Output;
 
 /// Bytes that have to move within one write time-out for a transfer to count as going on.
@@ -37,6 +38,18 @@ pub(crate) enum Intake {
     Skip(usize),
     /// More of a long command, whose beginning is what is left over.
     Frame,
+    /// More of the body of a request over HTTP.
+    Body(Box<Gather>),
+}
+
+/// How far a client that speaks HTTP has come with a request that is not whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HttpLink {
+    pub(crate) peer: Peer,
+    /// How far what is left over was looked at.
+    pub(crate) scan: HttpScan,
+    /// Whether the rest of a request is waited for.
+    pub(crate) is_waiting: bool,
 }
 
 /// How a connection comes to its end.
@@ -60,8 +73,10 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
-    /// What a client of the Redis protocol has set up; none for memcached.
+    /// What a client of the Redis protocol has set up; none for other protocols.
     pub(crate) session: Option<Box<Session>>,
+    /// What is known of a client that speaks HTTP; none for other protocols.
+    pub(crate) http: Option<HttpLink>,
     /// The incomplete request, or the requests that have to wait for the output.
     pub(crate) leftover: Vec<u8>,
     /// Whether `leftover` may hold a complete request.
@@ -113,6 +128,7 @@ impl Connection {
         Connection {
             socket,
             session: None,
+            http: None,
             leftover: Vec::new(),
             backlog: false,
             intake: Intake::Requests,
@@ -133,6 +149,27 @@ impl Connection {
             transfer_bytes: 0,
             long_bytes: 0,
         }
+    }
+
+    /// What is spoken on it.
+    #[inline]
+    pub(crate) fn protocol(&self) -> Protocol {
+        match (&self.session, &self.http) {
+            (Some(_), _) => Protocol::Resp,
+            (None, Some(_)) => Protocol::Http,
+            (None, None) => Protocol::Memcached,
+        }
+    }
+
+    /// Whether the value or body of a request is still to come.
+    #[inline]
+    pub(crate) fn awaits_value(&self) -> bool {
+        matches!(self.intake, Intake::Value(_) | Intake::Body(_))
+    }
+
+    /// Bytes of its buffers.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.leftover.capacity() + self.output.buffer_bytes()
     }
 
     /// Reads once into `buffer` and notes whether more may be there.
@@ -221,7 +258,11 @@ impl Connection {
     #[inline]
     pub(crate) fn waiting_line_bytes(&self) -> usize {
         let unanswered = self.unfinished.as_ref().map(|rest| rest.waiting_bytes());
-        self.leftover.len() + unanswered.unwrap_or(0)
+        let gathered = match &self.intake {
+            Intake::Body(gather) => gather.waiting_bytes(),
+            _ => 0,
+        };
+        self.leftover.len() + unanswered.unwrap_or(0) + gathered
     }
 
     /// Notes that bytes of a transfer moved.
@@ -238,9 +279,12 @@ impl Connection {
         self.progress_ms = now_ms;
     }
 
-    /// Whether a transfer waits for the client: replies to be taken or a value to be sent on.
+    /// Whether a transfer waits for the client: replies to be taken, a value to be sent on, or the
+    /// rest of a request over HTTP.
     pub(crate) fn is_in_transfer(&self) -> bool {
-        self.blocked || !matches!(self.intake, Intake::Requests)
+        self.blocked
+            || !matches!(self.intake, Intake::Requests)
+            || self.http.is_some_and(|http| http.is_waiting)
     }
 
     /// Bytes of the cache's memory that it holds back now.
@@ -248,7 +292,7 @@ impl Connection {
     pub(crate) fn held_bytes(&self) -> usize {
         let receiving = match &self.intake {
             Intake::Value(upload) => upload.value_bytes(),
-            Intake::Requests | Intake::Skip(_) | Intake::Frame => 0,
+            Intake::Requests | Intake::Skip(_) | Intake::Frame | Intake::Body(_) => 0,
         };
         receiving + self.output.pinned_bytes()
     }

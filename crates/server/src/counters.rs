@@ -3,9 +3,13 @@
 //! Each thread owns one [`Counters`] and is its only writer, so counting is a plain load and store;
 //! readers sum over threads ([`Counters::sum`]).
 
+pub mod load;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cellar_protocol::resp::Verb;
+
+use self::load::Load;
 
 /// A count with one writer and any number of readers.
 #[derive(Debug, Default)]
@@ -20,6 +24,12 @@ impl Counter {
             self.0.load(Ordering::Relaxed).wrapping_add(n),
             Ordering::Relaxed,
         );
+    }
+
+    /// Makes it a figure that goes up and down; only the owning thread may call this.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
     /// The present count.
@@ -78,6 +88,8 @@ macro_rules! counters {
             $(#[doc = $help] pub $name: Counter,)*
             /// How often each command of the Redis protocol was run.
             pub calls: Calls,
+            /// Its time, its requests and how long they took.
+            pub load: Load,
         }
 
         /// Sums of all event loops' counters.
@@ -91,6 +103,12 @@ macro_rules! counters {
             #[must_use]
             pub fn since(&self, earlier: &Totals) -> Totals {
                 Totals { $($name: self.$name.wrapping_sub(earlier.$name),)* }
+            }
+
+            /// All of them, in table order.
+            #[must_use]
+            pub fn values(&self) -> Vec<u64> {
+                vec![$(self.$name,)*]
             }
         }
 

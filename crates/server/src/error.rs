@@ -48,6 +48,9 @@ pub enum Error {
     /// The configured memory is not there.
     #[error("--memory: {0}")]
     Memory(String),
+    /// The server that `cellar top` is to show does not say how it is.
+    #[error("top: {0}")]
+    Top(String),
     /// A system call that always works did not.
     #[error("{what}: {source}")]
     System {

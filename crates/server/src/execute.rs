@@ -11,9 +11,13 @@ pub mod context;
 pub mod filling;
 pub mod memcached;
 pub mod resp;
+pub mod http;
 
 pub use context::{Context, Flow, Unfinished};
 pub use filling::Filling;
+
+/// How far an incomplete request over HTTP was looked at.
+pub type HttpScan = cellar_protocol::http::Scan;
 
 /// A storage command whose value is received straight into the engine's memory.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub enum Upload {
     Memcached(Box<memcached::Upload>),
     /// SET.
     Resp(Box<resp::Upload>),
+    /// PUT.
+    Http(Box<http::Upload>),
 }
 
 impl Upload {
@@ -32,6 +38,7 @@ impl Upload {
         match self {
             Upload::Memcached(upload) => upload.filling.value_bytes(),
             Upload::Resp(upload) => upload.filling.value_bytes(),
+            Upload::Http(upload) => upload.filling.value_bytes(),
         }
     }
 
@@ -42,6 +49,7 @@ impl Upload {
         match self {
             Upload::Memcached(upload) => upload.filling.missing(),
             Upload::Resp(upload) => upload.filling.missing(),
+            Upload::Http(upload) => upload.filling.missing(),
         }
     }
 
@@ -51,6 +59,7 @@ impl Upload {
         match self {
             Upload::Memcached(upload) => &mut upload.filling,
             Upload::Resp(upload) => &mut upload.filling,
+            Upload::Http(upload) => &mut upload.filling,
         }
     }
 }

@@ -30,6 +30,8 @@ pub enum Protocol {
     Memcached,
     /// RESP, Redis's protocol.
     Resp,
+    /// HTTP/1.1 and 1.0.
+    Http,
 }
 
 impl Protocol {
@@ -39,6 +41,7 @@ impl Protocol {
         match self {
             Protocol::Memcached => "memcached",
             Protocol::Resp => "resp",
+            Protocol::Http => "http",
         }
     }
 }
@@ -189,6 +192,13 @@ impl Listener {
                 .parse::<SocketAddr>()
                 .is_ok_and(|address| address.ip().is_loopback())
     }
+}
+
+/// Whether an address, as [`Listener::peer_of`] gives it, is one of this machine's own.
+#[must_use]
+pub fn is_of_this_machine(peer: &str) -> bool {
+    let address = peer.parse::<SocketAddr>();
+    address.is_ok_and(|address| address.ip().to_canonical().is_loopback())
 }
 
 /// The address to which a connection came; empty for a UNIX socket.

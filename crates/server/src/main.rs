@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use cellar::settings::load::{Action, load};
-use cellar::{logging, server};
+use cellar::{logging, server, top};
 
 /// Exit status when the server cannot start.
 const REFUSED_STATUS: u8 = 2;
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
             logging::start(&loaded.settings);
             server::run(&loaded)
         }
+        Ok(Action::Top(options)) => top::run(&options),
         Err(error) => Err(error),
     };
     match outcome {

@@ -1,180 +1,37 @@
-//! Metrics: every figure the daemon keeps, by name; docs/metrics.md is written from here.
+//! Metrics: every figure the daemon keeps, by name, and all of them as text for Prometheus.
+//!
+//! One row of a table is one figure: [`tables`] holds what is counted, by the names of this
+//! project; [`memcached`], [`redis`] and [`own`] hold what else is shown, the first two by the
+//! names that dashboards of those servers read. docs/metrics.md is written from all ([`page`]).
+//!
+//! Tests: tests/metrics.rs, tests/docs.rs.
 
-use cellar_engine::Stats;
+pub mod facts;
+pub mod text;
+pub mod tables;
+pub mod own;
+pub mod memcached;
+pub mod redis;
+pub mod page;
 
-use crate::counters::Counters;
+use self::facts::Facts;
+use self::text::{Family, Text};
+use crate::state::State;
 
-/// How a figure moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Only grows, from zero at start.
-    Count,
-    /// Goes up and down.
-    Gauge,
-    /// Counts by size.
-    Histogram,
-}
+/// What the text is, as HTTP says it.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// One figure of the engine.
-pub struct EngineRow {
-    /// The name, as in the engine's [`Stats`].
-    pub name: &'static str,
-    /// Its name in memcached's `stats`; empty if it is not shown there.
-    pub stat: &'static str,
-    /// How it moves.
-    pub kind: Kind,
-    /// What it says.
-    pub help: &'static str,
-    /// Takes it out of the engine's figures.
-    pub read: fn(&Stats) -> u64,
-}
+/// All families beside the figures of the tables, in the order in which they are shown.
+pub const FAMILIES: [&[Family]; 3] = [own::FAMILIES, memcached::FAMILIES, redis::FAMILIES];
 
-macro_rules! engine_rows {
-    ($($name:ident $stat:literal $kind:ident: $help:literal;)*) => {
-        /// All figures of the engine.
-        pub const ENGINE: &[EngineRow] = &[$(EngineRow {
-            name: stringify!($name),
-            stat: $stat,
-            kind: Kind::$kind,
-            help: $help,
-            read: |stats| stats.$name,
-        },)*];
-    };
-}
-
-engine_rows! {
-    items "curr_items" Gauge: "Items now, expired ones that nobody met yet included.";
-    items_total "total_items" Count: "Items stored.";
-    live_bytes "bytes" Gauge:
-        "Bytes of live items with header and key; an estimate while items expire.";
-    dead_bytes "dead_bytes" Gauge: "Bytes of dead items that are not yet reclaimed; an estimate.";
-    free_bytes "free_bytes" Gauge: "Bytes of resident memory that hold no item.";
-    index_bytes "hash_bytes" Gauge: "Bytes of the index.";
-    overhead_bytes "overhead_bytes" Gauge:
-        "Bytes of all other bookkeeping: segment tables, ghosts, insights.";
-    memory_bytes "limit_maxbytes" Gauge: "The configured memory.";
-    evicted "evictions" Count: "Live items that left because memory was needed.";
-    evicted_unfetched "evicted_unfetched" Count: "Of those, items that were never fetched.";
-    evicted_bytes "evicted_bytes" Count: "Bytes of live items that left because memory was needed.";
-    expired "reclaimed" Count: "Expired items whose memory was taken back.";
-    expired_unfetched "expired_unfetched" Count: "Of those, items that were never fetched.";
-    misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
-    copied "items_copied" Count:
-        "Items copied to keep them: promotion, second chance and compaction.";
-    copied_bytes "item_bytes_copied" Count: "Bytes of the items that were copied.";
-    segments_freed "" Count: "Segments freed.";
-    segments "segments" Gauge: "Segments in use.";
-    segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";
-    shards "shards" Gauge: "Shards.";
-    dead_at_eviction_max_ppm "" Gauge: "Most millionths of memory that were dead at an eviction.";
-    samples_dropped "" Count:
-        "Sampled requests that the insights did not see because somebody was at work on them.";
-    gets "" Count: "Reads of the engine: every key asked for counts.";
-    misses "" Count: "Reads that missed.";
-    misses_at_quarter "" Count:
-        "Reads that would have missed with a quarter of the memory; an estimate.";
-    misses_at_half "" Count: "Reads that would have missed with half of the memory; an estimate.";
-    misses_at_double "" Count: "Reads that would have missed with twice the memory; an estimate.";
-    misses_at_fourfold "" Count:
-        "Reads that would have missed with four times the memory; an estimate.";
-    missed_never_stored "misses_never_stored" Count:
-        "Misses of keys that were never stored, or too long ago to be known; an estimate.";
-    missed_expired "misses_expired" Count:
-        "Misses of items whose deadline had passed, whatever took them away; an estimate.";
-    missed_evicted "misses_evicted" Count:
-        "Misses of items that had to make room before their deadline; an estimate.";
-    missed_deleted "misses_deleted" Count:
-        "Misses of items that were deleted or flushed before their deadline; an estimate.";
-}
-
-const HEAD: &str = "\
-# Metrics
-
-Written from the tables in `crates/server/src/counters.rs` and `crates/server/src/metrics.rs`; do
-not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
-
-A count only grows, from zero at start; a gauge goes up and down; a histogram counts by size. The
-second column is the name in memcached's `stats`, where `stats reset` sets counts back.
-";
-
-const COLUMNS: &str = "| name | in `stats` | kind | meaning |\n|---|---|---|---|\n";
-
-/// Figures of the daemon that are no counters.
-const GAUGES: &[[&str; 3]] = &[
-    ["connections", "curr_connections", "Open connections."],
-    [
-        "transfer_bytes",
-        "",
-        "Bytes of the cache held by values that are being received or sent.",
-    ],
-];
-
-/// Histograms, which `stats expiry` shows bin by bin.
-const HISTOGRAMS: &[[&str; 3]] = &[[
-    "reclaim_lag_ms",
-    "reclaim_lag_ms:below_<n>",
-    "Expired items by the time from their deadline until their memory was taken back; bins double \
-     from 1 ms.",
-]];
-
-/// The page's text.
+/// All figures of a daemon in Prometheus's text format.
 #[must_use]
-pub fn page() -> String {
-    let mut text = format!("{HEAD}\n## Server\n\n{COLUMNS}");
-    for row in Counters::TABLE {
-        text.push_str(&line(row.name, row.stat, Kind::Count, row.help));
+pub fn exposition(state: &State) -> String {
+    let facts = Facts::of(state);
+    let mut text = Text::default();
+    tables::write(&facts, &mut text);
+    for family in FAMILIES.into_iter().flatten() {
+        text.family(family, &facts);
     }
-    for [name, stat, help] in GAUGES {
-        text.push_str(&line(name, stat, Kind::Gauge, help));
-    }
-    text.push_str(&format!("\n## Engine\n\n{COLUMNS}"));
-    for row in ENGINE {
-        text.push_str(&line(row.name, row.stat, row.kind, row.help));
-    }
-    for [name, stat, help] in HISTOGRAMS {
-        text.push_str(&line(name, stat, Kind::Histogram, help));
-    }
-    text
-}
-
-fn line(name: &str, stat: &str, kind: Kind, help: &str) -> String {
-    let stat = if stat.is_empty() {
-        String::new()
-    } else {
-        format!("`{stat}`")
-    };
-    let kind = match kind {
-        Kind::Count => "count",
-        Kind::Gauge => "gauge",
-        Kind::Histogram => "histogram",
-    };
-    format!("| `{name}` | {stat} | {kind} | {help} |\n")
-}
-
-/// The names that memcached's `stats` shows.
-pub fn stat_names() -> impl Iterator<Item = &'static str> {
-    let counters = Counters::TABLE.iter().map(|row| row.stat);
-    let gauges = GAUGES.iter().map(|row| row[1]);
-    let engine = ENGINE.iter().map(|row| row.stat);
-    counters
-        .chain(gauges)
-        .chain(engine)
-        .filter(|name| !name.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_figure_of_the_engine_has_its_row() {
-        let shown = format!("{:?}", Stats::default());
-        let fields: Vec<&str> = shown
-            .trim_start_matches("Stats { ")
-            .split(", ")
-            .filter_map(|field| field.split(':').next())
-            .collect();
-        let rows: Vec<&str> = ENGINE.iter().map(|row| row.name).collect();
-        assert_eq!(rows, fields);
-    }
+    text.into_string()
 }

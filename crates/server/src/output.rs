@@ -126,6 +126,12 @@ impl Output {
         self.value_bytes
     }
 
+    /// Bytes of the buffer, used or not.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Gives an output without a buffer one from `spares`.
     #[inline]
     pub fn borrow_buffer(&mut self, spares: &mut Vec<Vec<u8>>) {

@@ -14,6 +14,9 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::settings::Settings;
 
+/// The version of Redis that clients are told: near caches ask for 7.4 or later.
+pub const REDIS_VERSION: &str = "7.4.0";
+
 /// Longest text that a parameter keeps.
 const TEXT_BYTES_MAX: usize = 1024;
 

@@ -37,7 +37,9 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
+    settings.memcached = addresses(&listeners, Protocol::Memcached);
     settings.resp = addresses(&listeners, Protocol::Resp);
+    settings.http = addresses(&listeners, Protocol::Http);
     let clock = LoopClock::new();
     let observer = Arc::new(Observer::new(&settings));
     let cache = make_cache(&settings, &clock, Arc::clone(&observer))?;
@@ -114,6 +116,7 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
     for (protocol, addresses) in [
         (Protocol::Memcached, &settings.memcached),
         (Protocol::Resp, &settings.resp),
+        (Protocol::Http, &settings.http),
     ] {
         for address in addresses {
             listeners.extend(Listener::tcp(protocol, address)?);
@@ -138,8 +141,11 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
 /// The addresses in effect, for the log.
 fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     for listener in listeners.iter().filter(|listener| !listener.is_local()) {
-        let is_guarded = listener.protocol == Protocol::Resp
-            && (settings.protected_mode || !settings.password.is_empty());
+        let is_guarded = match listener.protocol {
+            Protocol::Memcached => false,
+            Protocol::Resp => settings.protected_mode || !settings.password.is_empty(),
+            Protocol::Http => !settings.http_token.is_empty(),
+        };
         if !is_guarded {
             tracing::warn!(
                 address = listener.address,
@@ -159,6 +165,7 @@ fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     [
         of("memcached", &tcp(Protocol::Memcached)),
         of("resp", &tcp(Protocol::Resp)),
+        of("http", &tcp(Protocol::Http)),
         of("unix", &|one| one.transport == Transport::Unix),
     ]
     .into_iter()

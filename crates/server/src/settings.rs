@@ -8,6 +8,7 @@
 
 pub mod units;
 pub mod letters;
+pub mod top;
 pub mod load;
 pub mod page;
 
@@ -46,6 +47,12 @@ pub struct Settings {
     pub memcached: Vec<String>,
     /// Addresses for the Redis protocol, `host:port` each; empty = off.
     pub resp: Vec<String>,
+    /// Addresses for HTTP, `host:port` each; empty = off.
+    pub http: Vec<String>,
+    /// What requests over HTTP have to bear; empty = nothing.
+    pub http_token: String,
+    /// Whether the console may change anything.
+    pub console_write: bool,
     /// How many databases `SELECT` knows.
     pub databases: usize,
     /// What clients of the Redis protocol have to say before anything else; empty = nothing.
@@ -119,6 +126,9 @@ impl Default for Settings {
             threads: default_threads(),
             memcached: vec!["127.0.0.1:11211".to_owned()],
             resp: vec!["127.0.0.1:6379".to_owned()],
+            http: vec!["127.0.0.1:8080".to_owned()],
+            http_token: String::new(),
+            console_write: false,
             databases: 16,
             password: String::new(),
             protected_mode: true,
@@ -167,6 +177,12 @@ impl Row {
     #[must_use]
     pub fn variable(&self) -> String {
         format!("CELLAR_{}", self.key().to_uppercase())
+    }
+
+    /// The present value, as an operator would write it; that a secret is set, not the secret.
+    #[must_use]
+    pub fn shown(&self, settings: &Settings) -> String {
+        (self.show)(settings)
     }
 
     /// The key in the settings file.
@@ -231,14 +247,7 @@ pub const TABLE: &[Row] = &[
             s.password = if v == "off" { "" } else { v }.to_owned();
             Ok(())
         },
-        show: |s| {
-            if s.password.is_empty() {
-                "off"
-            } else {
-                "(set)"
-            }
-            .to_owned()
-        },
+        show: |s| show_secret(&s.password),
     },
     Row {
         name: "protected-mode",
@@ -282,10 +291,29 @@ pub const TABLE: &[Row] = &[
     Row {
         name: "http",
         value: "ADDR|off",
+        default: "127.0.0.1:8080",
+        help: "Address for HTTP: the cache under /v1/cache, figures and the console; several with \
+               commas between them. Port 0 takes a free one.",
+        set: |s, v| put(&mut s.http, addresses(v)),
+        show: |s| show_addresses(&s.http),
+    },
+    Row {
+        name: "http-token",
+        value: "TEXT|off",
         default: "off",
-        help: "Address for HTTP; this version takes only `off`.",
-        set: |_, v| only_off(v),
-        show: |_| "off".to_owned(),
+        help: "What requests over HTTP have to bear (`Authorization: Bearer ...`), but for \
+               /healthz and /readyz. Better given as a variable or in the file than as a flag, \
+               which others can read.",
+        set: |s, v| put(&mut s.http_token, token(v)),
+        show: |s| show_secret(&s.http_token),
+    },
+    Row {
+        name: "console-write",
+        value: SWITCH,
+        default: "off",
+        help: "Lets the console change things: without it the console only shows.",
+        set: |s, v| put(&mut s.console_write, switch(v)),
+        show: |s| if s.console_write { "on" } else { "off" }.to_owned(),
     },
     Row {
         name: "unix",
@@ -468,12 +496,22 @@ fn address(text: &str) -> Result<String, String> {
     }
 }
 
-fn only_off(text: &str) -> Result<(), String> {
-    if text == "off" {
-        Ok(())
-    } else {
-        Err("this version has no HTTP".to_owned())
+/// A token as it can stand in a header field.
+///
+/// Source: RFC 6750, section 2.1.
+fn token(text: &str) -> Result<String, String> {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+    match text {
+        "off" => Ok(String::new()),
+        "" => Err("the token is empty; write off for none".to_owned()),
+        _ if text.bytes().all(is_of_token) => Ok(text.to_owned()),
+        _ => Err("a token has only letters, digits and - . _ ~ + / =".to_owned()),
     }
+}
+
+/// What is shown of a secret.
+fn show_secret(secret: &str) -> String {
+    if secret.is_empty() { "off" } else { "(set)" }.to_owned()
 }
 
 fn switch(text: &str) -> Result<bool, String> {
@@ -565,6 +603,9 @@ mod tests {
             ("resp", "6379"),
             ("databases", "10001"),
             ("http", "on"),
+            ("http-token", "two words"),
+            ("http-token", ""),
+            ("console-write", "yes"),
             ("unix", ""),
             ("unix-mode", "999"),
             ("unix-mode", "7777"),

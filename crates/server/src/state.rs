@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cellar_engine::Cache;
 
 use crate::client::Clients;
+use crate::content_types::ContentTypes;
 use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
 use crate::errors::Errors;
@@ -40,6 +41,10 @@ pub struct State {
     pub observer: Arc<Observer>,
     /// Scripts of the Redis protocol.
     pub scripts: Scripts,
+    /// What the flags of values that came over HTTP stand for.
+    pub content_types: ContentTypes,
+    /// Whether the server has been told to stop.
+    pub draining: AtomicBool,
     /// Open connections now.
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
@@ -113,6 +118,8 @@ impl State {
             run_id: run_id(),
             observer,
             scripts: Scripts::default(),
+            content_types: ContentTypes::default(),
+            draining: AtomicBool::new(false),
             settings,
             counters,
             connections: AtomicU64::new(0),

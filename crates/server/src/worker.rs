@@ -27,10 +27,11 @@ use self::batch::Batch;
 use self::table::Table;
 use crate::client::Seat;
 use crate::clock::LoopClock;
-use crate::connection::{Connection, Ending};
+use crate::connection::{Connection, Ending, HttpLink};
 use crate::counters::Counters;
-use crate::execute::{self, resp::Session};
-use crate::listener::{Protocol, local_address};
+use crate::counters::load::PerProtocol;
+use crate::execute::{self, http::Peer, resp::Session};
+use crate::listener::{Protocol, is_of_this_machine, local_address};
 use crate::mailbox::Mailbox;
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready};
@@ -75,6 +76,8 @@ pub(crate) struct Worker {
     spares: Vec<Vec<u8>>,
     /// Bytes of long lines that wait in all its connections.
     long_bytes: usize,
+    /// Requests answered in this turn.
+    answered: PerProtocol,
     now_ms: u64,
     timers: timers::Timers,
 }
@@ -104,6 +107,7 @@ impl Worker {
             calls: Vec::new(),
             spares: Vec::new(),
             long_bytes: 0,
+            answered: PerProtocol::default(),
             now_ms,
             timers: timers::Timers::starting_at(now_ms),
             common,
@@ -122,15 +126,28 @@ impl Worker {
                 0
             };
             let count = self.poller.wait(timeout_ms)?;
-            self.now_ms = self.common.clock.refresh().0;
+            let (now, began_us) = self.common.clock.refresh_us();
+            self.now_ms = now.0;
+            let has_work = count > 0 || !self.ready.is_empty();
             for index in 0..count {
                 self.dispatch(self.poller.ready(index));
             }
             self.serve();
+            if has_work {
+                self.note_turn(began_us);
+            }
             self.run_timers();
         }
         self.close_all();
         Ok(())
+    }
+
+    /// Counts what a turn has answered, and how long it took.
+    #[inline]
+    fn note_turn(&mut self, began_us: u64) {
+        let us = self.common.clock.us().saturating_sub(began_us);
+        let answered = std::mem::take(&mut self.answered);
+        self.counters.load.note_turn(&answered, us);
     }
 
     fn mailbox(&self) -> &Mailbox {
@@ -202,10 +219,21 @@ impl Worker {
                 self.forget();
                 continue;
             }
-            if protocol == Protocol::Resp {
-                connection.session = Some(self.new_session(&connection.socket, peer, token));
+            match protocol {
+                Protocol::Memcached => {}
+                Protocol::Resp => {
+                    connection.session = Some(self.new_session(&connection.socket, peer, token));
+                }
+                Protocol::Http => {
+                    let is_loopback = is_of_this_machine(&peer);
+                    connection.http = Some(HttpLink {
+                        peer: Peer { is_loopback },
+                        ..HttpLink::default()
+                    });
+                }
             }
             self.table.fill(connection);
+            self.counters.load.note_opened(protocol as usize);
             if self.is_draining() {
                 self.begin_ending(slot);
             }
@@ -322,6 +350,8 @@ impl Worker {
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
             self.long_bytes -= connection.long_bytes;
+            let protocol = connection.protocol();
+            self.counters.load.note_closed(protocol as usize);
             if let Some(session) = &mut connection.session {
                 execute::resp::end(session, &self.common.state);
             }

@@ -231,9 +231,16 @@ fn feed(session: &mut Session, message: &[u8], cut: Cut, state: &State) -> Vec<u
 
 /// Replays one transcript; returns the length of its longest message.
 fn replay(path: &Path, cut: Cut) -> usize {
+    let connect = || {
+        if path.parent().is_some_and(|home| home.ends_with("http")) {
+            Session::http()
+        } else {
+            Session::default()
+        }
+    };
     let clock = Arc::new(ManualClock::starting_at(Instant(5_000)));
     let state = state(clock.clone(), MEMORY_BYTES, UNIX_MS_AT_ZERO);
-    let mut session = Session::default();
+    let mut session = connect();
     let mut names: HashMap<String, Vec<u8>> = HashMap::new();
     let mut longest = 0;
     for step in steps(&std::fs::read_to_string(path).unwrap()) {
@@ -253,25 +260,29 @@ fn replay(path: &Path, cut: Cut) -> usize {
         check_answer(&step, &answer, &mut names, &place);
         assert_eq!(session.is_closed(), step.closed, "{place}: closed or not");
         if step.closed {
-            session = Session::default();
+            session = connect();
         }
     }
     longest
 }
 
 fn transcripts() -> Vec<PathBuf> {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/memcached");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(home)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    assert!(!paths.is_empty());
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
+    let mut paths = Vec::new();
+    for protocol in ["memcached", "http"] {
+        let mut of_protocol: Vec<PathBuf> = std::fs::read_dir(home.join(protocol))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        of_protocol.sort();
+        assert!(!of_protocol.is_empty());
+        paths.append(&mut of_protocol);
+    }
     paths
 }
 
 #[test]
-fn transcripts_are_answered_as_memcached_answers_them() {
+fn transcripts_are_answered_as_they_say() {
     for path in transcripts() {
         replay(&path, Cut::Whole);
     }

@@ -28,13 +28,13 @@ fn the_settings_page_is_what_the_table_says() {
 
 #[test]
 fn the_metrics_page_is_what_the_tables_say() {
-    check("metrics.md", &cellar::metrics::page());
+    check("metrics.md", &cellar::metrics::page::page());
 }
 
 #[test]
 fn stats_shows_every_figure_under_the_name_on_the_page() {
     let daemon = daemon::Daemon::start(&[]);
-    for name in cellar::metrics::stat_names() {
+    for name in cellar::metrics::tables::stat_names() {
         daemon.stat(name);
     }
 }

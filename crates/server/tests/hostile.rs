@@ -19,6 +19,8 @@ mod decode;
 mod engine;
 #[path = "../../../fuzz/properties/execute.rs"]
 mod execute;
+#[path = "../../../fuzz/properties/http.rs"]
+mod http;
 #[path = "support/session.rs"]
 mod session;
 
@@ -76,6 +78,45 @@ const WORDS: &[&[u8]] = &[
     b"append k 0 0 1\r\n",
 ];
 
+/// The same for HTTP.
+const HTTP_WORDS: &[&[u8]] = &[
+    b"\r\n",
+    b"\r",
+    b"\n",
+    b" ",
+    b":",
+    b"GET /v1/cache/k HTTP/1.1\r\nHost: a\r\n",
+    b"HEAD ",
+    b"DELETE ",
+    b"PUT /v1/cache/k HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+    b"POST /v1/cache/n/incr?delta=2&ttl=5 HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"POST /v1/cache HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n",
+    b"{\"id\":\"a\",\"content\":[1]}",
+    b"HTTP/1.0\r\n",
+    b"Connection: close\r\n",
+    b"Connection: keep-alive\r\n",
+    b"Content-Length: 20\r\n",
+    b"Content-Length: 18446744073709551615\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Expect: 100-continue\r\n",
+    b"If-Match: *\r\n",
+    b"If-None-Match: *\r\n",
+    b"If-None-Match: \"v1\", W/\"0123456789abcdef\"\r\n",
+    b"Cache-Control: max-age=5, no-store\r\n",
+    b"Content-Type: a/b\r\n",
+    b"5\r\nhello\r\n",
+    b"0\r\n\r\n",
+    b"ffffffff\r\n",
+    b"?lease=5&early=1",
+    b"?ttl=1",
+    b"%",
+    b"%00",
+    b"/incr",
+    b"/batch/get",
+    b"\x00",
+    b"\xff",
+];
+
 /// A small generator of random numbers (xorshift), so that a seed tells the whole run.
 struct Random(u64);
 
@@ -93,17 +134,18 @@ impl Random {
 }
 
 /// What clients send in the transcripts, as bytes.
-fn seeds() -> Vec<Vec<u8>> {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/memcached");
+fn seeds(protocol: &str) -> Vec<Vec<u8>> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
+    let home = home.join(protocol);
     let mut seeds = vec![Vec::new()];
     for entry in std::fs::read_dir(home).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         let mut sent = Vec::new();
         for line in text
             .lines()
-            .filter(|line| line.starts_with("> ") && !line.contains("*"))
+            .filter(|line| line.starts_with('>') && !line.contains("*"))
         {
-            sent.extend_from_slice(&line.as_bytes()[2..]);
+            sent.extend_from_slice(line.get(2..).unwrap_or_default().as_bytes());
             sent.extend_from_slice(b"\r\n");
         }
         sent.truncate(INPUT_BYTES_MAX);
@@ -112,7 +154,7 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-fn change(input: &mut Vec<u8>, random: &mut Random) {
+fn change(input: &mut Vec<u8>, words: &[&[u8]], random: &mut Random) {
     let at = random.below(input.len() + 1);
     let end = (at + random.below(40)).min(input.len());
     match random.next() % 6 {
@@ -125,7 +167,7 @@ fn change(input: &mut Vec<u8>, random: &mut Random) {
         }
         3 => input.truncate(at),
         _ => {
-            let word = WORDS[random.below(WORDS.len())];
+            let word = words[random.below(words.len())];
             input.splice(at..at, word.iter().copied());
         }
     }
@@ -133,8 +175,8 @@ fn change(input: &mut Vec<u8>, random: &mut Random) {
 }
 
 /// Runs `check` on seeds, then on changed ones until the time is over.
-fn run_changed(seed: u64, check: impl Fn(&[u8])) {
-    let seeds = seeds();
+fn run_changed(seed: u64, protocol: &str, words: &[&[u8]], check: impl Fn(&[u8])) {
+    let seeds = seeds(protocol);
     seeds.iter().for_each(|seed| check(seed));
     let input = |random: &mut Random| {
         let source = &seeds[random.below(seeds.len())];
@@ -142,7 +184,7 @@ fn run_changed(seed: u64, check: impl Fn(&[u8])) {
         let until = from + random.below((source.len() - from).min(600) + 1);
         let mut input = source[from..until].to_vec();
         for _ in 0..=random.next() % CHANGES_MAX {
-            change(&mut input, random);
+            change(&mut input, words, random);
         }
         input
     };
@@ -168,12 +210,27 @@ fn run(seed: u64, input: impl Fn(&mut Random) -> Vec<u8>, check: impl Fn(&[u8]))
 
 #[test]
 fn the_decoder_finds_the_same_requests_however_bytes_arrive() {
-    run_changed(0x9e37_79b9_7f4a_7c15, decode::check);
+    run_changed(0x9e37_79b9_7f4a_7c15, "memcached", WORDS, decode::check);
 }
 
 #[test]
 fn a_connection_gives_the_same_answers_however_bytes_arrive() {
-    run_changed(0xbf58_476d_1ce4_e5b9, execute::check);
+    run_changed(0xbf58_476d_1ce4_e5b9, "memcached", WORDS, execute::check);
+}
+
+#[test]
+fn the_http_decoder_finds_the_same_requests_however_bytes_arrive() {
+    run_changed(0xd6e8_feb8_6659_fd93, "http", HTTP_WORDS, http::check);
+}
+
+#[test]
+fn a_connection_for_http_gives_the_same_answers_however_bytes_arrive() {
+    run_changed(
+        0xa076_1d64_78bd_642f,
+        "http",
+        HTTP_WORDS,
+        execute::check_http,
+    );
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn an_address_that_is_not_ours_or_means_nothing_is_told() {
         "--memcached: \"11211\" is not an address; write host:port or off",
     );
     check(
-        &["--memcached", "off", "--resp", "off"],
+        &["--memcached", "off", "--resp", "off", "--http", "off"],
         &[],
         "--memcached: nothing to listen on; give an address, or a socket with --unix",
     );
@@ -130,9 +130,9 @@ fn unknown_names_are_told() {
 }
 
 #[test]
-fn a_protocol_of_a_later_version_is_told() {
-    let expected = "--http: this version has no HTTP";
-    check(&["--http", "127.0.0.1:0"], &[], expected);
+fn a_token_that_no_header_field_can_bear_is_told() {
+    let expected = "--http-token: a token has only letters, digits and - . _ ~ + / =";
+    check(&["--http-token", "two words"], &[], expected);
 }
 
 #[test]

@@ -31,7 +31,7 @@ const DECODING_PLACES: [&str; 2] = [
     "crates/server/src/worker/batch.rs",
     "crates/server/src/worker/steps.rs",
 ];
-const DECODING_NAMES: [&str; 11] = [
+const DECODING_NAMES: [&str; 12] = [
     "self",
     "decode",
     "decode_plain",
@@ -43,10 +43,11 @@ const DECODING_NAMES: [&str; 11] = [
     "Tail",
     "Args",
     "Plain",
+    "Body",
 ];
 
 /// The codecs, as the modules of the protocol crate are called.
-const CODECS: [&str; 2] = ["memcached", "resp"];
+const CODECS: [&str; 3] = ["memcached", "resp", "http"];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
 const UNSAFE_ATTRIBUTES: [(&str, &str); 5] = [

@@ -13,6 +13,7 @@ use crate::popularity::Popularity;
 use crate::process::{Ingredients, Recipe};
 use crate::quantity::{ByteRange, TtlMix};
 use crate::record::Records;
+use crate::wire::Wire;
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 32;
@@ -47,7 +48,7 @@ pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Foot
     recipes
         .iter()
         // The same engine once more.
-        .filter(|recipe| recipe.name != CELLAR_RESP)
+        .filter(|recipe| recipe.name != CELLAR_RESP && recipe.wire != Wire::Http)
         .map(|recipe| measure_one(args, recipe))
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{CELLAR_RESP, Comparison, ROWS, RowResult};
+use super::{CELLAR_HTTP, CELLAR_RESP, Comparison, ROWS, RowResult};
 use crate::goal::{self, Goal};
 use crate::spread::short;
 
@@ -30,6 +30,17 @@ const LIMITS: [Limit; 3] = [
 ];
 /// What a request over RESP may cost, as a multiple of the same over memcached's protocol.
 const RESP_LIMIT: f64 = 1.03;
+/// What a request over HTTP may cost, as a multiple of the floor of HTTP.
+const HTTP_LIMITS: [Limit; 2] = [
+    Limit {
+        request: "get, depth 1",
+        limit: 1.2,
+    },
+    Limit {
+        request: "set, depth 1",
+        limit: 1.35,
+    },
+];
 const MEMORY_GOAL_BYTES: f64 = 16.0;
 
 /// All tables, and where their numbers come from.
@@ -144,11 +155,18 @@ fn goals(comparison: &Comparison) -> Option<Vec<Goal>> {
         let what = format!("{}, RESP over memcached", row.name);
         Some(Goal::at_most(what, RESP_LIMIT, ratio, 3))
     });
-    Some(costs.chain(resp).chain(memory).collect())
+    let http = HTTP_LIMITS.iter().filter_map(|limit| {
+        let mut rows = comparison.rows.iter();
+        let is_it = |row: &&RowResult| row.server == CELLAR_HTTP && row.request == limit.request;
+        let found = rows.find(is_it)?.server_cpu_ratio_to_floor.median;
+        let what = format!("{} over HTTP, x floor", limit.request);
+        Some(Goal::at_most(what, limit.limit, found, 2))
+    });
+    Some(costs.chain(resp).chain(http).chain(memory).collect())
 }
 
 fn titled(server: &str, version: &str) -> String {
-    if server == "echo floor" {
+    if server.starts_with("echo floor") || version.is_empty() {
         server.to_owned()
     } else {
         format!("{server} {version}")

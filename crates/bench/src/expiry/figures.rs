@@ -64,6 +64,7 @@ impl Informant {
         let found = match self.wire {
             Wire::Memcached => of_stats(&text),
             Wire::Resp => of_info(&text),
+            Wire::Http | Wire::HttpJson => None,
         };
         let mut figures =
             found.ok_or_else(|| Error::Garbled(format!("no figures about items in {text:?}")))?;

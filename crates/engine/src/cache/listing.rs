@@ -1,4 +1,4 @@
-//! Listing: the keys of a cache, stretch by stretch, or one at random.
+//! Listing: the keys of a cache, stretch by stretch, one at random, or one looked at in passing.
 //!
 //! A listing goes through a shard twice: first for the entries in their home buckets, then for the
 //! others. Why nothing is missed stands in `index/scan.rs`.
@@ -9,7 +9,7 @@ use super::Cache;
 use crate::clock::Instant;
 use crate::index::Half;
 use crate::key::Key;
-use crate::options::{KeyFacts, ScanCursor};
+use crate::options::{Item, KeyFacts, ScanCursor};
 use crate::shard::Shard;
 use crate::space::Space;
 
@@ -73,6 +73,14 @@ impl Cache {
         self.write(key, |shard, now| {
             let located = shard.store.find(key, now)?;
             Some(read(shard.facts(&located, now)))
+        })
+    }
+
+    /// Shows one item with its value, without counting as a read or a use; `None` is a miss.
+    pub fn peek<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.write(key, |shard, now| {
+            let located = shard.store.find(key, now)?;
+            Some(read(shard.store.item(&located)))
         })
     }
 

@@ -103,3 +103,86 @@ impl S3Fifo {
         self.ghosts.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Marks by number; all weigh one.
+    struct Marked(RefCell<Vec<u64>>);
+
+    impl Marks for Marked {
+        fn take(&self, number: u32, next: fn(u64) -> u64) -> u64 {
+            let mark = &mut self.0.borrow_mut()[number as usize];
+            let before = *mark;
+            *mark = if before == 0 { 0 } else { next(before) };
+            before
+        }
+
+        fn weight(&self, _: u32) -> u32 {
+            1
+        }
+
+        fn hash(&self, number: u32) -> u64 {
+            rapidhash::v3::rapidhash_v3(&number.to_le_bytes())
+        }
+    }
+
+    /// A policy for 100 entries that has taken in 0 to 99: 85 in main, then 15 in small.
+    fn full() -> (S3Fifo, Marked) {
+        let (mut policy, marks) = (S3Fifo::new(100), Marked(RefCell::new(vec![0; 200])));
+        (0..100).for_each(|number| policy.insert(number, marks.hash(number), 1));
+        (policy, marks)
+    }
+
+    fn evict(policy: &mut S3Fifo, marks: &Marked) -> u32 {
+        let number = policy.victim(marks, 100).unwrap();
+        policy.remove(number, 1);
+        number
+    }
+
+    #[test]
+    fn what_nobody_read_leaves_small_first() {
+        let (mut policy, marks) = full();
+        assert_eq!(
+            (0..3)
+                .map(|_| evict(&mut policy, &marks))
+                .collect::<Vec<_>>(),
+            [85, 86, 87]
+        );
+    }
+
+    #[test]
+    fn what_was_read_in_small_moves_to_main_whose_oldest_unread_leaves() {
+        let (mut policy, marks) = full();
+        for read in [0, 1, 85] {
+            marks.0.borrow_mut()[read] = 2;
+        }
+        assert_eq!(evict(&mut policy, &marks), 2);
+        assert_eq!(evict(&mut policy, &marks), 86);
+        assert_eq!(marks.0.borrow()[..2], [1, 1]);
+        assert_eq!(marks.0.borrow()[85], 0);
+    }
+
+    #[test]
+    fn a_key_that_returns_soon_goes_to_main() {
+        let (mut policy, marks) = full();
+        assert_eq!(evict(&mut policy, &marks), 85);
+        policy.insert(85, marks.hash(85), 1);
+        // Main is over its share now, so its oldest leaves.
+        assert_eq!(evict(&mut policy, &marks), 0);
+    }
+
+    #[test]
+    fn a_search_ends_however_much_was_read() {
+        let (mut policy, marks) = (S3Fifo::new(200), Marked(RefCell::new(vec![3; 200])));
+        (0..200).for_each(|number| policy.insert(number, marks.hash(number), 1));
+        let number = policy.victim(&marks, 200).unwrap();
+        assert!(
+            marks.0.borrow().iter().filter(|&&mark| mark == 3).count() > 40,
+            "{number}"
+        );
+    }
+}

@@ -44,10 +44,14 @@ struct Stripe<K, V> {
     index: Index,
     entries: Vec<Option<Entry<K, V>>>,
     /// When each was last used, if that is asked for; boxed to be short where it is not.
-    stamps: Option<Box<Vec<AtomicU64>>>,
+    stamps: Option<Box<Stamps>>,
     /// Places that were used before.
     free: Vec<u32>,
 }
+
+/// When the entries of a stripe were last used, by place.
+#[derive(Debug, Default)]
+struct Stamps(Vec<AtomicU64>);
 
 impl<K, V> Clone for Lines<K, V> {
     fn clone(&self) -> Self {
@@ -82,7 +86,7 @@ impl<K, V> Lines<K, V> {
             let place = place as usize;
             let entry = stripe.entries[place].as_ref();
             let entry = entry.filter(|entry| is_it(&entry.key))?;
-            let stamp = stripe.stamps.as_ref().and_then(|all| all.get(place));
+            let stamp = stripe.stamps.as_ref().and_then(|all| all.0.get(place));
             Some(ask(entry, stamp))
         })?
     }
@@ -167,7 +171,7 @@ impl<K, V> Stripes<K, V> {
     pub(super) fn stamp(&self, number: u32) -> u64 {
         let stripe = self.of_number(number).read();
         let stamps = stripe.stamps.as_ref();
-        let stamp = stamps.and_then(|all| all.get(self.place(number)));
+        let stamp = stamps.and_then(|all| all.0.get(self.place(number)));
         // Relaxed: stamps order hits, nothing else.
         stamp.map_or(0, |stamp| stamp.load(Ordering::Relaxed))
     }
@@ -208,9 +212,9 @@ impl<K, V> Stripe<K, V> {
         self.entries.push(None);
         if let Some(stamps) = &mut self.stamps {
             if is_full {
-                stamps.reserve_exact(more);
+                stamps.0.reserve_exact(more);
             }
-            stamps.push(AtomicU64::default());
+            stamps.0.push(AtomicU64::default());
         }
     }
 }

@@ -8,13 +8,14 @@ use cellar_engine::Draft;
 /// The line end behind a value.
 pub(super) const LINE_END: [u8; 2] = *b"\r\n";
 
-/// A value and its line end, as far as they were received.
+/// A value and its line end, if it has one, as far as they were received.
 #[derive(Debug)]
 pub struct Filling {
     draft: Draft,
     value_bytes: usize,
     received: usize,
     line_end: [u8; LINE_END.len()],
+    line_end_bytes: usize,
 }
 
 impl Filling {
@@ -25,6 +26,16 @@ impl Filling {
             value_bytes,
             received: 0,
             line_end: [0; LINE_END.len()],
+            line_end_bytes: LINE_END.len(),
+        }
+    }
+
+    /// An empty one of a value that nothing follows.
+    pub(super) fn without_line_end(draft: Draft, value_bytes: usize) -> Filling {
+        Filling {
+            line_end: LINE_END,
+            line_end_bytes: 0,
+            ..Filling::of(draft, value_bytes)
         }
     }
 
@@ -38,7 +49,7 @@ impl Filling {
     pub fn buffer(&mut self) -> &mut [u8] {
         match self.received.checked_sub(self.value_bytes) {
             None => &mut self.draft.value_mut()[self.received..self.value_bytes],
-            Some(of_end) => &mut self.line_end[of_end..],
+            Some(of_end) => &mut self.line_end[..self.line_end_bytes][of_end..],
         }
     }
 
@@ -76,10 +87,10 @@ impl Filling {
     /// Bytes to come, the line end included.
     #[must_use]
     pub fn missing(&self) -> usize {
-        self.value_bytes + LINE_END.len() - self.received
+        self.value_bytes + self.line_end_bytes - self.received
     }
 
-    /// The value, if it is followed by a line end.
+    /// The value, if it is followed by a line end or needs none.
     ///
     /// # Panics
     /// If bytes are missing.

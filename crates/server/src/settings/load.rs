@@ -10,7 +10,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use super::{Row, SWITCH, Settings, TABLE};
+use super::{Row, SWITCH, Settings, TABLE, top};
 use crate::error::Error;
 
 /// Longest settings file that is read.
@@ -95,6 +95,8 @@ pub enum Action {
     Run(Box<Loaded>),
     /// Print this text and exit: help, version, the settings.
     Print(String),
+    /// Show the figures of a server that runs.
+    Top(top::Options),
 }
 
 /// Reads the settings of this process.
@@ -111,6 +113,9 @@ pub fn load(
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
+    if let Some(matches) = matches.subcommand_matches("top") {
+        return top::options(matches).map(Action::Top);
+    }
     let variables = own_variables(variables)?;
     let mut loaded = Loaded {
         settings: Settings::default(),
@@ -168,6 +173,9 @@ fn command() -> Command {
         .arg(config)
         .args(rows)
         .arg(print)
+        .subcommand(top::command())
+        .disable_help_subcommand(true)
+        .args_conflicts_with_subcommands(true)
 }
 
 /// Help and version are text; every other complaint becomes one line.
@@ -261,6 +269,7 @@ mod tests {
         match load(arguments.map(OsString::from), variables) {
             Ok(Action::Run(loaded)) => Ok(*loaded),
             Ok(Action::Print(text)) => Err(text),
+            Ok(Action::Top(options)) => Err(format!("{options:?}")),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -334,15 +343,21 @@ mod tests {
             (vec!["--config", &unknown], vec![], "unknown key \"memroy\""),
             (vec!["--config", &broken], vec![], "line 2"),
             (vec!["--config", &wrong], vec![], "\"threads\""),
-            (
-                vec!["--http", "127.0.0.1:8080"],
-                vec![],
-                "this version has no HTTP",
-            ),
+            (vec!["--http", "8080"], vec![], "is not an address"),
         ] {
             let message = run(&arguments, &variables).unwrap_err();
             assert!(message.contains(expected), "{arguments:?}: {message}");
             assert!(!message.trim_end().contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn top_has_flags_of_its_own() {
+        let shown = run(&["top", "--once"], &[("CELLAR_MEMROY", "1")]).unwrap_err();
+        assert!(shown.contains("once: true"), "{shown}");
+        for arguments in [["--memory", "1MiB", "top"], ["top", "--memory", "1MiB"]] {
+            let message = run(&arguments, &[]).unwrap_err();
+            assert!(message.contains("--help"), "{message}");
         }
     }
 

@@ -6,9 +6,10 @@
 
 use cellar_engine::Space;
 use cellar_protocol::memcached::{Limits, Refused};
-use cellar_protocol::resp;
+use cellar_protocol::{http, resp};
 
 use crate::execute;
+use crate::listener::Protocol;
 
 /// Bytes taken from one socket in one turn.
 pub(super) const READ_BYTES_MAX: usize = 16 << 10;
@@ -25,6 +26,11 @@ pub(super) const LIMITS: Limits = Limits {
     keys_line_bytes_max: KEYS_LINE_BYTES_MAX,
 };
 
+/// What the decoder of HTTP waits for.
+pub(super) const HTTP_LIMITS: http::Limits = http::Limits {
+    body_bytes_max: SMALL_VALUE_BYTES_MAX,
+};
+
 /// The arena: the longest incomplete request and what is read behind it, and room for some forty
 /// full reads. The system gives memory to the part that is used.
 const ARENA_BYTES: usize = KEYS_LINE_BYTES_MAX + (1 << 20);
@@ -36,6 +42,29 @@ pub(super) enum Codec {
     Memcached,
     /// As Redis's.
     Resp(RespCodec),
+    /// As requests over HTTP.
+    Http(HttpCodec),
+}
+
+impl Codec {
+    /// The protocol that it decodes.
+    #[inline]
+    pub(super) fn protocol(self) -> Protocol {
+        match self {
+            Codec::Memcached => Protocol::Memcached,
+            Codec::Resp(_) => Protocol::Resp,
+            Codec::Http(_) => Protocol::Http,
+        }
+    }
+}
+
+/// What decoding a client's requests over HTTP depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HttpCodec {
+    /// How far an incomplete head was looked at.
+    pub(super) scan: http::Scan,
+    /// Whether a request was found in these bytes.
+    pub(super) found: bool,
 }
 
 /// What decoding a client's RESP depends on.
@@ -103,6 +132,12 @@ pub(super) enum Task<'a> {
     Quoted(Vec<u8>),
     /// An answer to what is no command, after which the connection is closed.
     Misframed(Vec<u8>),
+    /// A request over HTTP.
+    Http(execute::http::Prepared<'a>),
+    /// Making room for the body of a request over HTTP.
+    Body(execute::http::Prepared<'a>, http::Body),
+    /// An answer to what is no request over HTTP, after which the connection is closed.
+    Unread(http::Refused),
 }
 
 impl Task<'_> {
@@ -111,7 +146,11 @@ impl Task<'_> {
     pub(super) fn ends_decoding(&self) -> bool {
         matches!(
             self,
-            Task::Upload(..) | Task::LargeSet { .. } | Task::Misframed(_)
+            Task::Upload(..)
+                | Task::LargeSet { .. }
+                | Task::Misframed(_)
+                | Task::Body(..)
+                | Task::Unread(_)
         )
     }
 }
@@ -200,5 +239,6 @@ mod tests {
     #[test]
     fn the_arena_holds_the_longest_incomplete_request() {
         assert!(LIMITS.input_bytes_max() + 2 * READ_BYTES_MAX <= ARENA_BYTES);
+        assert!(HTTP_LIMITS.input_bytes_max() + 2 * READ_BYTES_MAX <= ARENA_BYTES);
     }
 }

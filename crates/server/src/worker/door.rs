@@ -1,13 +1,12 @@
 //! Door: where the first event loop accepts connections for all loops.
 
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use crate::counters::Counters;
-use crate::listener::{Listener, Protocol};
+use crate::listener::{Listener, Protocol, is_of_this_machine};
 use crate::mailbox::{Arrival, Mailbox};
 use crate::poller::{Interest, Poller};
 use crate::settings::Settings;
@@ -25,6 +24,11 @@ fn refusal(protocol: Protocol) -> &'static [u8] {
     match protocol {
         Protocol::Memcached => b"ERROR Too many open connections\r\n",
         Protocol::Resp => b"-ERR max number of clients reached\r\n",
+        Protocol::Http => {
+            b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
+              Content-Type: application/json\r\nContent-Length: 66\r\n\r\n\
+              {\"error\":{\"code\":\"unavailable\",\"message\":\"too many connections\"}}\n"
+        }
     }
 }
 
@@ -151,10 +155,7 @@ impl Door {
 /// Whether a client of the Redis protocol that comes from `peer` may not come in: it is of another
 /// machine and there is no password.
 fn is_denied(settings: &Settings, peer: &str) -> bool {
-    let is_of_this_machine = |peer: SocketAddr| peer.ip().to_canonical().is_loopback();
-    settings.protected_mode
-        && settings.password.is_empty()
-        && !peer.parse().is_ok_and(is_of_this_machine)
+    settings.protected_mode && settings.password.is_empty() && !is_of_this_machine(peer)
 }
 
 /// Tells a client why it may not come in.

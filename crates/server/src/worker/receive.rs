@@ -4,8 +4,8 @@
 //! gathered behind what is left over of its connection.
 
 use super::Worker;
-use super::batch::{Codec, READ_BYTES_MAX, RespCodec};
-use super::steps::{finish, run_frame};
+use super::batch::{Codec, HttpCodec, READ_BYTES_MAX, RespCodec};
+use super::steps::{finish, follow, gather_body, run_frame};
 use crate::connection::{Connection, Ending, Intake, Received};
 use crate::counters::Counters;
 use crate::execute::{Context, Flow};
@@ -19,6 +19,12 @@ const LINE_END_BYTES: usize = 2;
 /// How a connection's bytes are to be decoded now.
 #[inline]
 fn codec(connection: &Connection, state: &State) -> Codec {
+    if let Some(link) = &connection.http {
+        return Codec::Http(HttpCodec {
+            scan: link.scan,
+            found: false,
+        });
+    }
     match &connection.session {
         None => Codec::Memcached,
         Some(session) => Codec::Resp(RespCodec {
@@ -69,6 +75,7 @@ impl Worker {
                 Intake::Value(_) => self.receive_value(slot),
                 Intake::Skip(_) => self.skip(slot),
                 Intake::Frame => self.receive_frame(slot),
+                Intake::Body(_) => self.receive_body(slot),
             }
         }
     }
@@ -154,6 +161,7 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let flow = finish(upload, context, connection);
         drop(pass);
+        self.answered[connection.protocol() as usize] += 1;
         span.codec = codec(connection, &self.common.state);
         if matches!(flow, Flow::Close) {
             connection.end_after_output();
@@ -176,8 +184,9 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let codec = codec(connection, &self.common.state);
-        run_frame(context, codec, slot, connection, self.now_ms);
+        let is_whole = run_frame(context, codec, slot, connection, self.now_ms);
         drop(pass);
+        self.answered[codec.protocol() as usize] += u64::from(is_whole);
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
         if !self.note_long(slot) {
@@ -195,7 +204,57 @@ impl Worker {
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
         }
+        if matches!(&connection.intake, Intake::Value(upload) if upload.missing() == 0) {
+            self.finish_value(slot);
+        }
         self.line_up(slot);
+    }
+
+    /// Stores a large value that nothing follows.
+    #[cold]
+    fn finish_value(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Intake::Value(upload) = std::mem::take(&mut connection.intake) else {
+            return;
+        };
+        connection.output.borrow_buffer(&mut self.spares);
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let flow = finish(upload, context, connection);
+        drop(pass);
+        self.answered[connection.protocol() as usize] += 1;
+        // Its reply is written now, before the others' of this turn.
+        self.common.state.observer.tracking.broadcast();
+        if matches!(flow, Flow::Close) {
+            connection.end_after_output();
+        }
+    }
+
+    /// Receives more of the body of a request over HTTP, and runs the request when it is whole.
+    #[cold]
+    fn receive_body(&mut self, slot: u32) {
+        let spans = self.batch.spans.len();
+        self.receive_requests(slot);
+        let Some(span) = self.batch.spans.get_mut(spans) else {
+            return;
+        };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Intake::Body(gather) = std::mem::take(&mut connection.intake) else {
+            return;
+        };
+        connection.note_moved(span.end - span.from, self.now_ms);
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let flow = gather_body(gather, context, span, &self.batch.arena, connection);
+        drop(pass);
+        let is_answered = !connection.awaits_value();
+        self.answered[connection.protocol() as usize] += u64::from(is_answered);
+        span.decoded = span.from;
+        follow(flow, span, connection);
     }
 
     /// Drops more of a refused value.

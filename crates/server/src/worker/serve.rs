@@ -18,7 +18,7 @@ use super::batch::{Batch, Codec, Span, recycle};
 use super::steps::{decode_spans, fetch_ahead, run};
 use crate::client::{Delivery, INBOX_BYTES_MAX};
 use crate::connection::Intake;
-use crate::execute::Context;
+use crate::execute::{Context, HttpScan};
 use crate::output::WAITING_BYTES_MAX;
 
 /// Bytes of long lines that wait in one loop, to be received or answered; the connection that goes
@@ -96,6 +96,8 @@ impl Worker {
                 let connection = self.table.get_mut(span.slot);
                 let connection = connection.expect("nothing closes connections in this phase");
                 run(context, step, span, arena, connection, self.now_ms);
+                let is_answered = !connection.awaits_value();
+                self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
             }
             steps.clear();
         }
@@ -136,6 +138,19 @@ impl Worker {
             };
             if is_incomplete && end - from >= LONG_LINE_BYTES_MIN {
                 connection.intake = Intake::Frame;
+            }
+        }
+        if let (Codec::Http(codec), Some(link)) = (codec, &mut connection.http) {
+            let is_incomplete = !stopped && from < end;
+            link.scan = if is_incomplete {
+                codec.scan
+            } else {
+                HttpScan::default()
+            };
+            let begins = is_incomplete && (codec.found || !link.is_waiting);
+            link.is_waiting = is_incomplete;
+            if begins {
+                connection.start_transfer(self.now_ms);
             }
         }
         if !self.note_long(slot) {

@@ -1,9 +1,9 @@
 //! Steps: what the bytes of all spans ask for, and doing it.
 
 use cellar_engine::Cache;
-use cellar_protocol::{memcached, resp};
+use cellar_protocol::{http, memcached, resp};
 
-use super::batch::{Codec, LIMITS, RespCodec, STEPS_MAX, Span, Step, Task};
+use super::batch::{Codec, HTTP_LIMITS, HttpCodec, LIMITS, RespCodec, STEPS_MAX, Span, Step, Task};
 use crate::connection::{Connection, Ending, Intake};
 use crate::execute::{self, Context, Flow, Upload};
 
@@ -52,6 +52,7 @@ fn decode_next<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Ta
         let (task, used) = match &mut span.codec {
             Codec::Memcached => decode_memcached(input, cache)?,
             Codec::Resp(codec) => decode_resp(input, codec, cache)?,
+            Codec::Http(codec) => decode_http(input, codec, cache)?,
         };
         let is_all_used = span.from == span.decoded;
         span.decoded += used;
@@ -164,6 +165,34 @@ fn decode_tail<'a>(input: &'a [u8], args: usize, codec: &mut RespCodec) -> Found
     Some((Some(task), used))
 }
 
+#[inline]
+fn decode_http<'a>(input: &'a [u8], codec: &mut HttpCodec, cache: &Cache) -> Found<'a> {
+    use http::Decoded;
+    let scan = std::mem::take(&mut codec.scan);
+    let (task, used) = match http::decode(input, scan, &HTTP_LIMITS) {
+        Decoded::Incomplete(scan) => {
+            codec.scan = scan;
+            return None;
+        }
+        Decoded::Nothing { used } => return Some((None, used)),
+        Decoded::Request { request, used } => {
+            let prepared = execute::http::prepare(request, cache);
+            (Task::Http(prepared), used)
+        }
+        Decoded::Head {
+            request,
+            used,
+            body,
+        } => {
+            let prepared = execute::http::prepare(request, cache);
+            (Task::Body(prepared, body), used)
+        }
+        Decoded::Refused(refused) => (Task::Unread(refused), input.len()),
+    };
+    codec.found = true;
+    Some((Some(task), used))
+}
+
 /// Starts loading what later steps will touch.
 #[inline]
 pub(super) fn fetch_ahead(cache: &Cache, steps: &[Step<'_>], index: usize) {
@@ -190,6 +219,7 @@ fn hint<'a>(step: &Step<'a>, load: impl FnOnce(cellar_engine::Key<'a>)) {
         Task::Get(get) => Some(get.key),
         Task::Set(set) => Some(set.key),
         Task::Command(prepared) => prepared.key(),
+        Task::Http(prepared) => prepared.key(),
         _ => None,
     };
     if let Some(key) = key {
@@ -228,6 +258,10 @@ pub(super) fn run(
             let session = connection.session.as_mut().expect(HAS_SESSION);
             execute::resp::execute(prepared, session, context, &mut connection.output)
         }
+        Task::Http(prepared) => {
+            let peer = connection.http.expect(HAS_LINK).peer;
+            execute::http::execute(prepared, peer, context, &mut connection.output)
+        }
         other => run_other(other, context, span, arena, connection, now_ms),
     };
     follow(flow, span, connection);
@@ -249,9 +283,12 @@ fn is_outdated(task: &Task<'_>, codec: &Codec, connection: &Connection) -> bool 
 /// Why a step of a Redis command finds a session.
 const HAS_SESSION: &str = "a connection whose bytes are RESP has a session";
 
+/// Why a step of a request over HTTP finds what is known of its client.
+const HAS_LINK: &str = "a connection whose bytes are HTTP has a link";
+
 /// Goes on as an execution said.
 #[inline]
-fn follow(flow: Flow, span: &mut Span, connection: &mut Connection) {
+pub(super) fn follow(flow: Flow, span: &mut Span, connection: &mut Connection) {
     match flow {
         Flow::Continue => span.stopped |= connection.output.is_full(),
         Flow::Close => {
@@ -326,7 +363,13 @@ fn run_other(
             let session = connection.session.as_ref().expect(HAS_SESSION);
             execute::resp::refuse(message, session, context, output)
         }
-        Task::Run(_) | Task::Get(_) | Task::Set(_) | Task::Command(_) => {
+        Task::Body(prepared, body) => {
+            let received = execute::http::receive(prepared, *body, context, output);
+            connection.start_transfer(now_ms);
+            begin_body(received, context, span, arena, connection)
+        }
+        Task::Unread(refused) => execute::http::refuse(refused, context, output),
+        Task::Run(_) | Task::Get(_) | Task::Set(_) | Task::Command(_) | Task::Http(_) => {
             unreachable!("requests were run by the caller")
         }
     }
@@ -351,6 +394,56 @@ fn begin_value(
     Flow::Continue
 }
 
+/// Starts to receive the body of a request over HTTP with what of it is in the arena.
+#[cold]
+fn begin_body(
+    received: execute::http::Received,
+    context: Context<'_>,
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+) -> Flow {
+    use execute::http::Received;
+    match received {
+        Received::Upload(upload) => {
+            begin_value(Upload::Http(upload), context, span, arena, connection)
+        }
+        Received::Gather(gather) => {
+            // What follows was not decoded: it waits for the next turn.
+            span.stopped = true;
+            gather_body(gather, context, span, arena, connection)
+        }
+        Received::Swallow(bytes) => skip_value(bytes, span, connection),
+        Received::Close => Flow::Close,
+    }
+}
+
+/// Goes on with a body that is gathered, and runs its request when it is whole.
+pub(super) fn gather_body(
+    mut gather: Box<execute::http::Gather>,
+    context: Context<'_>,
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+) -> Flow {
+    use execute::http::Gathered;
+    let input = &arena[span.from..span.end];
+    let output = &mut connection.output;
+    match gather.feed(input, context, output) {
+        Gathered::More => {
+            span.from = span.end;
+            connection.intake = Intake::Body(gather);
+            Flow::Continue
+        }
+        Gathered::Whole(used) => {
+            span.from += used;
+            let peer = connection.http.expect(HAS_LINK).peer;
+            gather.finish(peer, context, output)
+        }
+        Gathered::Refused => Flow::Close,
+    }
+}
+
 /// Drops a refused value.
 fn skip_value(bytes: usize, span: &mut Span, connection: &mut Connection) -> Flow {
     span.stopped = true;
@@ -373,17 +466,18 @@ pub(super) fn finish(upload: Upload, context: Context<'_>, connection: &mut Conn
             let session = connection.session.as_mut().expect(HAS_SESSION);
             execute::resp::finish(*upload, session, context, &mut connection.output)
         }
+        Upload::Http(upload) => execute::http::finish(*upload, context, &mut connection.output),
     }
 }
 
-/// Runs the command at the beginning of what is left over, if it is whole.
+/// Runs the command at the beginning of what is left over, if it is whole; whether it is.
 pub(super) fn run_frame(
     context: Context<'_>,
     codec: Codec,
     slot: u32,
     connection: &mut Connection,
     now_ms: u64,
-) {
+) -> bool {
     let mut frame = std::mem::take(&mut connection.leftover);
     let mut span = Span {
         slot,
@@ -414,4 +508,5 @@ pub(super) fn run_frame(
     if let (Codec::Resp(codec), Some(session)) = (span.codec, &mut connection.session) {
         session.scan = codec.scan;
     }
+    is_whole
 }

@@ -3,8 +3,11 @@
 //! Time-outs are exact to a second: once a second a loop looks at each of its connections. The loop
 //! with the door also looks whether the system has files again. A drain begins here and ends here.
 
+use std::sync::atomic::Ordering;
+
 use super::{Common, LISTENER_TOKEN, Worker};
 use crate::connection::{Connection, Ending};
+use crate::execute::{self, Context};
 use crate::pace::Sample;
 
 /// How often the loop with the door looks whether it may open.
@@ -101,9 +104,13 @@ impl Worker {
 
     fn sweep(&mut self) {
         let is_short = self.common.state.is_short_of_memory();
+        let mut buffer_bytes: usize = self.spares.iter().map(Vec::capacity).sum();
         for slot in self.table.slots() {
+            let connection = self.table.get_mut(slot);
+            buffer_bytes += connection.map_or(0, |connection| connection.buffer_bytes());
             self.check_time(slot, is_short);
         }
+        self.counters.load.set_buffer_bytes(buffer_bytes as u64);
         let next_ms = if self.is_draining() {
             DRAIN_SWEEP_MS
         } else {
@@ -139,7 +146,7 @@ impl Worker {
         };
         if connection.is_in_transfer() && connection.progress_ms + patience_ms <= now_ms {
             self.counters.connections_slow_closed.add(1);
-            return self.close(slot);
+            return self.give_up(slot);
         }
         let idle_ms = settings.idle_timeout_s * 1_000;
         if idle_ms > 0
@@ -152,9 +159,32 @@ impl Worker {
         }
     }
 
+    /// Ends a connection whose transfer takes too long; a client that speaks HTTP and has only been
+    /// slow to send is told why.
+    #[cold]
+    fn give_up(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.http.is_none() || connection.blocked || connection.ending != Ending::No {
+            return self.close(slot);
+        }
+        connection.end_after_output();
+        if let Some(link) = &mut connection.http {
+            link.is_waiting = false;
+        }
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        execute::http::time_out(context, &mut connection.output);
+        drop(pass);
+        self.flush(slot);
+    }
+
     /// Stops accepting; every connection ends after the requests it has sent so far.
     pub(super) fn begin_drain(&mut self) {
         let drain_ms = self.common.state.settings.drain_timeout_ms;
+        // Relaxed: it orders nothing.
+        self.common.state.draining.store(true, Ordering::Relaxed);
         self.timers.drain = Some(Drain {
             read_until_ms: self.now_ms + DRAIN_READ_MS.min(drain_ms / 2),
             until_ms: self.now_ms + drain_ms,

@@ -20,6 +20,8 @@ pub(crate) struct Daemon {
     pub(crate) address: String,
     /// Where it listens for the Redis protocol; empty if nowhere.
     pub(crate) resp: String,
+    /// Where it listens for HTTP; empty if nowhere.
+    pub(crate) http: String,
     /// Its log lines from the ready line on.
     pub(crate) log: Receiver<String>,
 }
@@ -40,6 +42,7 @@ impl Daemon {
             ["--threads", "2"],
             ["--memcached", "127.0.0.1:0"],
             ["--resp", "127.0.0.1:0"],
+            ["--http", "127.0.0.1:0"],
         ] {
             if !flags.contains(&pair[0]) {
                 arguments.extend(pair);
@@ -70,6 +73,7 @@ impl Daemon {
             child,
             address: address(" memcached="),
             resp: address(" resp="),
+            http: address(" http="),
             log,
         }
     }
@@ -87,6 +91,11 @@ impl Daemon {
     /// A new connection for the Redis protocol.
     pub(crate) fn connect_resp(&self) -> TcpStream {
         self.connect_to(&self.resp)
+    }
+
+    /// A new connection for HTTP.
+    pub(crate) fn connect_http(&self) -> TcpStream {
+        self.connect_to(&self.http)
     }
 
     fn connect_to(&self, address: &str) -> TcpStream {

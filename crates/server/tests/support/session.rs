@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use cellar::execute::memcached::{Received, Upload, execute, finish, prepare, receive, refuse};
-use cellar::execute::{Context, Flow, Unfinished};
+use cellar::execute::{Context, Flow, Unfinished, http};
 use cellar::output::Output;
 use cellar::settings::Settings;
 use cellar::state::State;
 use cellar_engine::{Cache, Clock, Config};
+use cellar_protocol::http as wire;
 use cellar_protocol::memcached::{Decoded, Limits, decode};
 
 /// Unix time at engine time zero in tests, in milliseconds.
@@ -44,13 +45,37 @@ pub(crate) struct Session {
     input: Vec<u8>,
     output: Output,
     upload: Option<Box<Upload>>,
+    /// What of a request over HTTP is under way; none on a connection of memcached's protocol.
+    http: Option<Web>,
     unfinished: Option<Box<dyn Unfinished>>,
     swallow: usize,
     closed: bool,
     longest_answer: usize,
 }
 
+/// A request over HTTP that is not whole.
+#[derive(Default)]
+struct Web {
+    scan: wire::Scan,
+    upload: Option<Box<http::Upload>>,
+    gather: Option<Box<http::Gather>>,
+}
+
+/// What the decoder of HTTP waits for in tests.
+const WEB_LIMITS: wire::Limits = wire::Limits {
+    body_bytes_max: 16 << 10,
+};
+
 impl Session {
+    /// A connection for HTTP.
+    #[allow(dead_code, reason = "not every test that shares this file asks")]
+    pub(crate) fn http() -> Session {
+        Session {
+            http: Some(Web::default()),
+            ..Session::default()
+        }
+    }
+
     /// Whether the server has closed the connection.
     #[allow(dead_code, reason = "not every test that shares this file asks")]
     pub(crate) fn is_closed(&self) -> bool {
@@ -101,6 +126,9 @@ impl Session {
             self.swallow -= bytes;
             return (bytes > 0).then_some(bytes);
         }
+        if self.http.is_some() {
+            return self.step_http(input, context);
+        }
         if let Some(mut upload) = self.upload.take() {
             let bytes = upload.filling.fill_from(input);
             if upload.filling.is_whole() {
@@ -135,6 +163,72 @@ impl Session {
                 let flow = refuse(&refused, context, &mut self.output);
                 self.follow(flow);
                 Some(refused.used)
+            }
+        }
+    }
+
+    /// The same for HTTP.
+    fn step_http(&mut self, input: &[u8], context: Context<'_>) -> Option<usize> {
+        let peer = http::Peer { is_loopback: true };
+        let web = self.http.as_mut()?;
+        if let Some(mut upload) = web.upload.take() {
+            let bytes = upload.filling.fill_from(input);
+            if upload.filling.is_whole() {
+                let flow = http::finish(*upload, context, &mut self.output);
+                self.follow(flow);
+                return Some(bytes);
+            }
+            web.upload = Some(upload);
+            return (bytes > 0).then_some(bytes);
+        }
+        if let Some(mut gather) = web.gather.take() {
+            return match gather.feed(input, context, &mut self.output) {
+                http::Gathered::More => {
+                    web.gather = Some(gather);
+                    (!input.is_empty()).then_some(input.len())
+                }
+                http::Gathered::Whole(used) => {
+                    let flow = gather.finish(peer, context, &mut self.output);
+                    self.follow(flow);
+                    Some(used)
+                }
+                http::Gathered::Refused => {
+                    self.closed = true;
+                    Some(input.len())
+                }
+            };
+        }
+        let scan = std::mem::take(&mut web.scan);
+        match wire::decode(input, scan, &WEB_LIMITS) {
+            wire::Decoded::Incomplete(scan) => {
+                web.scan = scan;
+                None
+            }
+            wire::Decoded::Nothing { used } => Some(used),
+            wire::Decoded::Request { request, used } => {
+                let prepared = http::prepare(request, context.cache());
+                let flow = http::execute(&prepared, peer, context, &mut self.output);
+                self.follow(flow);
+                Some(used)
+            }
+            wire::Decoded::Head {
+                request,
+                used,
+                body,
+            } => {
+                let prepared = http::prepare(request, context.cache());
+                match http::receive(&prepared, body, context, &mut self.output) {
+                    http::Received::Upload(upload) => web.upload = Some(upload),
+                    http::Received::Gather(gather) => web.gather = Some(gather),
+                    http::Received::Swallow(bytes) => self.swallow = bytes,
+                    http::Received::Close => self.closed = true,
+                }
+                Some(used)
+            }
+            wire::Decoded::Refused(refused) => {
+                let flow = http::refuse(&refused, context, &mut self.output);
+                self.follow(flow);
+                Some(input.len())
             }
         }
     }

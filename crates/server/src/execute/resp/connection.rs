@@ -11,9 +11,7 @@ use super::filter::note_queued;
 use super::handlers::{Handler, unknown};
 use super::session::ReplyMode;
 use crate::execute::context::Flow;
-
-/// The version of Redis that clients are told: near caches ask for 7.4 or later.
-pub(super) const REDIS_VERSION: &str = "7.4.0";
+use crate::parameters::REDIS_VERSION;
 
 /// The answer to a number that Redis would not take for an `int`.
 const OUTSIDE_OF_INT: Failure =

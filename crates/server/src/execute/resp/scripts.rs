@@ -11,10 +11,10 @@ use std::sync::Arc;
 use cellar_protocol::resp::{Reply, Verb, number};
 
 use super::call::{Call, DONE, Outcome};
-use super::connection::REDIS_VERSION;
 use super::failure::Failure;
 use super::handlers::{Handler, unknown};
 use super::script_calls::Caller;
+use crate::parameters::REDIS_VERSION;
 use crate::script::{Header, Interpreter, Run, RunError, SOURCE_BYTES_MAX, Script};
 
 /// Length of a script's digest in hexadecimal digits.

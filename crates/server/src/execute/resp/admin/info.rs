@@ -13,7 +13,7 @@ use cellar_protocol::resp::command::TABLE;
 use super::used_bytes;
 use crate::counters::Totals;
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::connection::REDIS_VERSION;
+use crate::parameters::REDIS_VERSION;
 use crate::{memory, process};
 
 /// Most figures that one answer holds space for at first.

@@ -1,0 +1,165 @@
+//! Costs: what a request of each method takes of the server's processor, beside the floor's.
+//!
+//! All servers run at once on one processor; rounds visit every server in turn, so that a
+//! disturbance of the machine falls on all alike. GET and PUT are about messages that are there,
+//! POST brings new ones.
+
+use serde::Serialize;
+
+use super::ServiceArgs;
+use super::board::Board;
+use super::clients::{Asks, Clients, Order, Pace};
+use super::found::Found;
+use super::http::Method;
+use super::message::Messages;
+use super::paced::{fill, on_cpu};
+use super::servers::Contender;
+use crate::error::Error;
+use crate::load::Limit;
+use crate::load::options::nanoseconds;
+use crate::process::Server;
+use crate::spread::Spread;
+
+/// Messages that GET and PUT are about.
+const MESSAGES: u64 = 100_000;
+/// Each cell runs so long before it is measured.
+const WARM_UP_NS: u64 = 200_000_000;
+/// More than any server takes of POST and PUT together, for the memory they are given.
+const STORES_PER_S_MAX: u64 = 150_000;
+
+/// One method on one server.
+#[derive(Debug, Serialize)]
+pub(super) struct CostResult {
+    pub(super) method: &'static str,
+    pub(super) server: String,
+    pub(super) is_floor: bool,
+    pub(super) server_cpu_us_per_request: Spread,
+    /// The same, divided by the floor's of the same round.
+    pub(super) ratio_to_floor: Spread,
+    pub(super) requests_per_s: Spread,
+    pub(super) lost: u64,
+    pub(super) wrong: u64,
+    pub(super) refused: u64,
+}
+
+/// A running server and the clients that stay connected to it.
+struct Stand<'a> {
+    contender: &'a Contender,
+    server: Server,
+    clients: Clients,
+    board: Board,
+    /// What was found, by method.
+    found: [Vec<Found>; Method::ALL.len()],
+}
+
+/// Measures all methods on all servers.
+pub(super) fn measure(
+    args: &ServiceArgs,
+    messages: Messages,
+    contenders: &[Contender],
+) -> Result<Vec<CostResult>, Error> {
+    if args.rounds == 0 {
+        return Ok(Vec::new());
+    }
+    let ns = nanoseconds(args.round_seconds)?;
+    let mut stands = Vec::new();
+    for contender in contenders {
+        stands.push(Stand::set_up(args, messages, contender)?);
+    }
+    on_cpu(args.cpus.load_cpu, || {
+        for round in 0..args.rounds {
+            for (at, method) in Method::ALL.into_iter().enumerate() {
+                let answering = |stand: &&mut Stand<'_>| stand.contender.answers(method);
+                for stand in stands.iter_mut().filter(answering) {
+                    let found = stand.ask(method, ns)?;
+                    stand.found[at].push(found);
+                }
+            }
+            eprintln!("costs: round {} of {}", round + 1, args.rounds);
+        }
+        Ok(())
+    })?;
+    Ok(summarize(&stands))
+}
+
+impl<'a> Stand<'a> {
+    fn set_up(
+        args: &ServiceArgs,
+        messages: Messages,
+        contender: &'a Contender,
+    ) -> Result<Stand<'a>, Error> {
+        let seconds = nanoseconds(args.round_seconds + 1.0)? / 1_000_000_000;
+        let stores = args.rounds as u64 * seconds * STORES_PER_S_MAX;
+        let server = contender.start(args, MESSAGES + stores)?;
+        let ttl_s = contender.told_ttl_s(args);
+        let mut clients = Clients::connect(server.address(), args.connections, messages, ttl_s)?;
+        let mut board = Board::new(args.ttl_s, MESSAGES, 2);
+        let count = if contender.is_cache() {
+            MESSAGES
+        } else {
+            args.connections as u64
+        };
+        let order = order(contender, &server, Method::Post, 0);
+        fill(&mut clients, order, count, &mut board)?;
+        Ok(Stand {
+            contender,
+            server,
+            clients,
+            board,
+            found: Default::default(),
+        })
+    }
+
+    /// Asks with one method for so long, after a warm-up.
+    fn ask(&mut self, method: Method, ns: u64) -> Result<Found, Error> {
+        let order = |ns| order(self.contender, &self.server, method, ns);
+        let warm_up = self.clients.run(order(WARM_UP_NS), &mut self.board)?;
+        let mut found = self.clients.run(order(ns), &mut self.board)?;
+        found.lost += warm_up.lost;
+        found.wrong += warm_up.wrong;
+        Ok(found)
+    }
+}
+
+fn order(contender: &Contender, server: &Server, method: Method, ns: u64) -> Order {
+    Order {
+        asks: Asks::Only(method),
+        pace: Pace::Closed { depth: 1 },
+        limit: Limit::Nanoseconds(ns),
+        server_pid: server.pid(),
+        is_cache: contender.is_cache(),
+    }
+}
+
+fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
+    let mut results = Vec::new();
+    for (at, method) in Method::ALL.into_iter().enumerate() {
+        let floor = stands
+            .iter()
+            .find(|stand| stand.contender.answers(method) && !stand.contender.is_cache());
+        let floor: Vec<f64> = floor.map_or(Vec::new(), |stand| cpu_us(&stand.found[at]));
+        for stand in stands.iter().filter(|it| it.contender.answers(method)) {
+            let found = &stand.found[at];
+            let figures: Vec<_> = found.iter().map(Found::figures).collect();
+            let own = cpu_us(found);
+            let ratios = own.iter().zip(&floor).map(|(own, floor)| own / floor);
+            results.push(CostResult {
+                method: method.name(),
+                server: stand.contender.name().to_owned(),
+                is_floor: !stand.contender.is_cache(),
+                ratio_to_floor: Spread::of(ratios.collect()),
+                server_cpu_us_per_request: Spread::of(own),
+                requests_per_s: Spread::of(figures.iter().map(|it| it.requests_per_s).collect()),
+                lost: found.iter().map(|it| it.lost).sum(),
+                wrong: found.iter().map(|it| it.wrong).sum(),
+                refused: found.iter().map(|it| it.refused).sum(),
+            });
+        }
+    }
+    results
+}
+
+fn cpu_us(found: &[Found]) -> Vec<f64> {
+    let figures = found.iter().map(Found::figures);
+    figures.map(|it| it.server_cpu_us_per_request).collect()
+}

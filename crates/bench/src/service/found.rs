@@ -1,0 +1,142 @@
+//! What came of asking a server: counts, latencies, and the processor time it took.
+
+use super::http::Method;
+use crate::clock::{NS_PER_S, seconds};
+use crate::latency::{Latencies, LatencySummary};
+use serde::Serialize;
+
+/// What came of one run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// Reads that were answered with a content.
+    pub(super) hits: u64,
+    /// Reads of messages that should have been there.
+    pub(super) lost: u64,
+    /// Reads that were answered so late that the message's time was over.
+    pub(super) expired: u64,
+    /// Contents that were not what was written.
+    pub(super) wrong: u64,
+    /// Reads of the message acknowledged last.
+    pub(super) read_back: u64,
+    pub(super) stored: u64,
+    /// Requests with any other answer.
+    pub(super) refused: u64,
+    pub(super) first_refusal: Option<String>,
+    /// Requests of an open loop that were never sent.
+    pub(super) unsent: u64,
+    pub(super) reads: Latencies,
+    pub(super) writes: Latencies,
+    /// The longest request of each second, by the moment it was due.
+    pub(super) worst_ns: Vec<u64>,
+    pub(super) started_ns: u64,
+    pub(super) ended_ns: u64,
+    pub(super) server_cpu_ns: u64,
+}
+
+/// The figures of one run, as they are told.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Figures {
+    pub(super) requests: u64,
+    pub(super) requests_per_s: f64,
+    #[serde(flatten)]
+    pub(super) all: LatencySummary,
+    pub(super) reads: LatencySummary,
+    pub(super) writes: LatencySummary,
+    pub(super) server_cpu_us_per_request: f64,
+    /// Reads of the message acknowledged last.
+    pub(super) read_back: u64,
+    pub(super) lost: u64,
+    pub(super) expired: u64,
+    pub(super) wrong: u64,
+    pub(super) refused: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_refusal: Option<String>,
+    /// Requests that were due and never sent, because the server fell too far behind.
+    pub(super) unsent: u64,
+}
+
+impl Found {
+    /// Counts a reply that took so long, to a request that started then.
+    pub(super) fn time(&mut self, method: Method, start_ns: u64, ns: u64) {
+        match method {
+            Method::Get => self.reads.record(ns),
+            Method::Put | Method::Post => self.writes.record(ns),
+        }
+        let second = start_ns.saturating_sub(self.started_ns) / NS_PER_S;
+        let second = usize::try_from(second).unwrap_or(usize::MAX - 1);
+        if self.worst_ns.len() <= second {
+            self.worst_ns.resize(second + 1, 0);
+        }
+        self.worst_ns[second] = self.worst_ns[second].max(ns);
+    }
+
+    /// Counts an answer that means neither yes nor no.
+    pub(super) fn refuse(&mut self, status: u16, body: &[u8]) {
+        self.refused += 1;
+        let text = || format!("{status} {}", String::from_utf8_lossy(body).trim());
+        self.first_refusal.get_or_insert_with(text);
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.hits + self.lost + self.expired + self.stored + self.refused
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
+    pub(super) fn figures(&self) -> Figures {
+        let mut all = self.reads.clone();
+        all.merge(&self.writes);
+        let requests = self.requests();
+        let per_request = |ns: u64| ns as f64 / requests.max(1) as f64;
+        let elapsed_s = seconds(self.ended_ns.saturating_sub(self.started_ns));
+        Figures {
+            requests,
+            requests_per_s: requests as f64 / elapsed_s.max(1e-9),
+            all: all.summary(),
+            reads: self.reads.summary(),
+            writes: self.writes.summary(),
+            server_cpu_us_per_request: per_request(self.server_cpu_ns) / 1000.0,
+            read_back: self.read_back,
+            lost: self.lost,
+            expired: self.expired,
+            wrong: self.wrong,
+            refused: self.refused,
+            first_refusal: self.first_refusal.clone(),
+            unsent: self.unsent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_of_a_second_is_kept_where_it_was_due() {
+        let mut found = Found {
+            started_ns: 5 * NS_PER_S,
+            ..Found::default()
+        };
+        found.time(Method::Get, 5 * NS_PER_S, 10);
+        found.time(Method::Post, 7 * NS_PER_S + 1, 3 * NS_PER_S);
+        found.time(Method::Get, 7 * NS_PER_S + 2, 20);
+        assert_eq!(found.worst_ns, [10, 0, 3 * NS_PER_S]);
+    }
+
+    #[test]
+    fn figures_are_per_request_and_name_the_first_refusal() {
+        let mut found = Found {
+            hits: 3,
+            stored: 4,
+            server_cpu_ns: 80_000,
+            ended_ns: 2 * NS_PER_S,
+            ..Found::default()
+        };
+        found.refuse(500, b"no room\n");
+        found.refuse(400, b"what");
+        let figures = found.figures();
+        assert_eq!((figures.requests, figures.refused), (9, 2));
+        assert!((figures.requests_per_s - 4.5).abs() < 1e-9);
+        assert!((figures.server_cpu_us_per_request - 80.0 / 9.0).abs() < 1e-9);
+        assert_eq!(figures.first_refusal.as_deref(), Some("500 no room"));
+    }
+}

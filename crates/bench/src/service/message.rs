@@ -1,0 +1,173 @@
+//! Messages: what the service keeps, `{"id","content"}`, each a function of its number.
+//!
+//! An id is the number with its bits spread, in hexadecimal digits. The content is text of letters
+//! and digits; every eighth ends with characters that JSON escapes, so that a server has to undo
+//! that to give the content back. Nothing has to be remembered to check what was read.
+
+use crate::error::Error;
+use crate::quantity::ByteRange;
+use crate::random::mix;
+
+/// Length of every id.
+pub(super) const ID_BYTES: usize = 16;
+/// Every message whose number is a multiple of this has the ending.
+const ENDING_EVERY: u64 = 8;
+/// The ending, and how it is written in JSON.
+const ENDING: &str = "\"end\"\n\u{e9}";
+const ENDING_JSON: &str = "\\\"end\\\"\\n\\u00e9";
+/// Shortest message: the ending and a little text.
+const BYTES_MIN: usize = 100;
+const BYTES_MAX: usize = 8 << 10;
+/// What the text consists of: six bits each.
+const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
+const LETTERS_OF_A_WORD: usize = 10;
+
+const BEGIN: &str = "{\"id\":\"";
+const MIDDLE: &str = "\",\"content\":\"";
+const FRAME_BYTES: usize = BEGIN.len() + ID_BYTES + MIDDLE.len() + "\"}".len();
+
+/// All messages of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Messages {
+    bytes: ByteRange,
+}
+
+impl Messages {
+    /// Messages that are so long as JSON of an id and a content.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if such lengths are too short for the content, or too long.
+    pub(super) fn new(bytes: ByteRange) -> Result<Messages, Error> {
+        if bytes.low < BYTES_MIN || bytes.high > BYTES_MAX {
+            return Err(Error::Usage(format!(
+                "--message-bytes is {BYTES_MIN} to {BYTES_MAX}"
+            )));
+        }
+        Ok(Messages { bytes })
+    }
+
+    /// The mean length of a message.
+    pub(super) fn mean_bytes(self) -> usize {
+        usize::midpoint(self.bytes.low, self.bytes.high)
+    }
+
+    /// Appends the id of a message.
+    pub(super) fn push_id(self, out: &mut Vec<u8>, number: u64) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let spread = mix(number);
+        let digit = |place: usize| DIGITS[(spread >> (4 * place) & 15) as usize];
+        out.extend((0..ID_BYTES).rev().map(digit));
+    }
+
+    /// Appends the content of a message.
+    pub(super) fn push_content(self, out: &mut Vec<u8>, number: u64) {
+        self.push_text(out, number);
+        if has_ending(number) {
+            out.extend_from_slice(ENDING.as_bytes());
+        }
+    }
+
+    /// Appends a message as JSON; with a time to live if one is to be told.
+    pub(super) fn push_json(self, out: &mut Vec<u8>, number: u64, ttl_s: Option<u32>) {
+        out.extend_from_slice(BEGIN.as_bytes());
+        self.push_id(out, number);
+        out.extend_from_slice(MIDDLE.as_bytes());
+        self.push_text(out, number);
+        if has_ending(number) {
+            out.extend_from_slice(ENDING_JSON.as_bytes());
+        }
+        match ttl_s {
+            Some(ttl_s) => out.extend_from_slice(format!("\",\"ttl\":{ttl_s}}}").as_bytes()),
+            None => out.extend_from_slice(b"\"}"),
+        }
+    }
+
+    /// Whether this is the content of a message; `scratch` is overwritten.
+    pub(super) fn is_content(self, scratch: &mut Vec<u8>, number: u64, found: &[u8]) -> bool {
+        scratch.clear();
+        self.push_content(scratch, number);
+        scratch == found
+    }
+
+    /// Appends the content without its ending.
+    fn push_text(self, out: &mut Vec<u8>, number: u64) {
+        let ByteRange { low, high } = self.bytes;
+        let spread = (high - low) as u64 + 1;
+        // Below the spread, which came from a usize.
+        let bytes = low + (mix(number ^ 0x4C45_4E47) % spread) as usize - FRAME_BYTES;
+        let bytes = if has_ending(number) {
+            bytes - ENDING_JSON.len()
+        } else {
+            bytes
+        };
+        let end = out.len() + bytes;
+        let seed = mix(number);
+        for word in 1.. {
+            let letters = mix(seed ^ word);
+            let letter = |place: usize| LETTERS[(letters >> (6 * place) & 63) as usize];
+            let left = end - out.len();
+            out.extend((0..LETTERS_OF_A_WORD.min(left)).map(letter));
+            if out.len() == end {
+                return;
+            }
+        }
+    }
+}
+
+fn has_ending(number: u64) -> bool {
+    number.is_multiple_of(ENDING_EVERY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages() -> Messages {
+        Messages::new("350..500".parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_message_is_json_of_its_id_and_content_and_as_long_as_asked() {
+        let mut lengths = Vec::new();
+        for number in 0..2000 {
+            let (mut json, mut content, mut id) = (Vec::new(), Vec::new(), Vec::new());
+            messages().push_json(&mut json, number, None);
+            messages().push_content(&mut content, number);
+            messages().push_id(&mut id, number);
+            let read: serde_json::Value = serde_json::from_slice(&json).unwrap();
+            assert_eq!(read["id"].as_str().unwrap().as_bytes(), id);
+            assert_eq!(read["content"].as_str().unwrap().as_bytes(), content);
+            lengths.push(json.len());
+        }
+        assert_eq!(lengths.iter().min(), Some(&350));
+        assert_eq!(lengths.iter().max(), Some(&500));
+    }
+
+    #[test]
+    fn a_time_to_live_is_told_in_seconds() {
+        let mut json = Vec::new();
+        messages().push_json(&mut json, 7, Some(600));
+        let read: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(read["ttl"], 600);
+    }
+
+    #[test]
+    fn only_the_content_of_the_same_number_is_right() {
+        let mut scratch = Vec::new();
+        for number in [0, 1, 8, 1 << 40] {
+            let mut content = Vec::new();
+            messages().push_content(&mut content, number);
+            assert!(messages().is_content(&mut scratch, number, &content));
+            assert!(!messages().is_content(&mut scratch, number + 1, &content));
+            let last = content.len() - 1;
+            assert!(!messages().is_content(&mut scratch, number, &content[..last]));
+            content[last / 2] ^= 1;
+            assert!(!messages().is_content(&mut scratch, number, &content));
+        }
+    }
+
+    #[test]
+    fn messages_too_short_for_their_frame_are_refused() {
+        assert!(Messages::new("20..500".parse().unwrap()).is_err());
+    }
+}

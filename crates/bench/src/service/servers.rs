@@ -1,0 +1,214 @@
+//! Servers: who takes part, how they are started, and how long the floor's replies are.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::ServiceArgs;
+use super::http::{self, Method, Writer};
+use super::message::Messages;
+use crate::address::Address;
+use crate::error::Error;
+use crate::peers::{some, takes_part};
+use crate::process::{Ingredients, Recipe, Server};
+use crate::quantity::ByteRange;
+use crate::wire::Wire;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const READ_BYTES: usize = 64 << 10;
+/// Memory for the few messages of a probe.
+const PROBE_MIB: u64 = 64;
+
+/// A server that takes part.
+#[derive(Clone, Debug)]
+pub(super) struct Contender {
+    pub(super) recipe: Recipe,
+    pub(super) version: String,
+    pub(super) role: Role,
+}
+
+/// What a server is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It keeps messages.
+    Cache {
+        /// Whether it takes the time to live with each message; else it knows it from its start.
+        is_told_ttl: bool,
+    },
+    /// It answers each request with as many bytes as the first cache answers to this method.
+    Floor(Method),
+}
+
+impl Contender {
+    pub(super) fn name(&self) -> &str {
+        &self.recipe.name
+    }
+
+    pub(super) fn is_cache(&self) -> bool {
+        matches!(self.role, Role::Cache { .. })
+    }
+
+    /// Of the floors only the one with the longest replies is put under the paced load.
+    pub(super) fn is_in_paced_load(&self) -> bool {
+        self.is_cache() || self.role == Role::Floor(Method::Get)
+    }
+
+    /// Whether it takes part in the costs of a method.
+    pub(super) fn answers(&self, method: Method) -> bool {
+        self.is_cache() || self.role == Role::Floor(method)
+    }
+
+    /// The time to live that its messages tell.
+    pub(super) fn told_ttl_s(&self, args: &ServiceArgs) -> Option<u32> {
+        let is_told = self.role == Role::Cache { is_told_ttl: true };
+        is_told.then_some(args.ttl_s)
+    }
+
+    /// Starts the server with memory for so many messages.
+    pub(super) fn start(&self, args: &ServiceArgs, messages: u64) -> Result<Server, Error> {
+        let life = format!("{}s", args.ttl_s);
+        let words = self.recipe.words.iter().map(|word| {
+            word.replace("{entries}", &messages.to_string())
+                .replace("{life}", &life)
+        });
+        let recipe = Recipe {
+            words: words.collect(),
+            ..self.recipe.clone()
+        };
+        recipe.start(Ingredients {
+            memory_mib: args.memory_mib(messages),
+            threads: 1,
+            cpu: Some(args.cpus.server_cpu),
+        })
+    }
+}
+
+/// All servers, Cellar first, the floors last.
+///
+/// # Errors
+/// [`Error::Usage`] if none is left, or a program is not built.
+pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, Error> {
+    let mut contenders = Vec::new();
+    if let Some(recipe) = args.cellar.recipe_http()? {
+        contenders.push(Contender {
+            version: version(&recipe, "--version")?,
+            recipe: recipe.named("cellar"),
+            role: Role::Cache { is_told_ttl: true },
+        });
+    }
+    if takes_part(&args.bigcache) {
+        if !Path::new(&args.bigcache).is_file() {
+            return Err(Error::Usage(format!(
+                "--bigcache {}: there is no such program; bench/service.sh makes it",
+                args.bigcache
+            )));
+        }
+        for (name, server) in [
+            ("bigcache, net/http", "net"),
+            ("bigcache, fasthttp", "fast"),
+        ] {
+            let recipe = bigcache(&args.bigcache, args.message_bytes.high).named(name);
+            let mut recipe = recipe;
+            recipe.words.extend(["-server", server].map(str::to_owned));
+            contenders.push(Contender {
+                version: version(&recipe, "-version")?,
+                recipe,
+                role: Role::Cache { is_told_ttl: false },
+            });
+        }
+    }
+    let contenders = some(contenders)?;
+    let lengths = probe(args, messages, &contenders[0])?;
+    let floors = lengths.into_iter().map(|(method, reply_bytes)| {
+        Ok(Contender {
+            recipe: Recipe::echo_http(reply_bytes)?,
+            version: String::new(),
+            role: Role::Floor(method),
+        })
+    });
+    let floors: Result<Vec<Contender>, Error> = floors.collect();
+    Ok(contenders.into_iter().chain(floors?).collect())
+}
+
+/// BigCache with memory reserved for all entries of its life window.
+fn bigcache(program: &str, message_bytes: usize) -> Recipe {
+    /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
+    const HEADER_BYTES: usize = 48;
+    let entry_bytes = (message_bytes + HEADER_BYTES).to_string();
+    let words = [
+        program,
+        "-listen",
+        "127.0.0.1:{port}",
+        "-memory-mib",
+        "{memory_mib}",
+        "-life",
+        "{life}",
+        "-entries",
+        "{entries}",
+        "-entry-bytes",
+        &entry_bytes,
+    ];
+    Recipe {
+        name: "bigcache".to_owned(),
+        words: words.map(str::to_owned).to_vec(),
+        wire: Wire::Http,
+    }
+}
+
+/// What a program says of its version.
+fn version(recipe: &Recipe, option: &str) -> Result<String, Error> {
+    let program = &recipe.words[0];
+    let output = Command::new(program).arg(option).output();
+    let output = output.map_err(|error| Error::system(format!("starting {program}"), error))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let text = text.lines().next().unwrap_or_default().trim();
+    Ok(text.strip_prefix("cellar ").unwrap_or(text).to_owned())
+}
+
+/// How many bytes a server answers to each method, for a message of mean length.
+fn probe(
+    args: &ServiceArgs,
+    messages: Messages,
+    contender: &Contender,
+) -> Result<Vec<(Method, usize)>, Error> {
+    let few = ServiceArgs {
+        memory_mib: Some(PROBE_MIB),
+        ..args.clone()
+    };
+    let server = contender.start(&few, 0)?;
+    let mean = Messages::new(ByteRange::fixed(messages.mean_bytes()))?;
+    let mut writer = Writer::new(mean, contender.told_ttl_s(args));
+    let mut lengths = Vec::new();
+    for method in [Method::Post, Method::Put, Method::Get] {
+        let mut request = Vec::new();
+        writer.push(&mut request, method, 1);
+        lengths.push((method, reply_bytes(server.address(), &request, contender)?));
+    }
+    server.stop();
+    Ok(lengths)
+}
+
+/// The length of the reply to one request, which has to be a yes.
+fn reply_bytes(address: &Address, request: &[u8], contender: &Contender) -> Result<usize, Error> {
+    let failed = |error| Error::system(format!("asking {}", contender.name()), error);
+    let mut stream = address.connect().map_err(failed)?;
+    stream.set_timeout(Some(TIMEOUT)).map_err(failed)?;
+    stream.write_all(request).map_err(failed)?;
+    let (mut input, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
+    loop {
+        if let Some((reply, bytes)) = http::reply(&input).map_err(Error::Garbled)? {
+            if (200..300).contains(&reply.status) {
+                return Ok(bytes);
+            }
+            let body = String::from_utf8_lossy(reply.body);
+            let status = reply.status;
+            let what = format!("{}: {status} {body}", contender.name());
+            return Err(Error::Wrong(what));
+        }
+        match stream.read(&mut buffer).map_err(failed)? {
+            0 => return Err(Error::Closed { replies: 0 }),
+            bytes => input.extend_from_slice(&buffer[..bytes]),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `cellar-bench service` as a program: that it runs to its end against Cellar and the floor, that
+//! no message is lost, and that it tells what it found. What it found depends on the machine and is
+//! not checked.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cellar-bench");
+
+/// A folder for what one test writes; it goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("cellar-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.0.join(file)).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a quick service against these servers; figures and page go to the folder.
+fn run(folder: &Folder, cellar: &str, bigcache: &str, options: &str) -> Output {
+    Command::new(PROGRAM)
+        .args([
+            "service",
+            "--quick",
+            "--cellar",
+            cellar,
+            "--bigcache",
+            bigcache,
+        ])
+        .args(options.split_whitespace())
+        .arg("--json")
+        .arg(folder.0.join("figures.json"))
+        .arg("--page")
+        .arg(folder.0.join("page.md"))
+        .output()
+        .unwrap()
+}
+
+/// Cellar's program, if it is built.
+fn cellar() -> Option<String> {
+    let program = Path::new(PROGRAM).with_file_name("cellar");
+    if program.exists() {
+        return Some(program.display().to_string());
+    }
+    println!("skipped: {} is not built", program.display());
+    None
+}
+
+#[test]
+fn cellar_keeps_every_message_and_costs_are_told_against_the_floor() {
+    let Some(cellar) = cellar() else { return };
+    let folder = Folder::new("service");
+    let output = run(&folder, &cellar, "off", "--rate 1500 --prefill 5000");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let figures: Value = serde_json::from_str(&folder.read("figures.json")).unwrap();
+    let servers = figures["servers"].as_array().unwrap();
+    let names: Vec<&str> = servers
+        .iter()
+        .map(|it| it["server"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["cellar", "echo floor"]);
+    for server in servers {
+        assert_eq!(server["requests"], 3000, "all that were due");
+        for count in ["lost", "wrong", "refused", "unsent"] {
+            assert_eq!(server[count], 0, "{count} of {server}");
+        }
+        assert!(server["latency_us_p99_999"].as_f64() <= server["latency_us_max"].as_f64());
+    }
+    let cellar = &servers[0];
+    assert!(cellar["read_back"].as_u64().unwrap() > 300, "{cellar}");
+    let messages = cellar["messages"].as_u64().unwrap();
+    assert!((5000 + 1200..5000 + 1800).contains(&messages), "{messages}");
+    let costs = figures["costs"].as_array().unwrap();
+    assert_eq!(costs.len(), 6, "three methods on Cellar and the floor");
+    for cost in costs {
+        assert_eq!(
+            cost["lost"].as_u64().unwrap() + cost["wrong"].as_u64().unwrap(),
+            0
+        );
+        assert_eq!(cost["refused"], 0);
+        assert!(cost["ratio_to_floor"]["median"].as_f64().unwrap() > 0.0);
+    }
+    let page = folder.read("page.md");
+    for part in [
+        "(page-tail.svg)",
+        "(page-time.svg)",
+        "| POST | cellar |",
+        "p99.999",
+    ] {
+        assert!(page.contains(part), "{part} in\n{page}");
+    }
+}
+
+#[test]
+fn messages_that_were_evicted_are_found_missing() {
+    let Some(cellar) = cellar() else { return };
+    let folder = Folder::new("service-small");
+    let options = "--rate 1000 --prefill 20000 --memory-mib 4 --rounds 0";
+    let output = run(&folder, &cellar, "off", options);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("messages were lost, 0 are not"), "{errors}");
+}
+
+#[test]
+fn the_service_on_bigcache_is_measured_too() {
+    let program = Path::new(PROGRAM).ancestors().nth(2).unwrap();
+    let program = program.join("release/bigcache-service");
+    if !program.exists() {
+        println!("skipped: {} is not built", program.display());
+        return;
+    }
+    let folder = Folder::new("service-bigcache");
+    let program = program.display().to_string();
+    let options = "--rate 1000 --prefill 5000 --rounds 1";
+    let output = run(&folder, "off", &program, options);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let figures: Value = serde_json::from_str(&folder.read("figures.json")).unwrap();
+    for server in figures["servers"].as_array().unwrap() {
+        for count in ["lost", "wrong", "refused"] {
+            assert_eq!(server[count], 0, "{count} of {server}");
+        }
+    }
+    assert!(folder.read("page.md").contains("| bigcache, fasthttp (go"));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_with_their_name() {
+    let folder = Folder::new("service-usage");
+    for (options, name) in [
+        ("--connections 0", "--connections"),
+        ("--message-bytes 10", "--message-bytes"),
+        ("--read-back-share 2", "--read-back-share"),
+        ("--ttl-s 0", "--ttl-s"),
+        ("", "no server"),
+    ] {
+        let output = run(&folder, "off", "off", options);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(name), "{errors}");
+    }
+}

@@ -1,0 +1,307 @@
+//! Timeline: what leaves the cache in the next minute, hour and day because its time is over.
+//!
+//! An estimate from the segments' death histograms (`expire.rs`): no item is looked at. Under a
+//! shard's lock its histograms are only copied out; they are spread over the steps without it.
+//!
+//! Accuracy: bytes in one bin count as dying evenly between the first and the last of them. So
+//! what leaves by some moment is told to about 1 % of all that the cache holds when items are
+//! stored once with one time to live, to 6 % when lives of all lengths lie in a segment, and to
+//! 25 % when most items were overwritten where they lay. Items are counted by their segment's mean
+//! size. A delayed flush is not looked ahead to.
+//!
+//! Tests: tests/timeline.rs.
+
+use super::Cache;
+use crate::clock::Instant;
+use crate::expire::Dying;
+use crate::shard::Shard;
+
+const SECOND_MS: f64 = 1_000.0;
+const MINUTE_MS: f64 = 60.0 * SECOND_MS;
+const HOUR_MS: f64 = 60.0 * MINUTE_MS;
+/// Records that there is room for before a shard is locked: all of most shards.
+const RECORDS: usize = 4_096;
+
+/// Items, and their bytes with header and key; estimates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// How many.
+    pub items: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// When the items of a cache leave it because of their deadlines, unless something else takes them
+/// away; each of the three spans begins now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiryTimeline {
+    /// Past their deadline, with their memory not yet taken back.
+    pub overdue: Leaving,
+    /// The next minute, by second.
+    pub minute: [Leaving; 60],
+    /// The next hour, by minute.
+    pub hour: [Leaving; 60],
+    /// The next day, by hour.
+    pub day: [Leaving; 24],
+    /// After that.
+    pub later: Leaving,
+    /// Without a deadline.
+    pub never: Leaving,
+}
+
+impl Cache {
+    /// When items leave because of their deadlines: estimates; see [`ExpiryTimeline`].
+    ///
+    /// Cost: a record of a few words for each bin of each segment's histogram, some thousands in
+    /// all; each shard is locked while its own are copied.
+    #[must_use]
+    pub fn expiry_timeline(&self) -> ExpiryTimeline {
+        let now = self.now();
+        let mut sums = Sums::from(now);
+        let mut records = Vec::with_capacity(RECORDS);
+        for slot in &self.shards {
+            records.clear();
+            let never = copy_out(&self.lock(slot), &mut records);
+            sums.never.add(never);
+            records.iter().for_each(|record| sums.spread(record));
+        }
+        sums.timeline()
+    }
+}
+
+/// Items and bytes as they are summed up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amount {
+    items: f64,
+    bytes: f64,
+}
+
+impl Amount {
+    fn add(&mut self, more: Amount) {
+        self.items += more.items;
+        self.bytes += more.bytes;
+    }
+
+    fn times(self, factor: f64) -> Amount {
+        Amount {
+            items: self.items * factor,
+            bytes: self.bytes * factor,
+        }
+    }
+
+    fn leaving(self) -> Leaving {
+        // Sums of differences may come out a little below zero, which the conversion makes zero.
+        Leaving {
+            items: self.items.round() as u64,
+            bytes: self.bytes.round() as u64,
+        }
+    }
+}
+
+/// Items that die between two moments.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    amount: Amount,
+    from_ms: f64,
+    until_ms: f64,
+}
+
+/// Copies what a shard knows of deaths; returns what does not die.
+fn copy_out(shard: &Shard, records: &mut Vec<Record>) -> Amount {
+    let log = &shard.store.log;
+    let mut never = Amount::default();
+    for number in log.in_use() {
+        let segment = log.segment(number);
+        let held = segment
+            .written_bytes()
+            .saturating_sub(segment.hole_bytes())
+            .max(1);
+        let items_per_byte = f64::from(segment.items) / held as f64;
+        let amount = |bytes: usize| Amount {
+            items: items_per_byte * bytes as f64,
+            bytes: bytes as f64,
+        };
+        let rest = segment.each_dying(|dying: Dying| {
+            records.push(Record {
+                amount: amount(dying.bytes),
+                from_ms: dying.from_ms,
+                until_ms: dying.until_ms,
+            });
+        });
+        never.add(amount(rest));
+    }
+    never
+}
+
+/// The timeline while it is summed up.
+struct Sums {
+    now_ms: f64,
+    overdue: Amount,
+    never: Amount,
+    later: Amount,
+    minute: Steps<60>,
+    hour: Steps<60>,
+    day: Steps<24>,
+}
+
+impl Sums {
+    fn from(now: Instant) -> Sums {
+        Sums {
+            now_ms: now.0 as f64,
+            overdue: Amount::default(),
+            never: Amount::default(),
+            later: Amount::default(),
+            minute: Steps::of(SECOND_MS),
+            hour: Steps::of(MINUTE_MS),
+            day: Steps::of(HOUR_MS),
+        }
+    }
+
+    fn spread(&mut self, record: &Record) {
+        let ahead = Record {
+            from_ms: record.from_ms - self.now_ms,
+            until_ms: record.until_ms - self.now_ms,
+            ..*record
+        };
+        // A deadline passes at its millisecond, and moments are whole milliseconds.
+        self.overdue
+            .add(ahead.within(f64::NEG_INFINITY, f64::EPSILON));
+        self.minute.add(&ahead);
+        self.hour.add(&ahead);
+        self.day.add(&ahead);
+        self.later.add(ahead.within(24.0 * HOUR_MS, f64::INFINITY));
+    }
+
+    fn timeline(self) -> ExpiryTimeline {
+        ExpiryTimeline {
+            overdue: self.overdue.leaving(),
+            minute: self.minute.leaving(),
+            hour: self.hour.leaving(),
+            day: self.day.leaving(),
+            later: self.later.leaving(),
+            never: self.never.leaving(),
+        }
+    }
+}
+
+impl Record {
+    /// The part that dies in `[from_ms, until_ms)`.
+    fn within(&self, from_ms: f64, until_ms: f64) -> Amount {
+        let width_ms = self.until_ms - self.from_ms;
+        if width_ms <= 0.0 {
+            let is_inside = self.from_ms >= from_ms && self.from_ms < until_ms;
+            return self.amount.times(f64::from(u8::from(is_inside)));
+        }
+        let common_ms = self.until_ms.min(until_ms) - self.from_ms.max(from_ms);
+        self.amount.times((common_ms / width_ms).clamp(0.0, 1.0))
+    }
+}
+
+/// So many steps of equal length from now on.
+struct Steps<const N: usize> {
+    step_ms: f64,
+    /// What falls into a step.
+    parts: [Amount; N],
+    /// By how much each step has more than the one before, of deaths that go over whole steps.
+    rises: [Amount; N],
+}
+
+impl<const N: usize> Steps<N> {
+    fn of(step_ms: f64) -> Steps<N> {
+        Steps {
+            step_ms,
+            parts: [Amount::default(); N],
+            rises: [Amount::default(); N],
+        }
+    }
+
+    /// Adds what dies in these steps: one by one at both ends, the whole steps between at once.
+    fn add(&mut self, record: &Record) {
+        let end_ms = self.step_ms * N as f64;
+        if record.until_ms < 0.0 || record.from_ms >= end_ms {
+            return;
+        }
+        let step_of = |ms: f64| ((ms / self.step_ms).max(0.0) as usize).min(N - 1);
+        let (first, last) = (step_of(record.from_ms), step_of(record.until_ms));
+        let mut add_part = |step: usize| {
+            // A deadline at this very moment is overdue.
+            let from_ms = (step as f64 * self.step_ms).max(f64::EPSILON);
+            let until_ms = (step + 1) as f64 * self.step_ms;
+            self.parts[step].add(record.within(from_ms, until_ms));
+        };
+        add_part(first);
+        if last > first {
+            add_part(last);
+            let whole = self.step_ms / (record.until_ms - record.from_ms);
+            self.rises[first + 1].add(record.amount.times(whole));
+            self.rises[last].add(record.amount.times(-whole));
+        }
+    }
+
+    fn leaving(&self) -> [Leaving; N] {
+        let mut whole = Amount::default();
+        std::array::from_fn(|step| {
+            whole.add(self.rises[step]);
+            let mut sum = self.parts[step];
+            sum.add(whole);
+            sum.leaving()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(from_ms: f64, until_ms: f64, bytes: f64) -> Record {
+        let items = bytes / 10.0;
+        Record {
+            amount: Amount { items, bytes },
+            from_ms,
+            until_ms,
+        }
+    }
+
+    fn bytes(steps: &[Leaving]) -> Vec<u64> {
+        steps.iter().map(|step| step.bytes).collect()
+    }
+
+    #[test]
+    fn deaths_are_spread_over_the_steps_they_go_over() {
+        for (from_ms, until_ms, expected) in [
+            (0.0, 4_000.0, [100, 100, 100, 100]),
+            (1_500.0, 3_500.0, [0, 100, 200, 100]),
+            (1_200.0, 1_300.0, [0, 400, 0, 0]),
+            (2_500.0, 2_500.0, [0, 0, 400, 0]),
+            (-4_000.0, 4_000.0, [50, 50, 50, 50]),
+            (-8_000.0, -4_000.0, [0, 0, 0, 0]),
+            (3_000.0, 7_000.0, [0, 0, 0, 100]),
+            (4_000.0, 7_000.0, [0, 0, 0, 0]),
+        ] {
+            let mut steps = Steps::<4>::of(SECOND_MS);
+            steps.add(&record(from_ms, until_ms, 400.0));
+            let found = bytes(&steps.leaving());
+            assert_eq!(found, expected, "{from_ms} to {until_ms}");
+        }
+    }
+
+    #[test]
+    fn all_that_dies_is_overdue_ahead_or_later() {
+        let mut sums = Sums::from(Instant(50_000));
+        for (from_ms, until_ms) in [
+            (0.0, 10_000.0),
+            (50_000.0, 50_000.0),
+            (40_000.0, 60_000.0),
+            (60_000.0, 1e9),
+        ] {
+            sums.spread(&record(from_ms, until_ms, 1e6));
+        }
+        let timeline = sums.timeline();
+        assert_eq!(timeline.overdue.bytes, 2_500_000);
+        let day: u64 = bytes(&timeline.day).iter().sum();
+        let all = timeline.overdue.bytes + day + timeline.later.bytes;
+        assert!(all.abs_diff(4_000_000) < 30, "{timeline:?}");
+        let minute: u64 = bytes(&timeline.minute).iter().sum();
+        assert!(minute.abs_diff(timeline.hour[0].bytes) < 60);
+    }
+}

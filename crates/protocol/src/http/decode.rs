@@ -1,0 +1,438 @@
+//! Decode: bytes that arrived become a request, or the reason why they are none.
+//!
+//! A head is looked for line by line, each byte once ([`Scan`]), and read as a whole. Lines end
+//! with exactly `\r\n`; there is one `Host`, and at most one statement about the length of the
+//! body. Whatever else is refused, and nothing behind it is read.
+//!
+//! Source: RFC 9112, sections 2.2, 3, 5 and 6. Tests: tests/http_decode.rs.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Header, ParserConfig};
+
+use super::request::{Mark, Marks, Method, Request};
+use super::status::Status;
+use super::target::Target;
+
+/// Longest request line. A key of the greatest length fits into it, each byte as a percent code.
+pub const REQUEST_LINE_BYTES_MAX: usize = 200 << 10;
+/// Most bytes of all header fields together.
+pub const FIELDS_BYTES_MAX: usize = 16 << 10;
+/// Most header fields.
+pub const FIELDS_MAX: usize = 64;
+
+/// What the decoder waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest body that is waited for; the bytes of a longer one are the caller's to receive.
+    pub body_bytes_max: usize,
+}
+
+impl Limits {
+    /// Most bytes that the decoder may ask for before it makes something of them.
+    #[must_use]
+    pub const fn input_bytes_max(&self) -> usize {
+        REQUEST_LINE_BYTES_MAX + FIELDS_BYTES_MAX + self.body_bytes_max
+    }
+}
+
+/// How far an incomplete head was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Where its first line without an end begins.
+    line: u32,
+    /// Length of the request line with its end; zero while that is not there.
+    first_line: u32,
+}
+
+/// How a body that is not whole is told from what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// By its length.
+    Bytes(u64),
+    /// By chunks.
+    Chunks,
+}
+
+/// Why bytes are no request; the connection ends behind the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The status of the response.
+    pub status: Status,
+    /// A word for programs.
+    pub code: &'static str,
+    /// A sentence for people.
+    pub message: &'static str,
+}
+
+/// What the beginning of some bytes is.
+#[derive(Debug)]
+pub enum Decoded<'a> {
+    /// Not enough.
+    Incomplete(Scan),
+    /// A blank line before a request.
+    Nothing {
+        /// Its length.
+        used: usize,
+    },
+    /// A request with its whole body.
+    Request {
+        /// The request.
+        request: Request<'a>,
+        /// Its length.
+        used: usize,
+    },
+    /// The head of a request whose body is still to be received.
+    Head {
+        /// The request.
+        request: Request<'a>,
+        /// Length of the head.
+        used: usize,
+        /// Where the body ends.
+        body: Body,
+    },
+    /// No request.
+    Refused(Refused),
+}
+
+const fn bad(message: &'static str) -> Refused {
+    Refused {
+        status: Status::BAD_REQUEST,
+        code: "bad_request",
+        message,
+    }
+}
+
+const LINE_END: Refused = bad("a line ends with something other than CR LF");
+const URI_TOO_LONG: Refused = Refused {
+    status: Status::URI_TOO_LONG,
+    code: "uri_too_long",
+    message: "the request line is too long",
+};
+const FIELDS_TOO_LARGE: Refused = Refused {
+    status: Status::FIELDS_TOO_LARGE,
+    code: "fields_too_large",
+    message: "there are more than 64 header fields or 16 KiB of them",
+};
+
+/// Decodes the request at the beginning of `input`, of which `scan` was looked at before.
+#[inline]
+#[must_use]
+pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
+    match input {
+        [] | [b'\r'] => return Decoded::Incomplete(scan),
+        [b'\r', b'\n', ..] => return Decoded::Nothing { used: 2 },
+        // What cannot begin a request is not waited for.
+        [first, ..] if !first.is_ascii_alphabetic() => {
+            return Decoded::Refused(bad("a request begins with its method"));
+        }
+        _ => {}
+    }
+    let head = match find_head(input, scan) {
+        Ok(Found::Whole(bytes)) => &input[..bytes],
+        Ok(Found::Part(scan)) => return Decoded::Incomplete(scan),
+        Err(refused) => return Decoded::Refused(refused),
+    };
+    let (mut request, body) = match read_head(head) {
+        Ok(read) => read,
+        Err(refused) => return Decoded::Refused(refused),
+    };
+    let used = head.len();
+    let Some(body) = body else {
+        return Decoded::Request { request, used };
+    };
+    let whole = match body {
+        Body::Bytes(bytes) => usize::try_from(bytes)
+            .ok()
+            .filter(|bytes| *bytes <= limits.body_bytes_max)
+            // A client that waits for leave to send its body must be told, whether it waits or not.
+            .filter(|_| !request.marks.has(Mark::Expect)),
+        Body::Chunks => None,
+    };
+    match whole.map(|bytes| input.get(used..used + bytes)) {
+        Some(Some(received)) => {
+            request.body = received;
+            let used = used + received.len();
+            Decoded::Request { request, used }
+        }
+        Some(None) => Decoded::Incomplete(scan),
+        None => Decoded::Head {
+            request,
+            used,
+            body,
+        },
+    }
+}
+
+/// Decodes a head that [`decode`] has found to be one, without what it says about the body.
+#[must_use]
+pub fn decode_head(head: &[u8]) -> Option<Request<'_>> {
+    read_head(head).ok().map(|(request, _)| request)
+}
+
+enum Found {
+    /// The head has so many bytes.
+    Whole(usize),
+    Part(Scan),
+}
+
+/// Looks for the blank line.
+#[inline]
+fn find_head(input: &[u8], mut scan: Scan) -> Result<Found, Refused> {
+    loop {
+        let begin = scan.line as usize;
+        let first_line = scan.first_line as usize;
+        let Some(rest) = input.get(begin..) else {
+            return Ok(Found::Part(scan));
+        };
+        let Some(length) = memchr::memchr(b'\n', rest) else {
+            return match first_line {
+                0 if input.len() > REQUEST_LINE_BYTES_MAX => Err(URI_TOO_LONG),
+                1.. if input.len() - first_line > FIELDS_BYTES_MAX => Err(FIELDS_TOO_LARGE),
+                _ => Ok(Found::Part(scan)),
+            };
+        };
+        let end = begin + length + 1;
+        if length == 0 || rest[length - 1] != b'\r' {
+            return Err(LINE_END);
+        }
+        if first_line == 0 {
+            if end > REQUEST_LINE_BYTES_MAX {
+                return Err(URI_TOO_LONG);
+            }
+            scan.first_line = narrow(end);
+        } else if end - first_line > FIELDS_BYTES_MAX {
+            return Err(FIELDS_TOO_LARGE);
+        }
+        if length == 1 {
+            return Ok(Found::Whole(end));
+        }
+        scan.line = narrow(end);
+    }
+}
+
+/// A place in a head, whose length has a bound.
+fn narrow(place: usize) -> u32 {
+    u32::try_from(place).expect("a head is shorter than 4 GiB")
+}
+
+/// Reads a head that ends with its blank line.
+#[inline]
+fn read_head(head: &[u8]) -> Result<(Request<'_>, Option<Body>), Refused> {
+    let mut fields = [const { MaybeUninit::<Header<'_>>::uninit() }; FIELDS_MAX];
+    let mut parsed = httparse::Request::new(&mut []);
+    let config = ParserConfig::default();
+    match config.parse_request_with_uninit_headers(&mut parsed, head, &mut fields) {
+        Ok(httparse::Status::Complete(used)) if used == head.len() => {}
+        Ok(_) => return Err(bad("the head does not end with a blank line")),
+        Err(error) => return Err(refusal(error, head)),
+    }
+    let (Some(name), Some(path), Some(version)) = (parsed.method, parsed.path, parsed.version)
+    else {
+        return Err(bad("the request line is not complete"));
+    };
+    let method = Method::of(name).ok_or(Refused {
+        status: Status::NOT_IMPLEMENTED,
+        code: "not_implemented",
+        message: "this method is not known",
+    })?;
+    let target = Target::of(path).ok_or(bad("the target is neither a path nor an address"))?;
+    if path.contains('#') {
+        return Err(bad("a target has no fragment"));
+    }
+    let mut facts = Facts::default();
+    if version == 0 {
+        facts.marks.insert(Mark::Old);
+    }
+    for field in parsed.headers.iter() {
+        facts.note(field)?;
+    }
+    let body = facts.finish()?;
+    let request = Request {
+        method,
+        target,
+        marks: facts.marks,
+        body: &[],
+        head,
+    };
+    Ok((request, body))
+}
+
+/// What a parser's error means to the client.
+#[cold]
+fn refusal(error: httparse::Error, head: &[u8]) -> Refused {
+    use httparse::Error;
+    match error {
+        Error::TooManyHeaders => FIELDS_TOO_LARGE,
+        Error::Version if names_a_version(head) => Refused {
+            status: Status::VERSION_NOT_SUPPORTED,
+            code: "version_not_supported",
+            message: "only HTTP/1.1 and HTTP/1.0 are spoken here",
+        },
+        Error::HeaderName => bad("a header field's name is not followed by its colon"),
+        Error::HeaderValue => bad("a header field has a byte that may not stand in it"),
+        Error::NewLine => LINE_END,
+        _ => bad("the request line is not understood"),
+    }
+}
+
+/// Whether the request line ends with a well-formed version.
+fn names_a_version(head: &[u8]) -> bool {
+    let end = memchr::memchr(b'\r', head).unwrap_or(head.len());
+    let line = &head[..end];
+    matches!(
+        line,
+        [.., b' ', b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit()
+    )
+}
+
+/// What the header fields say about the request as a whole.
+#[derive(Default)]
+struct Facts {
+    marks: Marks,
+    length: Option<u64>,
+    asks_to_stay: bool,
+}
+
+impl Facts {
+    /// Notes a field if it plays a part.
+    #[inline]
+    fn note(&mut self, field: &Header<'_>) -> Result<(), Refused> {
+        let name = field.name.as_bytes();
+        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
+        let mark = match name.len() {
+            3 if is("age") => Mark::Age,
+            4 if is("host") => {
+                check_host(field.value)?;
+                Mark::Host
+            }
+            6 if is("cookie") => Mark::Cookie,
+            6 if is("expect") => return self.expect(field.value),
+            8 if is("if-match") => Mark::IfMatch,
+            10 if is("connection") => return self.connection(field.value),
+            12 if is("content-type") => Mark::ContentType,
+            13 if is("authorization") => Mark::Authorization,
+            13 if is("cache-control") => Mark::CacheControl,
+            13 if is("if-none-match") => Mark::IfNoneMatch,
+            14 if is("content-length") => {
+                self.length = Some(length_of(field.value)?);
+                Mark::ContentLength
+            }
+            14 if is("sec-fetch-site") => {
+                if field.value == b"cross-site" {
+                    self.marks.insert(Mark::CrossSite);
+                }
+                return Ok(());
+            }
+            16 if is("content-encoding") => Mark::ContentEncoding,
+            17 if is("transfer-encoding") => {
+                check_coding(field.value)?;
+                Mark::TransferEncoding
+            }
+            _ => return Ok(()),
+        };
+        let is_list = matches!(
+            mark,
+            Mark::CacheControl | Mark::IfMatch | Mark::IfNoneMatch | Mark::Cookie
+        );
+        if !self.marks.insert(mark) && !is_list {
+            return Err(bad("a header field that may stand once stands twice"));
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &[u8]) -> Result<(), Refused> {
+        for token in value.split(|byte| *byte == b',') {
+            let token = token.trim_ascii();
+            if token.eq_ignore_ascii_case(b"close") {
+                self.marks.insert(Mark::Close);
+            } else if token.eq_ignore_ascii_case(b"keep-alive") {
+                self.asks_to_stay = true;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn expect(&mut self, value: &[u8]) -> Result<(), Refused> {
+        if !value.eq_ignore_ascii_case(b"100-continue") {
+            return Err(Refused {
+                status: Status::EXPECTATION_FAILED,
+                code: "expectation_failed",
+                message: "the only expectation that is met is 100-continue",
+            });
+        }
+        self.marks.insert(Mark::Expect);
+        Ok(())
+    }
+
+    /// Checks what only all fields together tell; says where the body ends, if there is one.
+    #[inline]
+    fn finish(&mut self) -> Result<Option<Body>, Refused> {
+        let marks = &mut self.marks;
+        if marks.has(Mark::Old) {
+            if marks.has(Mark::TransferEncoding) {
+                return Err(bad("HTTP/1.0 has no transfer codings"));
+            }
+            let stays = self.asks_to_stay && !marks.has(Mark::Close);
+            marks.insert(if stays { Mark::KeepAlive } else { Mark::Close });
+        } else if !marks.has(Mark::Host) {
+            return Err(bad("the Host field is missing"));
+        }
+        if marks.has(Mark::TransferEncoding) {
+            if marks.has(Mark::ContentLength) {
+                return Err(bad("the body has both a length and a transfer coding"));
+            }
+            return Ok(Some(Body::Chunks));
+        }
+        Ok(self.length.filter(|bytes| *bytes > 0).map(Body::Bytes))
+    }
+}
+
+/// The number in a Content-Length: digits and nothing else.
+#[inline]
+fn length_of(value: &[u8]) -> Result<u64, Refused> {
+    const WRONG: Refused = bad("Content-Length is not one decimal number");
+    if value.is_empty() {
+        return Err(WRONG);
+    }
+    let mut length = 0_u64;
+    for byte in value {
+        if !byte.is_ascii_digit() {
+            return Err(WRONG);
+        }
+        let longer = length.checked_mul(10);
+        let longer = longer.and_then(|length| length.checked_add(u64::from(byte - b'0')));
+        length = longer.ok_or(Refused {
+            status: Status::CONTENT_TOO_LARGE,
+            code: "content_too_large",
+            message: "Content-Length is larger than any number",
+        })?;
+    }
+    Ok(length)
+}
+
+#[cold]
+fn check_coding(value: &[u8]) -> Result<(), Refused> {
+    if value.eq_ignore_ascii_case(b"chunked") {
+        return Ok(());
+    }
+    Err(Refused {
+        status: Status::NOT_IMPLEMENTED,
+        code: "not_implemented",
+        message: "the only transfer coding that is understood is chunked",
+    })
+}
+
+/// Checks that a Host field could name a host.
+#[inline]
+fn check_host(value: &[u8]) -> Result<(), Refused> {
+    let is_of_host =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+,;=".contains(byte);
+    if value.iter().all(is_of_host) {
+        Ok(())
+    } else {
+        Err(bad("the Host field names no host"))
+    }
+}

@@ -1,0 +1,199 @@
+//! Request: a head that was found well formed, and the body behind it.
+//!
+//! What most requests do not have is looked up when it is asked for ([`Request::field`]); the
+//! [`Marks`] say whether it is there at all.
+
+use super::target::Target;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET
+    Get,
+    /// HEAD
+    Head,
+    /// PUT
+    Put,
+    /// POST
+    Post,
+    /// DELETE
+    Delete,
+    /// Any other that HTTP knows: OPTIONS, PATCH, TRACE, CONNECT, QUERY.
+    Other,
+}
+
+impl Method {
+    /// The method of this name; `None` if HTTP knows none. Names are case sensitive.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Method> {
+        match name {
+            "GET" => Some(Method::Get),
+            "HEAD" => Some(Method::Head),
+            "PUT" => Some(Method::Put),
+            "POST" => Some(Method::Post),
+            "DELETE" => Some(Method::Delete),
+            "OPTIONS" | "PATCH" | "TRACE" | "CONNECT" | "QUERY" => Some(Method::Other),
+            _ => None,
+        }
+    }
+
+    /// Its name; empty for [`Method::Other`].
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Put => "PUT",
+            Method::Post => "POST",
+            Method::Delete => "DELETE",
+            Method::Other => "",
+        }
+    }
+}
+
+/// A header field that somebody may ask about, or another fact about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mark {
+    /// Authorization
+    Authorization,
+    /// Age
+    Age,
+    /// Cache-Control
+    CacheControl,
+    /// Content-Encoding
+    ContentEncoding,
+    /// Content-Length
+    ContentLength,
+    /// Content-Type
+    ContentType,
+    /// Cookie
+    Cookie,
+    /// Expect, and it says 100-continue
+    Expect,
+    /// Host
+    Host,
+    /// If-Match
+    IfMatch,
+    /// If-None-Match
+    IfNoneMatch,
+    /// Transfer-Encoding
+    TransferEncoding,
+    /// The version is 1.0.
+    Old,
+    /// The connection ends with the response.
+    Close,
+    /// The client of an old version asked for the connection to stay.
+    KeepAlive,
+    /// A browser sends it for a page of another site.
+    CrossSite,
+}
+
+impl Mark {
+    /// The name of the header field, in small letters.
+    #[must_use]
+    pub fn field(self) -> &'static str {
+        match self {
+            Mark::Authorization => "authorization",
+            Mark::Age => "age",
+            Mark::CacheControl => "cache-control",
+            Mark::ContentEncoding => "content-encoding",
+            Mark::ContentLength => "content-length",
+            Mark::ContentType => "content-type",
+            Mark::Cookie => "cookie",
+            Mark::Expect => "expect",
+            Mark::Host => "host",
+            Mark::IfMatch => "if-match",
+            Mark::IfNoneMatch => "if-none-match",
+            Mark::TransferEncoding => "transfer-encoding",
+            Mark::Old | Mark::Close | Mark::KeepAlive => "connection",
+            Mark::CrossSite => "sec-fetch-site",
+        }
+    }
+}
+
+/// A set of [`Mark`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(u16);
+
+impl Marks {
+    /// Whether this mark is in the set.
+    #[inline]
+    #[must_use]
+    pub fn has(self, mark: Mark) -> bool {
+        self.0 & (1 << mark as u8) != 0
+    }
+
+    /// Puts a mark into the set; whether it was not there.
+    #[inline]
+    pub fn insert(&mut self, mark: Mark) -> bool {
+        let before = self.0;
+        self.0 |= 1 << mark as u8;
+        self.0 != before
+    }
+}
+
+/// A request, borrowed from the received bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What is asked for.
+    pub method: Method,
+    /// What it is asked of.
+    pub target: Target<'a>,
+    /// What is known about its header.
+    pub marks: Marks,
+    /// The body; empty while it is not received.
+    pub body: &'a [u8],
+    /// All of the head, the blank line included.
+    pub(super) head: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// The bytes from the request line to the blank line; [`decode_head`](super::decode_head) makes
+    /// the same request of them.
+    #[must_use]
+    pub fn head(&self) -> &'a [u8] {
+        self.head
+    }
+
+    /// The value of the first field of this kind.
+    #[must_use]
+    pub fn field(&self, mark: Mark) -> Option<&'a [u8]> {
+        if self.marks.has(mark) {
+            self.fields(mark).next()
+        } else {
+            None
+        }
+    }
+
+    /// The values of all fields of this kind, in their order.
+    pub fn fields(&self, mark: Mark) -> impl Iterator<Item = &'a [u8]> {
+        let name = mark.field().as_bytes();
+        Lines(self.head).skip(1).filter_map(move |line| {
+            let (found, value) = line.split_at_checked(name.len())?;
+            let value = value.strip_prefix(b":")?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+        })
+    }
+
+    /// Whether the connection serves no further request.
+    #[inline]
+    #[must_use]
+    pub fn ends_connection(&self) -> bool {
+        self.marks.has(Mark::Close)
+    }
+}
+
+/// The lines of a head, without their ends.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = memchr::memchr(b'\n', self.0)?;
+        let line = &self.0[..end];
+        self.0 = &self.0[end + 1..];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}

@@ -1,0 +1,155 @@
+//! Target: the path and the query of a request, and what is written in percent codes in them.
+//!
+//! Source: RFC 3986, sections 2.1 and 3.4; RFC 9112, section 3.2.
+
+use std::borrow::Cow;
+
+/// Path and query, as they were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// From the first slash to the query; `*` for a request about the server as a whole.
+    pub path: &'a str,
+    /// What follows the question mark; empty without one.
+    pub query: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// Takes a request's target apart; `None` if it is none that this server serves.
+    ///
+    /// Besides a path it may be a whole `http://` address, whose host plays no part.
+    #[must_use]
+    pub fn of(text: &'a str) -> Option<Target<'a>> {
+        let text = match text.as_bytes() {
+            [b'/', ..] => text,
+            b"*" => text,
+            _ => path_of_address(text)?,
+        };
+        let (path, query) = match memchr::memchr(b'?', text.as_bytes()) {
+            Some(at) => (&text[..at], &text[at + 1..]),
+            None => (text, ""),
+        };
+        Some(Target { path, query })
+    }
+
+    /// The parameters of the query, as they were sent.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+        pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    }
+}
+
+/// The path and query in `http://host/path?query`.
+fn path_of_address(text: &str) -> Option<&str> {
+    const SCHEME: &str = "http://";
+    let scheme = text.get(..SCHEME.len())?;
+    if !scheme.eq_ignore_ascii_case(SCHEME) {
+        return None;
+    }
+    let rest = &text[SCHEME.len()..];
+    let host = rest.find(['/', '?']).unwrap_or(rest.len());
+    match &rest[host..] {
+        _ if host == 0 => None,
+        "" => Some("/"),
+        path if path.starts_with('/') => Some(path),
+        _ => None,
+    }
+}
+
+/// Puts bytes in the place of percent codes; `None` if a percent sign is followed by anything but
+/// two hexadecimal digits. Text without percent signs is not copied.
+#[must_use]
+pub fn decode_percent(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some(first) = memchr::memchr(b'%', text) else {
+        return Some(Cow::Borrowed(text));
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    bytes.extend_from_slice(&text[..first]);
+    let mut rest = &text[first..];
+    while let [byte, tail @ ..] = rest {
+        if *byte != b'%' {
+            bytes.push(*byte);
+            rest = tail;
+            continue;
+        }
+        let [high, low, tail @ ..] = tail else {
+            return None;
+        };
+        bytes.push(digit(*high)? << 4 | digit(*low)?);
+        rest = tail;
+    }
+    Some(Cow::Owned(bytes))
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    let value = char::from(byte).to_digit(16)?;
+    u8::try_from(value).ok()
+}
+
+/// Appends bytes so that they can stand as one segment of a path.
+pub fn encode_percent(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte);
+        } else {
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_path_or_a_whole_address() {
+        let of = |text| Target::of(text).map(|target| (target.path, target.query));
+        assert_eq!(of("/"), Some(("/", "")));
+        assert_eq!(of("/a?b=c&d?e"), Some(("/a", "b=c&d?e")));
+        assert_eq!(of("*"), Some(("*", "")));
+        assert_eq!(of("http://h:80/a?b"), Some(("/a", "b")));
+        assert_eq!(of("HTTP://h"), Some(("/", "")));
+        for text in [
+            "",
+            "a",
+            "http://",
+            "http:///a",
+            "http://h?b",
+            "https://h/a",
+            "h:80",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_come_in_their_order() {
+        let target = Target::of("/?a=1&&b&c==").unwrap();
+        let all: Vec<_> = target.parameters().collect();
+        assert_eq!(all, [("a", "1"), ("b", ""), ("c", "=")]);
+    }
+
+    #[test]
+    fn percent_codes_are_two_hexadecimal_digits() {
+        let of = |text: &'static str| decode_percent(text.as_bytes()).map(Cow::into_owned);
+        assert_eq!(of("plain+text"), Some(b"plain+text".to_vec()));
+        assert_eq!(of("%00%ff%Fe/x"), Some(b"\x00\xff\xfe/x".to_vec()));
+        assert_eq!(of("%25"), Some(b"%".to_vec()));
+        for text in ["%", "%1", "%g0", "%0g", "a%", "%+1", "% 1"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_decodes_to_itself() {
+        let all: Vec<u8> = (0..=255).collect();
+        let mut text = Vec::new();
+        encode_percent(&mut text, &all);
+        assert!(
+            text.iter()
+                .all(|byte| byte.is_ascii_graphic() && *byte != b'/')
+        );
+        assert_eq!(decode_percent(&text).unwrap(), all);
+    }
+}

@@ -1,0 +1,174 @@
+// History: the last 15 minutes, one row of figures for each answer of the server.
+//
+// The server counts from its start; the figures here are differences between two answers. Where
+// answers are missing stands one row of nulls, so that lines break there.
+
+import { difference, quantile, sum } from "./histogram.js";
+
+/** What requests come over. */
+export const PROTOCOLS = ["memcached", "resp", "http"];
+/** Why reads miss, as the server names it. */
+export const REASONS = ["never_stored", "expired", "evicted", "deleted"];
+/** What memory holds. */
+export const STATES = ["live", "dead", "index", "overhead", "buffer", "free"];
+
+const SPAN_S = 15 * 60;
+/** How far back whole answers are kept, for figures over a stretch of time. */
+const ANSWERS_SPAN_S = 61;
+/** Answers further apart than this leave a gap. */
+const GAP_S = 4;
+const QUANTILES = { p50: 0.5, p99: 0.99, p999: 0.999 };
+
+/** How much a count rose each second; null after a restart, or where there is no earlier count. */
+function rise(now, before, elapsed_s) {
+  const more = now - before;
+  return more >= 0 && elapsed_s > 0 ? more / elapsed_s : null;
+}
+
+/** Memory by state; free is what is left of the limit, whether it was ever touched or not. */
+export function memoryByState(memory) {
+  const { live_bytes, dead_bytes, index_bytes, overhead_bytes, buffer_bytes, limit_bytes } = memory;
+  const used_bytes = live_bytes + dead_bytes + index_bytes + overhead_bytes;
+  const free_bytes = Math.max(0, limit_bytes - used_bytes);
+  return { live_bytes, dead_bytes, index_bytes, overhead_bytes, buffer_bytes, free_bytes };
+}
+
+/** A share, or null where nothing was counted. */
+const shareOf = (part, whole) => (whole > 0 ? part / whole : null);
+
+/** The figures that follow from an answer and the one before it. */
+function derive(status, before) {
+  const elapsed_s = (status.server.uptime_ms - before.server.uptime_ms) / 1000;
+  const figures = { time: status.server.now_unix_ms / 1000 };
+  const put = (name, now, then) => {
+    figures[name] = rise(now, then, elapsed_s);
+  };
+  figures.requests = 0;
+  for (const protocol of PROTOCOLS) {
+    put(protocol, status.requests[protocol], before.requests[protocol]);
+    figures.requests += figures[protocol];
+    const latency = difference(status.latency_us[protocol], before.latency_us[protocol]);
+    for (const [name, q] of Object.entries(QUANTILES)) {
+      figures[`${protocol}_${name}`] = quantile(latency, q);
+    }
+  }
+  const latencies = PROTOCOLS.map((name) =>
+    difference(status.latency_us[name], before.latency_us[name]),
+  );
+  for (const [name, q] of Object.entries(QUANTILES)) {
+    figures[name] = quantile(sum(latencies), q);
+  }
+  for (const name of ["gets", "hits", "misses", "sets"]) {
+    put(name, status.operations[name], before.operations[name]);
+  }
+  figures.hit_ratio = shareOf(figures.hits, figures.hits + figures.misses);
+  for (const name of ["stored", "evicted", "expired"]) {
+    put(name, status.items[name], before.items[name]);
+  }
+  Object.assign(figures, memoryByState(status.memory));
+  figures.items = status.items.now;
+  figures.connections = 0;
+  for (const protocol of PROTOCOLS) {
+    figures[`${protocol}_clients`] = status.connections.now[protocol];
+    figures.connections += status.connections.now[protocol];
+  }
+  const loads = busyShares(status, before, elapsed_s).filter((share) => share !== null);
+  figures.busiest = loads.length > 0 ? Math.max(...loads) : null;
+  return figures;
+}
+
+/** For each thread the share of time that it was busy between two answers, or null. */
+export function busyShares(status, before, elapsed_s) {
+  return status.threads.map((thread) => {
+    const earlier = before?.threads.find((one) => one.name === thread.name);
+    if (!earlier || !(elapsed_s > 0)) return null;
+    const share = (thread.busy_us - earlier.busy_us) / 1e6 / elapsed_s;
+    return Math.min(1, Math.max(0, share));
+  });
+}
+
+/** Rows of figures as columns, and the last whole answers. */
+export class History {
+  #columns = new Map();
+  #answers = [];
+
+  /** The last answer, or null. */
+  get status() {
+    return this.#answers.at(-1) ?? null;
+  }
+
+  /** The last value of a column, or null. */
+  last(name) {
+    return this.#columns.get(name)?.at(-1) ?? null;
+  }
+
+  /** A column, oldest value first. */
+  column(name) {
+    return this.#columns.get(name) ?? [];
+  }
+
+  /** The mean of a column's last values; null if there is none. */
+  mean(name, values) {
+    const known = this.column(name)
+      .slice(-values)
+      .filter((value) => value !== null);
+    return known.length === 0 ? null : known.reduce((all, one) => all + one, 0) / known.length;
+  }
+
+  /** Takes an answer of the server. */
+  add(status) {
+    const before = this.status;
+    if (before && isAnotherRun(status, before)) {
+      this.#answers = [];
+      this.#pushGap();
+    } else if (before) {
+      const silent_ms = status.server.uptime_ms - before.server.uptime_ms;
+      if (silent_ms > GAP_S * 1000) this.#pushGap();
+      if (silent_ms > 0) this.#push(derive(status, before));
+    }
+    this.#answers.push(status);
+    const oldest_ms = status.server.uptime_ms - ANSWERS_SPAN_S * 1000;
+    this.#answers = this.#answers.filter((one) => one.server.uptime_ms >= oldest_ms);
+  }
+
+  /** The oldest answer of at most so long ago, and how long ago; null if there is none. */
+  since(seconds) {
+    const now_ms = this.status?.server.uptime_ms ?? 0;
+    const found = this.#answers.find((one) => now_ms - one.server.uptime_ms <= seconds * 1000);
+    if (!found || found === this.status) return null;
+    return { status: found, elapsed_s: (now_ms - found.server.uptime_ms) / 1000 };
+  }
+
+  #push(figures) {
+    // Charts want time to rise; where the server's clock was set back, they begin anew.
+    if (figures.time <= this.last("time")) this.#columns.clear();
+    for (const [name, value] of Object.entries(figures)) {
+      if (!this.#columns.has(name)) this.#columns.set(name, []);
+      this.#columns.get(name).push(value);
+    }
+    this.#trim(figures.time - SPAN_S);
+  }
+
+  #pushGap() {
+    const end = this.last("time");
+    if (end === null) return;
+    const gap = Object.fromEntries([...this.#columns.keys()].map((name) => [name, null]));
+    this.#push({ ...gap, time: end + 0.5 });
+  }
+
+  #trim(oldest) {
+    const old = this.column("time").findIndex((time) => time >= oldest);
+    if (old <= 0) return;
+    for (const column of this.#columns.values()) {
+      column.splice(0, old);
+    }
+  }
+}
+
+/** Whether the server was started anew between two answers. */
+function isAnotherRun(status, before) {
+  return (
+    status.server.pid !== before.server.pid ||
+    status.server.uptime_ms < before.server.uptime_ms
+  );
+}

@@ -1,0 +1,87 @@
+// Poller: asks the server once a second, and tells how it stands.
+//
+// connecting -> live; live -> gone when an answer is missing, with ever longer waits between tries;
+// gone -> live by itself. 401 leads to token, 403 to refused; a hidden page asks nothing.
+
+const STATUS_URL = "/v1/console/status";
+const PACE_MS = 1000;
+const WAIT_MS_MAX = 15_000;
+const PATIENCE_MS = 5000;
+const TOKEN_KEY = "cellar-token";
+
+/** Sends a request with the token, if there is one. */
+export function request(url, options = {}) {
+  const token = sessionStorage.getItem(TOKEN_KEY);
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  return fetch(url, { ...options, headers, cache: "no-store", credentials: "same-origin" });
+}
+
+/** Keeps a token until the tab is closed. */
+export const keepToken = (token) => sessionStorage.setItem(TOKEN_KEY, token);
+
+/** Whether a token was sent with the requests. */
+export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
+
+/** Asks again and again; `onStatus(status)` and `onState(state, details)` hear of it. */
+export class Poller {
+  #timer = 0;
+  #failures = 0;
+  #round = 0;
+
+  constructor({ onStatus, onState }) {
+    this.onStatus = onStatus;
+    this.onState = onState;
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) this.stop();
+      else this.askNow();
+    });
+  }
+
+  /** Asks at once, and then every second. */
+  askNow() {
+    this.stop();
+    this.#ask(this.#round);
+  }
+
+  /** Asks no more until told so; an answer that is under way is dropped. */
+  stop() {
+    clearTimeout(this.#timer);
+    this.#round += 1;
+  }
+
+  async #ask(round) {
+    const start = performance.now();
+    let outcome;
+    try {
+      const response = await request(STATUS_URL, { signal: AbortSignal.timeout(PATIENCE_MS) });
+      outcome = { code: response.status, status: response.ok ? await response.json() : null };
+    } catch {
+      outcome = { code: 0, status: null };
+    }
+    if (round === this.#round) this.#take(outcome, start);
+  }
+
+  #take({ code, status }, start) {
+    if (status) {
+      this.#failures = 0;
+      this.onState("live");
+      this.onStatus(status);
+      this.#askIn(Math.max(0, PACE_MS - (performance.now() - start)));
+    } else if (code === 401) {
+      this.onState("token");
+    } else if (code === 403) {
+      this.onState("refused");
+      this.#askIn(WAIT_MS_MAX);
+    } else {
+      const wait_ms = Math.min(PACE_MS * 2 ** this.#failures, WAIT_MS_MAX);
+      this.#failures += 1;
+      this.onState("gone", { wait_ms, code });
+      this.#askIn(wait_ms);
+    }
+  }
+
+  #askIn(ms) {
+    const round = this.#round;
+    this.#timer = setTimeout(() => this.#ask(round), ms);
+  }
+}

@@ -1,0 +1,229 @@
+//! HTTP: `/v1/cache` and what is below it, run against the engine; everything else is a page.
+//!
+//! Bytes that are no request go to [`refuse`]; a request whose body is not there goes to
+//! [`receive`], its body into an [`Upload`] or a [`Gather`]. HTTP sees the keys that memcached
+//! sees, and that the Redis protocol sees as database 0.
+//!
+//! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
+
+use std::borrow::Cow;
+
+use cellar_engine::{Cache, Key};
+use cellar_protocol::http::reply::Stay;
+use cellar_protocol::http::target::decode_percent;
+use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
+
+use super::context::{Context, Flow};
+use crate::output::Output;
+use crate::pages::{self, PageRequest};
+
+mod date;
+mod etag;
+mod route;
+mod call;
+mod conditions;
+mod parameters;
+mod read;
+mod leases;
+mod write;
+mod count;
+mod message;
+mod batch;
+mod upload;
+
+pub use upload::{Gather, Gathered, Received, Upload, finish, receive, time_out};
+
+use call::{Call, DONE, Failure, Outcome, write_failure};
+use route::Route;
+
+/// Who sends the requests of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Peer {
+    /// Whether it is a program on this machine.
+    pub is_loopback: bool,
+}
+
+/// A request, what its path asks for, and the hash of its key.
+#[derive(Clone, Copy, Debug)]
+pub struct Prepared<'a> {
+    request: Request<'a>,
+    route: Route<'a>,
+    key: Option<Key<'a>>,
+}
+
+impl<'a> Prepared<'a> {
+    /// The key to hint the cache about; one with percent codes is not worth a hint.
+    #[inline]
+    #[must_use]
+    pub fn key(&self) -> Option<Key<'a>> {
+        self.key
+    }
+}
+
+/// Finds out what a request asks for, and hashes its key, once.
+#[inline]
+#[must_use]
+pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
+    let route = Route::of(request.target.path);
+    let key = match route {
+        Route::Entry(key) if !key.as_bytes().contains(&b'%') => cache.key(key.as_bytes()).ok(),
+        _ => None,
+    };
+    Prepared {
+        request,
+        route,
+        key,
+    }
+}
+
+/// Runs a request and appends its answer.
+#[inline]
+pub fn execute(
+    prepared: &Prepared<'_>,
+    peer: Peer,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    let mut call = Call::new(&prepared.request, context, output);
+    let outcome = match prepared.route {
+        Route::Page => page(&mut call, peer),
+        _ => check(&call, prepared.route).and_then(|()| run(&mut call, prepared)),
+    };
+    call.finish(outcome)
+}
+
+/// Whether a request may be run: it bears the token, and its path has its method.
+#[inline]
+fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
+    if route == Route::Page {
+        return Ok(());
+    }
+    let state = call.context.state;
+    if !state.settings.http_token.is_empty() {
+        check_token(call, &state.settings.http_token)?;
+    }
+    let is_write = match (route, call.request.method) {
+        (Route::Entry(_) | Route::Collection, Method::Get | Method::Head) => false,
+        (Route::Entry(_), Method::Put | Method::Delete) => true,
+        (Route::Entry(_), _) => {
+            return Err(Failure::not_allowed("Allow: GET, HEAD, PUT, DELETE\r\n"));
+        }
+        (Route::Missing, _) => {
+            let message = "there is nothing at this path; a slash in a key is written %2F";
+            return Err(Failure::new(Status::NOT_FOUND, "no_such_path", message));
+        }
+        (_, Method::Post) => true,
+        (Route::Collection, _) => return Err(Failure::not_allowed("Allow: GET, HEAD, POST\r\n")),
+        (_, _) => return Err(Failure::not_allowed("Allow: POST\r\n")),
+    };
+    if is_write && call.request.marks.has(Mark::CrossSite) {
+        let message = "a page of another site may not change the cache";
+        return Err(Failure::new(Status::FORBIDDEN, "cross_site", message));
+    }
+    conditions::check(call.request)
+}
+
+#[cold]
+fn check_token(call: &Call<'_>, expected: &str) -> Result<(), Failure> {
+    if pages::bears_token(call.request.field(Mark::Authorization), expected) {
+        return Ok(());
+    }
+    let message = "this server asks for its token";
+    Err(Failure {
+        fields: "WWW-Authenticate: Bearer\r\n",
+        ..Failure::new(Status::UNAUTHORIZED, "unauthorized", message)
+    })
+}
+
+/// Runs a request that may be run.
+#[inline]
+fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
+    match (prepared.route, prepared.key) {
+        (Route::Entry(_), Some(key)) => entry(call, key),
+        (Route::Entry(text), None) => {
+            let bytes = key_bytes(text)?;
+            let key = call.key(&bytes)?;
+            entry(call, key)
+        }
+        (Route::Increment(text), _) => {
+            let bytes = key_bytes(text)?;
+            let key = call.key(&bytes)?;
+            count::increment(call, key)
+        }
+        (Route::Invalidate(text), _) => {
+            let bytes = key_bytes(text)?;
+            let key = call.key(&bytes)?;
+            leases::invalidate(call, key)
+        }
+        (Route::Collection, _) if call.request.method == Method::Post => message::post(call),
+        (Route::Collection, _) => message::get(call),
+        (Route::BatchGet, _) => batch::get(call),
+        (Route::BatchPut, _) => batch::put(call),
+        (Route::Missing | Route::Page, _) => unreachable!("the path was checked"),
+    }
+}
+
+/// The bytes of a key as it stands in a path.
+fn key_bytes(text: &str) -> Result<Cow<'_, [u8]>, Failure> {
+    decode_percent(text.as_bytes()).ok_or(Failure::bad(
+        "bad_percent_code",
+        "a percent sign is not followed by two hexadecimal digits",
+    ))
+}
+
+/// GET, HEAD, PUT and DELETE of a key.
+#[inline]
+fn entry(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
+    match call.request.method {
+        Method::Get | Method::Head if call.request.target.query.is_empty() => read::get(call, key),
+        Method::Get | Method::Head => leases::get(call, key),
+        Method::Put => write::put(call, key),
+        Method::Delete => write::delete(call, key),
+        Method::Post | Method::Other => unreachable!("the method was checked"),
+    }
+}
+
+/// Answers with a page.
+fn page(call: &mut Call<'_>, peer: Peer) -> Outcome {
+    let request = call.request;
+    let name = match request.method {
+        Method::Head => Method::Get.name(),
+        method => method.name(),
+    };
+    let page = pages::answer(
+        &PageRequest {
+            method: name,
+            path: request.target.path,
+            query: request.target.query,
+            body: request.body,
+            peer_is_loopback: peer.is_loopback,
+            host: request.field(Mark::Host),
+            authorization: request.field(Mark::Authorization),
+            if_none_match: request.field(Mark::IfNoneMatch),
+        },
+        call.context.state,
+    );
+    let status = Status::of(page.status);
+    let mut head = call.head(status);
+    for (name, value) in &page.headers {
+        head.field(name, value.as_bytes());
+    }
+    if status.is_bodiless() {
+        head.end_without_length();
+        return DONE;
+    }
+    head.field("Content-Type", page.content_type.as_bytes());
+    head.end(page.body.len());
+    if !call.is_head() {
+        call.output.bytes().extend_from_slice(&page.body);
+    }
+    DONE
+}
+
+/// Answers bytes that are no request, and ends the connection.
+pub fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> Flow {
+    context.counters.protocol_errors.add(1);
+    let failure = Failure::from(refused);
+    write_failure(output, &failure, (Stay::Close, false), &date::now(context));
+    Flow::Close
+}

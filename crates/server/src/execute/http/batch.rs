@@ -1,0 +1,188 @@
+//! Batches: many keys read or stored by one request.
+//!
+//! The items of a batch are done one after the other, and one that finds no room, or no value, does
+//! not stop the others.
+//! A long answer is sent in chunks, the next when the client has taken the last.
+
+use cellar_engine::When;
+use cellar_protocol::http::reply::{self, Stay};
+use cellar_protocol::http::{Mark, Status};
+use serde::Deserialize;
+
+use super::call::{Call, DONE, Failure, Outcome};
+use super::message::{self, Message, append_failure};
+use super::parameters;
+use crate::execute::context::{Context, Flow, Unfinished};
+use crate::output::Output;
+
+/// Most keys in a batch.
+const BATCH_KEYS_MAX: usize = 1_000;
+/// Longest value that is answered in a batch.
+const BATCH_VALUE_BYTES_MAX: usize = 1 << 20;
+/// Bytes after which an answer goes on in the next chunk.
+const PIECE_BYTES: usize = 32 << 10;
+
+const TOO_MANY: Failure = Failure::new(
+    Status::CONTENT_TOO_LARGE,
+    "batch_too_large",
+    "a batch has at most 1000 keys",
+);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ids {
+    ids: Vec<Box<str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Items<'a> {
+    #[serde(borrow)]
+    items: Vec<Message<'a>>,
+}
+
+/// The keys of a batch that are not answered yet.
+#[derive(Debug)]
+struct Rest {
+    ids: std::vec::IntoIter<Box<str>>,
+    /// Whether an item was answered before.
+    began: bool,
+    stay: Stay,
+    /// Whether the answer is sent in chunks; else the end of the connection is its end.
+    in_chunks: bool,
+}
+
+impl Rest {
+    /// Appends items until there are enough for one call; whether that was all.
+    fn append(&mut self, out: &mut Vec<u8>, context: Context<'_>) -> bool {
+        for id in self.ids.by_ref() {
+            if std::mem::replace(&mut self.began, true) {
+                out.push(b',');
+            }
+            append_item(out, &id, context);
+            if out.len() >= PIECE_BYTES {
+                break;
+            }
+        }
+        let is_all = self.ids.len() == 0;
+        if is_all {
+            out.extend_from_slice(b"]}\n");
+        }
+        is_all
+    }
+
+    /// Appends a piece of the body as it is sent.
+    fn send(&self, piece: &[u8], is_all: bool, output: &mut Output) {
+        if !self.in_chunks {
+            return output.bytes().extend_from_slice(piece);
+        }
+        reply::chunk(output.bytes(), piece);
+        if is_all {
+            output.bytes().extend_from_slice(reply::LAST_CHUNK);
+        }
+    }
+
+    fn flow(self: Box<Self>, is_all: bool) -> Flow {
+        match (is_all, self.stay) {
+            (false, _) => Flow::Unfinished(self),
+            (true, Stay::Close) => Flow::Close,
+            (true, _) => Flow::Continue,
+        }
+    }
+}
+
+impl Unfinished for Rest {
+    fn go_on(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        let mut piece = Vec::new();
+        let is_all = self.append(&mut piece, context);
+        self.send(&piece, is_all, output);
+        self.flow(is_all)
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.ids.as_slice().iter().map(|id| id.len()).sum()
+    }
+}
+
+fn append_item(out: &mut Vec<u8>, id: &str, context: Context<'_>) {
+    let cache = context.cache();
+    let key = match cache.key(id.as_bytes()) {
+        Ok(key) => key,
+        Err(error) => return append_failure(out, id, &error.into()),
+    };
+    match message::read(key, context) {
+        Ok(value) if value.len() > BATCH_VALUE_BYTES_MAX => {
+            let failure = Failure::new(Status::CONFLICT, "too_large_for_json", "");
+            append_failure(out, id, &failure);
+        }
+        Ok(value) => message::append(out, id, &value, context),
+        Err(failure) => append_failure(out, id, &failure),
+    }
+}
+
+/// POST of keys to be read.
+pub(super) fn get(call: &mut Call<'_>) -> Outcome {
+    let [] = parameters::take(&call.request.target, [])?;
+    let Ids { ids } = message::document(call)?;
+    if ids.len() > BATCH_KEYS_MAX {
+        return Err(TOO_MANY);
+    }
+    let is_old = call.request.marks.has(Mark::Old);
+    let mut rest = Box::new(Rest {
+        ids: ids.into_iter(),
+        began: false,
+        stay: call.stay,
+        in_chunks: !is_old,
+    });
+    let mut piece = b"{\"items\":[".to_vec();
+    if rest.append(&mut piece, call.context) {
+        call.json(Status::OK, b"", &piece);
+        return DONE;
+    }
+    if is_old {
+        (call.stay, rest.stay) = (Stay::Close, Stay::Close);
+    }
+    let mut head = call.head(Status::OK);
+    head.raw(b"Content-Type: application/json\r\n");
+    if !is_old {
+        head.raw(b"Transfer-Encoding: chunked\r\n");
+    }
+    head.end_without_length();
+    rest.send(&piece, false, call.output);
+    Ok(Flow::Unfinished(rest))
+}
+
+/// POST of messages to be stored.
+pub(super) fn put(call: &mut Call<'_>) -> Outcome {
+    let [] = parameters::take(&call.request.target, [])?;
+    let marks = call.request.marks;
+    if marks.has(Mark::IfMatch) || marks.has(Mark::IfNoneMatch) {
+        let message = "a batch has no conditions";
+        return Err(Failure::bad("bad_condition", message));
+    }
+    let Items { items } = message::document(call)?;
+    if items.len() > BATCH_KEYS_MAX {
+        return Err(TOO_MANY);
+    }
+    // Nothing is stored of a batch with a message that is none.
+    let messages = items.iter().map(|item| item.check(call));
+    let messages: Vec<_> = messages.collect::<Result<_, _>>()?;
+    let mut failed = Vec::new();
+    let mut stored = 0_usize;
+    for (item, message) in items.iter().zip(&messages) {
+        match message.store(When::Always, call.context) {
+            Ok(()) => stored += 1,
+            Err(failure) => {
+                if !failed.is_empty() {
+                    failed.push(b',');
+                }
+                append_failure(&mut failed, &item.id, &failure);
+            }
+        }
+    }
+    let mut document = format!("{{\"stored\":{stored},\"failed\":[").into_bytes();
+    document.extend_from_slice(&failed);
+    document.extend_from_slice(b"]}\n");
+    call.json(Status::OK, b"", &document);
+    DONE
+}

@@ -1,0 +1,254 @@
+//! Call: one request over HTTP on its way, and how it is answered.
+
+use std::borrow::Cow;
+
+use cellar_engine::{Deadline, Error, Key};
+use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
+use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
+
+use super::date;
+use crate::execute::context::{Context, Flow};
+use crate::output::Output;
+
+/// Longest document of JSON, in either direction.
+pub(super) const DOCUMENT_BYTES_MAX: usize = 8 << 20;
+
+/// A request that is being answered.
+pub(super) struct Call<'c> {
+    pub(super) request: &'c Request<'c>,
+    pub(super) context: Context<'c>,
+    pub(super) output: &'c mut Output,
+    pub(super) stay: Stay,
+}
+
+/// Why a request is not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) status: Status,
+    /// A word for programs.
+    pub(super) code: &'static str,
+    /// A sentence for people; without control characters, quotes or backslashes.
+    pub(super) message: Cow<'static, str>,
+    /// Further fields, each with its line end.
+    pub(super) fields: &'static str,
+}
+
+/// What came of a request: answered, or not done.
+pub(super) type Outcome = Result<Flow, Failure>;
+
+/// A request that is answered whole.
+pub(super) const DONE: Outcome = Ok(Flow::Continue);
+
+impl Failure {
+    pub(super) const fn new(status: Status, code: &'static str, message: &'static str) -> Failure {
+        Failure {
+            status,
+            code,
+            message: Cow::Borrowed(message),
+            fields: "",
+        }
+    }
+
+    pub(super) const fn bad(code: &'static str, message: &'static str) -> Failure {
+        Failure::new(Status::BAD_REQUEST, code, message)
+    }
+
+    /// The path has no such method, but these.
+    pub(super) const fn not_allowed(fields: &'static str) -> Failure {
+        Failure {
+            status: Status::METHOD_NOT_ALLOWED,
+            code: "method_not_allowed",
+            message: Cow::Borrowed("this path has no such method"),
+            fields,
+        }
+    }
+}
+
+pub(super) const NOT_FOUND: Failure = Failure::new(
+    Status::NOT_FOUND,
+    "not_found",
+    "nothing is stored under this key",
+);
+pub(super) const WRONG_KIND: Failure = Failure::new(
+    Status::CONFLICT,
+    "wrong_kind",
+    "the key holds a hash, a set or a sorted set, which only the Redis protocol reads",
+);
+pub(super) const PRECONDITION_FAILED: Failure = Failure::new(
+    Status::PRECONDITION_FAILED,
+    "precondition_failed",
+    "what is stored is not what the request asks for",
+);
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::TooLarge { max, .. } => Failure {
+                message: Cow::Owned(format!("a value has at most {max} bytes")),
+                ..Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "")
+            },
+            Error::KeyLength { max, .. } => Failure {
+                message: Cow::Owned(format!("a key has at most {max} bytes")),
+                ..Failure::new(Status::URI_TOO_LONG, "key_too_long", "")
+            },
+            _ => Failure::new(
+                Status::INSUFFICIENT_STORAGE,
+                "busy",
+                "all memory is held by values in transfer",
+            ),
+        }
+    }
+}
+
+impl From<&Refused> for Failure {
+    fn from(refused: &Refused) -> Failure {
+        Failure::new(refused.status, refused.code, refused.message)
+    }
+}
+
+/// How the connection of a request goes on, as far as that has to be said.
+#[inline]
+pub(super) fn stay_of(request: &Request<'_>) -> Stay {
+    if request.marks.has(Mark::Close) {
+        Stay::Close
+    } else if request.marks.has(Mark::KeepAlive) {
+        Stay::KeepAlive
+    } else {
+        Stay::Silent
+    }
+}
+
+impl<'c> Call<'c> {
+    #[inline]
+    pub(super) fn new(
+        request: &'c Request<'c>,
+        context: Context<'c>,
+        output: &'c mut Output,
+    ) -> Call<'c> {
+        Call {
+            request,
+            context,
+            output,
+            stay: stay_of(request),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_head(&self) -> bool {
+        self.request.method == Method::Head
+    }
+
+    /// The hashed key of bytes from a request.
+    pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Failure> {
+        if bytes.is_empty() {
+            return Err(Failure::bad("bad_key", "a key has at least one byte"));
+        }
+        Ok(self.context.cache().key(bytes)?)
+    }
+
+    /// Begins a response.
+    #[inline]
+    pub(super) fn head(&mut self, status: Status) -> Head<'_> {
+        let date = date::now(self.context);
+        Head::begin(self.output.bytes(), status, self.stay, &date)
+    }
+
+    /// Ends a request that came to its end.
+    #[inline]
+    pub(super) fn finish(mut self, outcome: Outcome) -> Flow {
+        let flow = match outcome {
+            Ok(flow) => flow,
+            Err(failure) => {
+                self.answer_failure(&failure);
+                Flow::Continue
+            }
+        };
+        match flow {
+            Flow::Continue if self.stay == Stay::Close => Flow::Close,
+            flow => flow,
+        }
+    }
+
+    /// Answers that a request is not done.
+    pub(super) fn answer_failure(&mut self, failure: &Failure) {
+        if failure.status.code() != Status::NOT_FOUND.code() {
+            self.context.counters.protocol_errors.add(1);
+        }
+        let head = self.is_head();
+        write_failure(
+            self.output,
+            failure,
+            (self.stay, head),
+            &date::now(self.context),
+        );
+    }
+
+    /// Answers with a document of JSON.
+    pub(super) fn json(&mut self, status: Status, fields: &[u8], body: &[u8]) {
+        let mut head = self.head(status);
+        head.raw(b"Content-Type: application/json\r\n").raw(fields);
+        head.end(body.len());
+        if !self.is_head() {
+            self.output.bytes().extend_from_slice(body);
+        }
+    }
+}
+
+/// Appends the response that tells of a failure; without its body for HEAD.
+pub(super) fn write_failure(
+    output: &mut Output,
+    failure: &Failure,
+    (stay, is_head): (Stay, bool),
+    date: &[u8; DATE_BYTES],
+) {
+    const BEGIN: &str = "{\"error\":{\"code\":\"";
+    const MIDDLE: &str = "\",\"message\":\"";
+    const END: &str = "\"}}\n";
+    let out = output.bytes();
+    let parts = [BEGIN, failure.code, MIDDLE, &failure.message, END];
+    let mut head = Head::begin(out, failure.status, stay, date);
+    head.raw(b"Content-Type: application/json\r\n")
+        .raw(failure.fields.as_bytes());
+    head.end(parts.iter().map(|part| part.len()).sum());
+    if !is_head {
+        parts
+            .iter()
+            .for_each(|part| out.extend_from_slice(part.as_bytes()));
+    }
+}
+
+/// How long a value is good for, as its reader is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Freshness {
+    /// The reader computes the value anew when fewer milliseconds than this are left.
+    pub(super) early_ms: Option<u64>,
+    /// The value was marked as stale.
+    pub(super) is_stale: bool,
+}
+
+impl Freshness {
+    /// Appends the fields that tell caches how long a value lives: no cache keeps it for longer
+    /// than this one, so that the seconds are rounded down.
+    #[inline]
+    pub(super) fn write(self, head: &mut Head<'_>, deadline: Deadline, context: Context<'_>) {
+        if self.is_stale {
+            head.raw(b"Cache-Control: no-cache\r\n");
+            return;
+        }
+        let Some(left_ms) = deadline.remaining_ms(context.cache().now()) else {
+            return;
+        };
+        match self.early_ms {
+            None => {
+                head.number("Age: 0\r\nCache-Control: max-age=", left_ms / 1_000);
+            }
+            Some(early_ms) => {
+                let (fresh_s, early_s) =
+                    (left_ms.saturating_sub(early_ms) / 1_000, early_ms / 1_000);
+                let value = format!("max-age={fresh_s}, stale-while-revalidate={early_s}");
+                head.raw(b"Age: 0\r\n")
+                    .field("Cache-Control", value.as_bytes());
+            }
+        }
+    }
+}

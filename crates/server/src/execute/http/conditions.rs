@@ -1,0 +1,113 @@
+//! Conditions: If-Match and If-None-Match.
+//!
+//! Before a write a condition becomes one that the engine checks in the same step as it writes:
+//! that there is an item, or none, or one of a certain version.
+//!
+//! Source: RFC 9110, section 13.
+
+use cellar_engine::{Key, Lookup, When};
+use cellar_protocol::http::{Mark, Request};
+
+use super::call::{Call, Failure, PRECONDITION_FAILED};
+use super::etag::Tag;
+
+/// What the conditions of a read come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The value is to be sent.
+    Send,
+    /// The client has it.
+    NotModified,
+    /// It is another value than the client asks for.
+    Failed,
+}
+
+/// Judges a read of an item that `is_it` compares tags with.
+#[inline]
+pub(super) fn of_read(request: &Request<'_>, is_it: impl Fn(Tag) -> bool) -> Verdict {
+    if request.marks.has(Mark::IfMatch) && !names(request, Mark::IfMatch, &is_it) {
+        return Verdict::Failed;
+    }
+    if request.marks.has(Mark::IfNoneMatch) && names(request, Mark::IfNoneMatch, &is_it) {
+        return Verdict::NotModified;
+    }
+    Verdict::Send
+}
+
+/// Whether a field names the item, or any.
+fn names(request: &Request<'_>, mark: Mark, is_it: impl Fn(Tag) -> bool) -> bool {
+    tags(request, mark).any(|text| {
+        // Weak tags are compared like strong ones by If-None-Match, and never match If-Match.
+        let strong = match text.strip_prefix(b"W/") {
+            Some(_) if mark == Mark::IfMatch => return false,
+            Some(tag) => tag,
+            None => text,
+        };
+        text == b"*" || Tag::parse(strong).is_some_and(&is_it)
+    })
+}
+
+fn tags<'a>(request: &Request<'a>, mark: Mark) -> impl Iterator<Item = &'a [u8]> {
+    let parts = request
+        .fields(mark)
+        .flat_map(|field| field.split(|byte| *byte == b','));
+    parts.map(<[u8]>::trim_ascii)
+}
+
+fn is_any(request: &Request<'_>, mark: Mark) -> bool {
+    tags(request, mark).eq([b"*"])
+}
+
+/// Checks that the conditions are written as HTTP has them, whoever's tags they name.
+#[inline]
+pub(super) fn check(request: &Request<'_>) -> Result<(), Failure> {
+    for mark in [Mark::IfMatch, Mark::IfNoneMatch] {
+        if request.marks.has(mark) && !is_any(request, mark) && !tags(request, mark).all(is_tag) {
+            let message = "a condition is * or a list of tags in quotes";
+            return Err(Failure::bad("bad_condition", message));
+        }
+    }
+    Ok(())
+}
+
+fn is_tag(text: &[u8]) -> bool {
+    let strong = text.strip_prefix(b"W/").unwrap_or(text);
+    let inner = strong
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""));
+    inner.is_some_and(|inner| inner.iter().all(|byte| *byte > b' ' && *byte != b'"'))
+}
+
+impl Call<'_> {
+    /// What the engine is to check before it writes.
+    ///
+    /// A condition that names a tag makes the item keep a version from then on.
+    pub(super) fn when(&self, key: Key<'_>) -> Result<When, Failure> {
+        let request = self.request;
+        let matches = request.marks.has(Mark::IfMatch);
+        let absent = request.marks.has(Mark::IfNoneMatch);
+        match (matches, absent) {
+            (false, false) => return Ok(When::Always),
+            (true, false) if is_any(request, Mark::IfMatch) => return Ok(When::Present),
+            (false, true) if is_any(request, Mark::IfNoneMatch) => return Ok(When::Absent),
+            _ => {}
+        }
+        let lookup = Lookup {
+            version: true,
+            quiet: true,
+            no_lease: true,
+            ..Lookup::default()
+        };
+        let found = self.context.cache().lookup(key, &lookup, |found| {
+            let is_it = |tag: Tag| tag.is_of(&found.item, found.version);
+            let is_right = !matches || names(request, Mark::IfMatch, is_it);
+            let is_wrong = absent && names(request, Mark::IfNoneMatch, is_it);
+            (is_right && !is_wrong, found.version)
+        })?;
+        match found {
+            Some((true, version)) => Ok(When::Version(version)),
+            None if !matches => Ok(When::Absent),
+            _ => Err(PRECONDITION_FAILED),
+        }
+    }
+}

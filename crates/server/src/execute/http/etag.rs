@@ -1,0 +1,149 @@
+//! ETags: by what a client recognises the value that it has seen.
+//!
+//! A value below [`PINNED_VALUE_BYTES_MIN`] is known by a hash of its bytes and its type: that
+//! costs no memory, and the same value has the same tag on every server. A larger one is known by
+//! its version, which the engine gives to all of that size. Versions are good for smaller values
+//! too: who has got one with a lease may name it.
+//!
+//! Source: RFC 9110, section 8.8.3. Why: docs/decisions/0020.
+
+use std::sync::LazyLock;
+
+use cellar_engine::Item;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
+use crate::output::PINNED_VALUE_BYTES_MIN;
+
+/// Longest tag with its quotes: a `v` and twenty digits.
+const TEXT_BYTES_MAX: usize = 23;
+/// Digits of a hash.
+const HASH_DIGITS: usize = 16;
+
+static SECRETS: LazyLock<RapidSecrets> = LazyLock::new(|| RapidSecrets::seed(0x6365_6c6c_6172));
+
+/// What a tag says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// The hash of a value and its flags.
+    Content(u64),
+    /// The version of an item.
+    Version(u64),
+}
+
+/// A tag's text with its quotes.
+pub(super) struct Text {
+    bytes: [u8; TEXT_BYTES_MAX],
+    len: usize,
+}
+
+impl Text {
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Tag {
+    /// The tag of a small value.
+    #[inline]
+    pub(super) fn of_content(value: &[u8], flags: u32) -> Tag {
+        let hash = rapidhash_v3_seeded(value, &SECRETS);
+        // An odd factor: no two flags have the same product.
+        Tag::Content(hash ^ u64::from(flags).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Reads a tag as it stands in a request, with its quotes; `None` for one that this server
+    /// never gave.
+    pub(super) fn parse(text: &[u8]) -> Option<Tag> {
+        let inner = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        let inner = std::str::from_utf8(inner).ok()?;
+        if let Some(digits) = inner.strip_prefix('v') {
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            return is_number.then(|| digits.parse().ok().map(Tag::Version))?;
+        }
+        let is_hash = inner.len() == HASH_DIGITS
+            && inner
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_hash.then(|| u64::from_str_radix(inner, 16).ok().map(Tag::Content))?
+    }
+
+    /// How it is written.
+    #[inline]
+    pub(super) fn text(self) -> Text {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut bytes = [b'"'; TEXT_BYTES_MAX];
+        let len = match self {
+            Tag::Content(hash) => {
+                for (place, byte) in bytes[1..=HASH_DIGITS].iter_mut().enumerate() {
+                    *byte = DIGITS[(hash >> (60 - 4 * place) & 15) as usize];
+                }
+                HASH_DIGITS + 2
+            }
+            Tag::Version(version) => {
+                let mut digits = itoa::Buffer::new();
+                let digits = digits.format(version).as_bytes();
+                bytes[1] = b'v';
+                bytes[2..2 + digits.len()].copy_from_slice(digits);
+                digits.len() + 3
+            }
+        };
+        Text { bytes, len }
+    }
+
+    /// Whether it is the tag of an item of this version.
+    pub(super) fn is_of(self, item: &Item<'_>, version: u64) -> bool {
+        match self {
+            Tag::Version(named) => named == version,
+            Tag::Content(_) if item.value.len() >= PINNED_VALUE_BYTES_MIN => false,
+            Tag::Content(_) => self == Tag::of_content(item.value, item.flags),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_reads_as_it_is_written() {
+        for tag in [
+            Tag::Content(0),
+            Tag::Content(0x0123_4567_89ab_cdef),
+            Tag::Version(0),
+            Tag::Version(u64::MAX),
+        ] {
+            assert_eq!(Tag::parse(tag.text().bytes()), Some(tag));
+        }
+        assert_eq!(Tag::Content(255).text().bytes(), b"\"00000000000000ff\"");
+        assert_eq!(Tag::Version(7).text().bytes(), b"\"v7\"");
+    }
+
+    #[test]
+    fn what_is_no_tag_of_ours_is_none() {
+        for text in [
+            "",
+            "\"",
+            "\"\"",
+            "v1",
+            "\"v\"",
+            "\"v+1\"",
+            "\"v18446744073709551616\"",
+            "\"00ff\"",
+            "\"00000000000000FF\"",
+            "\"00000000000000f\u{e9}\"",
+            "W/\"v1\"",
+            "\"+000000000000001\"",
+        ] {
+            assert_eq!(Tag::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tag_depends_on_value_and_type() {
+        let tag = Tag::of_content(b"value", 32);
+        assert_eq!(tag, Tag::of_content(b"value", 32));
+        assert_ne!(tag, Tag::of_content(b"value", 64));
+        assert_ne!(tag, Tag::of_content(b"valuf", 32));
+    }
+}

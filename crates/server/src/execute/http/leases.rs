@@ -1,0 +1,148 @@
+//! Leases: GET with `lease` or `early`, and POST to a key's `invalidate`, so that one client
+//! computes a value and the others wait, or go on with the old one.
+//!
+//! They use the same marks of the engine as memcached's meta commands and the Redis protocol's
+//! GETLEASE.
+//! Page: docs/leases.md.
+
+use cellar_engine::{DeleteOptions, Deleted, Found, Handle, Key, Kind, Lookup, When};
+use cellar_protocol::http::Status;
+
+use super::call::{Call, DONE, Freshness, NOT_FOUND, Outcome, PRECONDITION_FAILED, WRONG_KIND};
+use super::conditions::Verdict;
+use super::etag::Tag;
+use super::parameters::{self, milliseconds};
+use super::read::{self, Writer};
+use crate::events::Class;
+
+/// What a client is to do, as the field that tells it.
+fn field(found: &Found<'_>) -> &'static str {
+    let lease = found.lease;
+    match (lease.stale, lease.won, lease.taken) {
+        (true, true, _) => "Cache-Lease: stale-won\r\n",
+        (true, false, _) => "Cache-Lease: stale-wait\r\n",
+        (false, true, _) => "Cache-Lease: won\r\n",
+        (false, false, true) => "Cache-Lease: wait\r\n",
+        (false, false, false) => "Cache-Lease: fresh\r\n",
+    }
+}
+
+/// What a look-up came to.
+enum Seen {
+    /// The value was answered, or is to be sent from where it lies.
+    Done(Option<Handle>),
+    Failed,
+    /// There is no value; its version, and whether the caller is to compute it.
+    Stub {
+        version: u64,
+        won: bool,
+    },
+}
+
+/// GET of a key by a client that knows leases.
+pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
+    let [lease, early] = parameters::take(&call.request.target, ["lease", "early"])?;
+    let lease_ms = lease.as_deref().map(milliseconds).transpose()?;
+    let early_ms = early.as_deref().map(milliseconds).transpose()?;
+    // HEAD changes nothing.
+    if call.is_head() || (lease_ms, early_ms) == (None, None) {
+        return read::get(call, key);
+    }
+    let writer = Writer::of(call);
+    let lookup = Lookup {
+        vivify: lease_ms.map(|ms| call.deadline_in(ms)),
+        recache_ms: early_ms,
+        lease_ms,
+        version: true,
+        ..Lookup::default()
+    };
+    let out = call.output.bytes();
+    let seen = call.context.cache().lookup(key, &lookup, |found| {
+        let lease = found.lease;
+        // Nothing stands for a value that is not there yet.
+        if found.item.value.is_empty() && !lease.stale && (lease.won || lease.taken) {
+            let (version, won) = (found.version, lease.won);
+            return Seen::Stub { version, won };
+        }
+        let tag = Tag::Version(found.version);
+        let is_it = |named: Tag| named.is_of(&found.item, found.version);
+        let freshness = Freshness {
+            early_ms,
+            is_stale: lease.stale,
+        };
+        let writer = writer.with(freshness);
+        match writer.answer(out, found.item, tag, is_it, field(&found)) {
+            (Verdict::Failed, _) => Seen::Failed,
+            (_, pinned) => Seen::Done(pinned),
+        }
+    })?;
+    let counters = call.context.counters;
+    counters.cmd_get.add(1);
+    match seen {
+        Some(Seen::Done(_) | Seen::Failed) => counters.get_hits.add(1),
+        Some(Seen::Stub { .. }) | None => counters.get_misses.add(1),
+    }
+    match seen {
+        Some(Seen::Done(pinned)) => {
+            if let Some(value) = pinned {
+                call.output.push_value(value);
+            }
+            DONE
+        }
+        Some(Seen::Failed) => Err(PRECONDITION_FAILED),
+        Some(Seen::Stub { version, won }) => {
+            answer_stub(call, version, won);
+            DONE
+        }
+        None if call.context.cache().facts(key, |_| ()).is_some() => Err(WRONG_KIND),
+        None => Err(NOT_FOUND),
+    }
+}
+
+/// Answers that there is no value: one client gets the right to store it, the others wait.
+fn answer_stub(call: &mut Call<'_>, version: u64, won: bool) {
+    let body: &[u8] = if won {
+        b"{\"error\":{\"code\":\"lease_won\",\"message\":\"nothing is stored; you compute it\"}}\n"
+    } else {
+        b"{\"error\":{\"code\":\"lease_wait\",\"message\":\"somebody is computing the value\"}}\n"
+    };
+    let mut head = call.head(Status::NOT_FOUND);
+    head.raw(b"Content-Type: application/json\r\n");
+    if won {
+        head.raw(b"Cache-Lease: won\r\n")
+            .field("ETag", Tag::Version(version).text().bytes());
+    } else {
+        head.raw(b"Cache-Lease: wait\r\nRetry-After: 1\r\n");
+    }
+    head.end(body.len());
+    call.output.bytes().extend_from_slice(body);
+}
+
+/// POST: keeps the value but marks it as stale, for as long as `stale` says.
+pub(super) fn invalidate(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
+    let [stale] = parameters::take(&call.request.target, ["stale"])?;
+    let stale_ms = stale.as_deref().map(milliseconds).transpose()?;
+    let kind = call.context.cache().facts(key, |facts| facts.kind);
+    if kind.is_some_and(|kind| kind != Kind::STRING) {
+        return Err(WRONG_KIND);
+    }
+    let options = DeleteOptions {
+        mark_stale: true,
+        touch: stale_ms.map(|ms| call.deadline_in(ms)),
+        when_version: match call.when(key)? {
+            When::Always | When::Present => None,
+            When::Version(version) => Some(version),
+            When::Absent => return Err(PRECONDITION_FAILED),
+        },
+        ..DeleteOptions::default()
+    };
+    match call.context.cache().delete(key, &options)? {
+        Deleted::Done => {
+            call.context.notify(Class::Generic, "invalidate", key);
+            call.head(Status::NO_CONTENT).end_without_length();
+            DONE
+        }
+        Deleted::NotFound => Err(NOT_FOUND),
+        Deleted::Exists => Err(PRECONDITION_FAILED),
+    }
+}

@@ -1,0 +1,276 @@
+//! Messages: values as documents of JSON, one or many.
+//!
+//! A message has an `id`, which is the key, its `content`, and perhaps a `ttl`. Content that is a
+//! string is stored as its text, any other as the JSON it is; bytes that are neither travel as
+//! base64 with `"encoding": "base64"`. What is stored is the content alone, so that every protocol
+//! reads it.
+//!
+//! Page: docs/http.md.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use cellar_engine::{Deadline, Handle, Key, Kind, SetOptions, When};
+use cellar_protocol::http::target::encode_percent;
+use cellar_protocol::http::{Mark, Status};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::call::{Call, DOCUMENT_BYTES_MAX, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
+use super::parameters::{self, BAD_TTL, milliseconds};
+use super::write::{self, LENGTH_REQUIRED, Source};
+use crate::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
+use crate::execute::context::Context;
+
+/// A message as it is sent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Cow<'a, str>,
+    #[serde(borrow)]
+    content: &'a RawValue,
+    ttl: Option<Ttl>,
+    encoding: Option<Encoding>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Ttl {
+    Seconds(f64),
+    Text(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Encoding {
+    Base64,
+}
+
+/// A message that was found to be one, ready to be stored.
+pub(super) struct Checked<'m> {
+    key: Key<'m>,
+    value: Cow<'m, [u8]>,
+    options: SetOptions,
+}
+
+impl Checked<'_> {
+    /// Stores it if the condition holds.
+    pub(super) fn store(&self, when: When, context: Context<'_>) -> Result<(), Failure> {
+        let options = SetOptions {
+            when,
+            ..self.options
+        };
+        write::store(self.key, Source::Bytes(&self.value), &options, context)?;
+        Ok(())
+    }
+}
+
+impl Message<'_> {
+    /// Checks all that can be wrong with it.
+    pub(super) fn check(&self, call: &Call<'_>) -> Result<Checked<'_>, Failure> {
+        let key = call.key(self.id.as_bytes()).map_err(|failure| Failure {
+            status: Status::BAD_REQUEST,
+            ..failure
+        })?;
+        let (value, flags) = self.value()?;
+        let options = SetOptions {
+            deadline: self.deadline(call)?,
+            flags,
+            ..SetOptions::default()
+        };
+        Ok(Checked {
+            key,
+            value,
+            options,
+        })
+    }
+
+    fn deadline(&self, call: &Call<'_>) -> Result<Deadline, Failure> {
+        let ms = match &self.ttl {
+            None => return Ok(Deadline::NEVER),
+            // A number that is too large becomes the largest, one below zero becomes zero.
+            Some(Ttl::Seconds(seconds)) => (seconds * 1_000.0) as u64,
+            Some(Ttl::Text(text)) => milliseconds(text)?,
+        };
+        if ms == 0 {
+            return Err(BAD_TTL);
+        }
+        Ok(call.deadline_in(ms))
+    }
+
+    /// The bytes to be stored, and their flags.
+    fn value(&self) -> Result<(Cow<'_, [u8]>, u32), Failure> {
+        let text = self.content.get();
+        if !text.starts_with('"') {
+            if self.encoding.is_some() {
+                return Err(BAD_BASE64);
+            }
+            return Ok((Cow::Borrowed(text.as_bytes()), JSON_FLAGS));
+        }
+        // A string without escapes is taken from where it stands.
+        let text: Cow<'_, str> = match serde_json::from_str::<&str>(text) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(serde_json::from_str(text).map_err(|_| BAD_JSON)?),
+        };
+        if self.encoding.is_some() {
+            let bytes = BASE64_STANDARD.decode(text.as_bytes());
+            return Ok((Cow::Owned(bytes.map_err(|_| BAD_BASE64)?), 0));
+        }
+        Ok(match text {
+            Cow::Borrowed(text) => (Cow::Borrowed(text.as_bytes()), TEXT_FLAGS),
+            Cow::Owned(text) => (Cow::Owned(text.into_bytes()), TEXT_FLAGS),
+        })
+    }
+}
+
+const BAD_JSON: Failure = Failure::bad("bad_json", "the body is not the JSON that this path takes");
+const BAD_BASE64: Failure = Failure::bad(
+    "bad_base64",
+    "with this encoding the content is a string of base64",
+);
+
+/// Reads the body of a request as JSON of the form of `T`.
+pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Failure> {
+    let marks = call.request.marks;
+    if !marks.has(Mark::ContentLength) && !marks.has(Mark::TransferEncoding) {
+        return Err(LENGTH_REQUIRED);
+    }
+    let content_type = call.request.field(Mark::ContentType).unwrap_or_default();
+    let media_type = content_type.split(|byte| *byte == b';').next();
+    let is_json = media_type.is_some_and(|media_type| {
+        media_type
+            .trim_ascii()
+            .eq_ignore_ascii_case(content_types::JSON.as_bytes())
+    });
+    if !is_json || marks.has(Mark::ContentEncoding) {
+        return Err(Failure::new(
+            Status::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_type",
+            "the body has to be application/json, without a Content-Encoding",
+        ));
+    }
+    serde_json::from_slice(call.request.body).map_err(|error| Failure {
+        // What a parser says can quote the document; where it stopped says as much.
+        message: Cow::Owned(format!(
+            "the body is not the JSON that this path takes: line {}, column {}",
+            error.line(),
+            error.column(),
+        )),
+        ..BAD_JSON
+    })
+}
+
+/// POST of a message.
+pub(super) fn post(call: &mut Call<'_>) -> Outcome {
+    let [] = parameters::take(&call.request.target, [])?;
+    let message: Message<'_> = document(call)?;
+    let checked = message.check(call)?;
+    checked.store(call.when(checked.key)?, call.context)?;
+    let mut head = call.head(Status::CREATED);
+    let mut location = b"Location: /v1/cache/".to_vec();
+    encode_percent(&mut location, message.id.as_bytes());
+    location.extend_from_slice(b"\r\n");
+    head.raw(&location);
+    head.end(0);
+    DONE
+}
+
+/// GET of a message.
+pub(super) fn get(call: &mut Call<'_>) -> Outcome {
+    let [id] = parameters::take(&call.request.target, ["id"])?;
+    let id = id.ok_or(Failure::bad(
+        "bad_parameter",
+        "the parameter id says which key",
+    ))?;
+    let key = call.key(id.as_bytes())?;
+    let value = read(key, call.context)?;
+    if value.len() > DOCUMENT_BYTES_MAX {
+        let message = "the value is too long for JSON; its own path has it";
+        return Err(Failure::new(
+            Status::CONFLICT,
+            "too_large_for_json",
+            message,
+        ));
+    }
+    let mut document = Vec::new();
+    append(&mut document, &id, &value, call.context);
+    document.push(b'\n');
+    call.json(Status::OK, b"", &document);
+    DONE
+}
+
+/// Reads the value of a key.
+pub(super) fn read(key: Key<'_>, context: Context<'_>) -> Result<Handle, Failure> {
+    let counters = context.counters;
+    counters.cmd_get.add(1);
+    let found = context.cache().get_handle(key);
+    let Some(value) = found.filter(|value| !is_stub(key, value, context)) else {
+        counters.get_misses.add(1);
+        return Err(NOT_FOUND);
+    };
+    counters.get_hits.add(1);
+    if value.kind() == Kind::STRING {
+        Ok(value)
+    } else {
+        Err(WRONG_KIND)
+    }
+}
+
+/// Whether an empty value stands for one that somebody is computing.
+fn is_stub(key: Key<'_>, value: &Handle, context: Context<'_>) -> bool {
+    use cellar_engine::Lookup;
+    if !value.is_empty() {
+        return false;
+    }
+    let lookup = Lookup {
+        no_lease: true,
+        quiet: true,
+        ..Lookup::default()
+    };
+    let found = context.cache().lookup(key, &lookup, |found| {
+        found.item.value.is_empty() && found.lease.taken
+    });
+    matches!(found, Ok(Some(true)))
+}
+
+/// Appends a value as a message.
+pub(super) fn append(out: &mut Vec<u8>, id: &str, value: &Handle, context: Context<'_>) {
+    begin(out, id);
+    out.extend_from_slice(b",\"content\":");
+    let json = content_types::is_json(value.flags())
+        .then(|| serde_json::from_slice::<&RawValue>(value).ok())
+        .flatten();
+    match (json, std::str::from_utf8(value)) {
+        (Some(json), _) => out.extend_from_slice(json.get().as_bytes()),
+        (None, Ok(text)) => quote(out, text),
+        (None, Err(_)) => {
+            quote(out, &BASE64_STANDARD.encode(&**value));
+            out.extend_from_slice(b",\"encoding\":\"base64\"");
+        }
+    }
+    if let Some(left_ms) = value.deadline().remaining_ms(context.cache().now()) {
+        let mut digits = itoa::Buffer::new();
+        out.extend_from_slice(b",\"ttl\":");
+        out.extend_from_slice(digits.format(left_ms.div_ceil(1_000)).as_bytes());
+    }
+    out.push(b'}');
+}
+
+/// Appends what is told of a key that has no message.
+pub(super) fn append_failure(out: &mut Vec<u8>, id: &str, failure: &Failure) {
+    begin(out, id);
+    out.extend_from_slice(b",\"error\":\"");
+    out.extend_from_slice(failure.code.as_bytes());
+    out.extend_from_slice(b"\"}");
+}
+
+fn begin(out: &mut Vec<u8>, id: &str) {
+    out.extend_from_slice(b"{\"id\":");
+    quote(out, id);
+}
+
+fn quote(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("writing a string into a vector does not fail");
+}

@@ -1,0 +1,198 @@
+//! Reads: GET and HEAD of a key.
+
+use cellar_engine::{Handle, Item, Key, Kind, Lookup};
+use cellar_protocol::http::Status;
+use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
+use cellar_protocol::http::{Mark, Request};
+
+use super::call::{
+    Call, DONE, Failure, Freshness, NOT_FOUND, Outcome, PRECONDITION_FAILED, WRONG_KIND,
+};
+use super::conditions::{self, Verdict};
+use super::date;
+use super::etag::Tag;
+use crate::content_types;
+use crate::execute::context::Context;
+use crate::output::PINNED_VALUE_BYTES_MIN;
+
+/// What a browser must not do with a value whose type it could run.
+const HARMLESS: &[u8] = b"X-Content-Type-Options: nosniff\r\nContent-Security-Policy: sandbox\r\n";
+
+/// What became of a look at an item.
+enum Seen {
+    /// It was answered; a large value is to be sent from where it lies.
+    Done(Option<Handle>),
+    /// It has to be looked up with its version, or could be no value at all.
+    Unusual,
+    Failed(Failure),
+}
+
+/// What is needed to write a response while the item is borrowed.
+#[derive(Clone, Copy)]
+pub(super) struct Writer<'w> {
+    request: &'w Request<'w>,
+    context: Context<'w>,
+    stay: Stay,
+    date: [u8; DATE_BYTES],
+    is_head: bool,
+    freshness: Freshness,
+}
+
+impl<'w> Writer<'w> {
+    #[inline]
+    pub(super) fn of(call: &Call<'w>) -> Writer<'w> {
+        Writer {
+            request: call.request,
+            context: call.context,
+            stay: call.stay,
+            date: date::now(call.context),
+            is_head: call.is_head(),
+            freshness: Freshness::default(),
+        }
+    }
+
+    /// The same for a reader that knows leases.
+    pub(super) fn with(self, freshness: Freshness) -> Writer<'w> {
+        Writer { freshness, ..self }
+    }
+
+    /// Answers with an item as the conditions of the request ask for; `fields` stand in the answer.
+    /// Returns a value that is too large to be copied, to be handed to
+    /// [`Output::push_value`](crate::output::Output::push_value).
+    ///
+    /// With [`Verdict::Failed`] nothing was appended.
+    #[inline]
+    pub(super) fn answer(
+        self,
+        out: &mut Vec<u8>,
+        item: Item<'_>,
+        tag: Tag,
+        is_it: impl Fn(Tag) -> bool,
+        fields: &str,
+    ) -> (Verdict, Option<Handle>) {
+        let verdict = conditions::of_read(self.request, is_it);
+        let pinned = match verdict {
+            Verdict::Send => self.value(out, item, tag, fields),
+            Verdict::NotModified => {
+                let mut head = Head::begin(out, Status::NOT_MODIFIED, self.stay, &self.date);
+                head.field("ETag", tag.text().bytes())
+                    .raw(fields.as_bytes());
+                self.freshness.write(&mut head, item.deadline, self.context);
+                head.end_without_length();
+                None
+            }
+            Verdict::Failed => None,
+        };
+        (verdict, pinned)
+    }
+
+    /// Appends a response with an item's value, or returns the value.
+    #[inline]
+    fn value(self, out: &mut Vec<u8>, item: Item<'_>, tag: Tag, fields: &str) -> Option<Handle> {
+        let mut head = Head::begin(out, Status::OK, self.stay, &self.date);
+        let types = &self.context.state.content_types;
+        types.with(item.flags, |text| {
+            head.field("Content-Type", text.as_bytes());
+        });
+        if !content_types::is_inert(item.flags) {
+            head.raw(HARMLESS);
+        }
+        head.field("ETag", tag.text().bytes())
+            .raw(fields.as_bytes());
+        self.freshness.write(&mut head, item.deadline, self.context);
+        head.end(item.value.len());
+        if self.is_head {
+            return None;
+        }
+        if item.value.len() >= PINNED_VALUE_BYTES_MIN {
+            return Some(item.pin());
+        }
+        out.extend_from_slice(item.value);
+        None
+    }
+}
+
+impl From<(Verdict, Option<Handle>)> for Seen {
+    #[inline]
+    fn from((verdict, pinned): (Verdict, Option<Handle>)) -> Seen {
+        match verdict {
+            Verdict::Send | Verdict::NotModified => Seen::Done(pinned),
+            Verdict::Failed => Seen::Failed(PRECONDITION_FAILED),
+        }
+    }
+}
+
+/// GET and HEAD.
+#[inline]
+pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
+    let writer = Writer::of(call);
+    let context = call.context;
+    // A tag that a client insists on may be a version.
+    let is_unusual = call.request.marks.has(Mark::IfMatch);
+    let out = call.output.bytes();
+    let seen = context.cache().get(key, |item| {
+        if item.kind != Kind::STRING {
+            return Seen::Failed(WRONG_KIND);
+        }
+        if is_unusual || !(1..PINNED_VALUE_BYTES_MIN).contains(&item.value.len()) {
+            return Seen::Unusual;
+        }
+        let tag = Tag::of_content(item.value, item.flags);
+        writer
+            .answer(out, item, tag, |named| named == tag, "")
+            .into()
+    });
+    let seen = match seen {
+        Some(Seen::Unusual) => unusual(call, key, writer)?,
+        seen => seen,
+    };
+    conclude(call, seen)
+}
+
+/// Counts, and sends what was found.
+#[inline]
+fn conclude(call: &mut Call<'_>, seen: Option<Seen>) -> Outcome {
+    let counters = call.context.counters;
+    counters.cmd_get.add(1);
+    let Some(seen) = seen else {
+        counters.get_misses.add(1);
+        return Err(NOT_FOUND);
+    };
+    counters.get_hits.add(1);
+    match seen {
+        Seen::Done(pinned) => {
+            if let Some(value) = pinned {
+                call.output.push_value(value);
+            }
+            DONE
+        }
+        Seen::Failed(failure) => Err(failure),
+        Seen::Unusual => Err(NOT_FOUND),
+    }
+}
+
+/// A large value, which has a version, or an empty one, which may stand for a value that somebody
+/// is computing.
+#[cold]
+fn unusual(call: &mut Call<'_>, key: Key<'_>, writer: Writer<'_>) -> Result<Option<Seen>, Failure> {
+    let lookup = Lookup {
+        version: true,
+        no_lease: true,
+        quiet: true,
+        ..Lookup::default()
+    };
+    let out = call.output.bytes();
+    let seen = call.context.cache().lookup(key, &lookup, |found| {
+        if found.lease.taken && found.item.value.is_empty() {
+            return None;
+        }
+        let tag = if found.item.value.len() >= PINNED_VALUE_BYTES_MIN {
+            Tag::Version(found.version)
+        } else {
+            Tag::of_content(found.item.value, found.item.flags)
+        };
+        let is_it = |named: Tag| named.is_of(&found.item, found.version);
+        Some(writer.answer(out, found.item, tag, is_it, "").into())
+    })?;
+    Ok(seen.flatten())
+}

@@ -1,0 +1,257 @@
+//! Uploads: bodies that are received while other clients are served.
+//!
+//! A large value of known length goes straight into the engine's memory ([`Upload`]). Other bodies
+//! are gathered ([`Gather`]): those in chunks, and long documents of JSON.
+
+use cellar_engine::SetOptions;
+use cellar_protocol::http::reply::{self, Stay};
+use cellar_protocol::http::{Body, Chunks, Fed, Mark, Method, Request, Status, decode_head};
+
+use super::call::{Call, DOCUMENT_BYTES_MAX, Failure, write_failure};
+use super::etag::Tag;
+use super::route::Route;
+use super::write::{self, Source};
+use super::{Peer, Prepared, date, execute, prepare};
+use crate::execute::context::{Context, Flow};
+use crate::execute::filling::Filling;
+use crate::output::Output;
+
+/// Longest value that is received in chunks, because it is gathered beside the cache's memory.
+const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
+/// Longest body of a request that has no use for one.
+const USELESS_BYTES_MAX: usize = 64 << 10;
+/// Longest refused body that is read, so that the connection can stay.
+const SKIPPED_BYTES_MAX: u64 = 1 << 20;
+
+/// A PUT whose value is on its way.
+#[derive(Debug)]
+pub struct Upload {
+    /// The value so far.
+    pub filling: Filling,
+    head: Box<[u8]>,
+    key: Box<[u8]>,
+    options: SetOptions,
+}
+
+/// A request whose body is being gathered.
+#[derive(Debug)]
+pub struct Gather {
+    head: Box<[u8]>,
+    body: Vec<u8>,
+    bytes_max: usize,
+    rest: Rest,
+}
+
+/// What of a body is still to come.
+#[derive(Debug)]
+enum Rest {
+    Bytes(usize),
+    Chunks(Chunks),
+}
+
+/// What becomes of a body that is to be received.
+#[derive(Debug)]
+pub enum Received {
+    /// It goes into this upload.
+    Upload(Box<Upload>),
+    /// It is gathered.
+    Gather(Box<Gather>),
+    /// The request is answered; so many bytes are to be dropped.
+    Swallow(usize),
+    /// The request is answered, and the connection ends.
+    Close,
+}
+
+/// What became of gathered bytes.
+#[derive(Debug)]
+pub enum Gathered {
+    /// More are to come.
+    More,
+    /// The body is whole; so many bytes were used.
+    Whole(usize),
+    /// The request was answered, and the connection ends.
+    Refused,
+}
+
+/// Makes room for the body of a request; one that is refused is answered at once.
+pub fn receive(
+    prepared: &Prepared<'_>,
+    body: Body,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Received {
+    let mut call = Call::new(&prepared.request, context, output);
+    let bytes_max = match super::check(&call, prepared.route) {
+        Ok(()) => body_bytes_max(prepared, body, context),
+        Err(failure) => return refuse_body(&mut call, &failure, body),
+    };
+    let bytes = match body {
+        Body::Bytes(bytes) => match usize::try_from(bytes) {
+            Ok(bytes) if bytes <= bytes_max => Some(bytes),
+            _ => return refuse_body(&mut call, &too_large(bytes_max), body),
+        },
+        Body::Chunks => None,
+    };
+    let received = match (prepared.request.method, prepared.route, bytes) {
+        (Method::Put, Route::Entry(text), Some(bytes)) => match upload(&call, text, bytes) {
+            Ok(upload) => Received::Upload(Box::new(upload)),
+            Err(failure) => return refuse_body(&mut call, &failure, body),
+        },
+        _ => Received::Gather(Box::new(Gather {
+            head: prepared.request.head().into(),
+            body: Vec::new(),
+            bytes_max,
+            rest: bytes.map_or(Rest::Chunks(Chunks::default()), Rest::Bytes),
+        })),
+    };
+    if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
+        output.bytes().extend_from_slice(reply::CONTINUE);
+    }
+    received
+}
+
+/// The longest body that a request may have.
+fn body_bytes_max(prepared: &Prepared<'_>, body: Body, context: Context<'_>) -> usize {
+    let value_bytes_max = context.cache().value_bytes_max();
+    match (prepared.request.method, prepared.route) {
+        (Method::Put, Route::Entry(_)) if body == Body::Chunks => {
+            value_bytes_max.min(CHUNKED_VALUE_BYTES_MAX)
+        }
+        (Method::Put, Route::Entry(_)) => value_bytes_max,
+        (Method::Post, Route::Collection | Route::BatchGet | Route::BatchPut) => DOCUMENT_BYTES_MAX,
+        _ => USELESS_BYTES_MAX,
+    }
+}
+
+fn too_large(bytes_max: usize) -> Failure {
+    Failure {
+        message: format!("the body of this request has at most {bytes_max} bytes").into(),
+        ..Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "")
+    }
+}
+
+/// Answers a request whose body is not wanted. A client that waits for leave to send it may send
+/// it or not, so its connection ends.
+fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Received {
+    let skipped = match body {
+        Body::Bytes(bytes) if bytes <= SKIPPED_BYTES_MAX => usize::try_from(bytes).ok(),
+        _ => None,
+    };
+    let skipped = skipped.filter(|_| !call.request.marks.has(Mark::Expect));
+    let skipped = skipped.filter(|_| call.stay != Stay::Close);
+    if skipped.is_none() {
+        call.stay = Stay::Close;
+    }
+    call.answer_failure(failure);
+    skipped.map_or(Received::Close, Received::Swallow)
+}
+
+fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> {
+    let key_bytes = super::key_bytes(text)?;
+    let key = call.key(&key_bytes)?;
+    let options = write::order(call, key)?;
+    let draft = call.context.cache().draft(key, bytes);
+    let draft =
+        draft.inspect_err(|error| write::note_failure(key, error, &options, call.context))?;
+    Ok(Upload {
+        filling: Filling::without_line_end(draft, bytes),
+        head: call.request.head().into(),
+        key: key_bytes.into(),
+        options,
+    })
+}
+
+/// Stores a value that is whole, and answers.
+///
+/// # Panics
+/// If bytes are missing.
+pub fn finish(upload: Upload, context: Context<'_>, output: &mut Output) -> Flow {
+    let Upload {
+        filling,
+        head,
+        key,
+        options,
+    } = upload;
+    let request = request_of(&head);
+    let mut call = Call::new(&request, context, output);
+    let value_bytes = filling.value_bytes();
+    let mut draft = filling.finish().expect("a value without a line end");
+    let outcome = call.key(&key).and_then(|key| {
+        // A small one comes this way if its client has waited for leave to send it.
+        let tag = Tag::of_content(small_part(draft.value_mut()), options.flags);
+        let source = Source::Draft(draft);
+        let tag = write::put_value(key, source, value_bytes, options, context, || tag)?;
+        write::answer_put(&mut call, tag);
+        super::call::DONE
+    });
+    call.finish(outcome)
+}
+
+/// The value, as far as its hash can be its tag.
+fn small_part(value: &[u8]) -> &[u8] {
+    if value.len() < crate::output::PINNED_VALUE_BYTES_MIN {
+        value
+    } else {
+        &[]
+    }
+}
+
+/// The request whose body has come.
+fn request_of(head: &[u8]) -> Request<'_> {
+    decode_head(head).expect("the same bytes were decoded before")
+}
+
+impl Gather {
+    /// Bytes of memory that it holds.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+
+    /// Takes what it can from `input`; a body that is refused is answered.
+    pub fn feed(&mut self, input: &[u8], context: Context<'_>, output: &mut Output) -> Gathered {
+        let failure = match &mut self.rest {
+            Rest::Bytes(missing) => {
+                let bytes = (*missing).min(input.len());
+                self.body.extend_from_slice(&input[..bytes]);
+                *missing -= bytes;
+                return if *missing == 0 {
+                    Gathered::Whole(bytes)
+                } else {
+                    Gathered::More
+                };
+            }
+            Rest::Chunks(chunks) => match chunks.feed(input, &mut self.body, self.bytes_max) {
+                Fed::More => return Gathered::More,
+                Fed::Done(used) => return Gathered::Whole(used),
+                Fed::TooLarge => too_large(self.bytes_max),
+                Fed::Malformed => {
+                    Failure::bad("bad_chunk", "the chunks of the body are not well formed")
+                }
+            },
+        };
+        let request = request_of(&self.head);
+        let mut call = Call::new(&request, context, output);
+        call.stay = Stay::Close;
+        call.answer_failure(&failure);
+        Gathered::Refused
+    }
+
+    /// Runs the request whose body is whole.
+    pub fn finish(self, peer: Peer, context: Context<'_>, output: &mut Output) -> Flow {
+        let mut request = request_of(&self.head);
+        request.body = &self.body;
+        let prepared = prepare(request, context.cache());
+        execute(&prepared, peer, context, output)
+    }
+}
+
+/// Tells a client that its request took too long to come.
+pub fn time_out(context: Context<'_>, output: &mut Output) {
+    let failure = Failure::new(
+        Status::REQUEST_TIMEOUT,
+        "request_timeout",
+        "the request took too long to come",
+    );
+    write_failure(output, &failure, (Stay::Close, false), &date::now(context));
+}

@@ -1,0 +1,198 @@
+//! Writes: PUT and DELETE of a key.
+
+use cellar_engine::{Deadline, DeleteOptions, Deleted, Draft, Key, SetOptions, Stored, When};
+use cellar_protocol::http::{Mark, Status};
+
+use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, PRECONDITION_FAILED};
+use super::etag::Tag;
+use super::parameters;
+use crate::content_types::Unknown;
+use crate::events::Class;
+use crate::execute::context::Context;
+use crate::output::PINNED_VALUE_BYTES_MIN;
+
+/// Where a value is.
+pub(super) enum Source<'v> {
+    /// In the input.
+    Bytes(&'v [u8]),
+    /// In the engine's memory already.
+    Draft(Draft),
+}
+
+/// What a PUT asks the engine for.
+pub(super) fn order(call: &Call<'_>, key: Key<'_>) -> Result<SetOptions, Failure> {
+    let [ttl] = parameters::take(&call.request.target, ["ttl"])?;
+    Ok(SetOptions {
+        deadline: call.deadline(ttl.as_deref())?,
+        flags: flags(call)?,
+        when: call.when(key)?,
+        ..SetOptions::default()
+    })
+}
+
+/// The flags that stand for the type of the body.
+fn flags(call: &Call<'_>) -> Result<u32, Failure> {
+    let marks = call.request.marks;
+    if marks.has(Mark::ContentEncoding) {
+        let value = call.request.field(Mark::ContentEncoding);
+        if !value.is_some_and(|value| value.eq_ignore_ascii_case(b"identity")) {
+            let message = "values are stored without a Content-Encoding";
+            let status = Status::UNSUPPORTED_MEDIA_TYPE;
+            return Err(Failure::new(status, "unsupported_coding", message));
+        }
+    }
+    let Some(content_type) = call.request.field(Mark::ContentType) else {
+        return Ok(0);
+    };
+    let types = &call.context.state.content_types;
+    types.flags(content_type).map_err(|unknown| {
+        let message = match unknown {
+            Unknown::Malformed => "Content-Type is no type of at most 128 visible characters",
+            Unknown::TooMany => "too many different Content-Types have been stored",
+        };
+        Failure::new(Status::UNSUPPORTED_MEDIA_TYPE, "unsupported_type", message)
+    })
+}
+
+/// Stores a value, counts, and tells of it; the version of the item, if one was asked for.
+#[inline]
+pub(super) fn store(
+    key: Key<'_>,
+    source: Source<'_>,
+    options: &SetOptions,
+    context: Context<'_>,
+) -> Result<u64, Failure> {
+    let counters = context.counters;
+    let cache = context.cache();
+    let stored = match source {
+        Source::Bytes(value) => cache.set(key, value, options),
+        Source::Draft(draft) => cache.commit(draft, options),
+    };
+    let stored = stored.inspect_err(|error| note_failure(key, error, options, context))?;
+    counters.cmd_set.add(1);
+    if let When::Version(_) = options.when {
+        match stored {
+            Stored::Done { .. } => counters.cas_hits.add(1),
+            Stored::NotFound => counters.cas_misses.add(1),
+            Stored::Exists | Stored::NotStored => counters.cas_badval.add(1),
+        }
+    }
+    let Stored::Done { version } = stored else {
+        return Err(PRECONDITION_FAILED);
+    };
+    context.notify(Class::String, "set", key);
+    if options.deadline != Deadline::NEVER {
+        context.notify(Class::Generic, "expire", key);
+    }
+    Ok(version)
+}
+
+/// Counts a value that found no room. The old one goes, so that nobody reads it on.
+#[cold]
+pub(super) fn note_failure(
+    key: Key<'_>,
+    error: &cellar_engine::Error,
+    options: &SetOptions,
+    context: Context<'_>,
+) {
+    match error {
+        cellar_engine::Error::TooLarge { .. } => context.counters.store_too_large.add(1),
+        _ => context.counters.store_no_memory.add(1),
+    }
+    if options.when == When::Always {
+        let _ = context.cache().delete(key, &DeleteOptions::default());
+    }
+}
+
+/// PUT
+#[inline]
+pub(super) fn put(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
+    if !call.request.marks.has(Mark::ContentLength)
+        && !call.request.marks.has(Mark::TransferEncoding)
+    {
+        return Err(LENGTH_REQUIRED);
+    }
+    let options = order(call, key)?;
+    let value = call.request.body;
+    let tag = put_value(
+        key,
+        Source::Bytes(value),
+        value.len(),
+        options,
+        call.context,
+        || Tag::of_content(value, options.flags),
+    )?;
+    answer_put(call, tag);
+    DONE
+}
+
+/// Why a request without a body's length is not taken.
+pub(super) const LENGTH_REQUIRED: Failure = Failure::new(
+    Status::LENGTH_REQUIRED,
+    "length_required",
+    "the body needs a Content-Length or Transfer-Encoding: chunked",
+);
+
+/// Stores the value of a PUT; the tag it has then. `content` makes the tag of a small one.
+pub(super) fn put_value(
+    key: Key<'_>,
+    source: Source<'_>,
+    value_bytes: usize,
+    options: SetOptions,
+    context: Context<'_>,
+    content: impl FnOnce() -> Tag,
+) -> Result<Tag, Failure> {
+    let is_large = value_bytes >= PINNED_VALUE_BYTES_MIN;
+    let options = SetOptions {
+        version: is_large,
+        ..options
+    };
+    let version = store(key, source, &options, context)?;
+    Ok(if is_large {
+        Tag::Version(version)
+    } else {
+        content()
+    })
+}
+
+/// Answers a PUT that was done.
+#[inline]
+pub(super) fn answer_put(call: &mut Call<'_>, tag: Tag) {
+    let mut head = call.head(Status::NO_CONTENT);
+    head.field("ETag", tag.text().bytes());
+    head.end_without_length();
+}
+
+/// DELETE
+pub(super) fn delete(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
+    let [] = parameters::take(&call.request.target, [])?;
+    let counters = call.context.counters;
+    let options = DeleteOptions {
+        when_version: match call.when(key)? {
+            When::Always | When::Present => None,
+            When::Version(version) => Some(version),
+            When::Absent => return Err(PRECONDITION_FAILED),
+        },
+        ..DeleteOptions::default()
+    };
+    match call.context.cache().delete(key, &options)? {
+        Deleted::Done => {
+            counters.delete_hits.add(1);
+            call.context.notify(Class::Generic, "del", key);
+            call.head(Status::NO_CONTENT).end_without_length();
+            DONE
+        }
+        Deleted::NotFound => {
+            counters.delete_misses.add(1);
+            Err(if call.request.marks.has(Mark::IfMatch) {
+                PRECONDITION_FAILED
+            } else {
+                NOT_FOUND
+            })
+        }
+        Deleted::Exists => {
+            counters.delete_misses.add(1);
+            Err(PRECONDITION_FAILED)
+        }
+    }
+}

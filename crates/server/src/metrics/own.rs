@@ -1,0 +1,255 @@
+//! Own: what Prometheus is shown beside the tables, by the names of this project.
+
+use super::facts::{Facts, lag_bounds_ms};
+use super::text::{Family, Kind, Samples};
+use crate::counters::load::{BOUNDS_US, LoadTotals, PROTOCOLS};
+
+/// The families.
+pub const FAMILIES: &[Family] = &[
+    Family {
+        name: "cellar_build_info",
+        kind: Kind::Gauge,
+        labels: "version",
+        help: "Always 1; the version is in the label.",
+        write: |_, samples| samples.with(&[("version", env!("CARGO_PKG_VERSION"))], 1),
+    },
+    Family {
+        name: "cellar_uptime_seconds",
+        kind: Kind::Gauge,
+        labels: "",
+        help: "Time since the start.",
+        write: |facts, samples| samples.one(seconds(facts.uptime_ms(), 1e3)),
+    },
+    Family {
+        name: "cellar_requests_total",
+        kind: Kind::Count,
+        labels: "protocol",
+        help: "Requests answered.",
+        write: |facts, samples| {
+            for (protocol, latency) in PROTOCOLS.iter().zip(&facts.load.latency) {
+                samples.with(&[("protocol", protocol)], latency.count());
+            }
+        },
+    },
+    Family {
+        name: "cellar_request_duration_seconds",
+        kind: Kind::Histogram,
+        labels: "protocol",
+        help: "Time from when an event loop learned that a request was there until the replies of \
+               its turn were handed to their sockets.",
+        write: durations,
+    },
+    Family {
+        name: "cellar_open_connections",
+        kind: Kind::Gauge,
+        labels: "protocol",
+        help: "Open connections by protocol.",
+        write: |facts, samples| {
+            for (protocol, open) in PROTOCOLS.iter().zip(facts.load.connections) {
+                samples.with(&[("protocol", protocol)], open);
+            }
+        },
+    },
+    Family {
+        name: "cellar_thread_busy_seconds_total",
+        kind: Kind::Count,
+        labels: "thread",
+        help: "Time that an event loop spent on turns with something to do.",
+        write: |facts, samples| {
+            each_thread(facts, samples, |load| seconds(load.busy_us, 1e6));
+        },
+    },
+    Family {
+        name: "cellar_thread_requests_total",
+        kind: Kind::Count,
+        labels: "thread",
+        help: "Requests that an event loop answered.",
+        write: |facts, samples| each_thread(facts, samples, LoadTotals::requests),
+    },
+    Family {
+        name: "cellar_thread_connections",
+        kind: Kind::Gauge,
+        labels: "thread",
+        help: "Connections that an event loop serves.",
+        write: |facts, samples| {
+            each_thread(facts, samples, |load| load.connections.iter().sum::<u64>());
+        },
+    },
+    Family {
+        name: "cellar_memory_state_bytes",
+        kind: Kind::Gauge,
+        labels: "state",
+        help: "Memory by what it holds: live, dead, free, index, overhead; and buffers of \
+               connections, which come on top.",
+        write: |facts, samples| {
+            let engine = &facts.engine;
+            for (state, bytes) in [
+                ("live", engine.live_bytes),
+                ("dead", engine.dead_bytes),
+                ("free", engine.free_bytes),
+                ("index", engine.index_bytes),
+                ("overhead", engine.overhead_bytes),
+                ("buffers", facts.load.buffer_bytes),
+            ] {
+                samples.with(&[("state", state)], bytes);
+            }
+        },
+    },
+    Family {
+        name: "cellar_miss_reasons_total",
+        kind: Kind::Count,
+        labels: "reason",
+        help: "Misses by why the item was not there: never_stored, expired, evicted, deleted; \
+               estimates.",
+        write: |facts, samples| {
+            let engine = &facts.engine;
+            for (reason, misses) in [
+                ("never_stored", engine.missed_never_stored),
+                ("expired", engine.missed_expired),
+                ("evicted", engine.missed_evicted),
+                ("deleted", engine.missed_deleted),
+            ] {
+                samples.with(&[("reason", reason)], misses);
+            }
+        },
+    },
+    Family {
+        name: "cellar_curve_misses_total",
+        kind: Kind::Count,
+        labels: "factor",
+        help: "The miss-ratio curve: reads that would have missed with the memory times this \
+               factor; over the reads (cellar_gets_total) it is a miss ratio. Estimates.",
+        write: |facts, samples| {
+            for (factor, point) in curve_factors().iter().zip(&facts.curve.points) {
+                samples.with(&[("factor", factor)], point.misses);
+            }
+        },
+    },
+    Family {
+        name: "cellar_expiry_lag_seconds",
+        kind: Kind::Histogram,
+        labels: "",
+        help: "Time from an item's deadline until its memory was taken back; the sum is estimated \
+               from the bins.",
+        write: lags,
+    },
+    Family {
+        name: "cellar_expiring_items",
+        kind: Kind::Gauge,
+        labels: "within",
+        help: "Items that leave within a minute, an hour, a day, later or never because of their \
+               deadlines, and those that are overdue; estimates. A day holds its first hour.",
+        write: |facts, samples| each_span(facts, samples, |leaving| leaving.0),
+    },
+    Family {
+        name: "cellar_expiring_bytes",
+        kind: Kind::Gauge,
+        labels: "within",
+        help: "Bytes of those items.",
+        write: |facts, samples| each_span(facts, samples, |leaving| leaving.1),
+    },
+    Family {
+        name: "cellar_database_keys",
+        kind: Kind::Gauge,
+        labels: "database",
+        help: "Keys in each database that holds some.",
+        write: |facts, samples| {
+            for one in facts.databases() {
+                samples.with(&[("database", &one.database.to_string())], one.keys);
+            }
+        },
+    },
+    Family {
+        name: "cellar_hottest_key_share",
+        kind: Kind::Gauge,
+        labels: "",
+        help: "Share of all reads that the most read key gets, 0 to 1; an estimate.",
+        write: |facts, samples| {
+            let hottest = facts.hot_keys(1);
+            samples.one(hottest.first().map_or(0.0, |key| key.share));
+        },
+    },
+    Family {
+        name: "process_cpu_seconds_total",
+        kind: Kind::Count,
+        labels: "",
+        help: "Time on the processor, in the program and in the system.",
+        write: |facts, samples| {
+            samples.one(seconds(facts.cpu.user_us + facts.cpu.system_us, 1e6));
+        },
+    },
+    Family {
+        name: "process_resident_memory_bytes",
+        kind: Kind::Gauge,
+        labels: "",
+        help: "Bytes of the process in the machine's memory.",
+        write: |facts, samples| samples.one(facts.resident_bytes),
+    },
+    Family {
+        name: "process_start_time_seconds",
+        kind: Kind::Gauge,
+        labels: "",
+        help: "Unix time of the start.",
+        write: |facts, samples| samples.one(facts.state.start_unix_s),
+    },
+];
+
+/// A number of parts of a second as seconds.
+pub(super) fn seconds(parts: u64, per_second: f64) -> f64 {
+    parts as f64 / per_second
+}
+
+fn durations(facts: &Facts<'_>, samples: &mut Samples<'_>) {
+    let bounds = BOUNDS_US.map(|us| seconds(us, 1e6));
+    for (protocol, latency) in PROTOCOLS.iter().zip(&facts.load.latency) {
+        let sum = seconds(latency.sum_us, 1e6);
+        samples.histogram(&[("protocol", protocol)], &bounds, &latency.bins, sum);
+    }
+}
+
+fn lags(facts: &Facts<'_>, samples: &mut Samples<'_>) {
+    let bounds: Vec<f64> = lag_bounds_ms().iter().map(|&ms| seconds(ms, 1e3)).collect();
+    // Bins double, so three quarters of its bound is the middle of a bin; the last is taken for
+    // one that ends at twice the last bound.
+    let last = bounds.last().copied().unwrap_or(0.0) * 2.0;
+    let ends = bounds.iter().copied().chain([last]);
+    let sum = ends
+        .zip(facts.lag.items)
+        .map(|(end, items)| items as f64 * end * 0.75)
+        .sum();
+    samples.histogram(&[], &bounds, &facts.lag.items, sum);
+}
+
+fn each_thread<V: std::fmt::Display>(
+    facts: &Facts<'_>,
+    samples: &mut Samples<'_>,
+    value: impl Fn(&LoadTotals) -> V,
+) {
+    for (thread, load) in facts.loads.iter().enumerate() {
+        samples.with(&[("thread", &thread.to_string())], value(load));
+    }
+}
+
+fn each_span(facts: &Facts<'_>, samples: &mut Samples<'_>, value: impl Fn((u64, u64)) -> u64) {
+    let timeline = &facts.timeline;
+    let sum = |steps: &[cellar_engine::Leaving]| {
+        steps.iter().fold((0, 0), |(items, bytes), step| {
+            (items + step.items, bytes + step.bytes)
+        })
+    };
+    let alone = |leaving: cellar_engine::Leaving| (leaving.items, leaving.bytes);
+    for (within, leaving) in [
+        ("overdue", alone(timeline.overdue)),
+        ("minute", sum(&timeline.minute)),
+        ("hour", sum(&timeline.hour)),
+        ("day", sum(&timeline.day)),
+        ("later", alone(timeline.later)),
+        ("never", alone(timeline.never)),
+    ] {
+        samples.with(&[("within", within)], value(leaving));
+    }
+}
+
+fn curve_factors() -> [String; 5] {
+    cellar_engine::MissRatioCurve::FACTORS.map(|factor| factor.to_string())
+}

@@ -1,0 +1,170 @@
+//! Tables: what is counted, by the names of this project.
+//!
+//! Prometheus is shown each row as `cellar_<name>`, a count with `_total` behind it.
+
+use cellar_engine::Stats;
+
+use super::facts::Facts;
+use super::text::{Kind, Text};
+use crate::counters::Counters;
+
+/// One figure of the engine.
+pub struct EngineRow {
+    /// The name, as in the engine's [`Stats`].
+    pub name: &'static str,
+    /// Its name in memcached's `stats`; empty if it is not shown there.
+    pub stat: &'static str,
+    /// How it moves.
+    pub kind: Kind,
+    /// What it says.
+    pub help: &'static str,
+    /// Takes it out of the engine's figures.
+    pub read: fn(&Stats) -> u64,
+}
+
+macro_rules! engine_rows {
+    ($($name:ident $stat:literal $kind:ident: $help:literal;)*) => {
+        /// All figures of the engine.
+        pub const ENGINE: &[EngineRow] = &[$(EngineRow {
+            name: stringify!($name),
+            stat: $stat,
+            kind: Kind::$kind,
+            help: $help,
+            read: |stats| stats.$name,
+        },)*];
+    };
+}
+
+engine_rows! {
+    items "curr_items" Gauge: "Items now, expired ones that nobody met yet included.";
+    items_total "total_items" Count: "Items stored.";
+    live_bytes "bytes" Gauge:
+        "Bytes of live items with header and key; an estimate while items expire.";
+    dead_bytes "dead_bytes" Gauge: "Bytes of dead items that are not yet reclaimed; an estimate.";
+    free_bytes "free_bytes" Gauge: "Bytes of resident memory that hold no item.";
+    index_bytes "hash_bytes" Gauge: "Bytes of the index.";
+    overhead_bytes "overhead_bytes" Gauge:
+        "Bytes of all other bookkeeping: segment tables, ghosts, insights.";
+    memory_bytes "limit_maxbytes" Gauge: "The configured memory.";
+    evicted "evictions" Count: "Live items that left because memory was needed.";
+    evicted_unfetched "evicted_unfetched" Count: "Of those, items that were never fetched.";
+    evicted_bytes "evicted_bytes" Count: "Bytes of live items that left because memory was needed.";
+    expired "reclaimed" Count: "Expired items whose memory was taken back.";
+    expired_unfetched "expired_unfetched" Count: "Of those, items that were never fetched.";
+    misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
+    copied "items_copied" Count:
+        "Items copied to keep them: promotion, second chance and compaction.";
+    copied_bytes "item_bytes_copied" Count: "Bytes of the items that were copied.";
+    segments_freed "" Count: "Segments freed.";
+    segments "segments" Gauge: "Segments in use.";
+    segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";
+    shards "shards" Gauge: "Shards.";
+    dead_at_eviction_max_ppm "" Gauge: "Most millionths of memory that were dead at an eviction.";
+    samples_dropped "" Count:
+        "Sampled requests that the insights did not see because somebody was at work on them.";
+    gets "" Count: "Reads of the engine: every key asked for counts.";
+    misses "" Count: "Reads that missed.";
+    misses_at_quarter "" Count:
+        "Reads that would have missed with a quarter of the memory; an estimate.";
+    misses_at_half "" Count: "Reads that would have missed with half of the memory; an estimate.";
+    misses_at_double "" Count: "Reads that would have missed with twice the memory; an estimate.";
+    misses_at_fourfold "" Count:
+        "Reads that would have missed with four times the memory; an estimate.";
+    missed_never_stored "misses_never_stored" Count:
+        "Misses of keys that were never stored, or too long ago to be known; an estimate.";
+    missed_expired "misses_expired" Count:
+        "Misses of items whose deadline had passed, whatever took them away; an estimate.";
+    missed_evicted "misses_evicted" Count:
+        "Misses of items that had to make room before their deadline; an estimate.";
+    missed_deleted "misses_deleted" Count:
+        "Misses of items that were deleted or flushed before their deadline; an estimate.";
+}
+
+/// A figure of the daemon that is no counter.
+pub struct GaugeRow {
+    /// The name.
+    pub name: &'static str,
+    /// Its name in memcached's `stats`; empty if it is not shown there.
+    pub stat: &'static str,
+    /// What it says.
+    pub help: &'static str,
+    /// Takes it out of the facts.
+    pub read: fn(&Facts<'_>) -> u64,
+}
+
+/// Figures of the daemon that are no counters.
+pub const GAUGES: &[GaugeRow] = &[
+    GaugeRow {
+        name: "connections",
+        stat: "curr_connections",
+        help: "Open connections.",
+        read: |facts| facts.connections(),
+    },
+    GaugeRow {
+        name: "transfer_bytes",
+        stat: "",
+        help: "Bytes of the cache held by values that are being received or sent.",
+        read: |facts| facts.transfer_bytes(),
+    },
+];
+
+/// The name that Prometheus is shown.
+#[must_use]
+pub fn prometheus_name(name: &str, kind: Kind) -> String {
+    let suffix = if kind == Kind::Count && !name.ends_with("_total") {
+        "_total"
+    } else {
+        ""
+    };
+    format!("cellar_{name}{suffix}")
+}
+
+/// Writes all rows as text for Prometheus.
+pub fn write(facts: &Facts<'_>, text: &mut Text) {
+    let mut row = |name: &str, kind: Kind, help: &str, value: u64| {
+        let name = prometheus_name(name, kind);
+        text.samples(&name, kind, help, |samples| samples.one(value));
+    };
+    for (counter, value) in Counters::TABLE.iter().zip(facts.totals.values()) {
+        row(counter.name, Kind::Count, counter.help, value);
+    }
+    for gauge in GAUGES {
+        row(gauge.name, Kind::Gauge, gauge.help, (gauge.read)(facts));
+    }
+    for figure in ENGINE {
+        row(
+            figure.name,
+            figure.kind,
+            figure.help,
+            (figure.read)(&facts.engine),
+        );
+    }
+}
+
+/// The names that memcached's `stats` shows.
+pub fn stat_names() -> impl Iterator<Item = &'static str> {
+    let counters = Counters::TABLE.iter().map(|row| row.stat);
+    let gauges = GAUGES.iter().map(|row| row.stat);
+    let engine = ENGINE.iter().map(|row| row.stat);
+    counters
+        .chain(gauges)
+        .chain(engine)
+        .filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_of_the_engine_has_its_row() {
+        let shown = format!("{:?}", Stats::default());
+        let fields: Vec<&str> = shown
+            .trim_start_matches("Stats { ")
+            .split(", ")
+            .filter_map(|field| field.split(':').next())
+            .collect();
+        let rows: Vec<&str> = ENGINE.iter().map(|row| row.name).collect();
+        assert_eq!(rows, fields);
+    }
+}

@@ -1,0 +1,123 @@
+//! Access: which requests may see which page.
+//!
+//! ```text
+//!                        without a token set              with a token set
+//! /healthz, /readyz      everybody                        everybody
+//! the console's files    who reaches it as this machine   everybody: they hold no data
+//! the console's figures  who reaches it as this machine   who bears the token
+//! other pages            everybody                        who bears the token
+//! ```
+//!
+//! A request reaches the server as this machine when it comes from a program on it and names it
+//! by an address or `localhost`. Another name means that a page from elsewhere has made a browser
+//! ask (DNS rebinding), or that a proxy passes on what others ask.
+//!
+//! Tests: at the end of this file; tests/console.rs.
+
+use std::net::IpAddr;
+
+use super::{Page, PageRequest, bears_token, console, is_open};
+
+/// What a request gets instead of the page, if it may not see it.
+pub(super) fn refusal(request: &PageRequest<'_>, token: &str) -> Option<Page> {
+    let path = request.path;
+    let is_file = console::has(path);
+    let is_console = is_file || path.starts_with("/v1/console/");
+    if is_open(path) {
+        return None;
+    }
+    if token.is_empty() {
+        let is_refused = is_console && !comes_as_this_machine(request);
+        return is_refused.then(|| {
+            Page::error(
+                403,
+                "forbidden",
+                "the console is for this machine, by its address or as localhost, unless the \
+                 server has a token: --http-token",
+            )
+        });
+    }
+    if is_file || bears_token(request.authorization, token) {
+        return None;
+    }
+    let mut page = Page::error(401, "unauthorized", "this server asks for its token");
+    page.headers.push(("WWW-Authenticate", "Bearer".to_owned()));
+    Some(page)
+}
+
+fn comes_as_this_machine(request: &PageRequest<'_>) -> bool {
+    let host = request.host.and_then(|host| std::str::from_utf8(host).ok());
+    request.peer_is_loopback && host.is_some_and(is_address_or_localhost)
+}
+
+/// Whether a Host field names an address or `localhost`, with a port or without.
+fn is_address_or_localhost(host: &str) -> bool {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    let address = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATHS: [&str; 4] = ["/", "/assets/main.js", "/v1/console/status", "/metrics"];
+
+    /// The status that each of the paths is refused with, or 0.
+    fn refusals(token: &str, peer_is_loopback: bool, host: &str, field: Option<&str>) -> [u16; 4] {
+        PATHS.map(|path| {
+            let request = PageRequest {
+                method: "GET",
+                path,
+                query: "",
+                body: b"",
+                peer_is_loopback,
+                host: Some(host.as_bytes()),
+                authorization: field.map(str::as_bytes),
+                if_none_match: None,
+            };
+            refusal(&request, token).map_or(0, |page| page.status)
+        })
+    }
+
+    #[test]
+    fn without_a_token_the_console_is_for_this_machine() {
+        for host in [
+            "127.0.0.1:8080",
+            "localhost",
+            "LOCALHOST:1",
+            "[::1]:8080",
+            "[::1]",
+            "10.0.0.1",
+        ] {
+            assert_eq!(refusals("", true, host, None), [0; 4], "{host}");
+        }
+        for host in [
+            "rebound.example:8080",
+            "localhost.example",
+            "",
+            "[localhost]",
+            "127.0.0.1.x",
+        ] {
+            assert_eq!(refusals("", true, host, None), [403, 403, 403, 0], "{host}");
+        }
+        assert_eq!(refusals("", false, "127.0.0.1", None), [403, 403, 403, 0]);
+    }
+
+    #[test]
+    fn with_a_token_only_the_files_are_for_everybody() {
+        for is_loopback in [false, true] {
+            let asked = |field| refusals("s3cret", is_loopback, "cache.example", field);
+            assert_eq!(asked(None), [0, 0, 401, 401]);
+            assert_eq!(asked(Some("Bearer other")), [0, 0, 401, 401]);
+            assert_eq!(asked(Some("Bearer s3cret")), [0; 4]);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Key: what the console shows of one item, and its deletion.
+//!
+//! To look an item up is no read of it: nothing is counted, and it does not stay longer for it. A
+//! collection is shown as text, a member a line.
+//!
+//! Tests: tests/console.rs.
+
+use std::fmt::Write;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cellar_engine::{Cache, DeleteOptions, Deleted, Instant, Key};
+use serde::Serialize;
+
+use super::query::{self, text_of};
+use super::{Page, PageRequest};
+use crate::collection::{Hash, Set, SortedSet};
+use crate::events::Class;
+use crate::kind::{self, HASH, SET, SORTED_SET};
+use crate::state::State;
+
+/// Bytes of a value that are shown.
+const PREVIEW_BYTES_MAX: usize = 1024;
+
+/// What is known of a key.
+#[derive(Debug, Serialize)]
+struct Found {
+    /// The key as text.
+    key: String,
+    /// Whether a live item has it; the rest is there only then.
+    found: bool,
+    #[serde(flatten)]
+    item: Option<Shown>,
+}
+
+/// What is shown of an item.
+#[derive(Debug, Serialize)]
+struct Shown {
+    /// string, hash, set or zset.
+    kind: &'static str,
+    /// Length of the value; of a collection, as it lies in memory.
+    value_bytes: usize,
+    /// Milliseconds until it goes; null if it does not by itself.
+    ttl_ms: Option<u64>,
+    /// The client's flags.
+    flags: u32,
+    #[serde(flatten)]
+    preview: Preview,
+}
+
+/// The beginning of a value.
+#[derive(Debug, Serialize)]
+struct Preview {
+    /// The text.
+    preview: String,
+    /// `text`, or `base64` for bytes that are no text.
+    preview_encoding: &'static str,
+    /// Whether there is more than is shown.
+    preview_is_cut: bool,
+}
+
+/// Answers GET and DELETE of `/v1/console/key`.
+pub(super) fn answer(request: &PageRequest<'_>, state: &State) -> Page {
+    let (key, database) = match wanted(request.query, state.databases.count()) {
+        Ok(wanted) => wanted,
+        Err(message) => return Page::error(400, "bad_query", message),
+    };
+    let Ok(key) = state.cache.key_in(state.databases.space(database), &key) else {
+        return Page::error(400, "bad_key", "the key is too long");
+    };
+    match request.method {
+        "GET" => show(key, &state.cache),
+        "DELETE" if !state.settings.console_write => Page::error(
+            403,
+            "read_only",
+            "the console may not change anything; start the server with --console-write",
+        ),
+        "DELETE" => delete(key, database, state),
+        _ => super::not_allowed("GET, HEAD, DELETE"),
+    }
+}
+
+/// The key's bytes and the database that a query names.
+fn wanted(query: &str, databases: usize) -> Result<(Vec<u8>, u32), &'static str> {
+    let (mut key, mut database) = (None, 0);
+    for (name, value) in query::parameters(query) {
+        match name {
+            "key" => key = Some(query::decode(value).ok_or("the key has a bad percent code")?),
+            "database" => {
+                let number = value.parse().ok();
+                let exists = |&number: &u32| (number as usize) < databases;
+                database = number.filter(exists).ok_or("there is no such database")?;
+            }
+            _ => return Err("the query has a parameter other than key and database"),
+        }
+    }
+    Ok((key.ok_or("the query names no key")?, database))
+}
+
+fn show(key: Key<'_>, cache: &Cache) -> Page {
+    // A collection is read beside the lock: to show it may take longer than anybody should wait.
+    let seen = cache.peek(key, |item| (item.pin(), kind::own_deadline(item)));
+    let now = cache.now();
+    let item = seen.map(|(value, deadline)| Shown {
+        kind: kind::name(value.kind()),
+        value_bytes: value.len(),
+        ttl_ms: deadline.remaining_ms(now),
+        flags: value.flags(),
+        preview: match lines_of(value.kind(), &value, now) {
+            Some(lines) => preview(&lines),
+            None => preview(&value),
+        },
+    });
+    Page::json(&Found {
+        key: text_of(key.bytes()),
+        found: item.is_some(),
+        item,
+    })
+}
+
+/// A collection as text, a member a line, somewhat more than is shown; `None` for a string.
+fn lines_of(kind: cellar_engine::Kind, value: &[u8], now: Instant) -> Option<Vec<u8>> {
+    let mut lines = String::new();
+    let is_enough = |lines: &String| lines.len() > PREVIEW_BYTES_MAX;
+    match kind {
+        HASH => {
+            for field in Hash::view(value, now).iter() {
+                let (name, value) = (text_of(field.name), text_of(head(field.value)));
+                let _ = writeln!(lines, "{name}: {value}");
+                if is_enough(&lines) {
+                    break;
+                }
+            }
+        }
+        SET => {
+            for member in Set::view(value).iter() {
+                let _ = writeln!(lines, "{}", text_of(head(member)));
+                if is_enough(&lines) {
+                    break;
+                }
+            }
+        }
+        SORTED_SET => {
+            let set = SortedSet::view(value);
+            for rank in 0..set.len() {
+                let (member, score) = set.at(rank);
+                let _ = writeln!(lines, "{score} {}", text_of(head(member)));
+                if is_enough(&lines) {
+                    break;
+                }
+            }
+        }
+        _ => return None,
+    }
+    Some(lines.into_bytes())
+}
+
+/// As much of a value as could be shown, and one byte to tell that there is more.
+fn head(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(PREVIEW_BYTES_MAX + 1)]
+}
+
+fn preview(value: &[u8]) -> Preview {
+    let start = &value[..value.len().min(PREVIEW_BYTES_MAX)];
+    let is_cut = start.len() < value.len();
+    let text = match std::str::from_utf8(start) {
+        Ok(text) => Some(text),
+        // The cut may have gone through a character.
+        Err(error) if is_cut && error.error_len().is_none() => {
+            std::str::from_utf8(&start[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    };
+    let is_readable = |text: &&str| !text.chars().any(is_control);
+    let (preview, preview_encoding) = match text.filter(is_readable) {
+        Some(text) => (text.to_owned(), "text"),
+        None => (STANDARD.encode(start), "base64"),
+    };
+    Preview {
+        preview,
+        preview_encoding,
+        preview_is_cut: is_cut,
+    }
+}
+
+fn is_control(character: char) -> bool {
+    character.is_control() && !"\t\n\r".contains(character)
+}
+
+fn delete(key: Key<'_>, database: u32, state: &State) -> Page {
+    match state.cache.delete(key, &DeleteOptions::default()) {
+        Ok(deleted) => {
+            let is_done = deleted == Deleted::Done;
+            if is_done && state.observer.events().has(Class::Generic) {
+                state
+                    .observer
+                    .notify(Class::Generic, "del", key.bytes(), database);
+            }
+            Page::json(&Outcome { deleted: is_done })
+        }
+        Err(_) => Page::error(503, "busy", "there is no room for this now; try again"),
+    }
+}
+
+/// What became of a deletion.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    /// Whether there was such an item.
+    deleted: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_names_a_key_and_perhaps_a_database() {
+        for (query, expected) in [
+            ("key=a", Ok((b"a".to_vec(), 0))),
+            ("key=%ff%20+&database=15", Ok((b"\xff +".to_vec(), 15))),
+            ("key=", Ok((Vec::new(), 0))),
+            ("", Err("the query names no key")),
+            ("database=1", Err("the query names no key")),
+            ("key=%f", Err("the key has a bad percent code")),
+            ("key=a&database=16", Err("there is no such database")),
+            ("key=a&database=-1", Err("there is no such database")),
+            (
+                "key=a&x",
+                Err("the query has a parameter other than key and database"),
+            ),
+        ] {
+            assert_eq!(wanted(query, 16), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_preview_is_text_or_base64_and_says_when_it_is_cut() {
+        let long = "é".repeat(1000);
+        let odd = format!("x{long}");
+        for (value, expected) in [
+            (&b""[..], ("", "text", false)),
+            (b"a\nb", ("a\nb", "text", false)),
+            (b"a\0", ("YQA=", "base64", false)),
+            (b"\xff", ("/w==", "base64", false)),
+            (long.as_bytes(), (&long[..1024], "text", true)),
+            (odd.as_bytes(), (&odd[..1023], "text", true)),
+        ] {
+            let seen = preview(value);
+            let shown = (&*seen.preview, seen.preview_encoding, seen.preview_is_cut);
+            assert_eq!(shown, expected);
+        }
+    }
+}

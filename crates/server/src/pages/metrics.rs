@@ -1,0 +1,18 @@
+//! Metrics: `/metrics`, for Prometheus.
+
+use std::borrow::Cow;
+
+use super::Page;
+use crate::metrics::{CONTENT_TYPE, exposition};
+use crate::state::State;
+
+/// GET /metrics
+#[must_use]
+pub fn page(state: &State) -> Page {
+    Page {
+        status: 200,
+        content_type: CONTENT_TYPE,
+        headers: Vec::new(),
+        body: Cow::Owned(exposition(state).into_bytes()),
+    }
+}

@@ -1,0 +1,467 @@
+//! Status: the figures of the console and of `cellar top`, as one JSON object.
+//!
+//! Counts run from the start; who wants rates asks again and takes the difference. Estimates are
+//! named so in docs/metrics.md.
+//!
+//! Tests: tests/status.rs.
+
+use std::sync::atomic::Ordering;
+
+use cellar_engine::{ExpiryTimeline, Leaving, MissRatioCurve};
+use serde::{Deserialize, Serialize};
+
+use super::Page;
+use super::query::{self, text_of};
+use crate::counters::load::{BOUNDS_US, Latencies, PerProtocol};
+use crate::metrics::facts::{Facts, lag_bounds_ms};
+use crate::settings::TABLE;
+use crate::state::State;
+
+/// Hottest keys shown.
+const HOT_KEYS_MAX: usize = 20;
+/// Bytes shown of a key.
+const KEY_BYTES_MAX: usize = 250;
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The process.
+    pub server: Server,
+    /// Requests answered, by protocol.
+    pub requests: ByProtocol<u64>,
+    /// What they did to keys.
+    pub operations: Operations,
+    /// Why reads missed; estimates.
+    pub misses: Misses,
+    /// How long requests took in the server, in microseconds.
+    pub latency_us: ByProtocol<Latency>,
+    /// Memory by what it holds.
+    pub memory: Memory,
+    /// Items and what became of them.
+    pub items: Items,
+    /// What leaves when; estimates.
+    pub expiry: Expiry,
+    /// What other memory sizes would have missed; estimates.
+    pub curve: Vec<CurvePoint>,
+    /// The keys read most in the last minute or so; estimates.
+    pub hot_keys: Vec<HotKey>,
+    /// Connections.
+    pub connections: Connections,
+    /// The event loops.
+    pub threads: Vec<Thread>,
+    /// Expired items by the time from their deadline until their memory was taken back, in
+    /// milliseconds.
+    pub reclaim_lag_ms: Histogram,
+    /// The settings in effect; what is secret is not shown.
+    pub settings: Vec<Setting>,
+}
+
+/// The process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// The version.
+    pub version: String,
+    /// The process's number.
+    pub pid: u32,
+    /// Milliseconds since the start.
+    pub uptime_ms: u64,
+    /// Unix time in milliseconds.
+    pub now_unix_ms: u64,
+    /// Whether it is about to stop.
+    pub draining: bool,
+    /// Whether the console may change anything.
+    pub console_write: bool,
+    /// Event loops.
+    pub threads: usize,
+    /// Where memcached's protocol is spoken, if it is.
+    pub memcached: Option<String>,
+    /// Where Redis's is.
+    pub resp: Option<String>,
+    /// Where HTTP is.
+    pub http: Option<String>,
+}
+
+/// Something for each protocol.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByProtocol<T> {
+    /// memcached's.
+    pub memcached: T,
+    /// Redis's.
+    pub resp: T,
+    /// HTTP.
+    pub http: T,
+}
+
+/// What requests of all protocols did to keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operations {
+    /// Keys asked for.
+    pub gets: u64,
+    /// Of those, keys found.
+    pub hits: u64,
+    /// And keys not found.
+    pub misses: u64,
+    /// Storage commands.
+    pub sets: u64,
+    /// Deletes.
+    pub deletes: u64,
+    /// Touches.
+    pub touches: u64,
+}
+
+/// Misses by their reason.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Misses {
+    /// The key was never stored, or too long ago to be known.
+    pub never_stored: u64,
+    /// The deadline had passed.
+    pub expired: u64,
+    /// The item had to make room.
+    pub evicted: u64,
+    /// The item was deleted or flushed.
+    pub deleted: u64,
+}
+
+/// A histogram: counts by bin, the last one without a bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Upper bounds, rising.
+    pub bounds: Vec<u64>,
+    /// Counts of the bins, one more than there are bounds.
+    pub counts: Vec<u64>,
+}
+
+/// A histogram with its sums.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Requests.
+    pub count: u64,
+    /// The sum of what they took.
+    pub sum: u64,
+    /// The bins.
+    #[serde(flatten)]
+    pub histogram: Histogram,
+}
+
+/// Memory by what it holds, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The configured memory.
+    pub limit_bytes: u64,
+    /// Live items.
+    pub live_bytes: u64,
+    /// Expired, deleted and overwritten items.
+    pub dead_bytes: u64,
+    /// Resident and empty.
+    pub free_bytes: u64,
+    /// The index.
+    pub index_bytes: u64,
+    /// Other bookkeeping.
+    pub overhead_bytes: u64,
+    /// Buffers of connections; up to a second old.
+    pub buffer_bytes: u64,
+    /// The process, as the system sees it.
+    pub rss_bytes: u64,
+}
+
+/// Items and what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Items {
+    /// Items now, expired ones that nobody met yet included.
+    pub now: u64,
+    /// Items stored.
+    pub stored: u64,
+    /// Live items that left because memory was needed.
+    pub evicted: u64,
+    /// Expired items whose memory was taken back.
+    pub expired: u64,
+}
+
+/// Items and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Items.
+    pub items: u64,
+    /// Bytes with header and key.
+    pub bytes: u64,
+}
+
+/// What leaves in one step of a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The end of the step, in seconds from now.
+    pub until_s: u64,
+    /// Items.
+    pub items: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What leaves when; the three spans each begin now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expiry {
+    /// Past its deadline, memory not yet taken back.
+    pub overdue: Amount,
+    /// The next minute by second.
+    pub minute: Vec<Step>,
+    /// The next hour by minute.
+    pub hour: Vec<Step>,
+    /// The next day by hour.
+    pub day: Vec<Step>,
+    /// After that.
+    pub later: Amount,
+    /// Without a deadline.
+    pub never: Amount,
+}
+
+/// One memory size of the miss-ratio curve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Times the present memory.
+    pub factor: f64,
+    /// That memory, in bytes.
+    pub memory_bytes: u64,
+    /// Reads since the start.
+    pub gets: u64,
+    /// Reads that would have missed.
+    pub misses: u64,
+    /// Their share, 0 to 1; none without reads.
+    pub miss_ratio: Option<f64>,
+}
+
+/// A key that is read often.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HotKey {
+    /// The key, at most 250 bytes; bytes that are no UTF-8 as `%XX`.
+    pub key: String,
+    /// The same bytes as they can stand in a query.
+    pub key_percent: String,
+    /// Its share of all reads, 0 to 1.
+    pub share: f64,
+    /// Reads of it in a second.
+    pub gets_per_s: f64,
+    /// Its database.
+    pub database: u32,
+}
+
+/// Connections.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Open now.
+    pub now: ByProtocol<u64>,
+    /// Accepted so far.
+    pub accepted: u64,
+    /// Refused so far.
+    pub refused: u64,
+}
+
+/// One event loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// The thread's name.
+    pub name: String,
+    /// Time spent on turns with something to do.
+    pub busy_us: u64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Connections served now.
+    pub connections: u64,
+}
+
+/// One setting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its flag without the dashes.
+    pub name: String,
+    /// Its value, as an operator would write it.
+    pub value: String,
+}
+
+/// GET /v1/console/status
+#[must_use]
+pub fn page(state: &State) -> Page {
+    Page::json(&Status::of(state))
+}
+
+impl Status {
+    /// The status of now. Locks one shard after the other for a moment.
+    #[must_use]
+    pub fn of(state: &State) -> Status {
+        let facts = Facts::of(state);
+        let load = &facts.load;
+        Status {
+            server: server(&facts),
+            requests: by_protocol(|place| load.latency[place].count()),
+            operations: operations(&facts),
+            misses: Misses {
+                never_stored: facts.engine.missed_never_stored,
+                expired: facts.engine.missed_expired,
+                evicted: facts.engine.missed_evicted,
+                deleted: facts.engine.missed_deleted,
+            },
+            latency_us: by_protocol(|place| latency(&load.latency[place])),
+            memory: memory(&facts),
+            items: Items {
+                now: facts.engine.items,
+                stored: facts.engine.items_total,
+                evicted: facts.engine.evicted,
+                expired: facts.engine.expired,
+            },
+            expiry: expiry(&facts.timeline),
+            curve: curve(&facts.curve),
+            hot_keys: hot_keys(&facts),
+            connections: Connections {
+                now: each_protocol(&load.connections),
+                accepted: facts.totals.connections_total,
+                refused: facts.totals.connections_rejected,
+            },
+            threads: threads(&facts),
+            reclaim_lag_ms: Histogram {
+                bounds: lag_bounds_ms(),
+                counts: facts.lag.items.to_vec(),
+            },
+            settings: settings(state),
+        }
+    }
+}
+
+fn server(facts: &Facts<'_>) -> Server {
+    let settings = &facts.state.settings;
+    let address = |addresses: &[String]| (!addresses.is_empty()).then(|| addresses.join(","));
+    Server {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        uptime_ms: facts.uptime_ms(),
+        now_unix_ms: facts.now_unix_ms(),
+        // Relaxed: a figure to look at.
+        draining: facts.state.draining.load(Ordering::Relaxed),
+        console_write: settings.console_write,
+        threads: settings.threads,
+        memcached: address(&settings.memcached),
+        resp: address(&settings.resp),
+        http: address(&settings.http),
+    }
+}
+
+fn by_protocol<T>(of: impl Fn(usize) -> T) -> ByProtocol<T> {
+    ByProtocol {
+        memcached: of(0),
+        resp: of(1),
+        http: of(2),
+    }
+}
+
+fn each_protocol(numbers: &PerProtocol) -> ByProtocol<u64> {
+    by_protocol(|place| numbers[place])
+}
+
+fn operations(facts: &Facts<'_>) -> Operations {
+    let totals = &facts.totals;
+    Operations {
+        gets: totals.get_hits + totals.get_misses,
+        hits: totals.get_hits,
+        misses: totals.get_misses,
+        sets: totals.cmd_set,
+        deletes: totals.delete_hits + totals.delete_misses,
+        touches: totals.cmd_touch,
+    }
+}
+
+fn latency(latencies: &Latencies) -> Latency {
+    Latency {
+        count: latencies.count(),
+        sum: latencies.sum_us,
+        histogram: Histogram {
+            bounds: BOUNDS_US.to_vec(),
+            counts: latencies.bins.to_vec(),
+        },
+    }
+}
+
+fn memory(facts: &Facts<'_>) -> Memory {
+    let engine = &facts.engine;
+    Memory {
+        limit_bytes: engine.memory_bytes,
+        live_bytes: engine.live_bytes,
+        dead_bytes: engine.dead_bytes,
+        free_bytes: engine.free_bytes,
+        index_bytes: engine.index_bytes,
+        overhead_bytes: engine.overhead_bytes,
+        buffer_bytes: facts.load.buffer_bytes,
+        rss_bytes: facts.resident_bytes,
+    }
+}
+
+fn expiry(timeline: &ExpiryTimeline) -> Expiry {
+    let amount = |leaving: Leaving| Amount {
+        items: leaving.items,
+        bytes: leaving.bytes,
+    };
+    let steps = |steps: &[Leaving], step_s: u64| {
+        let ends = (1..).map(|step| step * step_s);
+        let step = |(until_s, leaving): (u64, &Leaving)| Step {
+            until_s,
+            items: leaving.items,
+            bytes: leaving.bytes,
+        };
+        ends.zip(steps).map(step).collect()
+    };
+    Expiry {
+        overdue: amount(timeline.overdue),
+        minute: steps(&timeline.minute, 1),
+        hour: steps(&timeline.hour, 60),
+        day: steps(&timeline.day, 3_600),
+        later: amount(timeline.later),
+        never: amount(timeline.never),
+    }
+}
+
+fn curve(curve: &MissRatioCurve) -> Vec<CurvePoint> {
+    let ratios = curve.miss_ratios();
+    let points = MissRatioCurve::FACTORS
+        .iter()
+        .zip(&curve.points)
+        .zip(ratios);
+    let point = |((&factor, point), ratio): ((&f64, &cellar_engine::CurvePoint), f64)| CurvePoint {
+        factor,
+        memory_bytes: point.memory_bytes,
+        gets: curve.gets,
+        misses: point.misses,
+        miss_ratio: (curve.gets > 0).then_some(ratio),
+    };
+    points.map(point).collect()
+}
+
+fn hot_keys(facts: &Facts<'_>) -> Vec<HotKey> {
+    let databases = &facts.state.databases;
+    let shown = facts.hot_keys(HOT_KEYS_MAX).into_iter().filter_map(|hot| {
+        let key = &hot.key[..hot.key.len().min(KEY_BYTES_MAX)];
+        Some(HotKey {
+            // Keys of a database that was flushed belong to none.
+            database: databases.database_of(hot.space)?,
+            key: text_of(key),
+            key_percent: query::encode(key),
+            share: hot.share,
+            gets_per_s: hot.gets_per_s,
+        })
+    });
+    shown.collect()
+}
+
+fn threads(facts: &Facts<'_>) -> Vec<Thread> {
+    let thread = |(index, load): (usize, &crate::counters::load::LoadTotals)| Thread {
+        name: format!("cellar-{index}"),
+        busy_us: load.busy_us,
+        requests: load.requests(),
+        connections: load.connections.iter().sum(),
+    };
+    facts.loads.iter().enumerate().map(thread).collect()
+}
+
+fn settings(state: &State) -> Vec<Setting> {
+    let setting = |row: &crate::settings::Row| Setting {
+        name: row.name.to_owned(),
+        value: row.shown(&state.settings),
+    };
+    TABLE.iter().map(setting).collect()
+}

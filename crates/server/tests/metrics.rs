@@ -1,0 +1,296 @@
+//! The text for Prometheus, and what in deploy/ reads it: promtool takes all of it, and every name
+//! that a dashboard or an alert uses is there.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cellar::metrics::exposition;
+use cellar::settings::Settings;
+use cellar::state::State;
+use cellar_engine::{Cache, Config, SetOptions};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn deploy(file: &str) -> String {
+    std::fs::read_to_string(root().join("deploy").join(file)).unwrap()
+}
+
+/// The state of a daemon that has had some requests.
+fn state() -> State {
+    let cache = Cache::new(Config::with_memory(8 << 20)).unwrap();
+    let settings = Settings {
+        threads: 2,
+        ..Settings::default()
+    };
+    let state = State::new(cache, settings, 1_700_000_000_000);
+    let hour = SetOptions {
+        deadline: state.cache.now().plus_ms(3_600_000),
+        ..SetOptions::default()
+    };
+    for (database, options) in [(0, SetOptions::default()), (3, hour)] {
+        let space = state.databases.space(database);
+        let key = state.cache.key_in(space, b"key").unwrap();
+        state.cache.set(key, b"value", &options).unwrap();
+        assert!(state.cache.get(key, |_| ()).is_some());
+    }
+    for (counters, us) in state.counters.iter().zip([40, 15_000_000]) {
+        counters.cmd_get.add(7);
+        counters.get_hits.add(5);
+        counters.load.note_turn(&[2, 1, 0], us);
+        counters.load.note_opened(1);
+        counters.calls.add(cellar_protocol::resp::Verb::Get);
+    }
+    state
+}
+
+/// What promtool says, if it was installed with the other tools; a checkout without any has none.
+fn promtool(arguments: &[&str], input: &str) -> Option<String> {
+    let tools = root().join(".tools");
+    if !tools.exists() {
+        println!("skipped: `make tools` was never run here");
+        return None;
+    }
+    let mut child = Command::new(tools.join("bin/promtool"))
+        .args(arguments)
+        .current_dir(root().join("deploy/prometheus"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("`make tools` installs promtool");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    Some(said)
+}
+
+/// The names of all families, with what a histogram's samples are called.
+fn exposed() -> BTreeSet<String> {
+    let text = exposition(&state());
+    let mut names = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(head) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = head.split_once(' ').unwrap();
+            assert!(names.insert(name.to_owned()), "{name} stands there twice");
+            if kind == "histogram" {
+                names.extend(["_bucket", "_sum", "_count"].map(|part| format!("{name}{part}")));
+            }
+        }
+    }
+    names
+}
+
+/// The value of the sample that a line begins with.
+fn value(text: &str, sample: &str) -> f64 {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{sample} ")));
+    line.unwrap_or_else(|| panic!("no {sample}"))
+        .parse()
+        .unwrap()
+}
+
+/// Every word of an expression that is the name of a figure.
+fn names_in(expression: &str) -> Vec<&str> {
+    const PREFIXES: [&str; 4] = ["cellar_", "memcached_", "redis_", "process_"];
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = expression.split(|c| !is_word(c));
+    words
+        .filter(|word| PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
+        .collect()
+}
+
+#[test]
+fn promtool_finds_nothing_wrong_with_the_text() {
+    if let Some(said) = promtool(&["check", "metrics"], &exposition(&state())) {
+        assert_eq!(said, "");
+    }
+}
+
+#[test]
+fn the_text_tells_what_was_counted() {
+    let text = exposition(&state());
+    for (sample, expected) in [
+        ("cellar_cmd_get_total", 14.0),
+        (
+            "memcached_commands_total{command=\"get\",status=\"hit\"}",
+            10.0,
+        ),
+        ("redis_keyspace_hits_total", 10.0),
+        ("redis_commands_total{cmd=\"get\"}", 2.0),
+        ("redis_db_keys{db=\"db3\"}", 1.0),
+        ("redis_db_keys_expiring{db=\"db3\"}", 1.0),
+        ("cellar_database_keys{database=\"0\"}", 1.0),
+        ("cellar_memory_bytes", f64::from(8 << 20)),
+        ("cellar_requests_total{protocol=\"memcached\"}", 4.0),
+        ("cellar_open_connections{protocol=\"resp\"}", 2.0),
+        ("cellar_thread_busy_seconds_total{thread=\"1\"}", 15.0),
+        (
+            "cellar_request_duration_seconds_bucket{protocol=\"resp\",le=\"0.00002\"}",
+            0.0,
+        ),
+        (
+            "cellar_request_duration_seconds_bucket{protocol=\"resp\",le=\"0.00005\"}",
+            1.0,
+        ),
+        (
+            "cellar_request_duration_seconds_bucket{protocol=\"resp\",le=\"10\"}",
+            1.0,
+        ),
+        (
+            "cellar_request_duration_seconds_bucket{protocol=\"resp\",le=\"+Inf\"}",
+            2.0,
+        ),
+        (
+            "cellar_request_duration_seconds_count{protocol=\"memcached\"}",
+            4.0,
+        ),
+        ("cellar_expiring_items{within=\"minute\"}", 0.0),
+        ("cellar_expiring_items{within=\"day\"}", 1.0),
+        ("cellar_expiring_items{within=\"never\"}", 1.0),
+    ] {
+        assert!((value(&text, sample) - expected).abs() < 1e-9, "{sample}");
+    }
+}
+
+#[test]
+fn dashboards_of_the_usual_exporters_find_their_names() {
+    // Sources: memcached-mixin and redis-mixin of grafana/jsonnet-libs, dashboards 37, 763 and
+    // 11835 of grafana.com, the exporters' own examples.
+    let wanted = "memcached_up memcached_version memcached_uptime_seconds memcached_time_seconds \
+        memcached_commands_total memcached_current_bytes memcached_limit_bytes \
+        memcached_current_items memcached_items_total memcached_items_evicted_total \
+        memcached_items_reclaimed_total memcached_read_bytes_total memcached_written_bytes_total \
+        memcached_current_connections memcached_max_connections memcached_connections_total \
+        memcached_connections_rejected_total memcached_malloced_bytes redis_up \
+        redis_uptime_in_seconds redis_start_time_seconds redis_instance_info \
+        redis_connected_clients redis_blocked_clients redis_memory_used_bytes \
+        redis_memory_max_bytes redis_memory_used_rss_bytes redis_memory_fragmentation_ratio \
+        redis_commands_total redis_commands_processed_total redis_keyspace_hits_total \
+        redis_keyspace_misses_total redis_net_input_bytes_total redis_net_output_bytes_total \
+        redis_db_keys redis_db_keys_expiring redis_expired_keys_total redis_evicted_keys_total \
+        redis_connected_slaves redis_rejected_connections_total \
+        redis_connections_received_total redis_total_system_memory_bytes";
+    let exposed = exposed();
+    let missing: Vec<&str> = wanted
+        .split_whitespace()
+        .filter(|name| !exposed.contains(*name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_name_in_deploy_is_shown() {
+    let exposed = exposed();
+    for file in [
+        "grafana/cellar.json",
+        "prometheus/cellar.rules.yml",
+        "prometheus/cellar.rules.test.yml",
+    ] {
+        let text = deploy(file);
+        let names = names_in(&text);
+        assert!(names.len() > 3, "{file} reads nothing");
+        for name in names {
+            assert!(
+                exposed.contains(name),
+                "{file} reads {name}, which nothing shows"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_rules_are_valid_and_do_what_their_tests_say() {
+    for arguments in [
+        ["check", "rules", "cellar.rules.yml"],
+        ["check", "config", "prometheus.yml"],
+        ["test", "rules", "cellar.rules.test.yml"],
+    ] {
+        promtool(&arguments, "");
+    }
+}
+
+/// Every query of the dashboard, with its variables as Grafana would fill them in.
+fn queries() -> Vec<String> {
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&deploy("grafana/cellar.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels
+        .filter_map(|panel| panel["targets"].as_array())
+        .flatten();
+    let queries = targets.map(|target| target["expr"].as_str().unwrap());
+    let filled = |query: &str| {
+        let query = query.replace("$__rate_interval", "1m");
+        query.replace("$job", ".*").replace("$instance", ".*")
+    };
+    queries.map(filled).collect()
+}
+
+#[test]
+fn prometheus_understands_every_query_of_the_dashboard() {
+    let rule = |(number, query)| serde_json::json!({"record": format!("q{number}"), "expr": query});
+    let rules: Vec<serde_json::Value> = (1..).zip(queries()).map(rule).collect();
+    let count = rules.len();
+    let file = std::env::temp_dir().join(format!("cellar-queries-{}.yml", std::process::id()));
+    let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
+    std::fs::write(&file, groups.to_string()).unwrap();
+    if let Some(said) = promtool(&["check", "rules", file.to_str().unwrap()], "") {
+        assert!(
+            said.contains(&format!("{count} rules found")) && count > 20,
+            "{said}"
+        );
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn the_dashboard_can_be_imported_and_has_all_its_panels() {
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&deploy("grafana/cellar.json")).unwrap();
+    assert!(dashboard["schemaVersion"].as_u64().unwrap() >= 36);
+    assert!(dashboard.get("id").is_none(), "an id is another instance's");
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    assert_eq!(variables[0]["type"], "datasource");
+    let (mut ids, mut places, mut text) = (BTreeSet::new(), BTreeSet::new(), String::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()));
+        let place = &panel["gridPos"];
+        let corner = (place["x"].as_u64().unwrap(), place["y"].as_u64().unwrap());
+        assert!(places.insert(corner) && corner.0 + place["w"].as_u64().unwrap() <= 24);
+        if panel["type"] == "row" {
+            continue;
+        }
+        assert_eq!(panel["datasource"]["uid"], "${datasource}");
+        for target in panel["targets"].as_array().unwrap() {
+            let expression = target["expr"].as_str().unwrap();
+            assert!(!names_in(expression).is_empty(), "{expression}");
+            text.push_str(expression);
+        }
+    }
+    for name in [
+        "cellar_requests_total",
+        "cellar_get_hits_total",
+        "cellar_miss_reasons_total",
+        "cellar_request_duration_seconds_bucket",
+        "cellar_memory_state_bytes",
+        "cellar_expiry_lag_seconds_bucket",
+        "cellar_curve_misses_total",
+        "cellar_evicted_total",
+        "cellar_open_connections",
+        "cellar_thread_busy_seconds_total",
+    ] {
+        assert!(text.contains(name), "no panel shows {name}");
+    }
+}

@@ -1,0 +1,353 @@
+//! `cellar top`: what is drawn of a status, and one look at a running server.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use cellar::pages::status::{Amount, HotKey, Status, Step, Thread};
+use cellar::top::draw::{Scene, draw, plain};
+use cellar::top::look::Look;
+use daemon::{Daemon, check, hit, set};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+/// The status of a server that has had so many thousand requests in so many seconds.
+fn status(thousands: u64, seconds: u64) -> Status {
+    let mut status = Status::default();
+    let requests = thousands * 1_000;
+    status.server.version = "9.8.7".to_owned();
+    status.server.uptime_ms = seconds * 1_000;
+    status.requests.memcached = requests;
+    status.operations.gets = requests;
+    status.operations.hits = requests * 3 / 4;
+    status.operations.misses = requests / 4;
+    status.misses.expired = requests / 4;
+    let histogram = &mut status.latency_us.memcached.histogram;
+    histogram.bounds = vec![100, 1_000];
+    histogram.counts = vec![requests, 0, 0];
+    status.memory.limit_bytes = 64 << 20;
+    status.memory.live_bytes = 32 << 20;
+    status.memory.dead_bytes = 1 << 20;
+    status.expiry.minute = (1..=60).map(step).collect();
+    status.expiry.hour = (1..=60).map(|minute| step(minute * 60)).collect();
+    status.expiry.day = (1..=24).map(|hour| step(hour * 3_600)).collect();
+    status.expiry.never = Amount {
+        items: 7,
+        bytes: 7 << 10,
+    };
+    status.curve = [0.25, 0.5, 1.0, 2.0, 4.0]
+        .map(|factor| point(factor, requests))
+        .to_vec();
+    status.hot_keys = vec![HotKey {
+        key: "hot\u{1b}[2Jkey".to_owned(),
+        key_percent: String::new(),
+        share: 0.125,
+        gets_per_s: 250.0,
+        database: 3,
+    }];
+    status.threads = vec![Thread {
+        name: "cellar-0".to_owned(),
+        busy_us: seconds * 400_000,
+        requests,
+        connections: 2,
+    }];
+    status
+}
+
+fn step(until_s: u64) -> Step {
+    Step {
+        until_s,
+        items: 10,
+        bytes: until_s * 100,
+    }
+}
+
+fn point(factor: f64, gets: u64) -> cellar::pages::status::CurvePoint {
+    cellar::pages::status::CurvePoint {
+        factor,
+        memory_bytes: (f64::from(64 << 20) * factor) as u64,
+        gets,
+        misses: (gets as f64 * 0.25 / factor.max(0.5)) as u64,
+        miss_ratio: None,
+    }
+}
+
+fn look() -> Look {
+    Look::first(status(10, 10)).next(status(14, 12))
+}
+
+fn scene<'a>(look: Option<&'a Look>, trouble: Option<&'a str>) -> Scene<'a> {
+    Scene {
+        target: "http://here:1",
+        look,
+        history: &[1, 5, 2],
+        trouble,
+    }
+}
+
+/// What a terminal of this size shows.
+fn screen(scene: &Scene<'_>, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let drawn = terminal.draw(|frame| {
+        let area = frame.area();
+        draw(scene, area, frame.buffer_mut());
+    });
+    drawn.unwrap();
+    terminal.backend().to_string()
+}
+
+#[test]
+fn every_panel_shows_its_figures() {
+    let look = look();
+    let shown = screen(&scene(Some(&look), None), 120, 40);
+    for expected in [
+        "cellar 9.8.7 at http://here:1, up 12 s",
+        "2.00 k requests/s",
+        "hit ratio",
+        "75.0 %",
+        "memcached    50 us    99 us   100 us",
+        "500 misses/s, why",
+        "memory of 64.0 MiB",
+        "32.0 MiB",
+        "miss ratio with this memory",
+        "256 MiB",
+        "6.2 %",
+        "cellar-0",
+        "never 7.00 KiB",
+        "next minute: 600 items, 179 KiB",
+        "next day: 240 items",
+        "12.5 %",
+        "hot\u{fffd}[2Jkey (db3)",
+        "items and connections",
+    ] {
+        assert!(shown.contains(expected), "no {expected:?} in\n{shown}");
+    }
+    assert!(!shown.contains("since the start"));
+    // Half of memory is live: its bar fills half of the room between name and number.
+    let live = shown.lines().find(|line| line.contains("live")).unwrap();
+    let panel: String = live.chars().skip(1).take(40).collect();
+    let full = panel.chars().filter(|&c| c == '\u{2588}').count();
+    assert!((7..=8).contains(&full), "{live}");
+}
+
+#[test]
+fn a_server_without_an_answer_is_told_about() {
+    let shown = screen(&scene(None, Some("connection refused")), 100, 30);
+    assert!(
+        shown.contains("no answer: connection refused; trying again"),
+        "{shown}"
+    );
+    let look = look();
+    let shown = screen(&scene(Some(&look), Some("connection refused")), 120, 30);
+    assert!(
+        shown.contains("no answer") && shown.contains("2.00 k requests/s"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn any_size_of_terminal_is_drawn() {
+    let (look, idle) = (look(), Look::first(Status::default()));
+    for (width, height) in [(1, 1), (3, 2), (20, 5), (40, 60), (80, 24), (300, 90)] {
+        for look in [&look, &idle] {
+            screen(&scene(Some(look), None), width, height);
+        }
+    }
+    let paper = plain(&scene(Some(&idle), None), 100, 40);
+    assert!(
+        paper.contains("(rates since the start)") && paper.contains("no reads"),
+        "{paper}"
+    );
+    assert!(paper.lines().all(|line| line == line.trim_end()) && paper.ends_with('\n'));
+}
+
+fn top(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cellar"))
+        .arg("top")
+        .args(arguments)
+        .env_remove("CELLAR_HTTP_TOKEN")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn one_look_at_a_running_server_is_printed() {
+    let daemon = Daemon::start(&["--http-token", "s3cret"]);
+    let mut stream = daemon.connect();
+    check(&mut stream, &set("key", b"value"), b"STORED\r\n");
+    check(&mut stream, b"get key\r\n", &hit("key", b"value"));
+    // Output to a pipe is output to no terminal: `--once` is not needed.
+    let flags = [
+        "--target",
+        &daemon.http,
+        "--interval",
+        "100ms",
+        "--token",
+        "s3cret",
+    ];
+    for once in [&["--once"][..], &[]] {
+        let output = top(&[&flags[..], once].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{text}"
+        );
+        for expected in ["requests/s", "memory of 64.0 MiB", "cellar-1", "never"] {
+            assert!(text.contains(expected), "no {expected} in\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'));
+    }
+    let output = top(&flags[..4]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.contains("it asks for its token (--token)"), "{error}");
+}
+
+/// Most pieces of output that are waited for; only what hangs sends more.
+const PIECES_MAX: usize = 1_000;
+
+/// `cellar top` in a terminal of its own, which `script` makes.
+struct Shown {
+    child: Child,
+    screen: Receiver<Vec<u8>>,
+    sent: Vec<u8>,
+}
+
+impl Shown {
+    fn start(target: &str) -> Shown {
+        let command = format!(
+            "stty rows 40 columns 120; exec {} top --interval 100ms --target {target}",
+            env!("CARGO_BIN_EXE_cellar"),
+        );
+        let mut child = Command::new("script")
+            .args([
+                "--quiet",
+                "--flush",
+                "--return",
+                "--command",
+                &command,
+                "/dev/null",
+            ])
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("util-linux has script");
+        let (sender, screen) = channel();
+        let mut output = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(bytes @ 1..) = output.read(&mut piece) {
+                if sender.send(piece[..bytes].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Shown {
+            child,
+            screen,
+            sent: Vec::new(),
+        }
+    }
+
+    /// Waits until the screen is as wanted.
+    fn wait_for(&mut self, wanted: impl Fn(&str) -> bool) {
+        for _ in 0..PIECES_MAX {
+            if wanted(&on_screen(&self.sent)) {
+                return;
+            }
+            let piece = self.screen.recv_timeout(daemon::PATIENCE);
+            let piece = piece.unwrap_or_else(|_| panic!("{}", on_screen(&self.sent)));
+            self.sent.extend_from_slice(&piece);
+        }
+        panic!("{}", on_screen(&self.sent));
+    }
+
+    /// Presses a key after which it is to end, and checks that it leaves the terminal as it was.
+    fn end(mut self, key: &[u8]) {
+        let mut keyboard = self.child.stdin.take().unwrap();
+        keyboard.write_all(key).unwrap();
+        while let Ok(piece) = self.screen.recv_timeout(daemon::PATIENCE) {
+            self.sent.extend_from_slice(&piece);
+        }
+        let sent = String::from_utf8_lossy(&self.sent).into_owned();
+        for (taken, given_back) in [
+            ("\u{1b}[?1049h", "\u{1b}[?1049l"),
+            ("\u{1b}[?25l", "\u{1b}[?25h"),
+        ] {
+            assert!(sent.contains(taken), "{sent:?}");
+            assert!(sent.rfind(given_back) > sent.rfind(taken), "{sent:?}");
+        }
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// What a terminal shows that was sent these bytes: texts, and moves of the cursor.
+fn on_screen(sent: &[u8]) -> String {
+    let sent = String::from_utf8_lossy(sent);
+    let mut cells = vec![vec![' '; 121]; 41];
+    let (mut row, mut column) = (0, 0);
+    let mut pieces = sent.split("\u{1b}[");
+    let mut put = |text: &str, row: usize, column: &mut usize| {
+        for c in text.chars().filter(|c| !c.is_control()) {
+            if let Some(cell) = cells.get_mut(row).and_then(|cells| cells.get_mut(*column)) {
+                *cell = c;
+            }
+            *column += 1;
+        }
+    };
+    put(pieces.next().unwrap_or_default(), row, &mut column);
+    for piece in pieces {
+        let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else {
+            continue;
+        };
+        let (parameters, text) = (&piece[..end], &piece[end + 1..]);
+        if piece[end..].starts_with('H')
+            && let Some((to_row, to_column)) = parameters.split_once(';')
+        {
+            row = to_row.parse::<usize>().unwrap() - 1;
+            column = to_column.parse::<usize>().unwrap() - 1;
+        }
+        put(text, row, &mut column);
+    }
+    let rows: Vec<String> = cells.iter().map(|row| row.iter().collect()).collect();
+    rows.join("\n")
+}
+
+#[test]
+fn the_terminal_is_left_as_it_was_by_every_key_that_ends_it() {
+    let daemon = Daemon::start(&[]);
+    for key in [&b"q"[..], b"\x03"] {
+        let mut shown = Shown::start(&daemon.http);
+        shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
+        shown.end(key);
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_is_waited_for() {
+    let mut daemon = Daemon::start(&[]);
+    let mut shown = Shown::start(&daemon.http);
+    shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
+    daemon.signal(rustix::process::Signal::TERM);
+    assert!(daemon.wait().success());
+    shown.wait_for(|text| text.contains("trying again") && text.contains("memory of 64.0 MiB"));
+    let _again = Daemon::start(&["--http", &daemon.http, "--memory", "32MiB"]);
+    shown.wait_for(|text| text.contains("memory of 32.0 MiB") && !text.contains("trying again"));
+    shown.end(b"q");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_one_line_and_a_status() {
+    let output = top(&["--target", "127.0.0.1:1", "--once"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1));
+    assert!(
+        error.starts_with("cellar: top: http://127.0.0.1:1 does not answer: "),
+        "{error}"
+    );
+}

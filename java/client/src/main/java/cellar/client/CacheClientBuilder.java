@@ -1,0 +1,270 @@
+package cellar.client;
+
+import cellar.client.internal.AsyncView;
+import cellar.client.internal.Core;
+import cellar.client.internal.Requests;
+import cellar.client.internal.cluster.Cluster;
+import cellar.client.internal.cluster.Membership;
+import cellar.client.internal.cluster.ReplicatedCluster;
+import cellar.client.internal.cluster.ShardedCluster;
+import cellar.client.internal.cluster.SingleCluster;
+import cellar.client.internal.local.LocalCache;
+import cellar.client.internal.local.RespTracking;
+import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.net.Loops;
+import cellar.client.internal.net.Settings;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Function;
+import java.util.function.LongSupplier;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Describes a {@link CacheClient} and makes it. Not safe for use by several threads; may be used
+ * again after {@link #build}.
+ */
+public final class CacheClientBuilder {
+    /** What several nodes are to each other. */
+    public enum Mode {
+        /** Each key is on one node, by ketama with weights. */
+        SHARDED,
+        /** The same, and the next node stands in for one that is down. */
+        SHARDED_WITH_FAILOVER,
+        /** Every node holds everything. */
+        REPLICATED
+    }
+
+    /** How sockets of asynchronous requests are polled. */
+    public enum Transport {
+        /** epoll where its native part can be loaded, else the JDK's selector. */
+        AUTO,
+        /** Linux epoll. */
+        EPOLL,
+        /** Linux io_uring. */
+        IO_URING,
+        /** The JDK's selector. */
+        NIO
+    }
+
+    private Discovery discovery = Discovery.fixed(List.of(Node.of("127.0.0.1", Node.PORT)));
+    private boolean single = true;
+    private Mode mode = Mode.SHARDED;
+    private Duration timeout = Duration.ofSeconds(1);
+    private Duration connectTimeout = Duration.ofSeconds(2);
+    private Duration backoffMin = Duration.ofMillis(50);
+    private Duration backoffMax = Duration.ofSeconds(5);
+    private int connections = 1;
+    private int blockingConnections = Math.max(1, Runtime.getRuntime().availableProcessors() / 4);
+    private int threads = Math.max(1, Math.min(4, Runtime.getRuntime().availableProcessors() / 2));
+    private int inFlightMax = 16384;
+    private int replicationQueueMax = 100_000;
+    private Transport transport = Transport.AUTO;
+    private @Nullable SSLContext tls;
+    private @Nullable String user;
+    private @Nullable String password;
+    private @Nullable LocalCacheOptions localCache;
+    private CacheMetrics metrics = CacheMetrics.NONE;
+    private LongSupplier ticker = System::nanoTime;
+
+    CacheClientBuilder() {}
+
+    /** The nodes, at least one; each as {@link Node#parse} reads it. */
+    public CacheClientBuilder nodes(String... nodes) {
+        return nodes(Arrays.stream(nodes).map(Node::parse).toList());
+    }
+
+    /** The nodes, at least one. */
+    public CacheClientBuilder nodes(List<Node> nodes) {
+        if (nodes.isEmpty()) {
+            throw new IllegalArgumentException("a cache needs a node");
+        }
+        single = nodes.size() == 1;
+        discovery = Discovery.fixed(nodes);
+        return this;
+    }
+
+    /** Nodes that may change. In replicated mode only those found first are used. */
+    public CacheClientBuilder discovery(Discovery discovery) {
+        this.discovery = discovery;
+        single = false;
+        return this;
+    }
+
+    /** What several nodes are to each other; sharded unless said. */
+    public CacheClientBuilder mode(Mode mode) {
+        this.mode = mode;
+        return this;
+    }
+
+    /** How long a request may take, from the call to the answer; a second unless said. */
+    public CacheClientBuilder timeout(Duration timeout) {
+        this.timeout = positive(timeout);
+        return this;
+    }
+
+    /** How long a connection may take; two seconds unless said. */
+    public CacheClientBuilder connectTimeout(Duration connectTimeout) {
+        this.connectTimeout = positive(connectTimeout);
+        return this;
+    }
+
+    /**
+     * The pause after a failed connection: {@code min}, doubled with each further failure up to
+     * {@code max}, of which a random half is taken off. 50 ms to 5 s unless said.
+     */
+    public CacheClientBuilder backoff(Duration min, Duration max) {
+        backoffMin = positive(min);
+        backoffMax = positive(max);
+        return this;
+    }
+
+    /** Connections to each node for asynchronous requests; 1 unless said. */
+    public CacheClientBuilder connections(int connections) {
+        this.connections = positive(connections);
+        return this;
+    }
+
+    /** Connections to each node for blocking calls; a quarter of the processors unless said. */
+    public CacheClientBuilder blockingConnections(int connections) {
+        this.blockingConnections = positive(connections);
+        return this;
+    }
+
+    /** Threads for asynchronous requests; half of the processors, at most 4, unless said. */
+    public CacheClientBuilder threads(int threads) {
+        this.threads = positive(threads);
+        return this;
+    }
+
+    /**
+     * Most requests to a node that wait for an answer, for each of its connections; further ones
+     * fail with {@link CacheException.Overloaded}. 16384 unless said.
+     */
+    public CacheClientBuilder inFlightMax(int inFlightMax) {
+        this.inFlightMax = positive(inFlightMax);
+        return this;
+    }
+
+    /**
+     * Most changes that wait to be replicated to a node; when there are more, the node is filled
+     * anew before it is read again. 100,000 unless said.
+     */
+    public CacheClientBuilder replicationQueueMax(int replicationQueueMax) {
+        this.replicationQueueMax = positive(replicationQueueMax);
+        return this;
+    }
+
+    /** How sockets are polled; {@link Transport#AUTO} unless said. */
+    public CacheClientBuilder transport(Transport transport) {
+        this.transport = transport;
+        return this;
+    }
+
+    /** Encrypts all connections; the server's certificate must fit the node's host. */
+    public CacheClientBuilder tls(SSLContext tls) {
+        this.tls = tls;
+        return this;
+    }
+
+    /** Authenticates each connection, as memcached with {@code --auth-file} asks for. */
+    public CacheClientBuilder credentials(String user, String password) {
+        this.user = user;
+        this.password = password;
+        return this;
+    }
+
+    /** Keeps local copies, for {@link CacheClient#get(String, Duration)}. */
+    public CacheClientBuilder localCache(LocalCacheOptions localCache) {
+        this.localCache = localCache;
+        return this;
+    }
+
+    /** Who is told what the client does. */
+    public CacheClientBuilder metrics(CacheMetrics metrics) {
+        this.metrics = metrics;
+        return this;
+    }
+
+    /** The clock of the local cache, in nanoseconds; for tests. */
+    public CacheClientBuilder ticker(LongSupplier ticker) {
+        this.ticker = ticker;
+        return this;
+    }
+
+    /**
+     * Makes the client. Connections are opened when they are first needed.
+     *
+     * @throws CacheException.Configuration if a transport or the nodes cannot be had
+     */
+    public <V> CacheClient<V> build(Codec<V> codec) {
+        Settings settings =
+                new Settings(
+                        timeout,
+                        connectTimeout,
+                        backoffMin,
+                        backoffMax,
+                        connections,
+                        blockingConnections,
+                        inFlightMax,
+                        tls,
+                        user,
+                        password,
+                        metrics);
+        Loops loops = loops();
+        try {
+            Function<Node, Endpoint> connect = node -> new Endpoint(node, settings, loops);
+            Membership membership = new Membership(discovery);
+            Cluster cluster = cluster(membership, connect);
+            Core core = new Core(cluster, loops, settings, membership::close);
+            return new AsyncView<>(core, codec, local(core, codec));
+        } catch (RuntimeException e) {
+            loops.close();
+            throw e;
+        }
+    }
+
+    private Loops loops() {
+        try {
+            return new Loops(Loops.Transport.valueOf(transport.name()), threads);
+        } catch (IllegalStateException e) {
+            throw new CacheException.Configuration("no transport " + transport, e);
+        }
+    }
+
+    private Cluster cluster(Membership membership, Function<Node, Endpoint> connect) {
+        if (single) {
+            return new SingleCluster(connect.apply(membership.first().get(0)));
+        }
+        if (mode == Mode.REPLICATED) {
+            List<Endpoint> endpoints = membership.first().stream().map(connect).toList();
+            return new ReplicatedCluster(endpoints, replicationQueueMax);
+        }
+        ShardedCluster sharded = new ShardedCluster(connect, mode == Mode.SHARDED_WITH_FAILOVER);
+        sharded.use(membership.first());
+        membership.follow(sharded::use);
+        return sharded;
+    }
+
+    private <V> @Nullable LocalCache<V> local(Core core, Codec<V> codec) {
+        LocalCacheOptions options = localCache;
+        return options == null
+                ? null
+                : RespTracking.cache(core, Requests.decoder(codec), options, ticker);
+    }
+
+    private static Duration positive(Duration duration) {
+        if (duration.isNegative() || duration.isZero()) {
+            throw new IllegalArgumentException("not a time to wait: " + duration);
+        }
+        return duration;
+    }
+
+    private static int positive(int number) {
+        if (number < 1) {
+            throw new IllegalArgumentException("not a positive number: " + number);
+        }
+        return number;
+    }
+}

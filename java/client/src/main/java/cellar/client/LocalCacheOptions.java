@@ -1,0 +1,57 @@
+package cellar.client;
+
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How the local cache works. Immutable.
+ *
+ * @param bytesMax most bytes of keys, encoded values and 96 for each item
+ * @param trackingPort where servers tell of changes in Redis's protocol; 0 if they do not
+ * @param trackingPorts exceptions by node name or {@code host:port}
+ * @param trackingPassword what Redis's protocol asks for there; null for none
+ */
+public record LocalCacheOptions(
+        long bytesMax,
+        int trackingPort,
+        Map<String, Integer> trackingPorts,
+        @Nullable String trackingPassword) {
+    /** Checks and copies. */
+    public LocalCacheOptions {
+        if (bytesMax < 1 || trackingPort < 0 || trackingPort > 65535) {
+            throw new IllegalArgumentException("bytesMax must be positive, trackingPort a port");
+        }
+        trackingPorts = Map.copyOf(trackingPorts);
+    }
+
+    /** Copies that are confirmed with the server when they are older than the caller allows. */
+    public static LocalCacheOptions confirmed(long bytesMax) {
+        return new LocalCacheOptions(bytesMax, 0, Map.of(), null);
+    }
+
+    /** Copies that go as soon as Cellar tells that the item has changed. */
+    public static LocalCacheOptions tracked(long bytesMax, int trackingPort) {
+        return new LocalCacheOptions(bytesMax, trackingPort, Map.of(), null);
+    }
+
+    /** The same with a password for Redis's protocol. */
+    public LocalCacheOptions password(String password) {
+        return new LocalCacheOptions(bytesMax, trackingPort, trackingPorts, password);
+    }
+
+    /** The same with other ports for some nodes, by name or {@code host:port}. */
+    public LocalCacheOptions ports(Map<String, Integer> ports) {
+        return new LocalCacheOptions(bytesMax, trackingPort, ports, trackingPassword);
+    }
+
+    /** Where {@code node} tells of changes. */
+    public int trackingPort(Node node) {
+        Integer named = trackingPorts.get(node.name());
+        return named != null ? named : trackingPorts.getOrDefault(node.address(), trackingPort);
+    }
+
+    @Override
+    public String toString() {
+        return "LocalCacheOptions[bytesMax=" + bytesMax + ", trackingPort=" + trackingPort + "]";
+    }
+}

@@ -1,0 +1,267 @@
+package cellar.client.config;
+
+import cellar.client.CacheClient;
+import cellar.client.CacheClientBuilder;
+import cellar.client.CacheException;
+import cellar.client.Codec;
+import cellar.client.Codecs;
+import cellar.client.Discovery;
+import cellar.client.LocalCacheOptions;
+import cellar.client.Node;
+import java.security.NoSuchAlgorithmException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.BiConsumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLContext;
+
+/**
+ * How one cache is set up. Immutable.
+ *
+ * <table>
+ * <caption>Keys; durations are {@code 500ms}, {@code 2s}, {@code 5m}, {@code 1h}</caption>
+ * <tr><td>nodes</td><td>{@code host:port:weight name}, with commas between</td></tr>
+ * <tr><td>discovery</td><td>{@code dns:HOST:PORT}, {@code srv:NAME} or {@code config:HOST:PORT}
+ * in place of nodes</td></tr>
+ * <tr><td>discovery-period</td><td>duration</td></tr>
+ * <tr><td>mode</td><td>sharded, sharded-with-failover or replicated</td></tr>
+ * <tr><td>codec</td><td>string, bytes, spymemcached, whalin or {@code json:CLASS}</td></tr>
+ * <tr><td>timeout, connect-timeout, backoff-min, backoff-max</td><td>durations</td></tr>
+ * <tr><td>connections, blocking-connections, threads, in-flight-max, replication-queue-max</td>
+ * <td>numbers</td></tr>
+ * <tr><td>transport</td><td>auto, epoll, io_uring or nio</td></tr>
+ * <tr><td>tls</td><td>true for the JVM's default context</td></tr>
+ * <tr><td>user, password</td><td>memcached's authentication</td></tr>
+ * <tr><td>local-cache-bytes</td><td>number; there is no local cache without it</td></tr>
+ * <tr><td>tracking-port, tracking-password</td><td>where changes are told of</td></tr>
+ * </table>
+ */
+public final class CacheSettings {
+    private static final Pattern DURATION = Pattern.compile("(\\d+)\\s*(ms|s|m|h)");
+    private static final Duration DISCOVERY_PERIOD = Duration.ofSeconds(30);
+
+    private interface Key extends BiConsumer<CacheClientBuilder, String> {}
+
+    private static final Map<String, Key> KEYS = keys();
+
+    /** Keys that are looked at together with others. */
+    private static final List<String> JOINED =
+            List.of(
+                    "codec",
+                    "discovery",
+                    "discovery-period",
+                    "backoff-min",
+                    "backoff-max",
+                    "user",
+                    "password",
+                    "local-cache-bytes",
+                    "tracking-port",
+                    "tracking-password");
+
+    private final String name;
+    private final Map<String, String> values;
+
+    private CacheSettings(String name, Map<String, String> values) {
+        this.name = name;
+        this.values = Map.copyOf(values);
+    }
+
+    private static Map<String, Key> keys() {
+        Map<String, Key> keys = new TreeMap<>();
+        keys.put("nodes", (builder, text) -> builder.nodes(nodes(text)));
+        keys.put(
+                "mode", (builder, text) -> builder.mode(word(CacheClientBuilder.Mode.class, text)));
+        keys.put("timeout", (builder, text) -> builder.timeout(duration(text)));
+        keys.put("connect-timeout", (builder, text) -> builder.connectTimeout(duration(text)));
+        keys.put("connections", (builder, text) -> builder.connections(number(text)));
+        keys.put(
+                "blocking-connections",
+                (builder, text) -> builder.blockingConnections(number(text)));
+        keys.put("threads", (builder, text) -> builder.threads(number(text)));
+        keys.put("in-flight-max", (builder, text) -> builder.inFlightMax(number(text)));
+        keys.put(
+                "replication-queue-max",
+                (builder, text) -> builder.replicationQueueMax(number(text)));
+        keys.put(
+                "transport",
+                (builder, text) ->
+                        builder.transport(word(CacheClientBuilder.Transport.class, text)));
+        keys.put("tls", CacheSettings::tls);
+        return keys;
+    }
+
+    static CacheSettings of(String name, Map<String, String> values) {
+        for (String key : values.keySet()) {
+            if (!KEYS.containsKey(key) && !JOINED.contains(key)) {
+                throw new CacheException.Configuration(
+                        "cache " + name + ": unknown key " + key, null);
+            }
+        }
+        if (values.containsKey("nodes") == values.containsKey("discovery")) {
+            throw new CacheException.Configuration(
+                    "cache " + name + ": nodes or discovery, one of both", null);
+        }
+        CacheSettings settings = new CacheSettings(name, values);
+        settings.builder();
+        settings.codec();
+        return settings;
+    }
+
+    /** The name. */
+    public String name() {
+        return name;
+    }
+
+    /** The keys with their values; passwords are left out. */
+    public Map<String, String> values() {
+        Map<String, String> shown = new LinkedHashMap<>(values);
+        shown.keySet().removeIf(key -> key.endsWith("password"));
+        return shown;
+    }
+
+    /** A builder with these settings, for what no file can say. */
+    public CacheClientBuilder builder() {
+        CacheClientBuilder builder = CacheClient.builder();
+        values.forEach(
+                (key, text) -> {
+                    Key known = KEYS.get(key);
+                    if (known != null) {
+                        read(key, () -> known.accept(builder, text));
+                    }
+                });
+        read("discovery", () -> discovery(builder));
+        read("backoff-min", () -> backoff(builder));
+        if (values.containsKey("user")) {
+            builder.credentials(values.get("user"), values.getOrDefault("password", ""));
+        }
+        read("local-cache-bytes", () -> localCache(builder));
+        return builder;
+    }
+
+    private void read(String key, Runnable reader) {
+        try {
+            reader.run();
+        } catch (IllegalArgumentException e) {
+            throw new CacheException.Configuration(
+                    "cache " + name + ": " + key + ": " + e.getMessage(), e);
+        }
+    }
+
+    /**
+     * The codec.
+     *
+     * @throws CacheException.Configuration if the class of a {@code json:} codec is not there
+     */
+    @SuppressWarnings("unchecked")
+    public Codec<Object> codec() {
+        String text = values.getOrDefault("codec", "string");
+        Codec<?> codec =
+                switch (text) {
+                    case "string" -> Codecs.string();
+                    case "bytes" -> Codecs.bytes();
+                    case "spymemcached" -> Codecs.spymemcached();
+                    case "whalin" -> Codecs.whalin();
+                    default -> json(text);
+                };
+        return (Codec<Object>) codec;
+    }
+
+    private Codec<?> json(String text) {
+        if (!text.startsWith("json:")) {
+            throw new CacheException.Configuration("cache " + name + ": no codec " + text, null);
+        }
+        try {
+            ClassLoader loader = Thread.currentThread().getContextClassLoader();
+            return Codecs.json(Class.forName(text.substring(5), true, loader));
+        } catch (ClassNotFoundException e) {
+            throw new CacheException.Configuration("cache " + name + ": no class in " + text, e);
+        }
+    }
+
+    private void discovery(CacheClientBuilder builder) {
+        String text = values.get("discovery");
+        if (text == null) {
+            return;
+        }
+        String wait = values.get("discovery-period");
+        Duration period = wait == null ? DISCOVERY_PERIOD : duration(wait);
+        String[] parts = text.split(":", 2);
+        String rest = parts.length > 1 ? parts[1] : "";
+        Discovery found =
+                switch (parts[0]) {
+                    case "dns" -> {
+                        Node node = Node.parse(rest);
+                        yield Discovery.dnsAddresses(node.host(), node.port(), period);
+                    }
+                    case "srv" -> Discovery.dnsService(rest, period);
+                    case "config" -> Discovery.configuration(Node.parse(rest), period);
+                    default -> throw new IllegalArgumentException("no discovery " + text);
+                };
+        builder.discovery(found);
+    }
+
+    private void backoff(CacheClientBuilder builder) {
+        if (values.containsKey("backoff-min") || values.containsKey("backoff-max")) {
+            builder.backoff(
+                    duration(values.getOrDefault("backoff-min", "50ms")),
+                    duration(values.getOrDefault("backoff-max", "5s")));
+        }
+    }
+
+    private void localCache(CacheClientBuilder builder) {
+        String bytes = values.get("local-cache-bytes");
+        if (bytes == null) {
+            return;
+        }
+        LocalCacheOptions options =
+                LocalCacheOptions.tracked(
+                        Long.parseLong(bytes), number(values.getOrDefault("tracking-port", "0")));
+        String password = values.get("tracking-password");
+        builder.localCache(password == null ? options : options.password(password));
+    }
+
+    private static void tls(CacheClientBuilder builder, String text) {
+        if (!text.equals("true") && !text.equals("false")) {
+            throw new IllegalArgumentException("true or false, not " + text);
+        }
+        if (text.equals("true")) {
+            try {
+                builder.tls(SSLContext.getDefault());
+            } catch (NoSuchAlgorithmException e) {
+                throw new CacheException.Configuration("there is no default TLS context", e);
+            }
+        }
+    }
+
+    private static List<Node> nodes(String text) {
+        return Arrays.stream(text.split(",")).map(Node::parse).toList();
+    }
+
+    private static int number(String text) {
+        return Integer.parseInt(text.strip());
+    }
+
+    static Duration duration(String text) {
+        Matcher matcher = DURATION.matcher(text.strip());
+        if (!matcher.matches()) {
+            throw new IllegalArgumentException("not a duration: " + text);
+        }
+        long number = Long.parseLong(matcher.group(1));
+        return switch (matcher.group(2)) {
+            case "ms" -> Duration.ofMillis(number);
+            case "s" -> Duration.ofSeconds(number);
+            case "m" -> Duration.ofMinutes(number);
+            default -> Duration.ofHours(number);
+        };
+    }
+
+    private static <E extends Enum<E>> E word(Class<E> type, String text) {
+        return Enum.valueOf(type, text.strip().toUpperCase(Locale.ROOT).replace('-', '_'));
+    }
+}

@@ -1,0 +1,2 @@
+/** Clients described by files. */
+package cellar.client.config;

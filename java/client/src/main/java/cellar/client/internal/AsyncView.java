@@ -1,0 +1,339 @@
+package cellar.client.internal;
+
+import cellar.client.BlockingCacheClient;
+import cellar.client.CacheClient;
+import cellar.client.CacheException;
+import cellar.client.CasOutcome;
+import cellar.client.Codec;
+import cellar.client.Counters;
+import cellar.client.Listing;
+import cellar.client.LoadOptions;
+import cellar.client.Versioned;
+import cellar.client.internal.cluster.KeyLister;
+import cellar.client.internal.cluster.Request;
+import cellar.client.internal.local.LocalCache;
+import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.wire.Keys;
+import cellar.client.internal.wire.LineOperation;
+import cellar.client.internal.wire.ReadManyOperation;
+import cellar.client.internal.wire.ReadOperation;
+import cellar.client.internal.wire.StoreOperation.Mode;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The asynchronous face: makes operations, hands them to the cluster, keeps the local cache true.
+ */
+public final class AsyncView<V> implements CacheClient<V> {
+    private final Core core;
+    private final Codec<V> codec;
+    private final Requests<V> requests;
+    private final int wanted;
+    private final @Nullable LocalCache<V> local;
+    private final Loader<V> loader;
+    private final BlockingCacheClient<V> blocking;
+    private final Counters counters;
+
+    /** A view of {@code core}; {@code local} is null for none. */
+    public AsyncView(Core core, Codec<V> codec, @Nullable LocalCache<V> local) {
+        this.core = core;
+        this.codec = codec;
+        this.requests = new Requests<>(codec);
+        this.wanted = (codec.readsFlags() ? ReadOperation.FLAGS : 0) | core.cluster().alsoRead();
+        this.local = local;
+        this.loader = new Loader<>(this, core);
+        this.blocking = new BlockingView<>(this);
+        this.counters = new CounterView(this);
+    }
+
+    /** What all views share. */
+    public Core core() {
+        return core;
+    }
+
+    Requests<V> requests() {
+        return requests;
+    }
+
+    @Nullable LocalCache<V> local() {
+        return local;
+    }
+
+    int wanted() {
+        return wanted;
+    }
+
+    // Reads.
+
+    @Override
+    public CompletionStage<@Nullable V> get(String key) {
+        byte[] bytes = Keys.bytes(key);
+        return guarded(
+                () ->
+                        core.cluster()
+                                .read(
+                                        bytes,
+                                        () -> new ReadOperation<>(bytes, wanted, this::value)));
+    }
+
+    /** The value of a read, null on a miss. */
+    @Nullable V value(ReadOperation<?> read) {
+        return requests.value(read);
+    }
+
+    @Override
+    public CompletionStage<@Nullable V> get(String key, Duration localTtl) {
+        LocalCache<V> cache = local;
+        if (cache == null) {
+            throw new IllegalStateException("the client was built without a local cache");
+        }
+        return cache.get(key, localTtl);
+    }
+
+    @Override
+    public CompletionStage<@Nullable Versioned<V>> getVersioned(String key) {
+        byte[] bytes = Keys.bytes(key);
+        int also = wanted | ReadOperation.VERSION;
+        return guarded(
+                () ->
+                        core.cluster()
+                                .read(
+                                        bytes,
+                                        () -> new ReadOperation<>(bytes, also, this::versioned)));
+    }
+
+    private @Nullable Versioned<V> versioned(ReadOperation<?> read) {
+        V value = value(read);
+        return value == null ? null : new Versioned<>(value, read.version());
+    }
+
+    @Override
+    public CompletionStage<Map<String, V>> getMany(Collection<String> keys) {
+        Map<Endpoint, List<String>> byNode = new HashMap<>();
+        return guarded(
+                () -> {
+                    for (String key : Set.copyOf(keys)) {
+                        Endpoint home = core.cluster().home(Keys.bytes(key));
+                        byNode.computeIfAbsent(home, node -> new ArrayList<>()).add(key);
+                    }
+                    List<CompletableFuture<Map<String, V>>> parts = new ArrayList<>();
+                    byNode.forEach((home, part) -> parts.add(readPart(home, part)));
+                    return merged(parts);
+                });
+    }
+
+    private CompletableFuture<Map<String, V>> readMany(Endpoint home, List<String> keys) {
+        List<byte[]> bytes = keys.stream().map(Keys::bytes).toList();
+        return home.submit(new ReadManyOperation<>(keys, bytes, requests::decode));
+    }
+
+    /** Where a miss is no answer yet, those keys are asked for once more, one by one. */
+    private CompletableFuture<Map<String, V>> readPart(Endpoint home, List<String> keys) {
+        CompletableFuture<Map<String, V>> part = readMany(home, keys);
+        if (!core.cluster().hasSecondChoice()) {
+            return part;
+        }
+        return part.exceptionally(failure -> Map.of())
+                .thenCompose(
+                        found -> {
+                            Map<String, V> all = new ConcurrentHashMap<>(found);
+                            List<CompletableFuture<@Nullable Void>> rest = new ArrayList<>();
+                            for (String key : keys) {
+                                if (!all.containsKey(key)) {
+                                    rest.add(readInto(all, key));
+                                }
+                            }
+                            return Stages.all(rest).thenApply(done -> all);
+                        });
+    }
+
+    private CompletableFuture<@Nullable Void> readInto(Map<String, V> found, String key) {
+        return get(key).<@Nullable Void>thenApply(
+                        value -> {
+                            if (value != null) {
+                                found.put(key, value);
+                            }
+                            return null;
+                        })
+                .toCompletableFuture();
+    }
+
+    private static <V> CompletionStage<Map<String, V>> merged(
+            List<CompletableFuture<Map<String, V>>> parts) {
+        if (parts.size() == 1) {
+            return parts.get(0);
+        }
+        return Stages.all(parts)
+                .thenApply(
+                        maps -> {
+                            Map<String, V> all = new HashMap<>();
+                            maps.forEach(all::putAll);
+                            return all;
+                        });
+    }
+
+    // Changes.
+
+    @Override
+    public CompletionStage<@Nullable Void> set(String key, V value, Duration ttl) {
+        return store(key, value, ttl, Mode.SET, 0).thenApply(stored -> null);
+    }
+
+    @Override
+    public CompletionStage<Boolean> add(String key, V value, Duration ttl) {
+        return store(key, value, ttl, Mode.ADD, 0).thenApply(AsyncView::stored);
+    }
+
+    @Override
+    public CompletionStage<Boolean> replace(String key, V value, Duration ttl) {
+        return store(key, value, ttl, Mode.REPLACE, 0).thenApply(AsyncView::stored);
+    }
+
+    @Override
+    public CompletionStage<Boolean> append(String key, V value) {
+        return write(key, requests.extend(Keys.bytes(key), value, Mode.APPEND))
+                .thenApply(AsyncView::stored);
+    }
+
+    @Override
+    public CompletionStage<Boolean> prepend(String key, V value) {
+        return write(key, requests.extend(Keys.bytes(key), value, Mode.PREPEND))
+                .thenApply(AsyncView::stored);
+    }
+
+    @Override
+    public CompletionStage<CasOutcome> cas(String key, V value, long version, Duration ttl) {
+        return store(key, value, ttl, Mode.CAS, version);
+    }
+
+    static boolean stored(CasOutcome outcome) {
+        return outcome == CasOutcome.STORED;
+    }
+
+    CompletionStage<CasOutcome> store(String key, V value, Duration ttl, Mode mode, long version) {
+        return write(key, requests.store(Keys.bytes(key), value, ttl, mode, version));
+    }
+
+    @Override
+    public CompletionStage<Boolean> delete(String key) {
+        return write(key, Requests.delete(Keys.bytes(key)));
+    }
+
+    @Override
+    public CompletionStage<Boolean> invalidate(String key, Duration stale) {
+        return write(key, Requests.invalidate(Keys.bytes(key), stale));
+    }
+
+    @Override
+    public CompletionStage<Boolean> touch(String key, Duration ttl) {
+        return write(key, Requests.touch(Keys.bytes(key), ttl));
+    }
+
+    /** How many local copies there are, about. */
+    public long localCopies() {
+        LocalCache<V> cache = local;
+        return cache == null ? 0 : cache.size();
+    }
+
+    /** Drops the local copy of an item that was changed by other means. */
+    public void forget(String key) {
+        LocalCache<V> cache = local;
+        if (cache != null) {
+            cache.forget(key);
+        }
+    }
+
+    /** Sends a change. The local copy goes before it is sent, and again when it is answered. */
+    <R extends @Nullable Object> CompletionStage<R> write(String key, Request<R> request) {
+        LocalCache<V> cache = local;
+        if (cache == null) {
+            return guarded(() -> send(request));
+        }
+        cache.forget(key);
+        return guarded(() -> send(request)).whenComplete((answer, failure) -> cache.forget(key));
+    }
+
+    private <R extends @Nullable Object> CompletionStage<R> send(Request<R> request) {
+        return core.cluster().write(request);
+    }
+
+    /** A node that cannot be named is a failed stage, not an exception of the call. */
+    private static <R extends @Nullable Object> CompletionStage<R> guarded(
+            Supplier<? extends CompletionStage<R>> asked) {
+        try {
+            return asked.get();
+        } catch (CacheException e) {
+            return CompletableFuture.failedStage(e);
+        }
+    }
+
+    // Everything else.
+
+    @Override
+    public CompletionStage<@Nullable V> getOrLoad(
+            String key,
+            LoadOptions options,
+            Supplier<? extends CompletionStage<? extends @Nullable V>> load) {
+        return loader.get(key, options, load);
+    }
+
+    @Override
+    public CompletionStage<Set<String>> keys(Listing listing) {
+        return KeyLister.list(core.cluster(), listing);
+    }
+
+    @Override
+    public CompletionStage<@Nullable Void> flushAll() {
+        LocalCache<V> cache = local;
+        List<CompletableFuture<String>> parts = new ArrayList<>();
+        for (Endpoint endpoint : core.cluster().endpoints()) {
+            LineOperation flush = new LineOperation("flush_all", "flush_all\r\n");
+            parts.add(endpoint.submit(flush).thenApply(AsyncView::ok));
+        }
+        return Stages.all(parts)
+                .thenApply(
+                        done -> {
+                            if (cache != null) {
+                                cache.forgetAll();
+                            }
+                            return null;
+                        });
+    }
+
+    private static String ok(String line) {
+        if (!line.equals("OK")) {
+            throw new CacheException.Refused(line);
+        }
+        return line;
+    }
+
+    @Override
+    public Counters counters() {
+        return counters;
+    }
+
+    @Override
+    public BlockingCacheClient<V> blocking() {
+        return blocking;
+    }
+
+    @Override
+    public <W> CacheClient<W> withCodec(Codec<W> other) {
+        return new AsyncView<>(core, other, null);
+    }
+
+    @Override
+    public void close() {
+        core.close();
+    }
+}

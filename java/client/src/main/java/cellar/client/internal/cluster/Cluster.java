@@ -1,0 +1,87 @@
+package cellar.client.internal.cluster;
+
+import cellar.client.CacheException;
+import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.wire.Operation;
+import cellar.client.internal.wire.ReadOperation;
+import java.util.List;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** The nodes of a cache: which one a key belongs to, and what else a request makes necessary. */
+public abstract class Cluster implements AutoCloseable {
+    private final AtomicInteger generation = new AtomicInteger();
+
+    /** Changes whenever a key may have got another home. */
+    public final int generation() {
+        return generation.get();
+    }
+
+    /** From now on a key may have another home. */
+    protected final void homesChanged() {
+        generation.incrementAndGet();
+    }
+
+    /** A miss or failure at a key's home is no answer yet: {@link #read} asks elsewhere too. */
+    public boolean hasSecondChoice() {
+        return false;
+    }
+
+    /**
+     * The node that is asked about {@code key}.
+     *
+     * @throws CacheException.Connection if there is none
+     */
+    public abstract Endpoint home(byte[] key);
+
+    /** All nodes. */
+    public abstract List<Endpoint> endpoints();
+
+    /** Reads; {@code read} is called once for each attempt. */
+    public <R extends @Nullable Object> CompletionStage<R> read(
+            byte[] key, Supplier<ReadOperation<R>> read) {
+        return home(key).submit(read.get());
+    }
+
+    /** Reads and waits. */
+    public <R extends @Nullable Object> R readNow(byte[] key, Supplier<ReadOperation<R>> read) {
+        ReadOperation<R> operation = read.get();
+        home(key).call(operation);
+        return result(operation);
+    }
+
+    /** Changes an item. */
+    public <R extends @Nullable Object> CompletionStage<R> write(Request<R> request) {
+        return home(request.key()).submit(request.operation().get());
+    }
+
+    /** Changes an item and waits. */
+    public <R extends @Nullable Object> R writeNow(Request<R> request) {
+        Operation<R> operation = request.operation().get();
+        home(request.key()).call(operation);
+        return result(operation);
+    }
+
+    /** What else has to be read beside the value, {@link ReadOperation#FLAGS} and so on. */
+    public int alsoRead() {
+        return 0;
+    }
+
+    /** The answer of a complete operation. */
+    static <R extends @Nullable Object> R result(Operation<R> operation) {
+        try {
+            return operation.join();
+        } catch (CompletionException e) {
+            if (e.getCause() instanceof CacheException known) {
+                throw known;
+            }
+            throw e;
+        }
+    }
+
+    @Override
+    public abstract void close();
+}

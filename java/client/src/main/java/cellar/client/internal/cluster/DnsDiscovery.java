@@ -1,0 +1,92 @@
+package cellar.client.internal.cluster;
+
+import cellar.client.Discovery;
+import cellar.client.Node;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.Hashtable;
+import java.util.List;
+import javax.naming.NamingEnumeration;
+import javax.naming.NamingException;
+import javax.naming.directory.Attribute;
+import javax.naming.directory.Attributes;
+import javax.naming.directory.InitialDirContext;
+
+/** Nodes from the domain name system; in an order that does not depend on the answer's. */
+public final class DnsDiscovery {
+    private static final String TIMEOUT_MS = "2000";
+
+    private DnsDiscovery() {}
+
+    /** See {@link Discovery#dnsAddresses}. */
+    public static Discovery addresses(String name, int port, Duration period) {
+        return new Periodic(period) {
+            @Override
+            public List<Node> nodes() throws Exception {
+                return Arrays.stream(InetAddress.getAllByName(name))
+                        .map(address -> Node.of(address.getHostAddress(), port))
+                        .sorted(Comparator.comparing(Node::address))
+                        .toList();
+            }
+        };
+    }
+
+    /** See {@link Discovery#dnsService}; {@code server} is {@code dns:} or {@code dns://host}. */
+    public static Discovery service(String name, String server, Duration period) {
+        return new Periodic(period) {
+            @Override
+            public List<Node> nodes() throws Exception {
+                return look(name, server);
+            }
+        };
+    }
+
+    private static List<Node> look(String name, String server) throws NamingException {
+        Hashtable<String, String> settings = new Hashtable<>();
+        settings.put("java.naming.factory.initial", "com.sun.jndi.dns.DnsContextFactory");
+        settings.put("java.naming.provider.url", server);
+        settings.put("com.sun.jndi.dns.timeout.initial", TIMEOUT_MS);
+        settings.put("com.sun.jndi.dns.timeout.retries", "2");
+        InitialDirContext context = new InitialDirContext(settings);
+        try {
+            Attributes found = context.getAttributes(name, new String[] {"SRV"});
+            Attribute records = found.get("SRV");
+            List<Node> nodes = new ArrayList<>();
+            if (records != null) {
+                NamingEnumeration<?> all = records.getAll();
+                while (all.hasMore()) {
+                    nodes.add(node(String.valueOf(all.next())));
+                }
+            }
+            nodes.sort(Comparator.comparing(Node::address));
+            return nodes;
+        } finally {
+            context.close();
+        }
+    }
+
+    /** A record is priority, weight, port and host with a dot at its end. */
+    private static Node node(String entry) {
+        String[] words = entry.split(" ");
+        String host =
+                words[3].endsWith(".") ? words[3].substring(0, words[3].length() - 1) : words[3];
+        int weight = Math.max(1, Integer.parseInt(words[1]));
+        return new Node(host, Integer.parseInt(words[2]), weight, "");
+    }
+
+    private abstract static class Periodic implements Discovery {
+        private final Duration period;
+
+        Periodic(Duration period) {
+            this.period = period;
+        }
+
+        @Override
+        public Duration period() {
+            return period;
+        }
+    }
+}

@@ -1,0 +1,31 @@
+package cellar.client.internal.local;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A local copy.
+ *
+ * @param value null for the knowledge that there is no item
+ * @param version of the item, 0 if not known
+ * @param seen_ns when the server last said so
+ * @param ends_ns when the item expires; {@link #FOREVER} if it does not
+ * @param weight_bytes what the copy counts for
+ * @param ticket proof that changes are told of; null if they are not
+ */
+record Entry<V>(
+        @Nullable V value,
+        long version,
+        long seen_ns,
+        long ends_ns,
+        int weight_bytes,
+        Tracking.@Nullable Ticket ticket) {
+    static final long FOREVER = Long.MAX_VALUE;
+
+    Entry<V> confirmed(long now_ns) {
+        return new Entry<>(value, version, now_ns, ends_ns, weight_bytes, ticket);
+    }
+
+    boolean isLive(long now_ns) {
+        return ends_ns == FOREVER || ends_ns - now_ns > 0;
+    }
+}

@@ -1,0 +1,78 @@
+package cellar.client.internal.local;
+
+import cellar.client.CacheException;
+import cellar.client.LocalCacheOptions;
+import cellar.client.internal.Core;
+import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.wire.ReadOperation;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/** Tracking on every node, each by a connection of its own, opened with the first read there. */
+public final class RespTracking implements Tracking {
+    private final Core core;
+    private final LocalCacheOptions options;
+    private final LongSupplier ticker;
+    private final Map<Endpoint, TrackingConnection> connections = new ConcurrentHashMap<>();
+    private @Nullable LocalCache<?> cache;
+
+    private RespTracking(Core core, LocalCacheOptions options, LongSupplier ticker) {
+        this.core = core;
+        this.options = options;
+        this.ticker = ticker;
+    }
+
+    /** The local cache of a client; {@code ticker} gives the nanoseconds of now. */
+    public static <V> LocalCache<V> cache(
+            Core core,
+            Function<ReadOperation<?>, @Nullable V> decoder,
+            LocalCacheOptions options,
+            LongSupplier ticker) {
+        if (options.trackingPort() == 0) {
+            return new LocalCache<>(core, decoder, options.bytesMax(), null, ticker);
+        }
+        RespTracking tracking = new RespTracking(core, options, ticker);
+        LocalCache<V> cache = new LocalCache<>(core, decoder, options.bytesMax(), tracking, ticker);
+        tracking.cache = cache;
+        core.onClose(tracking::close);
+        core.cluster().endpoints().forEach(tracking::connection);
+        return cache;
+    }
+
+    /** Connections to nodes that have left the cluster end by themselves. */
+    private TrackingConnection connection(Endpoint endpoint) {
+        LocalCache<?> told = cache;
+        if (told == null) {
+            throw new IllegalStateException("the cache is set before anything is tracked");
+        }
+        return connections.computeIfAbsent(
+                endpoint,
+                node ->
+                        new TrackingConnection(
+                                node,
+                                options.trackingPort(node.node()),
+                                options.trackingPassword(),
+                                told,
+                                ticker));
+    }
+
+    @Override
+    public CompletionStage<@Nullable Ticket> track(byte[] key) {
+        try {
+            int generation = core.cluster().generation();
+            return connection(core.cluster().home(key)).track(key, generation);
+        } catch (CacheException e) {
+            return CompletableFuture.completedStage(null);
+        }
+    }
+
+    @Override
+    public void close() {
+        connections.values().forEach(TrackingConnection::close);
+    }
+}

@@ -1,0 +1,99 @@
+package cellar.client.internal.net;
+
+import cellar.client.Node;
+import io.netty.bootstrap.Bootstrap;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelHandler;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.EventLoop;
+import io.netty.channel.socket.SocketChannel;
+import io.netty.handler.ssl.SslHandler;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLParameters;
+import org.jspecify.annotations.Nullable;
+
+/** Opens asynchronous sockets; names are looked up beside the event loop, which never waits. */
+public final class Connector {
+    private Connector() {}
+
+    /** Opens a socket for {@code handler}; completes on the loop, normally once it is connected. */
+    static CompletableFuture<@Nullable Void> open(
+            Endpoint endpoint, EventLoop loop, ChannelHandler handler) {
+        Node node = endpoint.node();
+        return open(endpoint, loop, handler, node.port());
+    }
+
+    /** The same to another port of the node. */
+    public static CompletableFuture<@Nullable Void> open(
+            Endpoint endpoint, EventLoop loop, ChannelHandler handler, int port) {
+        CompletableFuture<@Nullable Void> done = new CompletableFuture<>();
+        CompletableFuture.supplyAsync(() -> resolve(endpoint.node().host()))
+                .whenCompleteAsync(
+                        (address, failure) -> {
+                            if (failure != null) {
+                                done.completeExceptionally(failure);
+                                return;
+                            }
+                            bootstrap(endpoint, loop, handler)
+                                    .connect(new InetSocketAddress(address, port))
+                                    .addListener(
+                                            (ChannelFuture opened) -> {
+                                                if (opened.isSuccess()) {
+                                                    done.complete(null);
+                                                } else {
+                                                    done.completeExceptionally(opened.cause());
+                                                }
+                                            });
+                        },
+                        loop);
+        return done;
+    }
+
+    private static InetAddress resolve(String host) {
+        try {
+            return InetAddress.getByName(host);
+        } catch (UnknownHostException e) {
+            throw new CompletionException(e);
+        }
+    }
+
+    private static Bootstrap bootstrap(Endpoint endpoint, EventLoop loop, ChannelHandler handler) {
+        int timeout_ms = Math.toIntExact(endpoint.settings().connectTimeout().toMillis());
+        return new Bootstrap()
+                .group(loop)
+                .channel(endpoint.loops().channel())
+                .option(ChannelOption.TCP_NODELAY, true)
+                .option(ChannelOption.SO_KEEPALIVE, true)
+                .option(ChannelOption.CONNECT_TIMEOUT_MILLIS, timeout_ms)
+                .handler(
+                        new ChannelInitializer<SocketChannel>() {
+                            @Override
+                            protected void initChannel(SocketChannel channel) {
+                                SSLContext tls = endpoint.settings().tls();
+                                if (tls != null) {
+                                    SSLEngine engine = engine(tls, endpoint.node());
+                                    SslHandler encryption = new SslHandler(engine);
+                                    encryption.setHandshakeTimeoutMillis(timeout_ms);
+                                    channel.pipeline().addLast(encryption);
+                                }
+                                channel.pipeline().addLast(handler);
+                            }
+                        });
+    }
+
+    private static SSLEngine engine(SSLContext tls, Node node) {
+        SSLEngine engine = tls.createSSLEngine(node.host(), node.port());
+        engine.setUseClientMode(true);
+        SSLParameters parameters = engine.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS");
+        engine.setSSLParameters(parameters);
+        return engine;
+    }
+}

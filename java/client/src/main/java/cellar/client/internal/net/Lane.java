@@ -1,0 +1,332 @@
+package cellar.client.internal.net;
+
+import cellar.client.CacheException;
+import cellar.client.internal.wire.Dialect;
+import cellar.client.internal.wire.In;
+import cellar.client.internal.wire.LineOperation;
+import cellar.client.internal.wire.Operation;
+import cellar.client.internal.wire.Out;
+import java.io.IOException;
+import java.nio.channels.ClosedChannelException;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A connection on which callers wait for their answers, without a thread of its own.
+ *
+ * <p>A caller queues its request. One of the callers leads: it writes all that is queued at once,
+ * reads, and wakes the others as their answers come. When it has its own, it sends what has been
+ * queued meanwhile and makes the first who waits the leader. A caller that is alone thus costs one
+ * write and one read; many together share them.
+ *
+ * <p>Invariant: all fields but the queue and the volatile ones belong to the leader; leadership is
+ * passed by {@link Operation#promote} and by {@link #led}, which order what was written before.
+ */
+final class Lane {
+    /** Requests under way when more are sent stay below this, so that neither side blocks. */
+    private static final int UNDER_WAY_BYTES_MAX = 48 << 10;
+
+    /** A connection that was not used for so long is looked at before it is. */
+    private static final long IDLE_NS_MAX = 1_000_000_000;
+
+    private final Endpoint endpoint;
+    private final Settings settings;
+    private final Queue<Operation<?>> queue = new ConcurrentLinkedQueue<>();
+    private final AtomicBoolean led = new AtomicBoolean();
+    private final ArrayDeque<Operation<?>> sent = new ArrayDeque<>();
+    private final Out out = new Out();
+    private In in = new In();
+    private Dialect dialect = Dialect.CLASSIC;
+    private int underWay_bytes;
+    private long used_ns;
+    private boolean greeted;
+    private boolean wasOpen;
+    private volatile @Nullable Wire wire;
+
+    /** By when the leader must have read something; 0 while it does not read. */
+    private volatile long waitUntil_ns;
+
+    Lane(Endpoint endpoint) {
+        this.endpoint = endpoint;
+        this.settings = endpoint.settings();
+    }
+
+    /** Whether somebody is using it. */
+    boolean isLed() {
+        return led.get();
+    }
+
+    /** Sends and waits; returns when the operation is complete. */
+    void call(Operation<?> operation) {
+        if (Thread.currentThread().isInterrupted()) {
+            operation.completeExceptionally(interrupted());
+            return;
+        }
+        operation.waiter = Thread.currentThread();
+        queue.add(operation);
+        if (led.compareAndSet(false, true)) {
+            lead(operation);
+        } else {
+            follow(operation);
+        }
+    }
+
+    private void follow(Operation<?> operation) {
+        while (!operation.isDone()) {
+            if (operation.leads() || led.compareAndSet(false, true)) {
+                lead(operation);
+                return;
+            }
+            long left_ns = operation.deadline_ns - System.nanoTime();
+            boolean interrupted = Thread.currentThread().isInterrupted();
+            if (left_ns > 0 && !interrupted) {
+                LockSupport.parkNanos(this, left_ns);
+            } else if (operation.leave()) {
+                operation.completeExceptionally(
+                        interrupted ? interrupted() : endpoint.timedOut(operation));
+            }
+        }
+    }
+
+    private void lead(Operation<?> operation) {
+        do {
+            try {
+                while (!operation.isDone()) {
+                    ready();
+                    send();
+                    receive();
+                }
+                send();
+            } catch (IOException | RuntimeException e) {
+                breakDown(e);
+            }
+        } while (!operation.isDone());
+        handOver();
+    }
+
+    /** Makes the first who waits the leader, or nobody if nobody waits. */
+    private void handOver() {
+        used_ns = System.nanoTime();
+        do {
+            if (promoted(sent) || promoted(queue)) {
+                return;
+            }
+            led.set(false);
+        } while (!queue.isEmpty() && led.compareAndSet(false, true));
+    }
+
+    private static boolean promoted(Iterable<Operation<?>> operations) {
+        for (Operation<?> operation : operations) {
+            if (!operation.isDone() && operation.promote()) {
+                operation.wake();
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // What the leader does.
+
+    private void send() throws IOException {
+        Operation<?> operation;
+        while ((operation = queue.peek()) != null) {
+            boolean fits = underWay_bytes + operation.size() <= UNDER_WAY_BYTES_MAX;
+            if (!fits && !sent.isEmpty()) {
+                break;
+            }
+            queue.poll();
+            if (!operation.isDone()) {
+                operation.encode(out, dialect);
+                sent.add(operation);
+                underWay_bytes += operation.size();
+            }
+        }
+        Wire to = wire;
+        Operation<?> oldest = sent.peek();
+        if (out.length() > 0 && to != null && oldest != null) {
+            waitUntil_ns = oldest.deadline_ns;
+            to.write(out);
+            waitUntil_ns = 0;
+            out.clear();
+        }
+    }
+
+    private void receive() throws IOException {
+        Operation<?> oldest = sent.peek();
+        Wire from = wire;
+        if (oldest == null || from == null) {
+            return;
+        }
+        waitUntil_ns = oldest.deadline_ns;
+        from.read(in);
+        waitUntil_ns = 0;
+        while (oldest != null && oldest.decode(in, dialect)) {
+            sent.poll();
+            oldest.finish();
+            oldest.wake();
+            oldest = sent.peek();
+        }
+        if (oldest == null) {
+            underWay_bytes = 0;
+            if (in.available() > 0) {
+                throw new CacheException.Protocol("bytes came that nobody asked for");
+            }
+        }
+    }
+
+    /** Opens the connection if there is none that works. */
+    private void ready() throws IOException {
+        Wire open = wire;
+        if (open != null && sent.isEmpty() && System.nanoTime() - used_ns > IDLE_NS_MAX) {
+            used_ns = System.nanoTime();
+            if (!open.isOpen()) {
+                closeWire();
+                open = null;
+            }
+        }
+        if (open == null) {
+            open();
+        }
+    }
+
+    private void open() throws IOException {
+        if (endpoint.isClosed()) {
+            throw new CacheException.Closed();
+        }
+        Wire opened = Wire.open(endpoint.node(), settings.connectTimeout(), settings.tls());
+        wire = opened;
+        greeted = false;
+        in = new In();
+        out.clear();
+        long patience_ns =
+                Math.min(settings.connectTimeout().toNanos(), settings.timeout().toNanos());
+        waitUntil_ns = System.nanoTime() + patience_ns;
+        greet(opened);
+        waitUntil_ns = 0;
+        greeted = true;
+        settings.metrics().connected(endpoint.name(), wasOpen);
+        wasOpen = true;
+    }
+
+    private void greet(Wire opened) throws IOException {
+        dialect = Dialect.CLASSIC;
+        String authentication = settings.authentication();
+        if (authentication != null) {
+            String line = ask(opened, authentication);
+            if (!line.equals("STORED")) {
+                throw new CacheException.Refused(endpoint.name() + " said " + line);
+            }
+        }
+        String line = ask(opened, "version\r\n");
+        String version = line.startsWith("VERSION ") ? line.substring(8) : "";
+        boolean meta = Dialect.mayBeMeta(version) && ask(opened, "mn\r\n").equals("MN");
+        dialect = Dialect.of(version, meta);
+    }
+
+    private String ask(Wire opened, String request) throws IOException {
+        LineOperation greeting = new LineOperation("greeting", request);
+        greeting.encode(out, dialect);
+        opened.write(out);
+        out.clear();
+        while (!greeting.decode(in, dialect)) {
+            opened.read(in);
+        }
+        greeting.finish();
+        return greeting.join();
+    }
+
+    // Ends.
+
+    private void breakDown(Exception cause) {
+        waitUntil_ns = 0;
+        boolean worked = wire != null && greeted;
+        closeWire();
+        settings.metrics().disconnected(endpoint.name());
+        List<Operation<?>> broken = new ArrayList<>(sent);
+        sent.clear();
+        underWay_bytes = 0;
+        out.clear();
+        long now_ns = System.nanoTime();
+        if (!worked) {
+            fail(queue, cause, now_ns);
+            endpoint.unreachable(cause);
+        } else if (cause instanceof ClosedChannelException) {
+            endpoint.suspect();
+        }
+        for (Operation<?> operation : broken) {
+            CacheException failure = failure(operation, cause, now_ns);
+            if (failure instanceof CacheException.Connection && operation.mayRepeat()) {
+                queue.add(operation);
+            } else {
+                operation.completeExceptionally(failure);
+                operation.wake();
+            }
+        }
+    }
+
+    private void fail(Queue<Operation<?>> operations, Exception cause, long now_ns) {
+        Operation<?> operation;
+        while ((operation = operations.poll()) != null) {
+            operation.completeExceptionally(failure(operation, cause, now_ns));
+            operation.wake();
+        }
+    }
+
+    private CacheException failure(Operation<?> operation, Exception cause, long now_ns) {
+        if (cause instanceof CacheException known) {
+            return known;
+        }
+        if (operation.waiter == Thread.currentThread() && Thread.currentThread().isInterrupted()) {
+            return interrupted();
+        }
+        if (operation.deadline_ns - now_ns <= 0) {
+            return endpoint.timedOut(operation);
+        }
+        return new CacheException.Connection(
+                "the connection to " + endpoint.name() + " broke", cause);
+    }
+
+    private static CacheException interrupted() {
+        return new CacheException.Loading("interrupted", new InterruptedException());
+    }
+
+    private void closeWire() {
+        Wire open = wire;
+        wire = null;
+        if (open != null) {
+            try {
+                open.close();
+            } catch (IOException e) {
+                // It was to be closed, and nobody uses it any more.
+                return;
+            }
+        }
+    }
+
+    /** Ends a wait that has gone on for too long; called from another thread. */
+    void watch(long now_ns) {
+        long until_ns = waitUntil_ns;
+        if (until_ns != 0 && until_ns - now_ns < 0) {
+            close();
+        }
+    }
+
+    /** Closes the socket; who waits on it fails. Called from another thread. */
+    void close() {
+        Wire open = wire;
+        if (open != null) {
+            try {
+                open.close();
+            } catch (IOException e) {
+                // The leader sees that the socket does not work.
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,458 @@
+package cellar.client.internal.net;
+
+import cellar.client.CacheException;
+import cellar.client.internal.wire.Dialect;
+import cellar.client.internal.wire.LineOperation;
+import cellar.client.internal.wire.Operation;
+import cellar.client.internal.wire.Out;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.Channel;
+import io.netty.channel.EventLoop;
+import java.util.ArrayDeque;
+import java.util.Iterator;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * An asynchronous connection to one node, kept up by itself.
+ *
+ * <p>{@link #submit} queues from any thread; everything else happens on one event loop. Requests
+ * leave in the order they came, many in one write, and are answered in the same order.
+ *
+ * <pre>
+ * IDLE --submit--> CONNECTING --handshake--> READY --broken--> CONNECTING
+ *                      |  ^
+ *               failed v  | pause over
+ *                     PAUSE  (submit fails at once)
+ * </pre>
+ */
+public final class Pipe {
+    private static final int DRAIN_BYTES_MAX = 1 << 18;
+    private static final long PROBE_NS_MIN = 50_000_000;
+    private static final long TICK_MS_MIN = 5;
+    private static final long TICK_MS_MAX = 100;
+
+    private enum State {
+        IDLE,
+        CONNECTING,
+        READY,
+        PAUSE,
+        CLOSED
+    }
+
+    private final Endpoint endpoint;
+    private final Settings settings;
+    private final EventLoop loop;
+    private final Backoff backoff;
+    private final Queue<Operation<?>> submitted = new ConcurrentLinkedQueue<>();
+    private final AtomicInteger inFlight = new AtomicInteger();
+    private final AtomicBoolean scheduled = new AtomicBoolean();
+    private final ArrayDeque<Operation<?>> sent = new ArrayDeque<>();
+    private final Out out = new Out();
+    private final Runnable drain = this::drain;
+    private volatile State state = State.IDLE;
+    private @Nullable PipeHandler handler;
+    private @Nullable Channel channel;
+    private volatile Dialect dialect = Dialect.CLASSIC;
+    private long received_ns;
+    private boolean ticking;
+    private boolean wasReady;
+    private boolean probing;
+
+    Pipe(Endpoint endpoint, EventLoop loop) {
+        this.endpoint = endpoint;
+        this.settings = endpoint.settings();
+        this.loop = loop;
+        this.backoff = new Backoff(settings.backoffMin(), settings.backoffMax());
+    }
+
+    /** Queues a request; it completes by its deadline at the latest. */
+    void submit(Operation<?> operation) {
+        State now = state;
+        if (now == State.CLOSED) {
+            operation.completeExceptionally(new CacheException.Closed());
+        } else if (now == State.PAUSE) {
+            operation.completeExceptionally(endpoint.down());
+        } else if (inFlight.get() >= settings.inFlightMax()) {
+            settings.metrics().overloaded(endpoint.name(), "requests");
+            operation.completeExceptionally(
+                    new CacheException.Overloaded(
+                            settings.inFlightMax() + " requests to " + endpoint.name() + " wait"));
+        } else {
+            inFlight.incrementAndGet();
+            submitted.add(operation);
+            schedule();
+        }
+    }
+
+    /** How many requests are not answered. */
+    int inFlight() {
+        return inFlight.get();
+    }
+
+    /** Whether requests can be sent at this moment. */
+    boolean isReady() {
+        return state == State.READY;
+    }
+
+    private void schedule() {
+        if (!scheduled.get() && scheduled.compareAndSet(false, true)) {
+            loop.execute(drain);
+        }
+    }
+
+    private void drain() {
+        scheduled.set(false);
+        switch (state) {
+            case READY -> send();
+            case IDLE -> connect();
+            case PAUSE -> failSubmitted(endpoint.down());
+            case CLOSED -> failSubmitted(new CacheException.Closed());
+            default -> startTicking();
+        }
+    }
+
+    private void send() {
+        Channel to = channel;
+        if (to == null) {
+            return;
+        }
+        if (sent.isEmpty()) {
+            received_ns = System.nanoTime();
+        }
+        while (to.isWritable() && !submitted.isEmpty()) {
+            encodeSome();
+            flush(to);
+        }
+        startTicking();
+    }
+
+    private void encodeSome() {
+        Operation<?> operation;
+        while (out.length() < DRAIN_BYTES_MAX && (operation = submitted.poll()) != null) {
+            if (operation.isDone()) {
+                inFlight.decrementAndGet();
+                continue;
+            }
+            operation.encode(out, dialect);
+            sent.add(operation);
+        }
+    }
+
+    private void flush(Channel to) {
+        if (out.length() > 0) {
+            ByteBuf buffer = to.alloc().directBuffer(out.length());
+            buffer.writeBytes(out.bytes(), 0, out.length());
+            out.clear();
+            to.writeAndFlush(buffer, to.voidPromise());
+        }
+    }
+
+    // Connecting.
+
+    /** Opens the connection if it is not open, even if nobody asks for anything. */
+    void start() {
+        loop.execute(
+                () -> {
+                    if (state == State.IDLE) {
+                        connect();
+                    }
+                });
+    }
+
+    /** Asks the server for a sign of life; tells the endpoint what comes of it. */
+    void probe() {
+        loop.execute(
+                () -> {
+                    if (state == State.IDLE) {
+                        connect();
+                    } else if (state == State.READY && !probing) {
+                        probing = true;
+                        sendProbe();
+                    }
+                });
+    }
+
+    private void sendProbe() {
+        LineOperation probe = new LineOperation("version", "version\r\n");
+        long patience_ns = Math.max(PROBE_NS_MIN, settings.timeout().toNanos() / 4);
+        probe.deadline_ns = System.nanoTime() + settings.timeout().toNanos();
+        probe.whenComplete(
+                (line, failure) -> {
+                    probing = false;
+                    if (failure == null) {
+                        endpoint.up();
+                    }
+                });
+        loop.schedule(() -> silent(probe), patience_ns, TimeUnit.NANOSECONDS);
+        inFlight.incrementAndGet();
+        submitted.add(probe);
+        schedule();
+    }
+
+    private void silent(LineOperation probe) {
+        if (!probe.isDone() && state == State.READY) {
+            fallSilent();
+        }
+    }
+
+    /** The node is down at once, not only when connecting again has failed. */
+    private void fallSilent() {
+        CacheException silence = new CacheException.Timeout(endpoint.name() + " has gone silent");
+        endpoint.failed(silence);
+        close(silence);
+    }
+
+    private void connect() {
+        state = State.CONNECTING;
+        startTicking();
+        long deadline_ms = settings.connectTimeout().toMillis();
+        PipeHandler attempt = new PipeHandler(this);
+        handler = attempt;
+        Connector.open(endpoint, loop, attempt)
+                .whenComplete(
+                        (opened, failure) -> {
+                            if (failure != null && handler == attempt) {
+                                failed(failure);
+                            }
+                        });
+        loop.schedule(() -> connectTimedOut(attempt), deadline_ms, TimeUnit.MILLISECONDS);
+    }
+
+    private void connectTimedOut(PipeHandler attempt) {
+        if (state == State.CONNECTING && handler == attempt) {
+            attempt.close();
+            broken(attempt, new CacheException.Timeout(endpoint.name() + " does not answer"));
+        }
+    }
+
+    /** The socket is connected, and encrypted if it is to be. */
+    void opened(PipeHandler which, Channel open) {
+        if (handler != which || state != State.CONNECTING) {
+            open.close();
+            return;
+        }
+        channel = open;
+        String authentication = settings.authentication();
+        if (authentication == null) {
+            askVersion();
+        } else {
+            greet("auth", authentication, this::authenticated);
+        }
+    }
+
+    private void authenticated(String line) {
+        if (!line.equals("STORED")) {
+            close(new CacheException.Refused(endpoint.name() + " said " + line));
+            return;
+        }
+        askVersion();
+    }
+
+    private void askVersion() {
+        greet("version", "version\r\n", this::versionKnown);
+    }
+
+    private void versionKnown(String line) {
+        String version = line.startsWith("VERSION ") ? line.substring(8) : "";
+        if (Dialect.mayBeMeta(version)) {
+            greet("mn", "mn\r\n", answer -> ready(Dialect.of(version, answer.equals("MN"))));
+        } else {
+            ready(Dialect.of(version, false));
+        }
+    }
+
+    private void greet(String name, String request, Consumer<String> next) {
+        LineOperation greeting = new LineOperation(name, request);
+        greeting.deadline_ns = System.nanoTime() + settings.connectTimeout().toNanos();
+        inFlight.incrementAndGet();
+        sent.add(greeting);
+        greeting.encode(out, dialect);
+        Channel to = channel;
+        if (to != null) {
+            flush(to);
+        }
+        greeting.thenAccept(next);
+    }
+
+    private void ready(Dialect known) {
+        dialect = known;
+        if (state != State.CONNECTING) {
+            return;
+        }
+        state = State.READY;
+        backoff.reset();
+        settings.metrics().connected(endpoint.name(), wasReady);
+        wasReady = true;
+        endpoint.up();
+        send();
+    }
+
+    /** What the server understands. */
+    Dialect dialect() {
+        return dialect;
+    }
+
+    // Receiving.
+
+    /** Bytes have come. */
+    void received(PipeHandler handler) {
+        received_ns = System.nanoTime();
+        Operation<?> operation;
+        while ((operation = sent.peek()) != null && operation.decode(handler.in(), dialect)) {
+            sent.poll();
+            inFlight.decrementAndGet();
+            operation.finish();
+        }
+        if (operation == null && handler.in().available() > 0) {
+            throw new CacheException.Protocol("bytes came that nobody asked for");
+        }
+    }
+
+    /** The socket takes bytes again. */
+    void writable() {
+        if (state == State.READY) {
+            send();
+        }
+    }
+
+    // Ending.
+
+    /** The connection has ended; {@code cause} says why, null if the server closed it. */
+    void broken(PipeHandler which, @Nullable Throwable cause) {
+        if (handler != which) {
+            return;
+        }
+        handler = null;
+        channel = null;
+        State before = state;
+        if (before == State.CONNECTING) {
+            failSent(cause);
+            failed(cause == null ? new CacheException.Connection("closed", null) : cause);
+            return;
+        }
+        if (before == State.READY) {
+            settings.metrics().disconnected(endpoint.name());
+            state = State.IDLE;
+            endpoint.broken();
+            failSent(cause);
+            connect();
+        }
+    }
+
+    private void failed(Throwable cause) {
+        if (state != State.CONNECTING) {
+            return;
+        }
+        state = State.PAUSE;
+        settings.metrics().disconnected(endpoint.name());
+        endpoint.failed(cause);
+        failSubmitted(endpoint.down());
+        loop.schedule(this::pauseOver, backoff.next_ms(), TimeUnit.MILLISECONDS);
+    }
+
+    private void pauseOver() {
+        if (state == State.PAUSE) {
+            connect();
+        }
+    }
+
+    private void failSent(@Nullable Throwable cause) {
+        CacheException failure =
+                cause instanceof CacheException known
+                        ? known
+                        : new CacheException.Connection(
+                                "the connection to " + endpoint.name() + " broke", cause);
+        out.clear();
+        Operation<?> operation;
+        while ((operation = sent.poll()) != null) {
+            if (failure instanceof CacheException.Connection && operation.mayRepeat()) {
+                submitted.add(operation);
+            } else {
+                inFlight.decrementAndGet();
+                operation.completeExceptionally(failure);
+            }
+        }
+    }
+
+    private void failSubmitted(CacheException failure) {
+        Operation<?> operation;
+        while ((operation = submitted.poll()) != null) {
+            inFlight.decrementAndGet();
+            operation.completeExceptionally(failure);
+        }
+    }
+
+    /** Closes the socket with a reason; the connection is opened again if it is needed. */
+    void close(CacheException reason) {
+        PipeHandler open = handler;
+        if (open != null) {
+            open.close();
+            broken(open, reason);
+        }
+    }
+
+    /** Ends the connection for good. */
+    void shutdown() {
+        state = State.CLOSED;
+        loop.execute(
+                () -> {
+                    PipeHandler open = handler;
+                    handler = null;
+                    channel = null;
+                    failSent(new CacheException.Closed());
+                    failSubmitted(new CacheException.Closed());
+                    if (open != null) {
+                        open.close();
+                    }
+                });
+    }
+
+    // Deadlines.
+
+    private void startTicking() {
+        if (!ticking) {
+            ticking = true;
+            long period_ms = settings.timeout().toMillis() / 8;
+            period_ms = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, period_ms));
+            loop.schedule(this::tick, period_ms, TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private void tick() {
+        ticking = false;
+        long now_ns = System.nanoTime();
+        expire(submitted.iterator(), now_ns, true);
+        boolean late = expire(sent.iterator(), now_ns, false);
+        boolean silent = now_ns - received_ns > settings.timeout().toNanos();
+        if (late && silent && state == State.READY) {
+            fallSilent();
+        }
+        if (!sent.isEmpty() || !submitted.isEmpty()) {
+            startTicking();
+        }
+    }
+
+    /** Fails what is past its deadline; true if there was any. Stops at the first that is not. */
+    private boolean expire(Iterator<Operation<?>> operations, long now_ns, boolean remove) {
+        boolean late = false;
+        while (operations.hasNext()) {
+            Operation<?> operation = operations.next();
+            if (operation.deadline_ns - now_ns > 0) {
+                break;
+            }
+            late = true;
+            operation.completeExceptionally(endpoint.timedOut(operation));
+            if (remove) {
+                operations.remove();
+                inFlight.decrementAndGet();
+            }
+        }
+        return late;
+    }
+}

@@ -1,0 +1,178 @@
+package cellar.client.internal.net;
+
+import cellar.client.Node;
+import cellar.client.internal.wire.In;
+import cellar.client.internal.wire.Out;
+import java.io.Closeable;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
+import org.jspecify.annotations.Nullable;
+
+/** A socket on which the calling thread writes and waits. Closing it from elsewhere ends a wait. */
+interface Wire extends Closeable {
+    /** Most bytes handed to or taken from the socket at once; the JDK copies them to its memory. */
+    int CHUNK_BYTES_MAX = 1 << 16;
+
+    /** Sends all of {@code out}. */
+    void write(Out out) throws IOException;
+
+    /** Waits for bytes and appends them to {@code in}. */
+    void read(In in) throws IOException;
+
+    /** Whether the server has not closed the connection; does not wait. */
+    boolean isOpen() throws IOException;
+
+    /** Connects to {@code node}. */
+    static Wire open(Node node, Duration connectTimeout, @Nullable SSLContext tls)
+            throws IOException {
+        SocketChannel channel = SocketChannel.open();
+        try {
+            channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+            channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+            InetSocketAddress address = new InetSocketAddress(node.host(), node.port());
+            int timeout_ms = Math.toIntExact(connectTimeout.toMillis());
+            channel.socket().connect(address, timeout_ms);
+            return tls == null ? new Plain(channel) : encrypt(channel, node, timeout_ms, tls);
+        } catch (IOException | RuntimeException e) {
+            channel.close();
+            throw e;
+        }
+    }
+
+    private static Wire encrypt(SocketChannel channel, Node node, int timeout_ms, SSLContext tls)
+            throws IOException {
+        SSLSocket socket =
+                (SSLSocket)
+                        tls.getSocketFactory()
+                                .createSocket(channel.socket(), node.host(), node.port(), true);
+        SSLParameters parameters = socket.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS");
+        socket.setSSLParameters(parameters);
+        socket.setSoTimeout(timeout_ms);
+        socket.startHandshake();
+        socket.setSoTimeout(0);
+        return new Encrypted(socket);
+    }
+
+    /**
+     * A plain socket.
+     *
+     * <p>A server nearby often answers sooner than a sleeping thread would wake, so a read may
+     * first look a few times without sleeping. Whether that helps is tried out now and then.
+     */
+    final class Plain implements Wire {
+        private static final long LOOK_NS_MAX = 25_000;
+
+        private final SocketChannel channel;
+        private final Looking looking = new Looking();
+        private boolean blocking = true;
+
+        Plain(SocketChannel channel) {
+            this.channel = channel;
+        }
+
+        @Override
+        public void write(Out out) throws IOException {
+            ByteBuffer bytes = ByteBuffer.wrap(out.bytes(), 0, out.length());
+            while (bytes.hasRemaining()) {
+                int end = Math.min(out.length(), bytes.position() + CHUNK_BYTES_MAX);
+                bytes.limit(end);
+                if (channel.write(bytes) == 0) {
+                    blocking(true);
+                }
+                bytes.limit(out.length());
+            }
+        }
+
+        @Override
+        public void read(In in) throws IOException {
+            ByteBuffer space = in.space(1 << 12);
+            space.limit(Math.min(space.limit(), space.position() + CHUNK_BYTES_MAX));
+            long begin_ns = System.nanoTime();
+            int count = looking.isOn() ? look(space, begin_ns) : 0;
+            if (count == 0) {
+                blocking(true);
+                count = channel.read(space);
+            }
+            if (count < 0) {
+                throw new EOFException("the server closed the connection");
+            }
+            looking.took(System.nanoTime() - begin_ns);
+            in.received(count);
+        }
+
+        private int look(ByteBuffer space, long begin_ns) throws IOException {
+            blocking(false);
+            int count;
+            do {
+                Thread.onSpinWait();
+                count = channel.read(space);
+            } while (count == 0 && System.nanoTime() - begin_ns < LOOK_NS_MAX);
+            return count;
+        }
+
+        private void blocking(boolean wanted) throws IOException {
+            if (blocking != wanted) {
+                channel.configureBlocking(wanted);
+                blocking = wanted;
+            }
+        }
+
+        @Override
+        public boolean isOpen() throws IOException {
+            blocking(false);
+            return channel.read(ByteBuffer.allocate(1)) == 0;
+        }
+
+        @Override
+        public void close() throws IOException {
+            channel.close();
+        }
+    }
+
+    /** A socket with TLS. */
+    final class Encrypted implements Wire {
+        private final SSLSocket socket;
+        private final InputStream input;
+
+        Encrypted(SSLSocket socket) throws IOException {
+            this.socket = socket;
+            this.input = socket.getInputStream();
+        }
+
+        @Override
+        public void write(Out out) throws IOException {
+            socket.getOutputStream().write(out.bytes(), 0, out.length());
+        }
+
+        @Override
+        public void read(In in) throws IOException {
+            in.space(1 << 12);
+            int room = Math.min(in.array().length - in.end(), CHUNK_BYTES_MAX);
+            int count = input.read(in.array(), in.end(), room);
+            if (count < 0) {
+                throw new EOFException("the server closed the connection");
+            }
+            in.received(count);
+        }
+
+        @Override
+        public boolean isOpen() {
+            return !socket.isClosed() && !socket.isInputShutdown();
+        }
+
+        @Override
+        public void close() throws IOException {
+            socket.close();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+package cellar.client.internal.wire;
+
+import cellar.client.CacheException;
+import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
+
+/** Changes a number: {@code ma}, or {@code incr} and {@code decr}. */
+public final class CountOperation extends Operation<@Nullable Long> {
+    /** Source: memcached's own buffer, which pads a number that has become shorter. */
+    private static final int NUMBER_BYTES_MAX = 24;
+
+    private final byte[] key;
+    private final long by;
+    private final boolean down;
+    private final long initial;
+    private final long expiry;
+    private byte @Nullable [] digits;
+    private long ttl_s = MetaLine.FOREVER;
+
+    /**
+     * Adds {@code by}, or takes it if {@code down}.
+     *
+     * @param initial what is stored if there is no number; -1 for nothing; meta only
+     * @param expiry of {@code initial}, from {@link Expiry}
+     */
+    public CountOperation(byte[] key, long by, boolean down, long initial, long expiry) {
+        this.key = key;
+        this.by = by;
+        this.down = down;
+        this.initial = initial;
+        this.expiry = expiry;
+    }
+
+    @Override
+    public void encode(Out out, Dialect dialect) {
+        if (!dialect.meta()) {
+            out.put(down ? "decr " : "incr ").put(key).put(' ').put(by).end();
+            return;
+        }
+        out.put("ma ").put(key).put(" v t D").put(by);
+        if (down) {
+            out.put(" MD");
+        }
+        if (initial >= 0) {
+            out.put(" N").put(expiry).put(" J").put(initial);
+        }
+        out.end();
+    }
+
+    @Override
+    public boolean decode(In in, Dialect dialect) {
+        if (!in.line()) {
+            return false;
+        }
+        return dialect.meta() ? decodeMeta(in) : decodeClassic(in);
+    }
+
+    private boolean decodeMeta(In in) {
+        int status = in.status();
+        if (isMissing(status)) {
+            in.takeLine();
+            return true;
+        }
+        if (status != MetaLine.VALUE) {
+            return refused(in);
+        }
+        MetaLine line = in.meta();
+        if (line.size > NUMBER_BYTES_MAX) {
+            throw new CacheException.Protocol("a number of " + line.size + " bytes");
+        }
+        if (!in.hasBlock(line.size)) {
+            return false;
+        }
+        ttl_s = line.ttl_s;
+        digits = in.takeBlock(line.size);
+        return true;
+    }
+
+    /** A creation that lost a race is told like a miss: the caller asks again. */
+    private static boolean isMissing(int status) {
+        return status == MetaLine.NOT_FOUND
+                || status == MetaLine.NOT_STORED
+                || status == MetaLine.EXISTS;
+    }
+
+    private boolean decodeClassic(In in) {
+        if (in.is("NOT_FOUND")) {
+            in.takeLine();
+            return true;
+        }
+        String text = in.text();
+        if (text.isEmpty() || !Character.isDigit(text.charAt(0))) {
+            return refused(in);
+        }
+        digits = text.getBytes(StandardCharsets.US_ASCII);
+        in.takeLine();
+        return true;
+    }
+
+    /** The number that {@code digits} say, with spaces around it. */
+    public static long parse(byte[] digits) {
+        String text = new String(digits, StandardCharsets.US_ASCII).strip();
+        try {
+            return Long.parseLong(text);
+        } catch (NumberFormatException e) {
+            throw new CacheException.Coding("not a counter: " + text, e);
+        }
+    }
+
+    @Override
+    protected @Nullable Long answer() {
+        return digits == null ? null : parse(digits);
+    }
+
+    /** Seconds the counter has left; {@link MetaLine#FOREVER} for ever, or if not known. */
+    public long ttl_s() {
+        return ttl_s;
+    }
+
+    @Override
+    public String name() {
+        return down ? "decrement" : "increment";
+    }
+
+    @Override
+    public boolean isMiss() {
+        return digits == null;
+    }
+}

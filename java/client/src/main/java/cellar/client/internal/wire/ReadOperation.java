@@ -1,0 +1,203 @@
+package cellar.client.internal.wire;
+
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/** Reads one item: {@code mg}, or {@code get} and {@code gets}. */
+public final class ReadOperation<R extends @Nullable Object> extends Operation<R> {
+    /** What is asked for beside the value. */
+    public static final int FLAGS = 1;
+
+    /** The version. */
+    public static final int VERSION = 2;
+
+    /** The time left; meta only. */
+    public static final int TTL = 4;
+
+    /** Everything but the value; meta only. */
+    public static final int NO_VALUE = 8;
+
+    private final byte[] key;
+    private final int wanted;
+    private final Function<? super ReadOperation<R>, ? extends R> finisher;
+    private long lease_s;
+    private long early_s;
+    private long known;
+
+    private byte @Nullable [] bytes;
+    private boolean hit;
+    private int flags;
+    private long version;
+    private long ttl_s = MetaLine.FOREVER;
+    private boolean won;
+    private boolean waiting;
+    private boolean stale;
+
+    /** Reads {@code key}; {@code finisher} makes the answer of what was found. */
+    public ReadOperation(
+            byte[] key, int wanted, Function<? super ReadOperation<R>, ? extends R> finisher) {
+        this.key = key;
+        this.wanted = wanted;
+        this.finisher = finisher;
+    }
+
+    /** Asks for a lease on a miss, and on items with less than {@code early_s} left; meta only. */
+    public ReadOperation<R> lease(long lease_s, long early_s) {
+        this.lease_s = lease_s;
+        this.early_s = early_s;
+        return this;
+    }
+
+    /** Leaves the value out if the version is {@code known}; needs a conditional get. */
+    public ReadOperation<R> unless(long known) {
+        this.known = known;
+        return this;
+    }
+
+    @Override
+    public void encode(Out out, Dialect dialect) {
+        hit = false;
+        if (!dialect.meta()) {
+            out.put((wanted & VERSION) != 0 ? "gets " : "get ").put(key).end();
+            return;
+        }
+        out.put("mg ").put(key);
+        if ((wanted & NO_VALUE) == 0) {
+            out.put(" v");
+        }
+        if ((wanted & FLAGS) != 0) {
+            out.put(" f");
+        }
+        if ((wanted & TTL) != 0) {
+            out.put(" t");
+        }
+        if ((wanted & VERSION) != 0) {
+            out.put(" c");
+        }
+        if (known != 0 && dialect.conditionalGet()) {
+            out.put(" C").put(known);
+        }
+        if (lease_s > 0) {
+            out.put(" N").put(lease_s);
+        }
+        if (early_s > 0) {
+            out.put(" R").put(early_s);
+        }
+        out.end();
+    }
+
+    @Override
+    public boolean decode(In in, Dialect dialect) {
+        if (!in.line()) {
+            return false;
+        }
+        return dialect.meta() ? decodeMeta(in) : decodeClassic(in);
+    }
+
+    private boolean decodeMeta(In in) {
+        int status = in.status();
+        if (status == MetaLine.MISS) {
+            in.takeLine();
+            return true;
+        }
+        if (status != MetaLine.VALUE && status != MetaLine.DONE) {
+            return refused(in);
+        }
+        MetaLine line = in.meta();
+        if (status == MetaLine.VALUE && !in.hasBlock(line.size)) {
+            return false;
+        }
+        hit = true;
+        flags = line.flags;
+        version = line.version;
+        ttl_s = line.ttl_s;
+        won = line.won;
+        waiting = line.waiting;
+        stale = line.stale;
+        if (status == MetaLine.VALUE) {
+            bytes = in.takeBlock(line.size);
+        } else {
+            in.takeLine();
+        }
+        return true;
+    }
+
+    private boolean decodeClassic(In in) {
+        if (in.is("END")) {
+            in.takeLine();
+            return true;
+        }
+        if (hit || !in.begins("VALUE ")) {
+            return refused(in);
+        }
+        int size = MetaLine.size(in.number(3));
+        if (!in.hasBlock(size)) {
+            return false;
+        }
+        hit = true;
+        flags = (int) in.number(2);
+        version = in.words() > 4 ? in.number(4) : 0;
+        bytes = in.takeBlock(size);
+        return decode(in, Dialect.CLASSIC);
+    }
+
+    @Override
+    protected R answer() {
+        return finisher.apply(this);
+    }
+
+    @Override
+    public String name() {
+        return "get";
+    }
+
+    @Override
+    public boolean isRepeatable() {
+        return lease_s == 0;
+    }
+
+    @Override
+    public boolean isMiss() {
+        return !hit;
+    }
+
+    /** Whether there is such an item. */
+    public boolean hit() {
+        return hit;
+    }
+
+    /** The value; null on a miss, and where it was left out. */
+    public byte @Nullable [] bytes() {
+        return bytes;
+    }
+
+    /** The item's flags. */
+    public int flags() {
+        return flags;
+    }
+
+    /** The item's version, 0 if it was not asked for. */
+    public long version() {
+        return version;
+    }
+
+    /** Seconds left, {@link MetaLine#FOREVER} for ever. */
+    public long ttl_s() {
+        return ttl_s;
+    }
+
+    /** Whether the caller is to load the value. */
+    public boolean won() {
+        return won;
+    }
+
+    /** Whether somebody else is loading the value. */
+    public boolean waiting() {
+        return waiting;
+    }
+
+    /** Whether the item was invalidated. */
+    public boolean stale() {
+        return stale;
+    }
+}

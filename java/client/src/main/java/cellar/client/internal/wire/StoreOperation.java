@@ -1,0 +1,143 @@
+package cellar.client.internal.wire;
+
+import cellar.client.CasOutcome;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** Stores one item in one of six ways: {@code ms}, or {@code set} and its kin. */
+public final class StoreOperation extends Operation<CasOutcome> {
+    /** What must be there for the value to be stored, or where it goes. */
+    public enum Mode {
+        /** Whatever is there. */
+        SET("set", 'S'),
+        /** Nothing. */
+        ADD("add", 'E'),
+        /** Something. */
+        REPLACE("replace", 'R'),
+        /** Behind what is there. */
+        APPEND("append", 'A'),
+        /** Before what is there. */
+        PREPEND("prepend", 'P'),
+        /** Something of the version given. */
+        CAS("cas", 'S'),
+        /** The same, or an older version: then the item stays stale. */
+        CAS_LATE("cas", 'S');
+
+        private final String word;
+        private final char letter;
+
+        Mode(String word, char letter) {
+            this.word = word;
+            this.letter = letter;
+        }
+    }
+
+    private final byte[] key;
+    private final byte[] value;
+    private final int flags;
+    private final long expiry;
+    private final Mode mode;
+    private final long version;
+    private @Nullable CasOutcome outcome;
+
+    /**
+     * Stores {@code value} under {@code key}.
+     *
+     * @param expiry from {@link Expiry}
+     * @param version for the CAS modes, else 0
+     */
+    public StoreOperation(
+            byte[] key, byte[] value, int flags, long expiry, Mode mode, long version) {
+        this.key = key;
+        this.value = value;
+        this.flags = flags;
+        this.expiry = expiry;
+        this.mode = mode;
+        this.version = version;
+    }
+
+    @Override
+    public int size() {
+        return 64 + key.length + value.length;
+    }
+
+    @Override
+    public void encode(Out out, Dialect dialect) {
+        if (dialect.meta()) {
+            encodeMeta(out);
+        } else {
+            out.put(mode.word).put(' ').put(key).put(' ').put(flags & 0xffffffffL);
+            out.put(' ').put(expiry).put(' ').put(value.length);
+            if (version != 0 || mode == Mode.CAS || mode == Mode.CAS_LATE) {
+                out.put(' ').put(version);
+            }
+            out.end();
+        }
+        out.put(value).end();
+    }
+
+    private void encodeMeta(Out out) {
+        out.put("ms ").put(key).put(' ').put(value.length);
+        if (flags != 0) {
+            out.put(" F").put(flags & 0xffffffffL);
+        }
+        if (expiry != 0) {
+            out.put(" T").put(expiry);
+        }
+        if (mode == Mode.CAS || mode == Mode.CAS_LATE) {
+            out.put(" C").put(version);
+        } else if (mode != Mode.SET) {
+            out.put(" M").put(mode.letter);
+        }
+        if (mode == Mode.CAS_LATE) {
+            out.put(" I");
+        }
+        out.end();
+    }
+
+    @Override
+    public boolean decode(In in, Dialect dialect) {
+        if (!in.line()) {
+            return false;
+        }
+        CasOutcome read = dialect.meta() ? meta(in.status()) : classic(in);
+        if (read == null) {
+            return refused(in);
+        }
+        outcome = read;
+        in.takeLine();
+        return true;
+    }
+
+    private static @Nullable CasOutcome meta(int status) {
+        if (status == MetaLine.DONE) {
+            return CasOutcome.STORED;
+        }
+        if (status == MetaLine.NOT_FOUND) {
+            return CasOutcome.MISSING;
+        }
+        return status == MetaLine.NOT_STORED || status == MetaLine.EXISTS
+                ? CasOutcome.CHANGED
+                : null;
+    }
+
+    private static @Nullable CasOutcome classic(In in) {
+        if (in.is("STORED")) {
+            return CasOutcome.STORED;
+        }
+        if (in.is("NOT_FOUND")) {
+            return CasOutcome.MISSING;
+        }
+        return in.is("NOT_STORED") || in.is("EXISTS") ? CasOutcome.CHANGED : null;
+    }
+
+    @Override
+    protected CasOutcome answer() {
+        return Objects.requireNonNull(outcome);
+    }
+
+    @Override
+    public String name() {
+        return mode.word;
+    }
+}

@@ -1,0 +1,133 @@
+package cellar.client;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import cellar.client.testing.Server;
+import com.whalin.MemCached.MemCachedClient;
+import com.whalin.MemCached.SockIOPool;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Date;
+import java.util.List;
+import net.spy.memcached.MemcachedClient;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/** Values that other clients wrote are read, and the other way round. */
+class CodecTest {
+    private static final Duration TTL = Duration.ofMinutes(1);
+    private static final List<Object> VALUES =
+            List.of(
+                    "text",
+                    "",
+                    "ünï",
+                    "x".repeat(50_000),
+                    1,
+                    -1,
+                    0,
+                    Integer.MIN_VALUE,
+                    5L,
+                    -5L,
+                    Long.MAX_VALUE,
+                    true,
+                    false,
+                    1.5f,
+                    -2.5,
+                    (byte) -3,
+                    new Date(1_700_000_000_000L));
+
+    private static Server server;
+
+    @BeforeAll
+    static void open() throws Exception {
+        server = Server.memcached(0);
+    }
+
+    @AfterAll
+    static void shut() {
+        server.close();
+    }
+
+    private static <V> CacheClient<V> client(Codec<V> codec) {
+        return CacheClient.builder()
+                .timeout(Duration.ofSeconds(20))
+                .connectTimeout(Duration.ofSeconds(20))
+                .nodes(List.of(server.node()))
+                .build(codec);
+    }
+
+    @Test
+    void spymemcachedAndThisReadEachOther() throws Exception {
+        MemcachedClient spy =
+                new MemcachedClient(new InetSocketAddress("127.0.0.1", server.port()));
+        try (CacheClient<Object> client = client(Codecs.spymemcached())) {
+            for (Object value : VALUES) {
+                spy.set("spy", 60, value).get();
+                assertEquals(value, client.blocking().get("spy"));
+                client.blocking().set("own", value, TTL);
+                assertEquals(value, spy.get("own"));
+            }
+            byte[] bytes = {1, 2, 3};
+            client.blocking().set("bytes", bytes, TTL);
+            assertArrayEquals(bytes, (byte[]) spy.get("bytes"));
+            spy.set("object", 60, new ArrayList<>(List.of(1))).get();
+            assertThrows(CacheException.Coding.class, () -> client.blocking().get("object"));
+            assertThrows(
+                    CacheException.Coding.class,
+                    () -> client.blocking().set("object", new Object(), TTL));
+        } finally {
+            spy.shutdown();
+        }
+    }
+
+    @Test
+    void whalinsClientAndThisReadEachOther() {
+        SockIOPool pool = SockIOPool.getInstance("codec-test");
+        pool.setServers(new String[] {server.node().address()});
+        pool.initialize();
+        MemCachedClient whalin = new MemCachedClient("codec-test");
+        List<Object> values = new ArrayList<>(VALUES);
+        values.add('c');
+        values.add((short) -7);
+        values.remove("");
+        try (CacheClient<Object> client = client(Codecs.whalin())) {
+            for (Object value : values) {
+                whalin.set("whalin", value);
+                assertEquals(value, client.blocking().get("whalin"), value.toString());
+                client.blocking().set("own", value, TTL);
+                assertEquals(value, whalin.get("own"), value.toString());
+            }
+            byte[] bytes = {1, 2, 3};
+            client.blocking().set("bytes", bytes, TTL);
+            assertArrayEquals(bytes, (byte[]) whalin.get("bytes"));
+            whalin.set("object", new ArrayList<>(List.of(1)));
+            assertThrows(CacheException.Coding.class, () -> client.blocking().get("object"));
+        } finally {
+            pool.shutDown();
+        }
+    }
+
+    /** What is stored as JSON. */
+    public record Person(String name, int age, List<String> tags) {}
+
+    @Test
+    void objectsTravelAsJson() {
+        try (CacheClient<Person> client = client(Codecs.json(Person.class))) {
+            Person person = new Person("Ada", 36, List.of("a", "b"));
+            client.blocking().set("person", person, TTL);
+            assertEquals(person, client.blocking().get("person"));
+            assertEquals(
+                    "{\"name\":\"Ada\",\"age\":36,\"tags\":[\"a\",\"b\"]}",
+                    client.withCodec(Codecs.string()).blocking().get("person"));
+            client.withCodec(Codecs.string()).blocking().set("person", "{", TTL);
+            assertThrows(CacheException.Coding.class, () -> client.blocking().get("person"));
+            Throwable failure =
+                    client.get("person").handle((v, e) -> e).toCompletableFuture().join();
+            assertEquals(CacheException.Coding.class, failure.getClass());
+        }
+    }
+}

@@ -1,0 +1,318 @@
+package cellar.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import cellar.client.testing.Await;
+import cellar.client.testing.FaultyServer;
+import cellar.client.testing.Server;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Servers that misbehave: no wrong value, no call that never ends, and all is well afterwards. */
+class FaultTest {
+    private static final Duration TTL = Duration.ofMinutes(1);
+
+    private FaultyServer server;
+    private CacheClient<String> client;
+    private BlockingCacheClient<String> cache;
+
+    @BeforeEach
+    void open() throws Exception {
+        server = new FaultyServer();
+        client =
+                CacheClient.builder()
+                        .nodes(List.of(server.node()))
+                        .timeout(Duration.ofMillis(200))
+                        .connectTimeout(Duration.ofMillis(400))
+                        .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
+                        .inFlightMax(100)
+                        .build(Codecs.string());
+        cache = client.blocking();
+    }
+
+    @AfterEach
+    void shut() {
+        client.close();
+        server.close();
+    }
+
+    private CacheException fails(boolean blocking) {
+        if (blocking) {
+            return assertThrows(CacheException.class, () -> cache.get("k"));
+        }
+        CompletableFuture<String> read = client.get("k").toCompletableFuture();
+        return (CacheException) assertThrows(CompletionException.class, read::join).getCause();
+    }
+
+    private String get(boolean blocking) {
+        return blocking ? cache.get("k") : client.get("k").toCompletableFuture().join();
+    }
+
+    private void assertHeals(boolean blocking) throws Exception {
+        server.answer("VA 1 f0\r\nx\r\n");
+        Await.until(
+                "health",
+                () -> {
+                    try {
+                        return "x".equals(get(blocking));
+                    } catch (CacheException | CompletionException e) {
+                        return false;
+                    }
+                });
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aReplyInSmallPiecesIsOneReply(boolean blocking) {
+        server.answer("VA 10 f0\r\n0123456789\r\n");
+        server.pieces(1);
+        assertEquals("0123456789", get(blocking));
+        assertEquals("0123456789", get(blocking));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aLengthThatIsWrongIsAnErrorNotAValue(boolean blocking) throws Exception {
+        for (String reply :
+                List.of(
+                        "VA 3 f0\r\nabcdef\r\n",
+                        "VA x f0\r\nabc\r\n",
+                        "VA -1 f0\r\n",
+                        "VA 99999999999 f0\r\nabc\r\n",
+                        "VA\r\n",
+                        "what?\r\n",
+                        "\r\n",
+                        "EN\r\nEN\r\n")) {
+            server.answer(reply);
+            Await.until(
+                    reply,
+                    () -> {
+                        try {
+                            assertEquals(null, get(blocking), reply);
+                            return reply.startsWith("EN");
+                        } catch (CacheException.Protocol e) {
+                            return true;
+                        } catch (CompletionException e) {
+                            return e.getCause() instanceof CacheException.Protocol;
+                        } catch (CacheException.Connection e) {
+                            return false;
+                        }
+                    });
+            assertHeals(blocking);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCutReplyIsAFailureNotAValue(boolean blocking) throws Exception {
+        server.answer("VA 10 f0\r\n01234");
+        server.closeAfterReply(true);
+        assertInstanceOf(CacheException.Connection.class, fails(blocking));
+        server.closeAfterReply(false);
+        assertHeals(blocking);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void silenceEndsWithTheTimeoutAndTheConnectionIsReplaced(boolean blocking) throws Exception {
+        server.answer("");
+        CacheException failure = fails(blocking);
+        assertTrue(
+                failure instanceof CacheException.Timeout
+                        || failure instanceof CacheException.Connection,
+                failure.toString());
+        assertHeals(blocking);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aReplyThatTricklesForEverEndsToo(boolean blocking) throws Exception {
+        server.answer("VA 1000000 f0\r\n" + "x".repeat(1000));
+        server.pieces(1);
+        server.pauseBetweenPieces(true);
+        fails(blocking);
+        server.pieces(1 << 20);
+        server.pauseBetweenPieces(false);
+        assertHeals(blocking);
+    }
+
+    @Test
+    void aLateReplyDoesNotAnswerTheNextRequest() throws Exception {
+        server.answer("VA 3 f0\r\nold\r\n");
+        CountDownLatch go = new CountDownLatch(1);
+        server.beforeReply(go);
+        assertInstanceOf(CacheException.class, fails(false));
+        server.answer("VA 3 f0\r\nnew\r\n");
+        go.countDown();
+        server.beforeReply(null);
+        Await.until(
+                "an answer",
+                () -> {
+                    try {
+                        return "new".equals(get(false));
+                    } catch (CompletionException e) {
+                        return false;
+                    }
+                });
+    }
+
+    @Test
+    void aServerThatNeverGreetsIsATimeout() throws Exception {
+        server.greets(false);
+        fails(true);
+        fails(false);
+        server.greets(true);
+        assertHeals(true);
+        assertHeals(false);
+    }
+
+    @Test
+    void fullQueuesRefuseAtOnce() {
+        server.answer("");
+        List<CompletableFuture<String>> reads = new ArrayList<>();
+        for (int i = 0; i < 500; i++) {
+            reads.add(client.get("k").toCompletableFuture());
+        }
+        int refused = 0;
+        for (CompletableFuture<String> read : reads) {
+            CompletionException failure = assertThrows(CompletionException.class, read::join);
+            refused += failure.getCause() instanceof CacheException.Overloaded ? 1 : 0;
+        }
+        assertTrue(refused >= 400, "refused " + refused);
+    }
+
+    @Test
+    void requestsToANodeThatIsDownFailAtOnceUntilItIsBack() throws Exception {
+        Server memcached = Server.memcached(0);
+        int port = memcached.port();
+        try (CacheClient<String> other =
+                CacheClient.builder()
+                        .nodes("127.0.0.1:" + port)
+                        .timeout(Duration.ofSeconds(30))
+                        .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
+                        .build(Codecs.string())) {
+            other.blocking().set("k", "v", TTL);
+            memcached.kill();
+            Await.until("down", () -> failsWithConnection(other));
+            memcached = Server.memcached(port);
+            Await.until("back", () -> !failsWithConnection(other));
+            other.blocking().set("k", "w", TTL);
+            assertEquals("w", other.blocking().get("k"));
+        } finally {
+            memcached.close();
+        }
+    }
+
+    private static boolean failsWithConnection(CacheClient<String> client) {
+        try {
+            client.blocking().get("k");
+            return false;
+        } catch (CacheException.Connection e) {
+            return true;
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aReadOnAConnectionThatTheServerClosedIsSentAgain(boolean blocking) {
+        server.answer("VA 1 f0\r\nx\r\n");
+        assertEquals("x", get(blocking));
+        server.closeConnections();
+        assertEquals("x", get(blocking));
+    }
+
+    @Test
+    void aWriteIsNeverSentTwice() {
+        server.answer("HD\r\n");
+        cache.set("k", "v", TTL);
+        int before = server.requests();
+        server.closeBeforeReply(true);
+        assertThrows(CacheException.Connection.class, () -> cache.increment("k", 1));
+        assertEquals(before + 1, server.requests());
+    }
+
+    @Test
+    void anInterruptedCallerLeavesAndTheOthersGoOn() throws Exception {
+        CountDownLatch go = new CountDownLatch(1);
+        server.answer("VA 1 f0\r\nx\r\n");
+        assertEquals("x", cache.get("k"));
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        server.answer("");
+        Thread caller =
+                new Thread(
+                        () -> {
+                            try {
+                                cache.get("k");
+                            } catch (CacheException e) {
+                                failure.set(
+                                        Thread.currentThread().isInterrupted()
+                                                ? e
+                                                : new AssertionError("no flag"));
+                            }
+                        });
+        caller.start();
+        int before = server.requests();
+        Await.until("a request", () -> server.requests() >= before);
+        caller.interrupt();
+        caller.join();
+        go.countDown();
+        assertInstanceOf(CacheException.class, failure.get());
+        assertHeals(true);
+    }
+
+    @Test
+    void aClosedClientRefusesAndEndsWhatWaits() {
+        server.answer("");
+        CompletableFuture<String> waiting = client.get("k").toCompletableFuture();
+        client.close();
+        client.close();
+        assertThrows(CompletionException.class, waiting::join);
+        assertThrows(CacheException.Closed.class, () -> cache.get("k"));
+        Throwable cause =
+                client.get("k").handle((value, failure) -> failure).toCompletableFuture().join();
+        assertInstanceOf(CacheException.Closed.class, cause);
+    }
+
+    @Test
+    void callersAreAnsweredWhileOneOfManyConnectionsHangs() throws Exception {
+        AtomicInteger answered = new AtomicInteger();
+        server.answer("VA 1 f0\r\nx\r\n");
+        List<Thread> threads = new ArrayList<>();
+        for (int t = 0; t < 20; t++) {
+            threads.add(
+                    new Thread(
+                            () -> {
+                                for (int i = 0; i < 50; i++) {
+                                    try {
+                                        cache.get("k");
+                                    } catch (CacheException e) {
+                                        // Fails or not: it ends, which is what counts here.
+                                        answered.incrementAndGet();
+                                        continue;
+                                    }
+                                    answered.incrementAndGet();
+                                }
+                            }));
+        }
+        threads.forEach(Thread::start);
+        server.closeConnections();
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertEquals(1000, answered.get());
+    }
+}

@@ -1,0 +1,177 @@
+package cellar.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import cellar.client.testing.Await;
+import cellar.client.testing.Server;
+import java.lang.reflect.InvocationTargetException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Many callers, every transport, and what is told of them. */
+class ThreadsTest {
+    private static final Duration TTL = Duration.ofMinutes(1);
+
+    /** A virtual thread for each task where the JVM has them, else as many platform threads. */
+    private static ExecutorService threads(int count) throws Exception {
+        try {
+            return (ExecutorService)
+                    Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+        } catch (NoSuchMethodException e) {
+            return Executors.newFixedThreadPool(count);
+        } catch (InvocationTargetException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Test
+    void tenThousandThreadsWaitAtTheSameTime() throws Exception {
+        int count = 10_000;
+        AtomicInteger right = new AtomicInteger();
+        CountDownLatch start = new CountDownLatch(1);
+        ExecutorService threads = threads(count);
+        try (Server server = Server.start(Server.Kind.CELLAR);
+                CacheClient<String> client =
+                        CacheClient.builder()
+                                .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofSeconds(20))
+                                .nodes(List.of(server.node()))
+                                .timeout(Duration.ofSeconds(30))
+                                .build(Codecs.string())) {
+            BlockingCacheClient<String> cache = client.blocking();
+            for (int i = 0; i < count; i++) {
+                String key = "k" + i;
+                threads.execute(
+                        () -> {
+                            await(start);
+                            cache.set(key, key, TTL);
+                            if (key.equals(cache.get(key))) {
+                                right.incrementAndGet();
+                            }
+                        });
+            }
+            start.countDown();
+            Await.until("all answers", () -> right.get() == count);
+        } finally {
+            threads.shutdownNow();
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(CacheClientBuilder.Transport.class)
+    void everyTransportOfThisMachineWorks(CacheClientBuilder.Transport transport) throws Exception {
+        try (Server server = Server.memcached(0);
+                CacheClient<String> client =
+                        CacheClient.builder()
+                                .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofSeconds(20))
+                                .nodes(List.of(server.node()))
+                                .transport(transport)
+                                .connections(2)
+                                .build(Codecs.string())) {
+            client.set("k", "v", TTL).toCompletableFuture().join();
+            for (int i = 0; i < 100; i++) {
+                assertEquals("v", client.get("k").toCompletableFuture().join());
+            }
+        } catch (CacheException.Configuration e) {
+            // A container may forbid io_uring; then it must say so, and nothing else may be
+            // missing.
+            assertEquals(CacheClientBuilder.Transport.IO_URING, transport);
+        }
+    }
+
+    /** Remembers what it is told. */
+    private static final class Recorder implements CacheMetrics {
+        final Map<String, AtomicInteger> counts = new ConcurrentHashMap<>();
+        final List<IntSupplier> gauges = new ArrayList<>();
+
+        private void count(String what) {
+            counts.computeIfAbsent(what, name -> new AtomicInteger()).incrementAndGet();
+        }
+
+        @Override
+        public void request(String node, String operation, Outcome outcome, long latency_ns) {
+            assertTrue(latency_ns > 0);
+            count(operation + " " + outcome);
+        }
+
+        @Override
+        public void local(boolean hit) {
+            count("local " + hit);
+        }
+
+        @Override
+        public void connected(String node, boolean again) {
+            count("connected " + again);
+        }
+
+        @Override
+        public void disconnected(String node) {
+            count("disconnected");
+        }
+
+        @Override
+        public void gauge(String node, IntSupplier inFlight) {
+            gauges.add(inFlight);
+        }
+    }
+
+    @Test
+    void metricsTellOfHitsMissesLatencyAndReconnects() throws Exception {
+        Recorder recorder = new Recorder();
+        Server server = Server.memcached(0);
+        try (CacheClient<String> client =
+                CacheClient.builder()
+                        .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
+                        .nodes(List.of(server.node()))
+                        .metrics(recorder)
+                        .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
+                        .localCache(LocalCacheOptions.confirmed(1000))
+                        .build(Codecs.string())) {
+            BlockingCacheClient<String> cache = client.blocking();
+            cache.set("k", "v", TTL);
+            cache.get("k");
+            cache.get("none");
+            client.get("k").toCompletableFuture().join();
+            cache.get("k", TTL);
+            cache.get("k", TTL);
+            assertEquals(1, recorder.counts.get("set HIT").get());
+            Await.until("the hits", () -> recorder.counts.get("get HIT").get() == 3);
+            assertEquals(1, recorder.counts.get("get MISS").get());
+            assertEquals(1, recorder.counts.get("local true").get());
+            assertEquals(1, recorder.counts.get("local false").get());
+            assertEquals(2, recorder.counts.get("connected false").get());
+            assertEquals(0, recorder.gauges.get(0).getAsInt());
+            assertFalse(recorder.counts.containsKey("connected true"));
+            int port = server.port();
+            server.kill();
+            Await.until("the loss", () -> recorder.counts.containsKey("disconnected"));
+            server = Server.memcached(port);
+            Await.until("the return", () -> recorder.counts.containsKey("connected true"));
+        } finally {
+            server.close();
+        }
+    }
+}

@@ -1,0 +1,275 @@
+package cellar.client.testing;
+
+import cellar.client.Node;
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
+
+/**
+ * A server that does what a test tells it: memcached's meta commands on one port, tracking on
+ * another, pushes whenever the test likes.
+ */
+public final class FakeCellar implements AutoCloseable {
+    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final ServerSocket respDoor = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final Map<String, String> items = new ConcurrentHashMap<>();
+    private final Set<String> tracked = ConcurrentHashMap.newKeySet();
+    private final List<Socket> trackers = new CopyOnWriteArrayList<>();
+    private final List<Socket> clients = new CopyOnWriteArrayList<>();
+    private final AtomicInteger reads = new AtomicInteger();
+    private final AtomicInteger trackings = new AtomicInteger();
+    private volatile Runnable beforeReadReply = () -> {};
+    private volatile Runnable afterReadReply = () -> {};
+    private volatile Function<String, String> pttlReply = key -> ":-1\r\n";
+    private volatile boolean mute;
+    private volatile boolean refusesTracking;
+
+    /** Starts with no items. */
+    public FakeCellar() throws IOException {
+        run(() -> accept(door, this::serveText));
+        run(() -> accept(respDoor, this::serveResp));
+    }
+
+    private static void run(Runnable task) {
+        Thread thread = new Thread(task, "fake-cellar");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private interface Service {
+        void serve(Socket socket) throws IOException;
+    }
+
+    private void accept(ServerSocket at, Service service) {
+        try {
+            while (true) {
+                Socket socket = at.accept();
+                socket.setTcpNoDelay(true);
+                run(
+                        () -> {
+                            try (socket) {
+                                service.serve(socket);
+                            } catch (IOException e) {
+                                // The client or the test has closed it.
+                                return;
+                            }
+                        });
+            }
+        } catch (IOException e) {
+            // The door was closed: the end.
+            return;
+        }
+    }
+
+    /** Where memcached's protocol is spoken. */
+    public Node node() {
+        return Node.of("127.0.0.1", door.getLocalPort());
+    }
+
+    /** Where changes are told of. */
+    public int respPort() {
+        return respDoor.getLocalPort();
+    }
+
+    /** How many times a value was read from the server. */
+    public int reads() {
+        return reads.get();
+    }
+
+    /** How many connections have begun to track. */
+    public int trackings() {
+        return trackings.get();
+    }
+
+    /** Whether somebody is to be told when {@code key} changes. */
+    public boolean isTracked(String key) {
+        return tracked.contains(key);
+    }
+
+    /** Runs after a value was looked up and before the reply is sent. */
+    public void beforeReadReply(Runnable hook) {
+        beforeReadReply = hook;
+    }
+
+    /** Runs when the reply has been sent. */
+    public void afterReadReply(Runnable hook) {
+        afterReadReply = hook;
+    }
+
+    /** What is answered to PTTL, with whatever is to be sent before or behind it. */
+    public void pttlReply(Function<String, String> reply) {
+        pttlReply = reply;
+    }
+
+    /** Answers nothing on tracking connections any more, but keeps them open. */
+    public void mute(boolean silent) {
+        mute = silent;
+    }
+
+    /** Answers CLIENT TRACKING with an error. */
+    public void refuseTracking() {
+        refusesTracking = true;
+    }
+
+    /** Changes an item without telling anybody. */
+    public void put(String key, String value) {
+        items.put(key, value);
+    }
+
+    /** Changes an item as another client would: who tracks it is told. */
+    public void change(String key, String value) {
+        items.put(key, value);
+        if (tracked.remove(key)) {
+            push(invalidation(key));
+        }
+    }
+
+    /** Forgets all items as FLUSHALL does. */
+    public void flush() {
+        items.clear();
+        tracked.clear();
+        push(">2\r\n$10\r\ninvalidate\r\n_\r\n");
+    }
+
+    /** The message that {@code key} has changed. */
+    public static String invalidation(String key) {
+        return ">2\r\n$10\r\ninvalidate\r\n*1\r\n$" + key.length() + "\r\n" + key + "\r\n";
+    }
+
+    /** Sends bytes to all tracking connections. */
+    public void push(String message) {
+        for (Socket tracker : trackers) {
+            try {
+                synchronized (tracker) {
+                    tracker.getOutputStream().write(message.getBytes(StandardCharsets.UTF_8));
+                }
+            } catch (IOException e) {
+                trackers.remove(tracker);
+            }
+        }
+    }
+
+    /** Closes all tracking connections. */
+    public void killTracking() throws IOException {
+        tracked.clear();
+        for (Socket tracker : trackers) {
+            trackers.remove(tracker);
+            tracker.close();
+        }
+    }
+
+    private static String line(InputStream in) throws IOException {
+        ByteArrayOutputStream line = new ByteArrayOutputStream();
+        int c;
+        while ((c = in.read()) != '\n') {
+            if (c < 0) {
+                throw new IOException("closed");
+            }
+            line.write(c);
+        }
+        return line.toString(StandardCharsets.UTF_8).strip();
+    }
+
+    private void serveText(Socket socket) throws IOException {
+        clients.add(socket);
+        InputStream in = new BufferedInputStream(socket.getInputStream());
+        while (true) {
+            String[] words = line(in).split(" ");
+            String answer = text(words, in);
+            socket.getOutputStream().write(answer.getBytes(StandardCharsets.UTF_8));
+            if (words[0].equals("mg")) {
+                afterReadReply.run();
+            }
+        }
+    }
+
+    private String text(String[] words, InputStream in) throws IOException {
+        switch (words[0]) {
+            case "version":
+                return "VERSION 1.6.45-cellar-fake\r\n";
+            case "mn":
+                return "MN\r\n";
+            case "mg":
+                reads.incrementAndGet();
+                String value = items.get(words[1]);
+                beforeReadReply.run();
+                return value == null
+                        ? "EN\r\n"
+                        : "VA " + value.length() + " f0 t-1 c7\r\n" + value + "\r\n";
+            case "ms":
+                byte[] bytes = in.readNBytes(Integer.parseInt(words[2]));
+                in.readNBytes(2);
+                change(words[1], new String(bytes, StandardCharsets.UTF_8));
+                return "HD\r\n";
+            default:
+                return "ERROR\r\n";
+        }
+    }
+
+    private void serveResp(Socket socket) throws IOException {
+        InputStream in = new BufferedInputStream(socket.getInputStream());
+        while (true) {
+            int count = Integer.parseInt(line(in).substring(1));
+            List<String> words = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                int length = Integer.parseInt(line(in).substring(1));
+                words.add(new String(in.readNBytes(length), StandardCharsets.UTF_8));
+                in.readNBytes(2);
+            }
+            String answer = resp(words, socket);
+            if (!mute) {
+                synchronized (socket) {
+                    socket.getOutputStream().write(answer.getBytes(StandardCharsets.UTF_8));
+                }
+            }
+        }
+    }
+
+    private String resp(List<String> words, Socket socket) {
+        switch (words.get(0)) {
+            case "HELLO":
+                return "%1\r\n$5\r\nproto\r\n:3\r\n";
+            case "CLIENT":
+                if (refusesTracking) {
+                    return "-ERR no tracking here\r\n";
+                }
+                trackers.add(socket);
+                trackings.incrementAndGet();
+                return "+OK\r\n";
+            case "PTTL":
+                tracked.add(words.get(1));
+                return pttlReply.apply(words.get(1));
+            case "PING":
+                return "+PONG\r\n";
+            default:
+                return "-ERR unknown command\r\n";
+        }
+    }
+
+    @Override
+    public void close() {
+        try {
+            door.close();
+            respDoor.close();
+            killTracking();
+            for (Socket client : clients) {
+                client.close();
+            }
+        } catch (IOException e) {
+            throw new java.io.UncheckedIOException(e);
+        }
+    }
+}

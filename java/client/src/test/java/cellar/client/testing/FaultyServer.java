@@ -1,0 +1,179 @@
+package cellar.client.testing;
+
+import cellar.client.Node;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Greets like memcached 1.6 and then answers each line with whatever a test wants. */
+public final class FaultyServer implements AutoCloseable {
+    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final List<Socket> sockets = new CopyOnWriteArrayList<>();
+    private final AtomicInteger requests = new AtomicInteger();
+    private volatile String answer = "EN\r\n";
+    private volatile int pieceBytes = 1 << 20;
+    private volatile boolean pauses;
+    private volatile boolean closesAfter;
+    private volatile boolean closesBefore;
+    private volatile boolean greets = true;
+    private volatile CountDownLatch gate;
+
+    /** Starts. */
+    public FaultyServer() throws IOException {
+        run(this::accept);
+    }
+
+    private static void run(Runnable task) {
+        Thread thread = new Thread(task, "faulty-server");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void accept() {
+        try {
+            while (true) {
+                Socket socket = door.accept();
+                socket.setTcpNoDelay(true);
+                sockets.add(socket);
+                run(() -> serve(socket));
+            }
+        } catch (IOException e) {
+            // The door was closed: the end.
+            return;
+        }
+    }
+
+    private void serve(Socket socket) {
+        try (socket) {
+            BufferedReader lines =
+                    new BufferedReader(
+                            new InputStreamReader(
+                                    socket.getInputStream(), StandardCharsets.US_ASCII));
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                if (!reply(line, socket.getOutputStream())) {
+                    return;
+                }
+            }
+        } catch (IOException e) {
+            // The client or the test has closed it.
+            return;
+        }
+    }
+
+    private boolean reply(String line, OutputStream out) throws IOException {
+        if (line.equals("version") || line.equals("mn")) {
+            if (greets) {
+                String greeting = line.equals("mn") ? "MN\r\n" : "VERSION 1.6.18\r\n";
+                out.write(greeting.getBytes(StandardCharsets.US_ASCII));
+            }
+            return true;
+        }
+        requests.incrementAndGet();
+        byte[] bytes = answer.getBytes(StandardCharsets.US_ASCII);
+        CountDownLatch wait = gate;
+        if (wait != null) {
+            try {
+                wait.await();
+            } catch (InterruptedException e) {
+                return false;
+            }
+        }
+        if (closesBefore) {
+            return false;
+        }
+        if (line.startsWith("ms ")) {
+            return true;
+        }
+        for (int at = 0; at < bytes.length; at += pieceBytes) {
+            out.write(bytes, at, Math.min(pieceBytes, bytes.length - at));
+            if (pauses) {
+                pause();
+            }
+        }
+        return !closesAfter;
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(5);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Where it listens. */
+    public Node node() {
+        return Node.of("127.0.0.1", door.getLocalPort());
+    }
+
+    /** What every request but a greeting is answered with. */
+    public void answer(String text) {
+        answer = text;
+    }
+
+    /** How many bytes are sent at once. */
+    public void pieces(int bytes) {
+        pieceBytes = bytes;
+    }
+
+    /** Whether there is a pause between pieces. */
+    public void pauseBetweenPieces(boolean pause) {
+        pauses = pause;
+    }
+
+    /** Whether the connection is closed behind a reply. */
+    public void closeAfterReply(boolean close) {
+        closesAfter = close;
+    }
+
+    /** Whether the connection is closed in place of a reply. */
+    public void closeBeforeReply(boolean close) {
+        closesBefore = close;
+    }
+
+    /** Whether version and mn are answered. */
+    public void greets(boolean yes) {
+        greets = yes;
+    }
+
+    /** Replies wait for this; null for none. */
+    public void beforeReply(CountDownLatch latch) {
+        gate = latch;
+    }
+
+    /** How many lines came that are no greetings. */
+    public int requests() {
+        return requests.get();
+    }
+
+    /** Closes every connection, as a server does that is restarted. */
+    public void closeConnections() {
+        for (Socket socket : sockets) {
+            sockets.remove(socket);
+            try {
+                socket.close();
+            } catch (IOException e) {
+                throw new java.io.UncheckedIOException(e);
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        try {
+            door.close();
+        } catch (IOException e) {
+            throw new java.io.UncheckedIOException(e);
+        }
+        closeConnections();
+    }
+}

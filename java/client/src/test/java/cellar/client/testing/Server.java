@@ -1,0 +1,207 @@
+package cellar.client.testing;
+
+import cellar.client.Node;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** A server process on a free port of the loopback interface. */
+public final class Server implements AutoCloseable {
+    /** What can be started. */
+    public enum Kind {
+        /** Debian's memcached. */
+        MEMCACHED,
+        /** The server of this repository. */
+        CELLAR
+    }
+
+    private static final Pattern READY =
+            Pattern.compile("cellar ready .*memcached=\\S+:(\\d+) .*resp=\\S+:(\\d+).*");
+    private static final int STARTS_MAX = 5;
+    private static final long READY_S_MAX = 20;
+
+    private final Process process;
+    private final int port;
+    private final int respPort;
+
+    private Server(Process process, int port, int respPort) {
+        this.process = process;
+        this.port = port;
+        this.respPort = respPort;
+    }
+
+    /** Starts a server of this kind. */
+    public static Server start(Kind kind) throws Exception {
+        return kind == Kind.CELLAR ? cellar(0, 0) : memcached(0);
+    }
+
+    /** Starts Cellar; port 0 is any. */
+    public static Server cellar(int port, int respPort) throws Exception {
+        Process process =
+                new ProcessBuilder(
+                                binary(),
+                                "--memcached",
+                                "127.0.0.1:" + port,
+                                "--resp",
+                                "127.0.0.1:" + respPort,
+                                "--http",
+                                "off",
+                                "--memory",
+                                "64MiB")
+                        .redirectErrorStream(true)
+                        .start();
+        BufferedReader output =
+                new BufferedReader(
+                        new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+        CompletableFuture<Matcher> ready = new CompletableFuture<>();
+        Thread reader = new Thread(() -> read(output, ready), "cellar-output");
+        reader.setDaemon(true);
+        reader.start();
+        Matcher line = ready.get(READY_S_MAX, TimeUnit.SECONDS);
+        return new Server(
+                process, Integer.parseInt(line.group(1)), Integer.parseInt(line.group(2)));
+    }
+
+    private static void read(BufferedReader output, CompletableFuture<Matcher> ready) {
+        StringBuilder seen = new StringBuilder();
+        try {
+            for (String line = output.readLine(); line != null; line = output.readLine()) {
+                Matcher matcher = READY.matcher(line);
+                if (matcher.find()) {
+                    ready.complete(matcher);
+                }
+                seen.append(line).append('\n');
+            }
+        } catch (IOException e) {
+            seen.append(e);
+        }
+        ready.completeExceptionally(new IllegalStateException("no Cellar:\n" + seen));
+    }
+
+    private static String binary() {
+        String named = System.getProperty("cellar.server", System.getenv("CELLAR_SERVER"));
+        String target = System.getenv("CARGO_TARGET_DIR");
+        String path =
+                named != null
+                        ? named
+                        : (target != null ? target : "../../target") + "/release/cellar";
+        if (!new File(path).canExecute()) {
+            throw new IllegalStateException(
+                    "build Cellar first (make build), or name it by -Dcellar.server: " + path);
+        }
+        return path;
+    }
+
+    /** Starts memcached; port 0 is any. */
+    public static Server memcached(int port, String... more) throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            int chosen = port == 0 ? freePort() : port;
+            List<String> command = new ArrayList<>();
+            command.addAll(List.of("memcached", "-l", "127.0.0.1", "-p", "" + chosen, "-U", "0"));
+            command.addAll(List.of("-u", "nobody", "-m", "64", "-t", "2"));
+            command.addAll(List.of(more));
+            Process process = new ProcessBuilder(command).inheritIO().start();
+            if (answers(process, chosen)) {
+                return new Server(process, chosen, 0);
+            }
+            process.destroyForcibly().waitFor();
+            if (attempt == STARTS_MAX) {
+                throw new IllegalStateException("memcached does not start");
+            }
+        }
+    }
+
+    private static boolean answers(Process process, int port) throws InterruptedException {
+        for (int i = 0; i < 500 && process.isAlive(); i++) {
+            try (Socket probe = new Socket(InetAddress.getLoopbackAddress(), port)) {
+                return probe.isConnected();
+            } catch (IOException e) {
+                Thread.sleep(10);
+            }
+        }
+        return false;
+    }
+
+    /** A port that is free at this moment. */
+    public static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return socket.getLocalPort();
+        }
+    }
+
+    /** A file with {@code text} that is deleted at the end. */
+    public static Path file(String name, String text) throws IOException {
+        Path file = Files.createTempFile("cellar-", name);
+        Files.writeString(file, text);
+        file.toFile().deleteOnExit();
+        return file;
+    }
+
+    /** Where it speaks memcached's protocol. */
+    public int port() {
+        return port;
+    }
+
+    /** Where it speaks Redis's protocol; 0 if it does not. */
+    public int respPort() {
+        return respPort;
+    }
+
+    /** The server as a client names it. */
+    public Node node() {
+        return Node.of("127.0.0.1", port);
+    }
+
+    /** Sends lines on a connection of their own and returns the answer up to its last line. */
+    public String ask(String request, String lastLine) throws IOException {
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+            socket.setSoTimeout(5000);
+            socket.getOutputStream().write(request.getBytes(StandardCharsets.UTF_8));
+            BufferedReader answer =
+                    new BufferedReader(
+                            new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+            StringBuilder all = new StringBuilder();
+            String line;
+            do {
+                line = answer.readLine();
+                all.append(line).append('\n');
+            } while (line != null && !line.equals(lastLine));
+            return all.toString();
+        }
+    }
+
+    /** Ends it at once, as a crash does. */
+    public void kill() throws InterruptedException {
+        process.destroyForcibly().waitFor();
+    }
+
+    /** Stops or continues it, so that its connections stay open and nothing is answered. */
+    public void signal(String name) throws Exception {
+        new ProcessBuilder("kill", "-" + name, "" + process.pid()).start().waitFor();
+    }
+
+    @Override
+    public void close() {
+        process.destroy();
+        try {
+            if (!process.waitFor(10, TimeUnit.SECONDS)) {
+                process.destroyForcibly().waitFor();
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

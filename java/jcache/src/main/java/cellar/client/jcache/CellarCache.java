@@ -1,0 +1,385 @@
+package cellar.client.jcache;
+
+import cellar.client.BlockingCacheClient;
+import cellar.client.CacheClient;
+import cellar.client.CasOutcome;
+import cellar.client.Listing;
+import cellar.client.Ttl;
+import cellar.client.Versioned;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import javax.cache.Cache;
+import javax.cache.CacheManager;
+import javax.cache.configuration.CacheEntryListenerConfiguration;
+import javax.cache.configuration.CompleteConfiguration;
+import javax.cache.configuration.Configuration;
+import javax.cache.configuration.MutableConfiguration;
+import javax.cache.expiry.ExpiryPolicy;
+import javax.cache.integration.CompletionListener;
+import javax.cache.processor.EntryProcessor;
+import javax.cache.processor.EntryProcessorException;
+import javax.cache.processor.EntryProcessorResult;
+import org.jspecify.annotations.NullMarked;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One cache of JCache, on one of a configuration.
+ *
+ * <p>Keys are text, or have a text that is a key of memcached's. Values are stored by the cache's
+ * codec, so always by value. What must happen in one step is done by comparing versions, and tried
+ * again if somebody was faster. Expiry is that of the policy at creation and update; access does
+ * not extend it. Listeners, loaders, writers and beans are refused when they are configured.
+ */
+@NullMarked
+final class CellarCache<K, V> implements Cache<K, V> {
+    private static final int ATTEMPTS_MAX = 1000;
+
+    private final CellarCacheManager manager;
+    private final String name;
+    private final BlockingCacheClient<Object> client;
+    private final MutableConfiguration<K, V> configuration;
+    private final ExpiryPolicy expiry;
+    private volatile boolean closed;
+
+    CellarCache(
+            CellarCacheManager manager,
+            String name,
+            CacheClient<Object> client,
+            Configuration<K, V> given) {
+        this.manager = manager;
+        this.name = name;
+        this.client = client.blocking();
+        if (given instanceof CompleteConfiguration<K, V> complete) {
+            configuration = new MutableConfiguration<>(complete);
+        } else {
+            configuration = new MutableConfiguration<>();
+            configuration.setTypes(given.getKeyType(), given.getValueType());
+            configuration.setStoreByValue(given.isStoreByValue());
+        }
+        requireSupported();
+        expiry = configuration.getExpiryPolicyFactory().create();
+    }
+
+    private void requireSupported() {
+        boolean listens = configuration.getCacheEntryListenerConfigurations().iterator().hasNext();
+        if (listens
+                || configuration.isReadThrough()
+                || configuration.isWriteThrough()
+                || configuration.isStatisticsEnabled()
+                || configuration.isManagementEnabled()
+                || !configuration.isStoreByValue()) {
+            throw new UnsupportedOperationException(
+                    "listeners, loaders, writers, beans and storing by reference are not there");
+        }
+    }
+
+    Configuration<K, V> types() {
+        return configuration;
+    }
+
+    private String text(K key) {
+        requireOpen();
+        return String.valueOf(Objects.requireNonNull(key));
+    }
+
+    private void requireOpen() {
+        if (closed) {
+            throw new IllegalStateException("the cache is closed");
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private @Nullable V value(@Nullable Object stored) {
+        return (V) stored;
+    }
+
+    /** Null if the policy says that the item is over at once. */
+    private static @Nullable Duration ttl(javax.cache.expiry.@Nullable Duration policy) {
+        if (policy == null || policy.isEternal()) {
+            return Ttl.NEVER;
+        }
+        if (policy.isZero()) {
+            return null;
+        }
+        return Duration.ofMillis(policy.getTimeUnit().toMillis(policy.getDurationAmount()));
+    }
+
+    private @Nullable Duration created() {
+        return ttl(expiry.getExpiryForCreation());
+    }
+
+    private @Nullable Duration updated() {
+        return ttl(expiry.getExpiryForUpdate());
+    }
+
+    /** What {@link #change} is to do with an item. */
+    private record Decision<V, R extends @Nullable Object>(
+            boolean stores, boolean removes, @Nullable V value, R answer) {
+        static <V, R extends @Nullable Object> Decision<V, R> keep(R answer) {
+            return new Decision<>(false, false, null, answer);
+        }
+
+        static <V, R extends @Nullable Object> Decision<V, R> store(V value, R answer) {
+            return new Decision<>(true, false, value, answer);
+        }
+
+        static <V, R extends @Nullable Object> Decision<V, R> remove(R answer) {
+            return new Decision<>(false, true, null, answer);
+        }
+    }
+
+    /** Reads an item, decides, and does so only if nobody has changed it meanwhile. */
+    private <R extends @Nullable Object> R change(
+            K key, Function<@Nullable V, Decision<V, R>> decide) {
+        String text = text(key);
+        for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+            Versioned<Object> now = client.getVersioned(text);
+            Decision<V, R> decision = decide.apply(now == null ? null : value(now.value()));
+            if (carriedOut(text, now, decision)) {
+                return decision.answer();
+            }
+        }
+        throw new javax.cache.CacheException("others were always faster to change " + text);
+    }
+
+    private <R extends @Nullable Object> boolean carriedOut(
+            String text, @Nullable Versioned<Object> now, Decision<V, R> decision) {
+        Duration ttl = now == null ? created() : updated();
+        boolean removes = decision.removes() || decision.stores() && ttl == null;
+        if (removes) {
+            // A tombstone under the version read, so that nobody else's change is removed.
+            return now == null
+                    || client.cas(text, now.value(), now.version(), Duration.ofSeconds(1))
+                                    == CasOutcome.STORED
+                            && removed(text);
+        }
+        V value = decision.value();
+        if (!decision.stores() || value == null || ttl == null) {
+            return true;
+        }
+        if (now == null) {
+            return client.add(text, value, ttl);
+        }
+        return client.cas(text, value, now.version(), ttl) == CasOutcome.STORED;
+    }
+
+    private boolean removed(String text) {
+        client.delete(text);
+        return true;
+    }
+
+    @Override
+    public @Nullable V get(K key) {
+        return value(client.get(text(key)));
+    }
+
+    @Override
+    public Map<K, V> getAll(Set<? extends K> keys) {
+        Map<String, K> byText = new HashMap<>();
+        keys.forEach(key -> byText.put(text(key), key));
+        Map<K, V> found = new HashMap<>();
+        client.getMany(byText.keySet())
+                .forEach((text, stored) -> found.put(byText.get(text), value(stored)));
+        return found;
+    }
+
+    @Override
+    public boolean containsKey(K key) {
+        return get(key) != null;
+    }
+
+    @Override
+    public void loadAll(
+            Set<? extends K> keys, boolean replace, @Nullable CompletionListener listener) {
+        requireOpen();
+        if (listener != null) {
+            listener.onCompletion();
+        }
+    }
+
+    @Override
+    public void put(K key, V value) {
+        Duration ttl = created();
+        if (ttl == null) {
+            client.delete(text(key));
+        } else {
+            client.set(text(key), value, ttl);
+        }
+    }
+
+    @Override
+    public @Nullable V getAndPut(K key, V value) {
+        return change(key, old -> Decision.store(value, old));
+    }
+
+    @Override
+    public void putAll(Map<? extends K, ? extends V> entries) {
+        entries.forEach(this::put);
+    }
+
+    @Override
+    public boolean putIfAbsent(K key, V value) {
+        Duration ttl = created();
+        return ttl != null && client.add(text(key), value, ttl);
+    }
+
+    @Override
+    public boolean remove(K key) {
+        return client.delete(text(key));
+    }
+
+    @Override
+    public boolean remove(K key, V expected) {
+        return change(
+                key, old -> expected.equals(old) ? Decision.remove(true) : Decision.keep(false));
+    }
+
+    @Override
+    public @Nullable V getAndRemove(K key) {
+        return change(key, old -> old == null ? Decision.keep(null) : Decision.remove(old));
+    }
+
+    @Override
+    public boolean replace(K key, V expected, V value) {
+        return change(
+                key,
+                old -> expected.equals(old) ? Decision.store(value, true) : Decision.keep(false));
+    }
+
+    @Override
+    public boolean replace(K key, V value) {
+        return change(key, old -> old == null ? Decision.keep(false) : Decision.store(value, true));
+    }
+
+    @Override
+    public @Nullable V getAndReplace(K key, V value) {
+        return change(key, old -> old == null ? Decision.keep(null) : Decision.store(value, old));
+    }
+
+    @Override
+    public void removeAll(Set<? extends K> keys) {
+        keys.forEach(this::remove);
+    }
+
+    @Override
+    public void removeAll() {
+        clear();
+    }
+
+    /** Empties the servers of this cache, whoever else uses them. */
+    @Override
+    public void clear() {
+        requireOpen();
+        client.flushAll();
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <C extends Configuration<K, V>> C getConfiguration(Class<C> type) {
+        if (!type.isInstance(configuration)) {
+            throw new IllegalArgumentException("not a " + type);
+        }
+        return (C) configuration;
+    }
+
+    @Override
+    public <T extends @Nullable Object> T invoke(
+            K key, EntryProcessor<K, V, T> processor, Object... arguments) {
+        return change(
+                key,
+                old -> {
+                    CellarEntry<K, V> entry = new CellarEntry<>(key, old);
+                    T answer;
+                    try {
+                        answer = processor.process(entry, arguments);
+                    } catch (EntryProcessorException e) {
+                        throw e;
+                    } catch (RuntimeException e) {
+                        throw new EntryProcessorException(e);
+                    }
+                    V now = entry.getValue();
+                    if (!entry.isChanged()) {
+                        return Decision.keep(answer);
+                    }
+                    return now == null ? Decision.remove(answer) : Decision.store(now, answer);
+                });
+    }
+
+    @Override
+    public <T> Map<K, EntryProcessorResult<T>> invokeAll(
+            Set<? extends K> keys, EntryProcessor<K, V, T> processor, Object... arguments) {
+        Map<K, EntryProcessorResult<T>> results = new HashMap<>();
+        for (K key : keys) {
+            Supplier<T> result;
+            try {
+                T answer = invoke(key, processor, arguments);
+                result = () -> answer;
+            } catch (EntryProcessorException e) {
+                result =
+                        () -> {
+                            throw e;
+                        };
+            }
+            results.put(key, result::get);
+        }
+        return results;
+    }
+
+    @Override
+    public String getName() {
+        return name;
+    }
+
+    @Override
+    public CacheManager getCacheManager() {
+        return manager;
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        manager.forget(name);
+    }
+
+    @Override
+    public boolean isClosed() {
+        return closed;
+    }
+
+    @Override
+    public <T> T unwrap(Class<T> type) {
+        if (type.isInstance(client)) {
+            return type.cast(client);
+        }
+        if (type.isInstance(this)) {
+            return type.cast(this);
+        }
+        throw new IllegalArgumentException("not a " + type);
+    }
+
+    @Override
+    public void registerCacheEntryListener(CacheEntryListenerConfiguration<K, V> listener) {
+        throw new UnsupportedOperationException("there are no listeners");
+    }
+
+    @Override
+    public void deregisterCacheEntryListener(CacheEntryListenerConfiguration<K, V> listener) {
+        throw new UnsupportedOperationException("there are no listeners");
+    }
+
+    /** Goes through the keys of this moment; only a cache with keys of text can do that. */
+    @Override
+    public Iterator<Entry<K, V>> iterator() {
+        requireOpen();
+        if (!configuration.getKeyType().isAssignableFrom(String.class)) {
+            throw new UnsupportedOperationException("only keys of text can be listed");
+        }
+        return new CellarIterator<>(this, client.keys(Listing.EXACT));
+    }
+}
