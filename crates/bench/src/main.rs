@@ -14,8 +14,8 @@ use cellar_bench::memory::{self, MemoryArgs};
 use cellar_bench::near::{self, NearArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
-use cellar_bench::service::{self, ServiceArgs};
 use cellar_bench::reproduce::{self, ReproduceArgs};
+use cellar_bench::service::{self, ServiceArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
 
