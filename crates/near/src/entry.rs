@@ -83,14 +83,12 @@ impl<V> Entry<V> {
         age_max: Option<Duration>,
         ahead: Option<f64>,
     ) -> Freshness {
-        if self
-            .grant
-            .as_ref()
-            .is_some_and(|grant| !grant.holds_at(now))
+        let now_ns = nanoseconds(now);
+        if let Some(grant) = &self.grant
+            && !grant.holds_at_ns(now_ns)
         {
             return Freshness::Stale;
         }
-        let now_ns = nanoseconds(now);
         let asked_at_ns = self.asked_at_ns.load(Ordering::Relaxed);
         let age_end_ns =
             age_max.map_or(u64::MAX, |age| asked_at_ns.saturating_add(nanoseconds(age)));

@@ -103,7 +103,13 @@ impl Grant {
     #[inline]
     #[must_use]
     pub fn holds_at(&self, now: Duration) -> bool {
-        self.is_valid() && nanoseconds(now) < self.lease.alive_until_ns.load(Ordering::Acquire)
+        self.holds_at_ns(nanoseconds(now))
+    }
+
+    /// The same with the time in nanoseconds.
+    #[inline]
+    pub(crate) fn holds_at_ns(&self, now_ns: u64) -> bool {
+        self.is_valid() && now_ns < self.lease.alive_until_ns.load(Ordering::Acquire)
     }
 
     /// Whether the copy has not been declared changed; it may be out of touch all the same.
@@ -132,8 +138,11 @@ impl Grant {
 }
 
 /// Whole nanoseconds, as far as they fit.
+#[inline]
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    let whole = time.as_secs().checked_mul(1_000_000_000);
+    let all = whole.and_then(|whole| whole.checked_add(u64::from(time.subsec_nanos())));
+    all.unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

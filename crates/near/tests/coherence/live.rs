@@ -329,6 +329,31 @@ async fn a_write_by_a_client_of_memcached_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_write_over_http_is_told() {
+    let server = Server::start(Kind::Cellar).await;
+    let http = server.http.clone().expect("Cellar speaks HTTP");
+    let send = |method: &str, value: &str| {
+        let head = format!("{method} /v1/cache/suite:k HTTP/1.1\r\nHost: test\r\n");
+        let length = value.len();
+        let request = format!("{head}Content-Length: {length}\r\n\r\n{value}");
+        speak(&http, &request, "HTTP/1.1 20");
+    };
+    for maker in [Cellar::default(), Cellar::broadcast()] {
+        let near = maker.near(&server.address(), PATIENCE);
+        for value in ["one", "two"] {
+            send("PUT", value);
+            settles(&maker, &near, "k", Some(value)).await.unwrap();
+            expect_hits(&near, "k").await;
+        }
+        send("DELETE", "");
+        settles(&maker, &near, "k", None).await.unwrap();
+        send("PUT", "new");
+        settles(&maker, &near, "k", Some("new")).await.unwrap();
+        send("DELETE", "");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_that_the_server_stops_tracking_are_told_as_changed() {
     for kind in KINDS {
         let flags = ["--tracking-table-max-keys", "16"];
@@ -350,7 +375,7 @@ async fn keys_that_the_server_stops_tracking_are_told_as_changed() {
     }
 }
 
-/// One request of memcached's text protocol and its answer.
+/// One request of a text protocol, and how its answer begins.
 fn speak(address: &str, request: &str, expected: &str) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream

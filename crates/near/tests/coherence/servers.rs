@@ -31,6 +31,8 @@ pub(crate) struct Server {
     flags: Vec<String>,
     /// Where it speaks memcached's protocol, if it does.
     pub(crate) memcached: Option<String>,
+    /// Where it speaks HTTP, if it does.
+    pub(crate) http: Option<String>,
 }
 
 impl Server {
@@ -47,8 +49,8 @@ impl Server {
     }
 
     async fn start_at(kind: Kind, port: u16, flags: Vec<String>) -> Server {
-        let (child, memcached) = match kind {
-            Kind::Redis => (start_redis(port, &flags), None),
+        let (child, [memcached, http]) = match kind {
+            Kind::Redis => (start_redis(port, &flags), [None, None]),
             Kind::Cellar => start_cellar(port, &flags),
         };
         let server = Server {
@@ -57,6 +59,7 @@ impl Server {
             port,
             flags,
             memcached,
+            http,
         };
         server.client().await;
         server
@@ -169,8 +172,8 @@ fn start_redis(port: u16, flags: &[String]) -> Child {
         .expect("redis-server is installed (make tools)")
 }
 
-/// Starts Cellar; it tells where it listens when it is ready.
-fn start_cellar(port: u16, flags: &[String]) -> (Child, Option<String>) {
+/// Starts Cellar; it tells where it listens for memcached and HTTP when it is ready.
+fn start_cellar(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) {
     let resp = format!("127.0.0.1:{port}");
     let mut command = Command::new(cellar());
     command
@@ -182,7 +185,7 @@ fn start_cellar(port: u16, flags: &[String]) -> (Child, Option<String>) {
             "--memcached",
             "127.0.0.1:0",
         ])
-        .args(["--resp", &resp])
+        .args(["--resp", &resp, "--http", "127.0.0.1:0"])
         .args(flags)
         // It takes every variable of this kind for a setting.
         .env_remove("CELLAR_BIN")
@@ -201,9 +204,12 @@ fn start_cellar(port: u16, flags: &[String]) -> (Child, Option<String>) {
     };
     // Its log is read to the end, so that it never waits for us.
     std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-    let mut rest = ready.split(" memcached=").skip(1);
-    let memcached = rest.next().and_then(|rest| rest.split(' ').next());
-    (child, memcached.map(str::to_owned))
+    let address = |name: &str| {
+        let mut rest = ready.split(name).skip(1);
+        let address = rest.next().and_then(|rest| rest.split(' ').next());
+        address.map(str::to_owned)
+    };
+    (child, [address(" memcached="), address(" http=")])
 }
 
 /// The server's binary: the one that CELLAR_BIN names, or the one beside this test.
