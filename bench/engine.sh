@@ -10,7 +10,7 @@ cargo build --release --package cellar --package cellar-bench
 target=${CARGO_TARGET_DIR:-target}/release
 bench=$target/cellar-bench
 
-all="eviction dead contest expiry growth memory"
+all="eviction dead contest expiry growth memory near s1"
 parts=${PART:-$all}
 traces=${TRACES:-../shared/traces}
 quick=${QUICK:-}
@@ -128,13 +128,32 @@ memory() {
         --page "$pages/memory.md" --json "$results/memory-$day.json"
 }
 
+# An ad service that reads Redis through better and better caches in its own process.
+s1() {
+    if ! command -v redis-server >/dev/null; then
+        echo "redis-server is not installed, so this part is left out" >&2
+        return
+    fi
+    "$bench" reproduce s1 ${quick:+--quick} --cellar "$target/cellar" \
+        --page "$pages/s1.md" --json "$results/s1-$day.json"
+}
+
+# The near cache's local store beside quick_cache, moka and LRU, in one process.
+near() {
+    # shellcheck disable=SC2046 # one word for each file
+    "$bench" near ${quick:+--quick} $(real_traces) \
+        --page "$pages/near.md" --json "$results/near-$day.json"
+}
+
 sentence() {
     case $1 in
+        s1) echo "What a near cache brings a service that reads Redis, and who serves stale values." ;;
         eviction) echo "How often Cellar misses, compared with LRU and others in the same bytes." ;;
         dead) echo "How much of the memory is dead when live items have to leave." ;;
         contest) echo "Who misses least in the same resident memory: Cellar, memcached, Redis?" ;;
         expiry) echo "Who holds memory for items whose time is over, and who notices?" ;;
         growth) echo "What growing from empty costs the inserts." ;;
+        near) echo "The near cache's local store beside quick_cache, moka and LRU." ;;
         memory) echo "What servers occupy beside the memory they were given." ;;
         service) echo "How long requests take in a cache service over HTTP, against BigCache." ;;
     esac

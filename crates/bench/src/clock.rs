@@ -26,6 +26,12 @@ pub fn thread_cpu_ns() -> u64 {
     read_ns(ClockId::ThreadCPUTime)
 }
 
+/// Processor time of this process, all its threads together.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    read_ns(ClockId::ProcessCPUTime)
+}
+
 /// The present day in UTC as `2026-01-31`.
 #[must_use]
 pub fn today() -> String {

@@ -34,3 +34,5 @@ pub mod memory;
 pub mod growth;
 pub mod expiry;
 pub mod service;
+pub mod near;
+pub mod reproduce;

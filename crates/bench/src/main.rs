@@ -11,8 +11,10 @@ use cellar_bench::expiry::{self, ExpiryArgs};
 use cellar_bench::growth::{self, GrowthArgs};
 use cellar_bench::load::options::{self, LoadArgs};
 use cellar_bench::memory::{self, MemoryArgs};
+use cellar_bench::near::{self, NearArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
+use cellar_bench::reproduce::{self, ReproduceArgs};
 use cellar_bench::service::{self, ServiceArgs};
 use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
@@ -49,6 +51,10 @@ enum Command {
     Expiry(Box<ExpiryArgs>),
     /// JSON messages over HTTP at a fixed rate, against BigCache: mean, tail and cost of a request
     Service(Box<ServiceArgs>),
+    /// The near cache's local store in process, beside other caches: speed, memory, hit ratios
+    Near(Box<NearArgs>),
+    /// The measurements of the sources that Cellar answers, made again
+    Reproduce(ReproduceArgs),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -67,6 +73,8 @@ fn main() -> ExitCode {
         Command::Growth(args) => growth::command(&args),
         Command::Expiry(args) => expiry::command(&args),
         Command::Service(args) => service::command(&args),
+        Command::Near(args) => near::command(&args),
+        Command::Reproduce(args) => reproduce::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

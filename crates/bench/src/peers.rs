@@ -58,6 +58,16 @@ impl CellarArgs {
     }
 }
 
+impl CellarArgs {
+    /// How to start Cellar as a server of the Redis protocol, unless it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is not built.
+    pub(crate) fn resp_recipe(&self) -> Result<Option<Recipe>, Error> {
+        self.recipe_by(Recipe::cellar_resp)
+    }
+}
+
 /// Which servers a measurement starts.
 #[derive(Args, Clone, Debug)]
 pub struct PeerArgs {
@@ -98,6 +108,17 @@ pub struct RedisArgs {
 }
 
 impl RedisArgs {
+    /// How to start redis-server, for a measurement that cannot do without.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is left out.
+    pub(crate) fn recipe(&self) -> Result<Recipe, Error> {
+        if !takes_part(&self.redis) {
+            return Err(Error::Usage("this needs redis-server".to_owned()));
+        }
+        Ok(Recipe::redis(&self.redis, &[]))
+    }
+
     /// Cellar over RESP and redis-server, unless they are left out.
     ///
     /// # Errors

@@ -25,10 +25,11 @@ use clap::Args;
 
 use self::baseline::{Baseline, simulate};
 use self::play::{EngineSetup, play};
-use self::read::Reading;
+pub(crate) use self::read::{Reading, read};
 use self::report::{RemoteRun, Report, Run, Skipped};
 use self::size::Size;
-use self::trace::{OVERHEAD_BYTES, Trace};
+use self::trace::OVERHEAD_BYTES;
+pub(crate) use self::trace::Trace;
 use crate::address::Address;
 use crate::error::Error;
 use crate::output::PrintArgs;
@@ -115,7 +116,7 @@ pub fn command(args: &ReplayArgs) -> Result<(), Error> {
     }
     let mut report = Report::default();
     for path in &args.traces {
-        let trace = read::read(path, &args.reading())?;
+        let trace = read(path, &args.reading())?;
         args.sweep(&trace, &mut report)?;
     }
     if let Some(file) = &args.plot {
@@ -244,7 +245,7 @@ impl ReplayArgs {
             let what = "--over replays one trace, because the next would not find an empty server";
             return Err(Error::Usage(what.to_owned()));
         };
-        let trace = read::read(path, &self.reading())?;
+        let trace = read(path, &self.reading())?;
         let served = remote::play(&trace, wire, target)?;
         let run = RemoteRun::of(&trace, &served);
         self.output.print(&run, || run.to_string())

@@ -1,5 +1,5 @@
-//! `cellar-bench growth` and `expiry` as programs: that they run to their end and tell what they
-//! found. What they found depends on the machine and is not checked.
+//! `cellar-bench growth`, `expiry` and `reproduce` as programs: that they run to their end and tell
+//! what they found. What they found depends on the machine and is not checked.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot be set up has failed"
@@ -154,4 +154,38 @@ fn a_mass_expiry_is_watched_in_debians_redis() {
     let folder = Folder::new("expiry-redis");
     let options = format!("--cellar off --redis {REDIS} --redis-efforts 10");
     check_expiry(&folder, &options, &["redis, effort 10"]);
+}
+
+#[test]
+fn every_stage_of_the_ad_service_reads_its_ads() {
+    let redis = Command::new("redis-server").arg("--version").output();
+    if redis.is_err() {
+        println!("skipped: redis-server is not installed");
+        return;
+    }
+    let folder = Folder::new("s1");
+    let cellar = Path::new(PROGRAM).with_file_name("cellar");
+    let cellar = match cellar.exists() {
+        true => cellar.display().to_string(),
+        false => "off".to_owned(),
+    };
+    let size = "--ads 400 --held 390 --ads-per-request 8 --threads 2 --qps 50,100";
+    let output = run(
+        &folder,
+        &format!("reproduce s1 --quick {size} --cellar {cellar}"),
+    );
+    let figures = figures(&folder, &output);
+    let stages = figures["stages"].as_array().unwrap();
+    assert_eq!(stages.len(), if cellar == "off" { 6 } else { 7 });
+    for (number, stage) in stages.iter().enumerate() {
+        for point in stage["points"].as_array().unwrap() {
+            assert!(point["requests"].as_u64().unwrap() > 0, "{stage}");
+            let hit_ratio = point["hit_ratio"].as_f64().unwrap();
+            assert_eq!(hit_ratio > 0.0, number > 0, "{stage}");
+        }
+    }
+    let page = folder.read("page.md");
+    for plot in ["mean", "tail"] {
+        assert!(page.contains(&format!("(page-{plot}.svg)")), "{page}");
+    }
 }

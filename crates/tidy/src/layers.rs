@@ -10,11 +10,15 @@ use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// Every crate and the crates of the project it may depend on.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 6] = [
     ("engine", &[]),
     ("protocol", &[]),
     ("server", &["cellar-engine", "cellar-protocol"]),
-    ("bench", &["cellar-engine", "cellar-protocol"]),
+    ("near", &["cellar-protocol"]),
+    (
+        "bench",
+        &["cellar-engine", "cellar-near", "cellar-protocol"],
+    ),
     ("tidy", &[]),
 ];
 
@@ -46,9 +50,10 @@ const DECODING_NAMES: [&str; 12] = [
 const CODECS: [&str; 3] = ["memcached", "resp", "http"];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
-const UNSAFE_ATTRIBUTES: [(&str, &str); 4] = [
+const UNSAFE_ATTRIBUTES: [(&str, &str); 5] = [
     ("protocol", "#![forbid(unsafe_code)]"),
     ("server", "#![deny(unsafe_code)]"),
+    ("near", "#![forbid(unsafe_code)]"),
     ("bench", "#![forbid(unsafe_code)]"),
     ("tidy", "#![forbid(unsafe_code)]"),
 ];

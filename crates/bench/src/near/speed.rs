@@ -1,0 +1,113 @@
+//! How fast hits are.
+
+use std::sync::{Arc, Barrier};
+
+use serde::Serialize;
+
+use super::NearArgs;
+use super::subject::{self, Name, Subject, VALUE_BYTES, Value};
+use crate::clock::{now_ns, thread_cpu_ns};
+use crate::engine::bind;
+use crate::error::Error;
+use crate::popularity::{Picker, Popularity};
+use crate::random::Random;
+use crate::spread::Spread;
+
+/// Room over the entries, so that a cache with uneven shards evicts none of them.
+const ROOM_OF: u64 = 4;
+/// Rounds before those that count.
+const WARM_READS: usize = 200_000;
+
+/// Hits of one cache on a number of threads.
+#[derive(Debug, Serialize)]
+pub(super) struct Speed {
+    pub(super) cache: Name,
+    pub(super) threads: usize,
+    /// Thread time of one hit.
+    pub(super) hit_ns: Spread,
+    /// Hits of all threads by the clock on the wall.
+    pub(super) hits_per_s: Spread,
+}
+
+/// All caches on all numbers of threads.
+pub(super) fn all(args: &NearArgs) -> Result<Vec<Speed>, Error> {
+    let keys = usize::try_from(args.entries).unwrap_or(usize::MAX);
+    let values: Vec<Arc<Value>> = (0..keys).map(|_| Arc::new([1; VALUE_BYTES])).collect();
+    let caches: Vec<(Name, Box<dyn Subject<Value>>)> = subject::ALL
+        .map(|name| (name, name.build(args.entries + args.entries / ROOM_OF)))
+        .into();
+    for (_, cache) in &caches {
+        for (key, value) in (0..).zip(&values) {
+            cache.insert(key, Arc::clone(value));
+        }
+        cache.settle();
+    }
+    let mut speeds = Vec::new();
+    for &threads in &args.threads {
+        let draws: Vec<Vec<u32>> = (0..threads).map(|thread| draw(args, thread)).collect();
+        let mut rounds = vec![(Vec::new(), Vec::new()); caches.len()];
+        for (_, cache) in &caches {
+            measure(&**cache, &draws, WARM_READS)?;
+        }
+        for _ in 0..args.rounds {
+            for ((_, cache), round) in caches.iter().zip(&mut rounds) {
+                let (hit_ns, per_s) = measure(&**cache, &draws, usize::MAX)?;
+                round.0.push(hit_ns);
+                round.1.push(per_s);
+            }
+        }
+        for ((cache, _), (hit_ns, per_s)) in caches.iter().zip(rounds) {
+            speeds.push(Speed {
+                cache: *cache,
+                threads,
+                hit_ns: Spread::of(hit_ns),
+                hits_per_s: Spread::of(per_s),
+            });
+        }
+    }
+    Ok(speeds)
+}
+
+/// The keys that a thread asks for.
+fn draw(args: &NearArgs, thread: usize) -> Vec<u32> {
+    let picker = Picker::new(Popularity::Zipf(args.zipf), args.entries);
+    let mut random = Random::seeded(thread as u64 + 1);
+    (0..args.operations)
+        .map(|_| picker.pick(&mut random) as u32)
+        .collect()
+}
+
+/// Nanoseconds of thread time for a hit, and hits per second, with up to `most` reads a thread.
+#[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
+fn measure(
+    cache: &dyn Subject<Value>,
+    draws: &[Vec<u32>],
+    most: usize,
+) -> Result<(f64, f64), Error> {
+    let start = Barrier::new(draws.len());
+    let runs: Vec<(u64, u64, u64, u64)> = std::thread::scope(|scope| {
+        let run = |(thread, draws): (usize, &Vec<u32>)| {
+            let (start, keys) = (&start, draws[..draws.len().min(most)].to_vec());
+            scope.spawn(move || {
+                bind(thread);
+                start.wait();
+                let (started_ns, cpu_ns) = (now_ns(), thread_cpu_ns());
+                let hits = cache.reads(&keys, |value| value[0] == 1);
+                (hits, thread_cpu_ns() - cpu_ns, started_ns, now_ns())
+            })
+        };
+        let threads: Vec<_> = draws.iter().enumerate().map(run).collect();
+        let joined = threads.into_iter().filter_map(|thread| thread.join().ok());
+        joined.collect()
+    });
+    let hits: u64 = runs.iter().map(|run| run.0).sum();
+    let reads: usize = draws.iter().map(|draws| draws.len().min(most)).sum();
+    if hits != reads as u64 {
+        return Err(Error::Wrong(format!("{hits} of {reads} reads were hits")));
+    }
+    let cpu_ns: u64 = runs.iter().map(|run| run.1).sum();
+    let first_ns = runs.iter().map(|run| run.2).min().unwrap_or(0);
+    let last_ns = runs.iter().map(|run| run.3).max().unwrap_or(0);
+    let wall_s = (last_ns - first_ns).max(1) as f64 / 1e9;
+    Ok((cpu_ns as f64 / hits.max(1) as f64, hits as f64 / wall_s))
+}

@@ -1,0 +1,182 @@
+//! The caches that are compared, behind one face.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellar_near::{Local, Policy};
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// Length of a value. With the two counts before it, it leaves nothing unused in its memory block.
+pub(super) const VALUE_BYTES: usize = 120;
+/// The time to live of entries that have one: none expires during the measurement.
+const TTL: Duration = Duration::from_secs(86_400);
+const LRU_SHARDS: usize = 64;
+
+/// What is cached.
+pub(super) type Value = [u8; VALUE_BYTES];
+
+/// Which cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Name {
+    /// The near cache's local store.
+    Cellar,
+    /// The same, each entry with a time to live.
+    CellarTtl,
+    /// The same by strict LRU.
+    CellarLru,
+    /// quick_cache with its defaults.
+    QuickCache,
+    /// moka's synchronous cache with its defaults.
+    Moka,
+    /// The lru crate's map in 64 shards, each behind a mutex.
+    LruMutex,
+}
+
+/// In the order in which they take turns.
+pub(super) const ALL: [Name; 6] = [
+    Name::Cellar,
+    Name::QuickCache,
+    Name::CellarTtl,
+    Name::CellarLru,
+    Name::LruMutex,
+    Name::Moka,
+];
+
+impl Name {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Name::Cellar => "cellar-near",
+            Name::CellarTtl => "cellar-near, TTL",
+            Name::CellarLru => "cellar-near, LRU",
+            Name::QuickCache => "quick_cache",
+            Name::Moka => "moka",
+            Name::LruMutex => "64 x Mutex<lru>",
+        }
+    }
+
+    /// How the name is written on the command line.
+    pub(super) fn option(self) -> &'static str {
+        match self {
+            Name::Cellar => "cellar",
+            Name::CellarTtl => "cellar-ttl",
+            Name::CellarLru => "cellar-lru",
+            Name::QuickCache => "quick-cache",
+            Name::Moka => "moka",
+            Name::LruMutex => "lru-mutex",
+        }
+    }
+
+    /// An empty cache for so many entries.
+    pub(super) fn build<V: Send + Sync + 'static>(self, entries: u64) -> Box<dyn Subject<V>> {
+        let builder = Local::builder().entries_max(entries);
+        match self {
+            Name::Cellar => Box::new(builder.build()),
+            Name::CellarTtl => Box::new(builder.ttl(TTL).build()),
+            Name::CellarLru => Box::new(builder.policy(Policy::Lru).build()),
+            Name::QuickCache => Box::new(quick_cache::sync::Cache::<u64, Arc<V>>::new(
+                entries as usize,
+            )),
+            Name::Moka => Box::new(moka::sync::Cache::<u64, Arc<V>>::new(entries)),
+            Name::LruMutex => Box::new(LruShards::new(entries as usize)),
+        }
+    }
+}
+
+/// A cache of numbered values.
+pub(super) trait Subject<V>: Send + Sync {
+    /// Stores a value.
+    fn insert(&self, key: u64, value: Arc<V>);
+    /// Whether the key is there.
+    fn has(&self, key: u64) -> bool;
+    /// How many of the keys are there; what is found is looked at by `see`.
+    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64;
+    /// Does what the cache has put off.
+    fn settle(&self) {}
+}
+
+/// Counts the keys that `get` finds.
+#[inline(always)]
+fn count<V>(keys: &[u32], see: fn(&V) -> bool, get: impl Fn(u64) -> Option<Arc<V>>) -> u64 {
+    let found = |&&key: &&u32| get(u64::from(key)).is_some_and(|value| see(&value));
+    keys.iter().filter(found).count() as u64
+}
+
+impl<V: Send + Sync + 'static> Subject<V> for Local<u64, V> {
+    fn insert(&self, key: u64, value: Arc<V>) {
+        Local::insert(self, key, value);
+    }
+    fn has(&self, key: u64) -> bool {
+        self.get(&key).is_some()
+    }
+    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
+        count(keys, see, |key| self.get(&key))
+    }
+}
+
+impl<V: Send + Sync + 'static> Subject<V> for quick_cache::sync::Cache<u64, Arc<V>> {
+    fn insert(&self, key: u64, value: Arc<V>) {
+        quick_cache::sync::Cache::insert(self, key, value);
+    }
+    fn has(&self, key: u64) -> bool {
+        self.get(&key).is_some()
+    }
+    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
+        count(keys, see, |key| self.get(&key))
+    }
+}
+
+impl<V: Send + Sync + 'static> Subject<V> for moka::sync::Cache<u64, Arc<V>> {
+    fn insert(&self, key: u64, value: Arc<V>) {
+        moka::sync::Cache::insert(self, key, value);
+    }
+    fn has(&self, key: u64) -> bool {
+        self.get(&key).is_some()
+    }
+    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
+        count(keys, see, |key| self.get(&key))
+    }
+    fn settle(&self) {
+        self.run_pending_tasks();
+    }
+}
+
+/// The plain way: maps that move what is read to their front, each behind a mutex.
+struct LruShards<V> {
+    shards: Vec<parking_lot::Mutex<lru::LruCache<u64, Arc<V>>>>,
+}
+
+impl<V> LruShards<V> {
+    /// Few entries make one shard, so that the policy is seen and not its parts.
+    fn new(entries: usize) -> LruShards<V> {
+        let count = (entries / 4096).next_power_of_two().clamp(1, LRU_SHARDS);
+        let each = entries.div_ceil(count).max(1);
+        let each = std::num::NonZeroUsize::new(each).expect("it is at least one");
+        let shard = || parking_lot::Mutex::new(lru::LruCache::new(each));
+        LruShards {
+            shards: (0..count).map(|_| shard()).collect(),
+        }
+    }
+
+    fn get(&self, key: u64) -> Option<Arc<V>> {
+        self.shard(key).lock().get(&key).map(Arc::clone)
+    }
+
+    fn shard(&self, key: u64) -> &parking_lot::Mutex<lru::LruCache<u64, Arc<V>>> {
+        let hash = crate::random::mix(key);
+        &self.shards[hash as usize % self.shards.len()]
+    }
+}
+
+impl<V: Send + Sync + 'static> Subject<V> for LruShards<V> {
+    fn insert(&self, key: u64, value: Arc<V>) {
+        self.shard(key).lock().put(key, value);
+    }
+    fn has(&self, key: u64) -> bool {
+        self.get(key).is_some()
+    }
+    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
+        count(keys, see, |key| self.get(key))
+    }
+}

@@ -1,0 +1,182 @@
+//! What a near cache will be.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock};
+use crate::entry::Entry;
+use crate::fault::Fault;
+use crate::local::{Local, LocalBuilder, Policy};
+use crate::origin::Source;
+
+/// Weight of an entry that says that there is no value, beside its key.
+const ABSENT_BYTES: u32 = 64;
+
+/// How copies live.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) local_ttl: Option<Duration>,
+    pub(crate) negative_ttl: Option<Duration>,
+    pub(crate) refresh_ahead: Option<f64>,
+    pub(crate) serve_stale: Option<Duration>,
+    pub(crate) revalidate: Option<Duration>,
+    pub(crate) origin_ttl: Option<Duration>,
+}
+
+/// The parts of a near cache, ready to be put together.
+pub(crate) struct Parts<K, V> {
+    pub(crate) source: Arc<dyn Source<K, V>>,
+    pub(crate) local: Local<K, Entry<V>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) fault: Fault,
+}
+
+/// Settings of a near cache; without any, 10,000 entries that live as long as the origin says.
+pub struct NearBuilder<K, V> {
+    source: Arc<dyn Source<K, V>>,
+    local: LocalBuilder<K, Entry<V>>,
+    clock: Option<Arc<dyn Clock>>,
+    settings: Settings,
+    fault: Fault,
+}
+
+impl<K, V> fmt::Debug for NearBuilder<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("NearBuilder");
+        shown
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> NearBuilder<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    pub(crate) fn new(source: impl Source<K, V>) -> NearBuilder<K, V> {
+        NearBuilder {
+            source: Arc::new(source),
+            local: Local::builder(),
+            clock: None,
+            settings: Settings::default(),
+            fault: Fault::None,
+        }
+    }
+
+    /// Bounds it by this many entries.
+    #[must_use]
+    pub fn entries_max(mut self, entries: u64) -> Self {
+        self.local = self.local.entries_max(entries);
+        self
+    }
+
+    /// Bounds it by bytes, as `weigher` counts them.
+    #[must_use]
+    pub fn bytes_max(
+        mut self,
+        bytes: u64,
+        weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static,
+    ) -> Self {
+        self.local = self.local.bytes_max(bytes, move |key, entry: &Entry<V>| {
+            entry
+                .value()
+                .map_or(ABSENT_BYTES, |value| weigher(key, value))
+        });
+        self
+    }
+
+    /// Into how many parts the local store is cut; by default as fits the machine.
+    #[must_use]
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.local = self.local.shards(shards);
+        self
+    }
+
+    /// Which entry leaves when the local store is full.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.local = self.local.policy(policy);
+        self
+    }
+
+    /// How long an entry is served at most, counted from the question to the origin.
+    ///
+    /// Without it an entry lives until it is told as changed, its time at the origin ends or it is
+    /// evicted. An origin that tells of no changes needs it: then it is the bound on staleness.
+    #[must_use]
+    pub fn local_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.local_ttl = Some(ttl);
+        self
+    }
+
+    /// Remembers for so long that a key has no value; without it such keys are asked for each time.
+    #[must_use]
+    pub fn negative_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.negative_ttl = Some(ttl);
+        self
+    }
+
+    /// Asks again beside the reader who comes in this last part of an entry's life (0.0 to 1.0).
+    ///
+    /// # Panics
+    /// If `part` is not between 0 and 1.
+    #[must_use]
+    pub fn refresh_ahead(mut self, part: f64) -> Self {
+        assert!((0.0..=1.0).contains(&part), "a part of a whole, not {part}");
+        self.settings.refresh_ahead = Some(part);
+        self
+    }
+
+    /// Serves an entry that is out of date or out of touch when the origin fails, up to this long
+    /// after it was last known to be good. An entry that was told as changed is never served.
+    #[must_use]
+    pub fn serve_stale(mut self, age_max: Duration) -> Self {
+        self.settings.serve_stale = Some(age_max);
+        self
+    }
+
+    /// Keeps an entry for so long beyond its local time to live, to ask the origin whether it is
+    /// still the value instead of loading it. Only for origins with versions (memcached).
+    #[must_use]
+    pub fn revalidate(mut self, keep: Duration) -> Self {
+        self.settings.revalidate = Some(keep);
+        self
+    }
+
+    /// The time to live that writes through this cache give to the origin; none by default.
+    #[must_use]
+    pub fn origin_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.origin_ttl = Some(ttl);
+        self
+    }
+
+    /// The clock of all its times.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Breaks a rule on purpose, for tests of tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.fault = fault;
+        self
+    }
+
+    pub(crate) fn parts(self) -> Parts<K, V> {
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        Parts {
+            source: self.source,
+            local: self.local.clock(Arc::clone(&clock)).build(),
+            clock,
+            settings: self.settings,
+            fault: self.fault,
+        }
+    }
+}

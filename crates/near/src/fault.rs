@@ -1,0 +1,22 @@
+//! Faults that a cache can be given on purpose, to show that its tests would find them.
+
+/// A rule of coherence that is broken deliberately.
+///
+/// Only tests use it: the conformance suite and the checker must fail with each of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Fault {
+    /// None: all rules are kept.
+    #[default]
+    None,
+    /// A load fills the cache although a push has overtaken it.
+    UncheckedFills,
+    /// The push that declares everything changed is ignored.
+    DeafToFlush,
+    /// The connection is believed in for ever, and never asked whether it lives.
+    EndlessLease,
+    /// The server's remaining time to live is ignored.
+    NoServerTtl,
+    /// Writes leave the local copy where it is.
+    KeptOnWrite,
+}

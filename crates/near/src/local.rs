@@ -1,0 +1,456 @@
+//! The local store: typed values in this process, bounded, each gone exactly at its deadline.
+//!
+//! A [`Local`] is a number of shards by the hash of the key, each with a policy and a number of
+//! stripes. A read takes the lock of the key's stripe, shared, and clones the [`Arc`] that it finds
+//! there: a value lives until its last holder drops it, wherever the store is by then. A write
+//! takes the shard's lock and changes one stripe at a time. So shards are for writers, stripes for
+//! readers.
+//!
+//! Nothing is done in the background. Expired entries are misses at once; their room is found by
+//! the writes that follow, or by [`Local::reclaim`].
+//!
+//! Why: docs/decisions/0021-near-local-store.md. Tests: tests/local.rs, tests/local_stress.rs.
+
+mod options;
+mod counters;
+mod ghosts;
+mod queues;
+mod entry;
+mod index;
+mod stripes;
+mod expire;
+mod s3fifo;
+mod lru;
+mod shard;
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rapidhash::fast::RandomState;
+
+use self::counters::{Counters, cores};
+use self::entry::Deadline;
+use self::lru::Ticks;
+use self::shard::{Departed, Item, Limits, Shard};
+use self::stripes::{Lines, Stripes};
+use crate::clock::{Clock, SystemClock};
+
+pub use self::options::{Cause, InsertOptions, LocalStats, Policy};
+
+/// Entries of a store whose bound nobody sets.
+const ENTRIES_MAX: u64 = 10_000;
+/// A shard is worth having from so many entries or bytes.
+const SHARD_ENTRIES_MIN: u64 = 4096;
+const SHARD_BYTES_MIN: u64 = 4 << 20;
+const SHARDS_PER_CORE: usize = 4;
+const SHARDS_MAX: usize = 1 << 16;
+/// Locks that readers share, in all shards together.
+const STRIPES_PER_CORE: usize = 32;
+const STRIPES_MIN: usize = 64;
+/// Places that [`Local::reclaim`] looks at in each shard.
+const RECLAIM_PLACES: u32 = 16_384;
+const RECLAIM_STEPS: u32 = 64;
+
+type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
+type Listener<K, V> = Box<dyn Fn(&K, &Arc<V>, Cause) + Send + Sync>;
+
+/// What a store will be.
+#[must_use]
+pub struct LocalBuilder<K, V> {
+    weight_max: u64,
+    weigher: Option<Weigher<K, V>>,
+    ttl: Option<Duration>,
+    shards: Option<usize>,
+    policy: Policy,
+    listener: Option<Listener<K, V>>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl<K, V> fmt::Debug for LocalBuilder<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalBuilder")
+            .field("weight_max", &self.weight_max)
+            .field("is_weighed", &self.weigher.is_some())
+            .field("ttl", &self.ttl)
+            .field("shards", &self.shards)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> LocalBuilder<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Bounds it by this many entries, instead of 10,000.
+    ///
+    /// With none, every value leaves as it comes.
+    pub fn entries_max(mut self, entries: u64) -> Self {
+        self.weight_max = entries;
+        self.weigher = None;
+        self
+    }
+
+    /// Bounds it by bytes, as `weigher` counts them.
+    ///
+    /// Each shard holds an equal part of `bytes`. A value heavier than that leaves as it comes, so
+    /// give a store of few heavy values few [`shards`](LocalBuilder::shards). What the store itself
+    /// takes, some 60 bytes for each entry, is up to the weigher to count in. The weigher is asked
+    /// once for each insert, outside all locks; entries that weigh nothing are never too many.
+    pub fn bytes_max(
+        mut self,
+        bytes: u64,
+        weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static,
+    ) -> Self {
+        self.weight_max = bytes;
+        self.weigher = Some(Box::new(weigher));
+        self
+    }
+
+    /// How long an entry lives that is inserted without a time of its own; for ever unless set.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Into how many parts it is cut: at least one, at most 65,536, no more than entries.
+    ///
+    /// Writers of one shard wait for each other, readers never; more shards make the policy see
+    /// less. Unless set: four for each core, rounded up to a power of two, but none with less than
+    /// 4,096 entries or 4 MiB.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
+    /// Which entry leaves when it is full, instead of [`Policy::S3Fifo`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Who is told of each entry that leaves: once, after it left, outside all locks, by the thread
+    /// that made it leave. It may use the store. When the store itself is dropped, nobody is told.
+    pub fn on_evict(
+        mut self,
+        listener: impl Fn(&K, &Arc<V>, Cause) + Send + Sync + 'static,
+    ) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// The clock of its deadlines, instead of the machine's.
+    ///
+    /// It is read when an entry with a deadline is stored, read or found dead, and for nothing
+    /// else.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The store. Cost: some kilobytes for each shard; room for entries is taken as they come.
+    #[must_use]
+    pub fn build(self) -> Local<K, V> {
+        let shards = self.shard_count();
+        let hasher = RandomState::new();
+        let stripes = (cores() * STRIPES_PER_CORE).max(STRIPES_MIN);
+        let (each, more) = (self.weight_max / shards, self.weight_max % shards);
+        let bits = stripes
+            .div_ceil(shards as usize)
+            .next_power_of_two()
+            .ilog2();
+        let lines = Lines::new((shards as usize) << bits, self.policy == Policy::Lru);
+        let ticks = Arc::new(Ticks::default());
+        let shards = (0..shards).map(|number| {
+            let limits = Limits {
+                weight_max: each + u64::from(number < more),
+                is_weighed: self.weigher.is_some(),
+                policy: self.policy,
+            };
+            let entries = Stripes::part(&lines, number as usize, bits);
+            Shard::new(limits, entries, Arc::clone(&ticks), hasher)
+        });
+        Local {
+            inner: Arc::new(Inner {
+                shards: shards.collect(),
+                lines,
+                bits,
+                ticks,
+                hasher,
+                counters: Counters::new(),
+                weigher: self.weigher,
+                ttl: self.ttl,
+                listener: self.listener,
+                clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            }),
+        }
+    }
+
+    fn shard_count(&self) -> u64 {
+        let worth = match self.weigher {
+            Some(_) => self.weight_max / SHARD_BYTES_MIN,
+            None => self.weight_max / SHARD_ENTRIES_MIN,
+        };
+        let most = self.weight_max.clamp(1, SHARDS_MAX as u64);
+        let wanted = match self.shards {
+            Some(shards) => shards as u64,
+            None => worth.min((cores() * SHARDS_PER_CORE).next_power_of_two() as u64),
+        };
+        wanted.clamp(1, most)
+    }
+}
+
+struct Inner<K, V> {
+    /// For readers: all stripes, of which each shard has 2^`bits`.
+    lines: Lines<K, V>,
+    bits: u32,
+    ticks: Arc<Ticks>,
+    shards: Box<[Shard<K, V>]>,
+    hasher: RandomState,
+    counters: Counters,
+    weigher: Option<Weigher<K, V>>,
+    ttl: Option<Duration>,
+    listener: Option<Listener<K, V>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A bounded map of typed values, shared by cloning.
+///
+/// All methods may be called from any thread. None blocks for long: see each.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use cellar_near::{InsertOptions, Local};
+///
+/// let store: Local<String, Vec<u8>> = Local::builder().entries_max(100_000).build();
+/// store.insert("a".to_owned(), Arc::new(vec![1]));
+/// let minute = InsertOptions::default().ttl(Duration::from_secs(60));
+/// store.insert_with("b".to_owned(), Arc::new(vec![2]), minute);
+/// let held = store.get("a").expect("it was just inserted");
+/// store.remove("a");
+/// assert_eq!(*held, [1]);
+/// assert_eq!((store.get("a"), store.len()), (None, 1));
+/// ```
+pub struct Local<K, V> {
+    inner: Arc<Inner<K, V>>,
+}
+
+impl<K, V> Clone for Local<K, V> {
+    fn clone(&self) -> Self {
+        Local {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Local<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local")
+            .field("shards", &self.inner.shards.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Local<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// A builder with room for 10,000 entries and no time limit.
+    pub fn builder() -> LocalBuilder<K, V> {
+        LocalBuilder {
+            weight_max: ENTRIES_MAX,
+            weigher: None,
+            ttl: None,
+            shards: None,
+            policy: Policy::default(),
+            listener: None,
+            clock: None,
+        }
+    }
+
+    /// The value of `key`, unless its time is over.
+    ///
+    /// Cost: a hash, one line of the index, the entry; the entry's own lock, shared; a clone of the
+    /// [`Arc`]. The clock is read only if the entry has a deadline. No allocation, nothing moves.
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hasher.hash_one(key);
+        let is_it = |one: &K| one.borrow() == key;
+        let value = inner.lines.read(hash, is_it, |entry, stamp| {
+            let deadline = entry.deadline();
+            if deadline.exists() && deadline.is_over(&*inner.clock) {
+                return None;
+            }
+            match stamp {
+                None => entry.mark(),
+                Some(stamp) => inner.ticks.stamp(stamp),
+            }
+            Some(Arc::clone(&entry.value))
+        });
+        inner.counters.count(value.is_some());
+        value
+    }
+
+    /// Stores `value` with the builder's time to live, in place of an older one.
+    ///
+    /// Cost: that of [`Local::insert_with`].
+    pub fn insert(&self, key: K, value: Arc<V>) {
+        self.insert_with(key, value, InsertOptions::default());
+    }
+
+    /// Stores `value` as `options` say, in place of an older one.
+    ///
+    /// A time to live of zero is over at once. Cost: the shard's lock; an entry leaves for each
+    /// that comes once the store is full, after a bounded search; four places are looked at for
+    /// expired entries. Now and then the shard's index grows, which touches all of its keys.
+    pub fn insert_with(&self, key: K, value: Arc<V>, options: InsertOptions) {
+        let inner = &*self.inner;
+        let ttl = options.ttl.or(inner.ttl);
+        let deadline = ttl.map_or(Deadline::NEVER, |ttl| {
+            Deadline::after(inner.clock.now(), ttl)
+        });
+        let weigher = inner.weigher.as_ref();
+        let item = Item {
+            hash: inner.hasher.hash_one(&key),
+            weight: weigher.map_or(1, |weigher| weigher(&key, &value)),
+            key,
+            value,
+            deadline,
+        };
+        let mut departed = Departed::new();
+        let shard = inner.shard(item.hash);
+        shard.insert(item, &|| inner.clock.now(), &mut departed);
+        inner.tell(departed);
+    }
+
+    /// Removes `key` and returns its value, unless its time was over.
+    ///
+    /// Cost: the shard's lock, and two searches of the index.
+    pub fn remove<Q>(&self, key: &Q) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hasher.hash_one(key);
+        let mut departed = Departed::new();
+        let shard = inner.shard(hash);
+        let value = shard.remove(hash, key, &|| inner.clock.now(), &mut departed);
+        inner.tell(departed);
+        value
+    }
+
+    /// Removes everything that is there when its shard's turn comes.
+    ///
+    /// Cost: all places of a shard under its lock, one shard after the other.
+    pub fn clear(&self) {
+        self.each_shard(|shard, now, departed| shard.clear(now, departed));
+    }
+
+    /// How many entries there are, expired ones that have not left included.
+    ///
+    /// Cost: each shard's lock for a moment, as for [`Local::weight`] and [`Local::stats`].
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.stats().entries as usize
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes the entries for which `keep` is false.
+    ///
+    /// `keep` runs under a shard's lock, so it must not use the store; nothing is said about the
+    /// order. Cost: as for [`Local::clear`].
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        self.each_shard(|shard, now, departed| shard.retain(&mut keep, now, departed));
+    }
+
+    /// The sum of the weights; never more than the bound.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.stats().weight
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn stats(&self) -> LocalStats {
+        let (hits, misses) = self.inner.counters.sums();
+        let mut stats = LocalStats {
+            hits,
+            misses,
+            ..LocalStats::default()
+        };
+        for shard in &self.inner.shards {
+            let counts = shard.counts();
+            stats.inserts += counts.inserts;
+            stats.evictions += counts.evictions;
+            stats.expirations += counts.expirations;
+            stats.replacements += counts.replacements;
+            stats.removals += counts.removals;
+            stats.entries += counts.entries;
+            stats.weight += counts.weight;
+        }
+        stats
+    }
+
+    /// Removes entries whose time is over.
+    ///
+    /// Cost: 16,384 places of each shard at most, 256 under one hold of its lock; next to nothing
+    /// if no deadline can have passed. A store of that size or less is rid of all of them; a larger
+    /// one by further calls.
+    pub fn reclaim(&self) {
+        for shard in &self.inner.shards {
+            for _ in 0..RECLAIM_STEPS {
+                let mut departed = Departed::new();
+                let now = || self.inner.clock.now();
+                let is_done = shard.reclaim(RECLAIM_PLACES / RECLAIM_STEPS, &now, &mut departed);
+                self.inner.tell(departed);
+                if is_done {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn each_shard(
+        &self,
+        mut work: impl FnMut(&Shard<K, V>, &dyn Fn() -> Duration, &mut Departed<K, V>),
+    ) {
+        for shard in &self.inner.shards {
+            let mut departed = Departed::new();
+            work(shard, &|| self.inner.clock.now(), &mut departed);
+            self.inner.tell(departed);
+        }
+    }
+}
+
+impl<K, V> Inner<K, V> {
+    /// The shard to which the stripe of a hash belongs.
+    fn shard(&self, hash: u64) -> &Shard<K, V> {
+        &self.shards[self.lines.of_hash(hash) >> self.bits]
+    }
+
+    /// Tells the listener what left, and drops it.
+    fn tell(&self, departed: Departed<K, V>) {
+        if let Some(listener) = &self.listener {
+            for (key, value, cause) in &departed {
+                listener(key, value, *cause);
+            }
+        }
+    }
+}

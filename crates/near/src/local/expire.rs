@@ -1,0 +1,112 @@
+//! Expiry: how the room of entries whose time is over is found again.
+//!
+//! A hand goes around all places, a few with each write and more when it is asked to. It rests as
+//! long as nothing can be due: the earliest deadline is known from its last round, together with
+//! those that came since. Reads need no hand; they look at the deadline themselves.
+
+use std::time::Duration;
+
+use super::entry::Deadline;
+
+/// Where the hand stands, and when it has to move.
+#[derive(Debug)]
+pub(super) struct Hand {
+    /// The place to look at next.
+    at: u32,
+    /// Entries that have a deadline.
+    deadlines: u64,
+    /// Nothing is due before.
+    due: Deadline,
+    /// The earliest deadline that this round has met or that came since it began.
+    met: Deadline,
+}
+
+impl Hand {
+    pub(super) fn new() -> Hand {
+        Hand {
+            at: 0,
+            deadlines: 0,
+            due: Deadline::NEVER,
+            met: Deadline::NEVER,
+        }
+    }
+
+    /// An entry got this deadline.
+    pub(super) fn gained(&mut self, deadline: Deadline) {
+        if deadline.exists() {
+            self.deadlines += 1;
+            self.due = self.due.min(deadline);
+            self.met = self.met.min(deadline);
+        }
+    }
+
+    /// An entry with this deadline left, or has another one.
+    pub(super) fn lost(&mut self, deadline: Deadline) {
+        self.deadlines -= u64::from(deadline.exists());
+    }
+
+    /// Whether anything may be due, so that it is worth reading the clock.
+    pub(super) fn may_be_due(&self, now: impl FnOnce() -> Duration) -> Option<Duration> {
+        if self.deadlines == 0 {
+            return None;
+        }
+        let now = now();
+        self.is_due(now).then_some(now)
+    }
+
+    /// Whether anything may be due now.
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        self.deadlines > 0 && self.due.has_passed(now)
+    }
+
+    /// Moves on: the place to look at, among so many.
+    pub(super) fn next(&mut self, places: u32) -> u32 {
+        if self.at >= places {
+            self.at = 0;
+            self.due = std::mem::replace(&mut self.met, Deadline::NEVER);
+        }
+        self.at += 1;
+        self.at - 1
+    }
+
+    /// The place it looked at holds an entry with this deadline.
+    pub(super) fn met(&mut self, deadline: Deadline) {
+        self.met = self.met.min(deadline);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Deadline {
+        Deadline::after(Duration::ZERO, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn the_hand_rests_until_the_earliest_deadline() {
+        let mut hand = Hand::new();
+        let due = |hand: &Hand, now| hand.may_be_due(|| Duration::from_secs(now)).is_some();
+        assert!(!due(&hand, 1_000));
+        for seconds in [30, 10, 20] {
+            hand.gained(at(seconds));
+        }
+        assert!(!due(&hand, 9) && due(&hand, 10));
+        // One round removes the first; the next round knows what is left.
+        assert_eq!((0..3).map(|_| hand.next(3)).collect::<Vec<_>>(), [0, 1, 2]);
+        hand.lost(at(10));
+        hand.next(3);
+        hand.met(at(20));
+        hand.next(3);
+        hand.met(at(30));
+        assert_eq!((hand.next(3), hand.next(3)), (2, 0));
+        assert!(!due(&hand, 19) && due(&hand, 20));
+    }
+
+    #[test]
+    fn without_deadlines_the_clock_is_not_read() {
+        let mut hand = Hand::new();
+        hand.gained(Deadline::NEVER);
+        assert_eq!(hand.may_be_due(|| unreachable!("no deadline")), None);
+    }
+}

@@ -1,0 +1,430 @@
+//! One shard: entries and policy, kept in step.
+//!
+//! Readers take no lock but that of the key's stripe, shared. Writers take the shard's lock first,
+//! then one stripe's at a time; so a key that a writer did not find is not there until it has
+//! added it. Values and keys that leave are handed to the caller, who drops
+//! them outside all locks.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use rapidhash::fast::RandomState;
+use smallvec::SmallVec;
+
+use super::entry::{Deadline, Entry};
+use super::expire::Hand;
+use super::lru::{Lru, Ticks};
+use super::options::{Cause, Policy};
+use super::s3fifo::{Marks, S3Fifo};
+use super::stripes::Stripes;
+
+/// Entries of a shard, whatever its bound.
+const ENTRIES_MAX: u64 = 1 << 30;
+/// Places that the hand looks at with each write.
+const PLACES_PER_WRITE: u32 = 4;
+/// Places that the hand looks at before the lock is given back.
+const PLACES_PER_LOCK: u32 = 256;
+
+/// What left, and why.
+pub(super) type Departed<K, V> = SmallVec<[(K, Arc<V>, Cause); 2]>;
+
+/// What a shard will be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The sum of weights that it may hold.
+    pub(super) weight_max: u64,
+    /// Whether entries have weights of their own; else each weighs one.
+    pub(super) is_weighed: bool,
+    pub(super) policy: Policy,
+}
+
+/// What a writer has counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) inserts: u64,
+    pub(super) evictions: u64,
+    pub(super) expirations: u64,
+    pub(super) replacements: u64,
+    pub(super) removals: u64,
+    pub(super) entries: u64,
+    pub(super) weight: u64,
+}
+
+/// What is to be stored.
+#[derive(Debug)]
+pub(super) struct Item<K, V> {
+    pub(super) hash: u64,
+    pub(super) key: K,
+    pub(super) value: Arc<V>,
+    pub(super) weight: u32,
+    pub(super) deadline: Deadline,
+}
+
+/// A part of a store; which keys belong to it is the caller's choice.
+#[derive(Debug)]
+pub(super) struct Shard<K, V> {
+    entries: Stripes<K, V>,
+    /// For LRU alone; readers share it.
+    ticks: Arc<Ticks>,
+    hasher: RandomState,
+    weight_max: u64,
+    entries_max: u64,
+    /// On lines of its own, so that writers do not disturb readers.
+    state: Apart<Mutex<State>>,
+}
+
+#[repr(align(128))]
+#[derive(Debug)]
+struct Apart<T>(T);
+
+/// What only writers see.
+#[derive(Debug)]
+struct State {
+    order: Order,
+    weights: Weights,
+    hand: Hand,
+    /// All numbers are below.
+    numbers: u32,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+enum Order {
+    S3Fifo(S3Fifo),
+    Lru(Lru),
+}
+
+/// The weights by number; none are kept if each is one.
+#[derive(Debug)]
+struct Weights(Option<Vec<u32>>);
+
+impl Weights {
+    fn get(&self, number: u32) -> u32 {
+        self.0.as_ref().map_or(1, |all| all[number as usize])
+    }
+
+    fn set(&mut self, number: u32, weight: u32) {
+        if let Some(all) = &mut self.0 {
+            if all.len() <= number as usize {
+                all.resize(number as usize + 1, 0);
+            }
+            all[number as usize] = weight;
+        }
+    }
+}
+
+impl<K: Hash + Eq, V> Shard<K, V> {
+    /// An empty shard over its part of the stripes.
+    pub(super) fn new(
+        limits: Limits,
+        entries: Stripes<K, V>,
+        ticks: Arc<Ticks>,
+        hasher: RandomState,
+    ) -> Shard<K, V> {
+        let entries_max = match limits.is_weighed {
+            true => ENTRIES_MAX,
+            false => limits.weight_max.min(ENTRIES_MAX),
+        };
+        let order = match limits.policy {
+            Policy::S3Fifo => Order::S3Fifo(S3Fifo::new(limits.weight_max)),
+            Policy::Lru => Order::Lru(Lru::default()),
+        };
+        Shard {
+            entries,
+            ticks,
+            hasher,
+            weight_max: limits.weight_max,
+            entries_max,
+            state: Apart(Mutex::new(State {
+                order,
+                weights: Weights(limits.is_weighed.then(Vec::new)),
+                hand: Hand::new(),
+                numbers: 0,
+                counts: Counts::default(),
+            })),
+        }
+    }
+
+    /// Stores an item; `now` is asked for only if deadlines are in play.
+    pub(super) fn insert(
+        &self,
+        item: Item<K, V>,
+        now: &dyn Fn() -> Duration,
+        departed: &mut Departed<K, V>,
+    ) {
+        let mut writer = self.writer(now, departed);
+        writer.state.counts.inserts += 1;
+        writer.sweep(PLACES_PER_WRITE);
+        match writer.number(item.hash, &item.key) {
+            Some(number) => writer.replace(number, item),
+            None => writer.add(item),
+        }
+    }
+
+    /// Removes `key`; returns its value unless its time was over.
+    pub(super) fn remove<Q>(
+        &self,
+        hash: u64,
+        key: &Q,
+        now: &dyn Fn() -> Duration,
+        departed: &mut Departed<K, V>,
+    ) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let mut writer = self.writer(now, departed);
+        let number = writer.number(hash, key)?;
+        let cause = writer.dismiss(number, Cause::Removed);
+        let (_, value, _) = writer.departed.last()?;
+        (cause == Cause::Removed).then(|| Arc::clone(value))
+    }
+
+    /// Removes the entries that `keep` does not want.
+    pub(super) fn retain(
+        &self,
+        mut keep: impl FnMut(&K, &V) -> bool,
+        now: &dyn Fn() -> Duration,
+        departed: &mut Departed<K, V>,
+    ) {
+        let mut writer = self.writer(now, departed);
+        for number in 0..writer.state.numbers {
+            let is_unwanted = |entry: &Entry<K, V>| !keep(&entry.key, &entry.value);
+            if writer.shard.entries.look(number, is_unwanted) == Some(true) {
+                writer.dismiss(number, Cause::Removed);
+            }
+        }
+    }
+
+    /// Removes everything, and forgets what left before.
+    pub(super) fn clear(&self, now: &dyn Fn() -> Duration, departed: &mut Departed<K, V>) {
+        self.retain(|_, _| false, now, departed);
+        if let Order::S3Fifo(order) = &mut self.lock().order {
+            order.forget();
+        }
+    }
+
+    /// Looks at up to `places` places for entries whose time is over; whether all is done that can
+    /// be done now.
+    pub(super) fn reclaim(
+        &self,
+        places: u32,
+        now: &dyn Fn() -> Duration,
+        departed: &mut Departed<K, V>,
+    ) -> bool {
+        let mut writer = self.writer(now, departed);
+        let round = writer.state.numbers;
+        writer.sweep(places.min(PLACES_PER_LOCK).min(round))
+    }
+
+    /// What its writers have counted.
+    pub(super) fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.0.lock()
+    }
+
+    fn writer<'a>(
+        &'a self,
+        now: &'a dyn Fn() -> Duration,
+        departed: &'a mut Departed<K, V>,
+    ) -> Writer<'a, K, V> {
+        Writer {
+            shard: self,
+            state: self.lock(),
+            now,
+            departed,
+        }
+    }
+}
+
+/// Who holds the shard's lock.
+struct Writer<'a, K, V> {
+    shard: &'a Shard<K, V>,
+    state: MutexGuard<'a, State>,
+    now: &'a dyn Fn() -> Duration,
+    departed: &'a mut Departed<K, V>,
+}
+
+/// The shard's entries, as a policy sees them.
+struct Seen<'a, K, V> {
+    shard: &'a Shard<K, V>,
+    weights: &'a Weights,
+}
+
+impl<K: Hash + Eq, V> Marks for Seen<'_, K, V> {
+    fn take(&self, number: u32, next: fn(u64) -> u64) -> u64 {
+        let mark = self
+            .shard
+            .entries
+            .look(number, |entry| entry.take_mark(next));
+        mark.unwrap_or(0)
+    }
+
+    fn weight(&self, number: u32) -> u32 {
+        self.weights.get(number)
+    }
+
+    fn hash(&self, number: u32) -> u64 {
+        let hasher = &self.shard.hasher;
+        let hash = self
+            .shard
+            .entries
+            .look(number, |entry| hasher.hash_one(&entry.key));
+        hash.unwrap_or(0)
+    }
+}
+
+impl<K: Hash + Eq, V> Writer<'_, K, V> {
+    /// The number of `key`.
+    fn number<Q>(&self, hash: u64, key: &Q) -> Option<u32>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        self.shard.entries.find(hash, |one| one.borrow() == key)
+    }
+
+    /// Puts another value where the key's old one is.
+    fn replace(&mut self, number: u32, item: Item<K, V>) {
+        if u64::from(item.weight) > self.shard.weight_max {
+            self.dismiss(number, Cause::Replaced);
+            return self.refuse(item);
+        }
+        let entries = &self.shard.entries;
+        let old = entries.change(number, |entry| entry.replace(item.value, item.deadline));
+        let (old, deadline) = old.expect("its number was just found");
+        let state = &mut *self.state;
+        state.hand.lost(deadline);
+        state.hand.gained(item.deadline);
+        let before = state.weights.get(number);
+        state.weights.set(number, item.weight);
+        let weight = state.counts.weight - u64::from(before) + u64::from(item.weight);
+        state.counts.weight = weight;
+        match &mut state.order {
+            Order::S3Fifo(order) => order.reweigh(number, before, item.weight),
+            Order::Lru(order) => order.touch(number, self.shard.ticks.next()),
+        }
+        let cause = self.cause(deadline, Cause::Replaced);
+        self.tell(item.key, old, cause);
+        self.make_room(0, 0);
+    }
+
+    /// Takes a new key in.
+    fn add(&mut self, item: Item<K, V>) {
+        if u64::from(item.weight) > self.shard.weight_max || self.shard.entries_max == 0 {
+            return self.refuse(item);
+        }
+        self.make_room(u64::from(item.weight), 1);
+        let entry = Entry::new(item.key, item.value, item.deadline);
+        let hash_of = |key: &K| self.shard.hasher.hash_one(key);
+        let number = self.shard.entries.add(item.hash, entry, hash_of);
+        let state = &mut *self.state;
+        state.numbers = state.numbers.max(number + 1);
+        state.weights.set(number, item.weight);
+        state.hand.gained(item.deadline);
+        state.counts.entries += 1;
+        state.counts.weight += u64::from(item.weight);
+        match &mut state.order {
+            Order::S3Fifo(order) => order.insert(number, item.hash, item.weight),
+            Order::Lru(order) => order.insert(number, self.shard.ticks.next()),
+        }
+    }
+
+    /// What is heavier than the shard leaves at once.
+    fn refuse(&mut self, item: Item<K, V>) {
+        let cause = self.cause(item.deadline, Cause::Evicted);
+        self.tell(item.key, item.value, cause);
+    }
+
+    /// Lets entries leave until this weight fits, and so many more entries.
+    fn make_room(&mut self, weight: u64, entries: u64) {
+        while self.state.counts.weight + weight > self.shard.weight_max
+            || self.state.counts.entries + entries > self.shard.entries_max
+        {
+            let Some(victim) = self.victim() else { return };
+            self.dismiss(victim, Cause::Evicted);
+        }
+    }
+
+    fn victim(&mut self) -> Option<u32> {
+        let state = &mut *self.state;
+        let seen = Seen {
+            shard: self.shard,
+            weights: &state.weights,
+        };
+        match &mut state.order {
+            Order::S3Fifo(order) => order.victim(&seen, state.counts.entries as usize),
+            Order::Lru(order) => order.victim(|number| self.shard.entries.stamp(number)),
+        }
+    }
+
+    /// Takes an entry out, for this cause unless its time was over; returns the cause.
+    fn dismiss(&mut self, number: u32, cause: Cause) -> Cause {
+        let hash_of = |key: &K| self.shard.hasher.hash_one(key);
+        let Some(entry) = self.shard.entries.take(number, hash_of) else {
+            return cause;
+        };
+        let deadline = entry.deadline();
+        let state = &mut *self.state;
+        let weight = state.weights.get(number);
+        match &mut state.order {
+            Order::S3Fifo(order) => order.remove(number, weight),
+            Order::Lru(order) => order.remove(number),
+        }
+        state.hand.lost(deadline);
+        state.counts.entries -= 1;
+        state.counts.weight -= u64::from(weight);
+        let cause = self.cause(deadline, cause);
+        self.tell(entry.key, entry.value, cause);
+        cause
+    }
+
+    /// Looks at so many places for entries whose time is over; whether none is due any more.
+    fn sweep(&mut self, places: u32) -> bool {
+        let Some(now) = self.state.hand.may_be_due(self.now) else {
+            return true;
+        };
+        for _ in 0..places {
+            let fresh = self.state.numbers;
+            let number = self.state.hand.next(fresh);
+            match self.shard.entries.look(number, Entry::deadline) {
+                Some(deadline) if deadline.has_passed(now) => {
+                    self.dismiss(number, Cause::Expired);
+                }
+                Some(deadline) => self.state.hand.met(deadline),
+                None => {}
+            }
+            if !self.state.hand.is_due(now) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The cause for an entry with this deadline: whose time is over, it has expired.
+    fn cause(&self, deadline: Deadline, cause: Cause) -> Cause {
+        if deadline.exists() && deadline.has_passed((self.now)()) {
+            Cause::Expired
+        } else {
+            cause
+        }
+    }
+
+    fn tell(&mut self, key: K, value: Arc<V>, cause: Cause) {
+        let counts = &mut self.state.counts;
+        let counter = match cause {
+            Cause::Evicted => &mut counts.evictions,
+            Cause::Expired => &mut counts.expirations,
+            Cause::Replaced => &mut counts.replacements,
+            Cause::Removed => &mut counts.removals,
+        };
+        *counter += 1;
+        self.departed.push((key, value, cause));
+    }
+}

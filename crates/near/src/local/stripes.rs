@@ -1,0 +1,257 @@
+//! Where entries lie: in stripes by the hash of their key, each behind a lock of its own.
+//!
+//! A stripe is an index and the entries it leads to. Readers share the lock; a writer holds it for
+//! the few instructions that change one entry, or while the stripe grows. Stripes are few enough
+//! for all their locks to stay in a core's first cache, and many enough for readers to meet rarely.
+//!
+//! An entry has a number, by which policies know it: its place in the stripe and the stripe's own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+use super::entry::Entry;
+use super::index::Index;
+
+/// Places of a stripe that gets its first entry.
+const PLACES_FIRST: usize = 4;
+
+/// All stripes of a store.
+#[derive(Debug)]
+pub(super) struct Lines<K, V>(Arc<[Line<K, V>]>);
+
+/// The stripes of a shard.
+#[derive(Debug)]
+pub(super) struct Stripes<K, V> {
+    lines: Lines<K, V>,
+    /// The first that belongs to the shard.
+    first: usize,
+    /// How many bits of a number are the stripe's.
+    bits: u32,
+}
+
+/// A stripe on lines of its own: readers of one do not slow readers of another.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Line<K, V>(RwLock<Stripe<K, V>>);
+
+///
+/// What readers need fills one cache line together with the lock, in this order.
+#[repr(C)]
+#[derive(Debug)]
+struct Stripe<K, V> {
+    index: Index,
+    entries: Vec<Option<Entry<K, V>>>,
+    /// When each was last used, if that is asked for; boxed to be short where it is not.
+    stamps: Option<Box<Stamps>>,
+    /// Places that were used before.
+    free: Vec<u32>,
+}
+
+/// When the entries of a stripe were last used, by place.
+#[derive(Debug, Default)]
+struct Stamps(Vec<AtomicU64>);
+
+impl<K, V> Clone for Lines<K, V> {
+    fn clone(&self) -> Self {
+        Lines(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V> Lines<K, V> {
+    /// So many empty stripes, with or without stamps.
+    pub(super) fn new(count: usize, has_stamps: bool) -> Lines<K, V> {
+        let stripe = || {
+            Line(RwLock::new(Stripe {
+                index: Index::default(),
+                entries: Vec::new(),
+                stamps: has_stamps.then(Box::default),
+                free: Vec::new(),
+            }))
+        };
+        Lines((0..count).map(|_| stripe()).collect())
+    }
+
+    /// What `ask` says about the entry of the key that `is_it` knows, and about its stamp.
+    #[inline]
+    pub(super) fn read<R>(
+        &self,
+        hash: u64,
+        is_it: impl Fn(&K) -> bool,
+        ask: impl Fn(&Entry<K, V>, Option<&AtomicU64>) -> Option<R>,
+    ) -> Option<R> {
+        let stripe = self.0[self.of_hash(hash)].0.read();
+        stripe.index.find(hash, |place| {
+            let place = place as usize;
+            let entry = stripe.entries[place].as_ref();
+            let entry = entry.filter(|entry| is_it(&entry.key))?;
+            let stamp = stripe.stamps.as_ref().and_then(|all| all.0.get(place));
+            Some(ask(entry, stamp))
+        })?
+    }
+
+    /// The stripe of a hash, by bits that choose neither bucket nor tag.
+    #[inline]
+    pub(super) fn of_hash(&self, hash: u64) -> usize {
+        (((hash >> 40) * self.0.len() as u64) >> 24) as usize
+    }
+}
+
+impl<K, V> Stripes<K, V> {
+    /// The part of `lines` that belongs to the shard of this number, if each has 2^`bits`.
+    pub(super) fn part(lines: &Lines<K, V>, shard: usize, bits: u32) -> Stripes<K, V> {
+        Stripes {
+            lines: lines.clone(),
+            first: shard << bits,
+            bits,
+        }
+    }
+
+    /// The number of the key that `is_it` knows.
+    pub(super) fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<u32> {
+        let of = self.lines.of_hash(hash);
+        let stripe = self.lines.0[of].0.read();
+        let place = stripe.index.find(hash, |place| {
+            let entry = stripe.entries[place as usize].as_ref();
+            entry
+                .is_some_and(|entry| is_it(&entry.key))
+                .then_some(place)
+        })?;
+        Some(self.number(of, place))
+    }
+
+    /// What `ask` says about the entry of this number, if there is one.
+    pub(super) fn look<R>(&self, number: u32, ask: impl FnOnce(&Entry<K, V>) -> R) -> Option<R> {
+        let stripe = self.of_number(number).read();
+        stripe.entries.get(self.place(number))?.as_ref().map(ask)
+    }
+
+    /// Changes the entry of this number, if there is one.
+    pub(super) fn change<R>(
+        &self,
+        number: u32,
+        change: impl FnOnce(&mut Entry<K, V>) -> R,
+    ) -> Option<R> {
+        let mut stripe = self.of_number(number).write();
+        stripe
+            .entries
+            .get_mut(self.place(number))?
+            .as_mut()
+            .map(change)
+    }
+
+    /// Takes in an entry whose key is not there; returns its number.
+    pub(super) fn add(&self, hash: u64, entry: Entry<K, V>, hash_of: impl Fn(&K) -> u64) -> u32 {
+        let of = self.lines.of_hash(hash);
+        let mut stripe = self.lines.0[of].0.write();
+        if stripe.index.is_full() {
+            stripe.grow_index(hash_of);
+        }
+        let place = stripe.free.pop().unwrap_or(stripe.entries.len() as u32);
+        if place as usize == stripe.entries.len() {
+            stripe.make_place();
+        }
+        stripe.entries[place as usize] = Some(entry);
+        stripe.index.insert(hash, place);
+        self.number(of, place)
+    }
+
+    /// Takes an entry out.
+    pub(super) fn take(&self, number: u32, hash_of: impl Fn(&K) -> u64) -> Option<Entry<K, V>> {
+        let place = self.place(number);
+        let mut stripe = self.of_number(number).write();
+        let hash = hash_of(&stripe.entries.get(place)?.as_ref()?.key);
+        stripe.index.remove(hash, place as u32);
+        stripe.free.push(place as u32);
+        stripe.entries[place].take()
+    }
+
+    /// When the entry of this number was last used; zero if that is not known.
+    pub(super) fn stamp(&self, number: u32) -> u64 {
+        let stripe = self.of_number(number).read();
+        let stamps = stripe.stamps.as_ref();
+        let stamp = stamps.and_then(|all| all.0.get(self.place(number)));
+        // Relaxed: stamps order hits, nothing else.
+        stamp.map_or(0, |stamp| stamp.load(Ordering::Relaxed))
+    }
+
+    fn of_number(&self, number: u32) -> &RwLock<Stripe<K, V>> {
+        let of = number as usize & ((1 << self.bits) - 1);
+        &self.lines.0[self.first + of].0
+    }
+
+    fn place(&self, number: u32) -> usize {
+        (number >> self.bits) as usize
+    }
+
+    fn number(&self, stripe: usize, place: u32) -> u32 {
+        place << self.bits | (stripe - self.first) as u32
+    }
+}
+
+impl<K, V> Stripe<K, V> {
+    fn grow_index(&mut self, hash_of: impl Fn(&K) -> u64) {
+        let mut index = Index::larger_than(self.entries.len());
+        for (place, entry) in self.entries.iter().enumerate() {
+            if let Some(entry) = entry {
+                index.insert(hash_of(&entry.key), place as u32);
+            }
+        }
+        self.index = index;
+    }
+
+    /// Makes room by an eighth at a time, so that little of it stays unused.
+    fn make_place(&mut self) {
+        let length = self.entries.len();
+        let is_full = length == self.entries.capacity();
+        let more = length / 8 + PLACES_FIRST;
+        if is_full {
+            self.entries.reserve_exact(more);
+        }
+        self.entries.push(None);
+        if let Some(stamps) = &mut self.stamps {
+            if is_full {
+                stamps.0.reserve_exact(more);
+            }
+            stamps.0.push(AtomicU64::default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Deadline;
+    use super::*;
+
+    fn hash(key: &u32) -> u64 {
+        rapidhash::v3::rapidhash_v3(&key.to_le_bytes())
+    }
+
+    fn add(stripes: &Stripes<u32, u32>, key: u32) -> u32 {
+        let entry = Entry::new(key, Arc::new(key), Deadline::NEVER);
+        stripes.add(hash(&key), entry, hash)
+    }
+
+    #[test]
+    fn entries_keep_their_numbers_while_stripes_grow() {
+        let stripes = Stripes::part(&Lines::new(8, true), 0, 3);
+        let numbers: Vec<u32> = (0..10_000).map(|key| add(&stripes, key)).collect();
+        for (key, &number) in (0..).zip(&numbers) {
+            assert_eq!(stripes.find(hash(&key), |&one| one == key), Some(number));
+            assert_eq!(stripes.look(number, |entry| entry.key), Some(key));
+        }
+        assert!(*numbers.iter().max().unwrap() < 12_000);
+    }
+
+    #[test]
+    fn what_is_taken_is_gone_and_its_number_used_again() {
+        let stripes = Stripes::part(&Lines::new(1, false), 0, 0);
+        let number = add(&stripes, 1);
+        assert_eq!(stripes.take(number, hash).map(|entry| entry.key), Some(1));
+        assert!(stripes.take(number, hash).is_none());
+        assert!(stripes.look(number, |_| ()).is_none());
+        assert!(stripes.find(hash(&1), |_| true).is_none());
+        assert_eq!(add(&stripes, 2), number);
+    }
+}

@@ -1,0 +1,407 @@
+//! The near cache: reads from memory what is known to be good, and asks the origin for the rest.
+//!
+//! A hit is one look into the local store and a comparison of three times; it takes no exclusive
+//! lock and copies nothing. A miss boards a load ([`crate::store`]), asks the source
+//! ([`crate::origin`]) and lands with the answer, all on the reader's own task.
+//!
+//! Why: docs/decisions/0022-near-coherence.md. Guide: docs/near.md. Tests: tests/reading.rs,
+//! tests/coherence.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::builder::{NearBuilder, Parts, Settings};
+use crate::clock::LATELY_BEHIND_MAX;
+use crate::counts::Stats;
+use crate::entry::{Entry, Freshness, Held};
+use crate::error::Error;
+use crate::origin::{Answer, Source};
+use crate::store::{Boarding, Landing, Outcome, Store, StoreListener, Ticket, Waiting};
+
+mod settle;
+mod write;
+
+/// A typed cache in front of an origin, shared by cloning.
+pub struct Near<K, V> {
+    inner: Arc<Inner<K, V>>,
+}
+
+struct Inner<K, V> {
+    store: Arc<Store<K, V>>,
+    source: Arc<dyn Source<K, V>>,
+    settings: Settings,
+}
+
+/// What memory has for a reader.
+enum Found<V> {
+    /// This; none if the origin has no value.
+    Hit(Option<Held<V>>),
+    /// Nothing that may be served.
+    Miss,
+}
+
+impl<K, V> Clone for Near<K, V> {
+    fn clone(&self) -> Self {
+        Near {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Near<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Near").finish_non_exhaustive()
+    }
+}
+
+impl<K, V> NearBuilder<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// The cache. It opens no connection before the first read or write.
+    #[must_use]
+    pub fn build(self) -> Near<K, V> {
+        let Parts {
+            source,
+            local,
+            clock,
+            settings,
+            fault,
+        } = self.parts();
+        let store = Store::new(local, clock, settings.serve_stale.is_some(), fault);
+        source.start(Arc::new(StoreListener(Arc::clone(&store))));
+        Near {
+            inner: Arc::new(Inner {
+                store,
+                source,
+                settings,
+            }),
+        }
+    }
+}
+
+impl<K, V> Near<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// A cache in front of `source`, to be adjusted and built.
+    #[must_use]
+    pub fn builder(source: impl Source<K, V>) -> NearBuilder<K, V> {
+        NearBuilder::new(source)
+    }
+
+    /// The value of `key`, from memory or from the origin; `None` if the origin has none.
+    ///
+    /// Readers who miss the same key at the same time share one question. Cost of a hit: one
+    /// lookup and one atomic addition. Dropping the future gives the question up, and the next one
+    /// who waits for it asks anew.
+    ///
+    /// # Errors
+    /// [`Error`] if the origin fails, told to all who share the question; it is not remembered.
+    pub async fn get<Q>(&self, key: &Q) -> Result<Option<Held<V>>, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.get_within(key, self.inner.settings.local_ttl).await
+    }
+
+    /// The same, with another local time to live: nothing older is served, and what is loaded is
+    /// kept for so long.
+    ///
+    /// # Errors
+    /// As [`Near::get`].
+    pub async fn get_for<Q>(&self, key: &Q, local_ttl: Duration) -> Result<Option<Held<V>>, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.get_within(key, Some(local_ttl)).await
+    }
+
+    async fn get_within<Q>(&self, key: &Q, age_max: Option<Duration>) -> Outcome<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.find(key, age_max) {
+            Found::Hit(held) => Ok(held),
+            Found::Miss => Box::pin(self.miss(key.to_owned(), age_max)).await,
+        }
+    }
+
+    /// The values of several keys, in their order, with one question for all that are not in
+    /// memory.
+    ///
+    /// # Errors
+    /// The first error of any key; what was loaded for the others is kept.
+    pub async fn get_many(&self, keys: &[K]) -> Result<Vec<Option<Held<V>>>, Error> {
+        let age_max = self.inner.settings.local_ttl;
+        let mut outcomes: Vec<Option<Outcome<V>>> = Vec::with_capacity(keys.len());
+        let mut tickets = Vec::new();
+        let mut waiting = Vec::new();
+        for (place, key) in keys.iter().enumerate() {
+            outcomes.push(match self.find(key, age_max) {
+                Found::Hit(held) => Some(Ok(held)),
+                Found::Miss => {
+                    self.inner.store.counts.misses.up();
+                    match self.inner.store.board(key) {
+                        Boarding::Load(ticket) => tickets.push((place, ticket)),
+                        Boarding::Wait(one) => waiting.push((place, one)),
+                    }
+                    None
+                }
+            });
+        }
+        self.load_all(tickets, age_max, &mut outcomes).await;
+        for (place, one) in waiting {
+            let outcome = self.share(one, &keys[place], age_max).await;
+            outcomes[place] = Some(outcome);
+        }
+        // Every key has an outcome by now.
+        outcomes.into_iter().flatten().collect()
+    }
+
+    /// The value of `key`; if neither memory nor the origin has one, `loader` makes it, it is
+    /// stored at the origin, and read back from there.
+    ///
+    /// Read back, because only what has been read is told when it changes. Whoever waits for the
+    /// same key shares the outcome, a loader's too. If the origin takes no writes or refuses, the
+    /// made value is returned and not kept.
+    ///
+    /// # Errors
+    /// As [`Near::get`]; [`Error::Loader`] if the loader fails.
+    pub async fn get_or_load<Q, F, Fut, E>(
+        &self,
+        key: &Q,
+        loader: F,
+    ) -> Result<Option<Held<V>>, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let age_max = self.inner.settings.local_ttl;
+        if let Found::Hit(Some(held)) = self.find(key, age_max) {
+            return Ok(Some(held));
+        }
+        let key = key.to_owned();
+        self.inner.store.counts.misses.up();
+        loop {
+            match self.inner.store.board(&key) {
+                Boarding::Load(ticket) => return self.make(ticket, age_max, loader).await,
+                Boarding::Wait(waiting) => {
+                    self.inner.store.counts.shared.up();
+                    match waiting.outcome().await {
+                        Some(Ok(None)) | None => {}
+                        Some(outcome) => return outcome,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The value of `key` if memory has one that may be served; asks nobody.
+    pub fn peek<Q>(&self, key: &Q) -> Option<Held<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.find(key, self.inner.settings.local_ttl) {
+            Found::Hit(held) => held,
+            Found::Miss => None,
+        }
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let local = &self.inner.store.local;
+        let found = local.stats().hits;
+        let counts = &self.inner.store.counts;
+        counts.stats(found, local.len() as u64, local.weight())
+    }
+
+    /// What memory has for a reader who accepts entries up to `age_max`.
+    #[inline]
+    fn find<Q>(&self, key: &Q, age_max: Option<Duration>) -> Found<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let store = &self.inner.store;
+        let Some(entry) = store.local.get(key) else {
+            return Found::Miss;
+        };
+        let ahead = self.inner.settings.refresh_ahead;
+        // Fresh at a moment that is certainly not past: no need for the exact one.
+        let soon = store.clock.lately().saturating_add(LATELY_BEHIND_MAX);
+        if entry.freshness(soon, age_max, ahead) == Freshness::Fresh {
+            return Found::Hit(Held::of(entry, false));
+        }
+        match entry.freshness(store.clock.now(), age_max, ahead) {
+            Freshness::Fresh => {}
+            Freshness::Due => self.refresh(key, &entry, age_max),
+            Freshness::Stale => {
+                store.counts.stale_avoided.up();
+                return Found::Miss;
+            }
+        }
+        Found::Hit(Held::of(entry, false))
+    }
+
+    /// Waits for the load of `key` or does it.
+    async fn miss(&self, key: K, age_max: Option<Duration>) -> Outcome<V> {
+        self.inner.store.counts.misses.up();
+        loop {
+            match self.inner.store.board(&key) {
+                Boarding::Load(ticket) => return self.load(ticket, age_max).await,
+                Boarding::Wait(waiting) => {
+                    self.inner.store.counts.shared.up();
+                    if let Some(outcome) = waiting.outcome().await {
+                        return outcome;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for a load that somebody else has begun, or does it if that was given up.
+    async fn share(&self, waiting: Waiting<V>, key: &K, age_max: Option<Duration>) -> Outcome<V> {
+        self.inner.store.counts.shared.up();
+        match waiting.outcome().await {
+            Some(outcome) => outcome,
+            None => self.miss(key.clone(), age_max).await,
+        }
+    }
+
+    /// Loads the key of `ticket`, unless a load has landed since the reader missed it.
+    async fn load(&self, ticket: Ticket<K, V>, age_max: Option<Duration>) -> Outcome<V> {
+        let store = &self.inner.store;
+        let known = store.look_up(ticket.key());
+        let asked_at = store.clock.now();
+        if let Some(entry) = &known
+            && entry.freshness(asked_at, age_max, None) == Freshness::Fresh
+        {
+            return ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false)));
+        }
+        store.counts.loads.up();
+        let version = known.as_ref().and_then(|entry| entry.version());
+        let loaded = self.inner.source.load(ticket.key(), version).await;
+        self.settle(ticket, loaded, known, asked_at, age_max)
+    }
+
+    /// Loads the keys of all tickets with one question.
+    async fn load_all(
+        &self,
+        tickets: Vec<(usize, Ticket<K, V>)>,
+        age_max: Option<Duration>,
+        outcomes: &mut [Option<Outcome<V>>],
+    ) {
+        if tickets.is_empty() {
+            return;
+        }
+        let keys: Vec<K> = tickets
+            .iter()
+            .map(|(_, ticket)| ticket.key().clone())
+            .collect();
+        let asked_at = self.inner.store.clock.now();
+        let mut answers = self.inner.source.load_many(&keys).await.into_iter();
+        for (place, ticket) in tickets {
+            self.inner.store.counts.loads.up();
+            let missing = || Err(Error::Protocol("fewer answers than keys".into()));
+            let loaded = answers.next().unwrap_or_else(missing);
+            outcomes[place] = Some(self.settle(ticket, loaded, None, asked_at, age_max));
+        }
+    }
+
+    /// Asks the origin, then the loader, and stores what that makes.
+    async fn make<F, Fut, E>(
+        &self,
+        ticket: Ticket<K, V>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) -> Outcome<V>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Inner { store, source, .. } = &*self.inner;
+        let asked_at = store.clock.now();
+        store.counts.loads.up();
+        let loaded = source.load(ticket.key(), None).await;
+        if !matches!(&loaded, Ok(loaded) if matches!(loaded.answer, Answer::Absent)) {
+            return self.settle(ticket, loaded, None, asked_at, age_max);
+        }
+        let value = match loader().await.map_err(Error::loader) {
+            Ok(Some(value)) => value,
+            Ok(None) => return self.settle(ticket, loaded, None, asked_at, age_max),
+            Err(error) => return self.settle(ticket, Err(error), None, asked_at, age_max),
+        };
+        let stored = source
+            .store(ticket.key(), &value, self.inner.settings.origin_ttl)
+            .await;
+        ticket.renew();
+        let asked_at = store.clock.now();
+        let read_back = match stored {
+            Ok(()) => source.load(ticket.key(), None).await,
+            Err(error) => Err(error),
+        };
+        match read_back {
+            Ok(loaded) if matches!(loaded.answer, Answer::Value(_)) => {
+                self.settle(ticket, Ok(loaded), None, asked_at, age_max)
+            }
+            _ => {
+                let entry = Entry::new(Some(value), None, None, asked_at, None);
+                ticket.land(Landing::Clear, Ok(Held::of(Arc::new(entry), false)))
+            }
+        }
+    }
+
+    /// Asks again beside the reader, who has found `entry` in the last part of its life.
+    #[cold]
+    fn refresh<Q>(&self, key: &Q, entry: &Arc<Entry<V>>, age_max: Option<Duration>)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !entry.claim_refresh() {
+            return;
+        }
+        let key = key.to_owned();
+        let (near, entry) = (self.clone(), Arc::clone(entry));
+        runtime.spawn(async move {
+            let store = &near.inner.store;
+            let Boarding::Load(ticket) = store.board(&key) else {
+                return entry.release_refresh();
+            };
+            store.counts.refreshes.up();
+            store.counts.loads.up();
+            let asked_at = store.clock.now();
+            let loaded = near.inner.source.load(&key, entry.version()).await;
+            match loaded {
+                // The entry is good for a while yet, and its readers have not asked.
+                Err(error) => {
+                    store.counts.errors.up();
+                    drop(ticket.land(Landing::Leave, Err(error)));
+                }
+                loaded => {
+                    let known = Some(Arc::clone(&entry));
+                    drop(near.settle(ticket, loaded, known, asked_at, age_max));
+                }
+            }
+            entry.release_refresh();
+        });
+    }
+}

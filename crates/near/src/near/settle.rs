@@ -1,0 +1,152 @@
+//! What becomes of an answer: an entry and how long it lives, or an error and what to do then.
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Near;
+use crate::entry::{Entry, Held};
+use crate::error::Error;
+use crate::fault::Fault;
+use crate::lease::Grant;
+use crate::origin::{Answer, Loaded};
+use crate::store::{Landing, Outcome, Ticket};
+
+impl<K, V> Near<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Lands with the answer to a question that was asked at `asked_at`.
+    pub(super) fn settle(
+        &self,
+        ticket: Ticket<K, V>,
+        loaded: Result<Loaded<V>, Error>,
+        known: Option<Arc<Entry<V>>>,
+        asked_at: Duration,
+        age_max: Option<Duration>,
+    ) -> Outcome<V> {
+        let loaded = match loaded {
+            Ok(loaded) => self.with_fault(loaded),
+            Err(error) => return self.settle_failed(ticket, error, age_max),
+        };
+        let settings = &self.inner.settings;
+        let Loaded {
+            answer,
+            ttl,
+            version,
+            grant,
+        } = loaded;
+        let (value, age_max) = match (answer, known) {
+            (Answer::Value(value), _) => (Some(value), age_max),
+            (Answer::Unchanged, Some(entry)) => {
+                return self.settle_confirmed(ticket, &entry, ttl, asked_at, age_max);
+            }
+            (Answer::Absent, _) => {
+                let Some(negative_ttl) = settings.negative_ttl else {
+                    return ticket.land(Landing::Clear, Ok(None));
+                };
+                (None, Some(negative_ttl))
+            }
+            (Answer::Unchanged, None) => {
+                let error = Error::Protocol("unchanged, but no version was named".into());
+                return self.settle_failed(ticket, error, age_max);
+            }
+        };
+        let life = shorter(ttl, age_max);
+        let deadline = if value.is_some() { ttl } else { life };
+        let deadline = deadline.map(|ttl| asked_at.saturating_add(ttl));
+        let entry = Arc::new(Entry::new(value, version, grant, asked_at, deadline));
+        let landing = self.keep(&entry, life, ttl);
+        ticket.land(landing, Ok(Held::of(entry, false)))
+    }
+
+    /// Lands with the news that the entry is still good.
+    fn settle_confirmed(
+        &self,
+        ticket: Ticket<K, V>,
+        entry: &Arc<Entry<V>>,
+        ttl: Option<Duration>,
+        asked_at: Duration,
+        age_max: Option<Duration>,
+    ) -> Outcome<V> {
+        self.inner.store.counts.confirmed.up();
+        entry.confirm(asked_at, ttl.map(|ttl| asked_at.saturating_add(ttl)));
+        let landing = self.keep(entry, shorter(ttl, age_max), ttl);
+        ticket.land(landing, Ok(Held::of(Arc::clone(entry), false)))
+    }
+
+    /// Lands without an answer: with an entry that was good not too long ago, if that is wanted.
+    fn settle_failed(
+        &self,
+        ticket: Ticket<K, V>,
+        error: Error,
+        age_max: Option<Duration>,
+    ) -> Outcome<V> {
+        let store = &self.inner.store;
+        store.counts.errors.up();
+        let may_serve = |entry: &Arc<Entry<V>>, stale_max: Duration| {
+            let known_until = entry.known_until(age_max);
+            !entry.is_void() && store.clock.now() <= known_until.saturating_add(stale_max)
+        };
+        let last_known = self.inner.settings.serve_stale.and_then(|stale_max| {
+            let entry = store.look_up(ticket.key())?;
+            may_serve(&entry, stale_max).then_some(entry)
+        });
+        let outcome = match last_known {
+            Some(entry) => {
+                store.counts.stale_served.up();
+                Ok(Held::of(entry, true))
+            }
+            None => Err(error),
+        };
+        ticket.land(Landing::Leave, outcome)
+    }
+
+    /// How an entry is kept whose life is `life`: longer, if it is of use beyond its end.
+    fn keep(
+        &self,
+        entry: &Arc<Entry<V>>,
+        life: Option<Duration>,
+        ttl: Option<Duration>,
+    ) -> Landing<V> {
+        if life == Some(Duration::ZERO) {
+            return Landing::Clear;
+        }
+        let settings = &self.inner.settings;
+        let stale = settings.serve_stale.unwrap_or_default();
+        let versioned = entry.version().is_some();
+        let confirmable = settings
+            .revalidate
+            .filter(|_| versioned)
+            .unwrap_or_default();
+        let confirmable = life.map(|life| life.saturating_add(confirmable));
+        let kept = shorter(confirmable, ttl).map(|kept| {
+            let stale_end = life.map_or(kept, |life| life.saturating_add(stale));
+            kept.max(stale_end)
+        });
+        Landing::Keep(Arc::clone(entry), kept)
+    }
+
+    /// What a broken cache makes of an answer; without a fault, nothing else.
+    fn with_fault(&self, loaded: Loaded<V>) -> Loaded<V> {
+        let (grant, ttl) = match self.inner.store.fault {
+            Fault::UncheckedFills => (loaded.grant.as_ref().map(Grant::renewed), loaded.ttl),
+            Fault::NoServerTtl => (loaded.grant, None),
+            _ => (loaded.grant, loaded.ttl),
+        };
+        Loaded {
+            grant,
+            ttl,
+            ..loaded
+        }
+    }
+}
+
+/// The shorter of two times, either of which may be missing.
+fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

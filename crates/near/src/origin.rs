@@ -1,0 +1,164 @@
+//! Origins: where values come from, and who tells of their changes.
+//!
+//! An [`Origin`] knows bytes, a [`Source`] knows types; [`Remote`] makes a source of an origin and
+//! a codec, [`Function`] makes one of any async function. Both a new origin and a new source take
+//! part in coherence by the same three promises:
+//!
+//! 1. [`Loaded::grant`] was taken before the question was sent, on the connection that is told.
+//! 2. Every change is told to the [`Listener`] in the order in which the connection heard of it,
+//!    before the answers to later questions are handed out.
+//! 3. The lease is void when everything may have changed, and ended when the connection is lost.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::lease::Grant;
+pub use crate::version::Version;
+
+pub mod function;
+pub mod remote;
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(feature = "memcached")]
+pub mod memcached;
+
+pub use function::Function;
+#[cfg(feature = "memcached")]
+pub use memcached::Memcached;
+#[cfg(feature = "redis")]
+pub use redis::Redis;
+pub use remote::Remote;
+
+/// A result that is on its way.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the origin answers to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<V> {
+    /// The value.
+    Value(V),
+    /// There is none.
+    Absent,
+    /// It is still the version that the question named.
+    Unchanged,
+}
+
+/// An answer and how long it may be believed.
+#[derive(Clone, Debug)]
+pub struct Loaded<V> {
+    /// The answer.
+    pub answer: Answer<V>,
+    /// The time that the value has left at the origin, or more; none for a value that stays.
+    ///
+    /// Counted from the moment of the question, so it is never too long.
+    pub ttl: Option<Duration>,
+    /// Its version, if the origin can be asked later whether this is still the value.
+    pub version: Option<Version>,
+    /// The right to serve it; none if nobody tells of changes and only time bounds it.
+    pub grant: Option<Grant>,
+}
+
+impl<V> Loaded<V> {
+    /// An answer that only time bounds.
+    #[must_use]
+    pub fn new(answer: Answer<V>) -> Loaded<V> {
+        Loaded {
+            answer,
+            ttl: None,
+            version: None,
+            grant: None,
+        }
+    }
+
+    /// The same with another answer made of its value.
+    ///
+    /// # Errors
+    /// What `change` returns.
+    pub fn try_map<W>(
+        self,
+        change: impl FnOnce(V) -> Result<W, Error>,
+    ) -> Result<Loaded<W>, Error> {
+        Ok(Loaded {
+            answer: match self.answer {
+                Answer::Value(value) => Answer::Value(change(value)?),
+                Answer::Absent => Answer::Absent,
+                Answer::Unchanged => Answer::Unchanged,
+            },
+            ttl: self.ttl,
+            version: self.version,
+            grant: self.grant,
+        })
+    }
+}
+
+/// Who is told of changes; called on the task that reads the connection, so it never waits.
+pub trait Listener<K: ?Sized>: Send + Sync + 'static {
+    /// This key has changed.
+    fn invalidate(&self, key: &K);
+
+    /// Grants have become void or have ended; their copies may be thrown away.
+    fn flush(&self);
+
+    /// The cache's time.
+    fn now(&self) -> Duration;
+}
+
+/// A place that keeps bytes under keys.
+pub trait Origin: Send + Sync + 'static {
+    /// Names who is to be told of changes; called once, before all else.
+    fn start(&self, listener: Arc<dyn Listener<[u8]>>);
+
+    /// Asks for one value; `known` is a version that the caller has.
+    fn load<'a>(
+        &'a self,
+        key: &'a [u8],
+        known: Option<Version>,
+    ) -> Pending<'a, Result<Loaded<Vec<u8>>, Error>>;
+
+    /// Asks for several values in one go; one result for each key, in their order.
+    fn load_many<'a>(
+        &'a self,
+        keys: &'a [Vec<u8>],
+    ) -> Pending<'a, Vec<Result<Loaded<Vec<u8>>, Error>>>;
+
+    /// Stores a value; without `ttl` it stays until it is evicted.
+    fn store<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<(), Error>>;
+
+    /// Removes a value; whether there was one.
+    fn remove<'a>(&'a self, key: &'a [u8]) -> Pending<'a, Result<bool, Error>>;
+}
+
+/// A place that keeps typed values under typed keys.
+pub trait Source<K, V>: Send + Sync + 'static {
+    /// Names who is to be told of changes; called once, before all else.
+    fn start(&self, listener: Arc<dyn Listener<K>>);
+
+    /// Asks for one value; `known` is a version that the caller has.
+    fn load<'a>(
+        &'a self,
+        key: &'a K,
+        known: Option<Version>,
+    ) -> Pending<'a, Result<Loaded<V>, Error>>;
+
+    /// Asks for several values; one result for each key, in their order.
+    fn load_many<'a>(&'a self, keys: &'a [K]) -> Pending<'a, Vec<Result<Loaded<V>, Error>>>;
+
+    /// Stores a value; without `ttl` it stays until it is evicted.
+    fn store<'a>(
+        &'a self,
+        key: &'a K,
+        value: &'a V,
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<(), Error>>;
+
+    /// Removes a value; whether there was one.
+    fn remove<'a>(&'a self, key: &'a K) -> Pending<'a, Result<bool, Error>>;
+}

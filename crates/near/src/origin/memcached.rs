@@ -1,0 +1,265 @@
+//! memcached or Cellar as an origin, by meta commands, with questions for versions.
+//!
+//! memcached tells nobody of changes. How old a copy gets is bounded by the cache's local time to
+//! live; after that the origin is asked whether the version is still the same, and answers
+//! `HD` instead of the value (`mg key c t v C<version>`; Cellar, memcached from 1.6.40). A server
+//! that sends the value nevertheless is asked for the version alone from then on.
+//!
+//! Source: memcached doc/protocol.txt, "Meta Commands".
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cellar_protocol::memcached::{KEY_BYTES_MAX, base64};
+use tokio::sync::Mutex;
+
+use super::{Answer, Listener, Loaded, Origin, Pending, Version};
+use crate::error::Error;
+
+mod wire;
+mod pipe;
+
+use pipe::Pipe;
+use wire::Reply;
+
+/// memcached counts longer times as dates.
+const RELATIVE_S_MAX: u64 = 30 * 24 * 60 * 60;
+
+/// A server of memcached's meta commands.
+///
+/// One connection serves all; requests are pipelined. It is opened at the first use and again
+/// after a loss.
+pub struct Memcached {
+    address: String,
+    timeout: Duration,
+    pipe: Mutex<Option<Arc<Pipe>>>,
+    /// Whether the server answers a question for a version without the value.
+    asks_by_version: AtomicBool,
+}
+
+impl fmt::Debug for Memcached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Memcached");
+        shown
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memcached {
+    /// The server at `address`, as `host:port`.
+    pub fn open(address: impl Into<String>) -> Memcached {
+        Memcached {
+            address: address.into(),
+            timeout: Duration::from_secs(2),
+            pipe: Mutex::new(None),
+            asks_by_version: AtomicBool::new(true),
+        }
+    }
+
+    /// How long an answer, or a connection, is waited for; two seconds by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Memcached {
+        self.timeout = timeout;
+        self
+    }
+
+    async fn pipe(&self) -> Result<Arc<Pipe>, Error> {
+        let mut pipe = self.pipe.lock().await;
+        if let Some(pipe) = pipe.as_ref().filter(|pipe| !pipe.is_lost()) {
+            return Ok(Arc::clone(pipe));
+        }
+        let opened = Pipe::open(&self.address, self.timeout).await?;
+        *pipe = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    async fn read(&self, key: &[u8], known: Option<Version>) -> Result<Loaded<Vec<u8>>, Error> {
+        let pipe = self.pipe().await?;
+        let same = |known: &Version| known.connection == pipe.number();
+        match self.read_over(&pipe, key, known.filter(same)).await {
+            // A connection that had died unnoticed: once more over another one.
+            Err(Error::Connection(_)) => {
+                let pipe = self.pipe().await?;
+                self.read_over(&pipe, key, None).await
+            }
+            result => result,
+        }
+    }
+
+    async fn read_over(
+        &self,
+        pipe: &Pipe,
+        key: &[u8],
+        known: Option<Version>,
+    ) -> Result<Loaded<Vec<u8>>, Error> {
+        // Relaxed: a hint; asked the wrong way, the answer is right all the same.
+        let by_version = self.asks_by_version.load(Ordering::Relaxed);
+        let Some(known) = known else {
+            return loaded(pipe, self.ask(pipe, get(key, b" c t v")?).await?);
+        };
+        if !by_version {
+            let reply = self.ask(pipe, get(key, b" c t")?).await?;
+            if reply.version == Some(known.number) || reply.is_miss() {
+                return loaded(pipe, reply);
+            }
+            return loaded(pipe, self.ask(pipe, get(key, b" c t v")?).await?);
+        }
+        let flags = format!(" c t v C{}", known.number);
+        let mut reply = self.ask(pipe, get(key, flags.as_bytes())?).await?;
+        let same = reply.version == Some(known.number) && !reply.leased;
+        if same && reply.value.is_some() {
+            self.asks_by_version.store(false, Ordering::Relaxed);
+            reply.confirm();
+        }
+        loaded(pipe, reply)
+    }
+
+    async fn ask(&self, pipe: &Pipe, request: Vec<u8>) -> Result<Reply, Error> {
+        pipe.ask(request, self.timeout).await
+    }
+}
+
+impl Origin for Memcached {
+    fn start(&self, _listener: Arc<dyn Listener<[u8]>>) {}
+
+    fn load<'a>(
+        &'a self,
+        key: &'a [u8],
+        known: Option<Version>,
+    ) -> Pending<'a, Result<Loaded<Vec<u8>>, Error>> {
+        Box::pin(self.read(key, known))
+    }
+
+    fn load_many<'a>(
+        &'a self,
+        keys: &'a [Vec<u8>],
+    ) -> Pending<'a, Vec<Result<Loaded<Vec<u8>>, Error>>> {
+        Box::pin(futures_util::future::join_all(
+            keys.iter().map(|key| self.read(key, None)),
+        ))
+    }
+
+    fn store<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let pipe = self.pipe().await?;
+            let reply = self.ask(&pipe, set(key, value, ttl)?).await?;
+            reply.expect_done("ms")
+        })
+    }
+
+    fn remove<'a>(&'a self, key: &'a [u8]) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let pipe = self.pipe().await?;
+            let reply = self.ask(&pipe, request(b"md ", key, b"")?).await?;
+            if reply.is_absent() {
+                return Ok(false);
+            }
+            reply.expect_done("md").map(|()| true)
+        })
+    }
+}
+
+/// What a reply to `mg` says.
+fn loaded(pipe: &Pipe, reply: Reply) -> Result<Loaded<Vec<u8>>, Error> {
+    let answer = match reply.value {
+        // Nothing but the mark of a lease that somebody else has.
+        Some(value) if value.is_empty() && reply.leased => Answer::Absent,
+        Some(value) => Answer::Value(value),
+        None if reply.is_miss() => Answer::Absent,
+        None if reply.is_done() => Answer::Unchanged,
+        None => return Err(reply.refusal("mg")),
+    };
+    let mut loaded = Loaded::new(answer);
+    loaded.ttl = reply.ttl_s.map(ttl_of);
+    if reply.leased {
+        // Out of date, or about to be replaced: good for the reader, not to be kept.
+        loaded.ttl = Some(Duration::ZERO);
+    }
+    loaded.version = reply.version.map(|number| Version {
+        number,
+        connection: pipe.number(),
+    });
+    Ok(loaded)
+}
+
+/// The time that is left for certain: memcached counts whole seconds, and the current one may be
+/// over at once.
+fn ttl_of(left_s: u64) -> Duration {
+    Duration::from_secs(left_s.saturating_sub(1))
+}
+
+fn get(key: &[u8], flags: &[u8]) -> Result<Vec<u8>, Error> {
+    request(b"mg ", key, flags)
+}
+
+fn set(key: &[u8], value: &[u8], ttl: Option<Duration>) -> Result<Vec<u8>, Error> {
+    let mut flags = format!(" {}", value.len());
+    if let Some(ttl) = ttl {
+        // Whole seconds, rounded up: zero would be for ever.
+        let ttl_s = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
+        flags.push_str(&format!(" T{}", ttl_s.clamp(1, RELATIVE_S_MAX)));
+    }
+    let mut request = request(b"ms ", key, flags.as_bytes())?;
+    request.extend_from_slice(value);
+    request.extend_from_slice(b"\r\n");
+    Ok(request)
+}
+
+/// One line; a key that memcached's text cannot carry goes as base64.
+fn request(command: &[u8], key: &[u8], flags: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut line = command.to_vec();
+    let plain = !key.is_empty() && key.iter().all(|byte| byte.is_ascii_graphic());
+    let start = line.len();
+    if plain {
+        line.extend_from_slice(key);
+    } else {
+        base64::encode(&mut line, key);
+    }
+    let bytes = line.len() - start;
+    if bytes > KEY_BYTES_MAX || key.is_empty() {
+        return Err(Error::KeyTooLong {
+            bytes,
+            max: KEY_BYTES_MAX,
+        });
+    }
+    line.extend_from_slice(flags);
+    if !plain {
+        line.extend_from_slice(b" b");
+    }
+    line.extend_from_slice(b"\r\n");
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_lines_and_odd_keys_go_as_base64() {
+        assert_eq!(get(b"k", b" c t v").unwrap(), b"mg k c t v\r\n");
+        assert_eq!(get(b"a b", b" v").unwrap(), b"mg YSBi v b\r\n");
+        let ttl = Some(Duration::from_millis(1500));
+        assert_eq!(set(b"k", b"abc", ttl).unwrap(), b"ms k 3 T2\r\nabc\r\n");
+    }
+
+    #[test]
+    fn a_key_that_is_too_long_is_refused_before_it_is_sent() {
+        let long = get(&[b'k'; 251], b"");
+        assert!(matches!(
+            long,
+            Err(Error::KeyTooLong {
+                bytes: 251,
+                max: 250
+            })
+        ));
+        assert!(get(&[0; 188], b"").is_err(), "base64 counts");
+    }
+}

@@ -1,0 +1,150 @@
+//! One connection, shared: requests go out as they come, replies come back in the same order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::wire::{self, Reply};
+use crate::error::Error;
+
+/// Requests that wait to be sent, before senders have to wait.
+const QUEUE_MAX: usize = 1024;
+/// How much is read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// Numbers of connections, so that versions are only compared on the connection that told them.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+type Answered = oneshot::Sender<Result<Reply, Error>>;
+
+/// A connection; it is never repaired.
+pub(super) struct Pipe {
+    number: u64,
+    requests: mpsc::Sender<(Vec<u8>, Answered)>,
+    tasks: [AbortHandle; 2],
+}
+
+impl Pipe {
+    /// Connects.
+    pub(super) async fn open(address: &str, limit: Duration) -> Result<Arc<Pipe>, Error> {
+        let connecting = timeout(limit, TcpStream::connect(address));
+        let stream = connecting.await.map_err(|_| Error::Timeout(limit))?;
+        let stream = stream.map_err(Error::connection)?;
+        stream.set_nodelay(true).map_err(Error::connection)?;
+        let (reader, writer) = stream.into_split();
+        let (requests, queue) = mpsc::channel(QUEUE_MAX);
+        let (sent, waiting) = mpsc::channel(QUEUE_MAX);
+        let writing = tokio::spawn(write(writer, queue, sent)).abort_handle();
+        let reading = tokio::spawn(read(reader, waiting)).abort_handle();
+        Ok(Arc::new(Pipe {
+            // Relaxed: only the difference from all others matters.
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            requests,
+            tasks: [writing, reading],
+        }))
+    }
+
+    /// Its number; no other connection of this process has it.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_lost(&self) -> bool {
+        self.tasks.iter().any(AbortHandle::is_finished)
+    }
+
+    /// Sends a request and waits for its reply.
+    ///
+    /// A connection that does not answer in time is given up, with all that wait for it: the
+    /// server is gone, or so slow that a new connection will not be slower.
+    pub(super) async fn ask(&self, request: Vec<u8>, limit: Duration) -> Result<Reply, Error> {
+        let asked = async {
+            let (sender, answer) = oneshot::channel();
+            let ended = || Error::connection("it has ended");
+            self.requests
+                .send((request, sender))
+                .await
+                .map_err(|_| ended())?;
+            answer.await.map_err(|_| ended())?
+        };
+        match timeout(limit, asked).await {
+            Ok(result) => result,
+            Err(_) => {
+                self.tasks.iter().for_each(AbortHandle::abort);
+                Err(Error::Timeout(limit))
+            }
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Sends what is in the queue, as much at once as there is.
+async fn write(
+    mut writer: OwnedWriteHalf,
+    mut queue: mpsc::Receiver<(Vec<u8>, Answered)>,
+    sent: mpsc::Sender<Answered>,
+) {
+    let mut batch = Vec::new();
+    let mut bytes = Vec::new();
+    while queue.recv_many(&mut batch, QUEUE_MAX).await > 0 {
+        let mut answered = VecDeque::with_capacity(batch.len());
+        for (request, sender) in batch.drain(..) {
+            bytes.extend_from_slice(&request);
+            answered.push_back(sender);
+        }
+        // Who waits is known to the reader before the reply can come.
+        for sender in answered {
+            if sent.send(sender).await.is_err() {
+                return;
+            }
+        }
+        if writer.write_all(&bytes).await.is_err() {
+            return;
+        }
+        bytes.clear();
+    }
+}
+
+/// Hands replies to those who wait, in order, until the connection ends.
+async fn read(mut reader: OwnedReadHalf, mut waiting: mpsc::Receiver<Answered>) {
+    let mut received = Vec::new();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        loop {
+            match wire::read(&mut received) {
+                Ok(None) => break,
+                Ok(Some(reply)) => {
+                    let Some(sender) = waiting.recv().await else {
+                        return;
+                    };
+                    // Err means that nobody waits any more.
+                    drop(sender.send(Ok(reply)));
+                }
+                Err(error) => {
+                    if let Some(sender) = waiting.recv().await {
+                        drop(sender.send(Err(error)));
+                    }
+                    return;
+                }
+            }
+        }
+        match reader.read(&mut buffer).await {
+            Ok(bytes) if bytes > 0 => received.extend_from_slice(&buffer[..bytes]),
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! One connection to one node: its reads, its pushes, its heart beat.
+//!
+//! A link is never repaired. When it is lost, or does not answer within the bound, its lease ends
+//! and with it the belief in all that was read over it; its node opens another one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Pipeline, ProtocolVersion, PushInfo, PushKind, Value};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::reply::{self, Failure};
+use super::{Settings, Tracking, loaded};
+use crate::error::Error;
+use crate::fault::Fault;
+use crate::lease::Lease;
+use crate::origin::{Listener, Loaded};
+
+/// Commands that wait to be sent, before senders have to wait.
+const QUEUE_MAX: usize = 1024;
+/// Into how many parts of the bound the heart's pauses cut it.
+const BEATS_PER_BOUND: u32 = 4;
+
+/// A connection that is told of changes.
+pub(super) struct Link {
+    connection: MultiplexedConnection,
+    pulse: Pulse,
+    settings: Settings,
+    heart: Option<AbortHandle>,
+}
+
+/// The lease of a link, and who is told when it ends.
+#[derive(Clone)]
+struct Pulse {
+    lease: Arc<Lease>,
+    listener: Arc<dyn Listener<[u8]>>,
+    bound: Duration,
+    fault: Fault,
+}
+
+impl Link {
+    /// Opens a connection and asks it to tell of changes.
+    pub(super) async fn open(
+        client: &Client,
+        settings: Settings,
+        listener: Arc<dyn Listener<[u8]>>,
+    ) -> Result<Arc<Link>, Error> {
+        let pulse = Pulse {
+            lease: Lease::new(),
+            listener,
+            bound: settings.alive_bound,
+            fault: settings.fault,
+        };
+        let told = pulse.clone();
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(settings.connect_timeout))
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUE_MAX)
+            .set_push_sender(move |push: PushInfo| {
+                told.hear(&push);
+                Ok::<(), ()>(())
+            });
+        let opening = resp3(client)?;
+        let opening = opening.get_multiplexed_async_connection_with_config(&config);
+        let connection = opening.await.map_err(|error| reply::failed(&error))?;
+        let mut link = Link {
+            connection,
+            pulse,
+            settings,
+            heart: None,
+        };
+        link.track().await?;
+        link.heart = Some(tokio::spawn(beat(
+            link.connection.clone(),
+            link.pulse.clone(),
+        )))
+        .map(|task| task.abort_handle());
+        Ok(Arc::new(link))
+    }
+
+    /// Asks to be told; the answer begins the lease.
+    async fn track(&self) -> Result<(), Error> {
+        let mut pipeline = Pipeline::new();
+        match &self.settings.tracking {
+            Tracking::Keys => {
+                pipeline.cmd("CLIENT").arg("TRACKING").arg("ON");
+            }
+            Tracking::Broadcast(prefixes) => {
+                let command = pipeline
+                    .cmd("CLIENT")
+                    .arg("TRACKING")
+                    .arg("ON")
+                    .arg("BCAST");
+                for prefix in prefixes {
+                    command.arg("PREFIX").arg(prefix);
+                }
+            }
+            Tracking::Off => {
+                pipeline.cmd("PING");
+            }
+        }
+        let limit = self.settings.connect_timeout;
+        for value in self.ask_within(&pipeline, limit).await? {
+            if let Err(Failure::Error(error)) = reply::checked(value) {
+                return Err(error);
+            }
+        }
+        if self.pulse.fault == Fault::EndlessLease {
+            self.pulse.lease.extend(Duration::MAX);
+        }
+        Ok(())
+    }
+
+    /// Whether it is lost.
+    pub(super) fn is_lost(&self) -> bool {
+        self.pulse.lease.has_ended()
+    }
+
+    /// Declares everything that was read over it as changed.
+    pub(super) fn void(&self) {
+        self.pulse.lease.void();
+    }
+
+    /// Asks for values and how long they live, in one go.
+    pub(super) async fn read(
+        &self,
+        keys: &[&[u8]],
+        asking: bool,
+    ) -> Result<Vec<Result<Loaded<Vec<u8>>, Failure>>, Failure> {
+        let mut pipeline = Pipeline::with_capacity(2 * keys.len() + 2);
+        for key in keys {
+            for command in ["GET", "PTTL"] {
+                if asking {
+                    pipeline.cmd("ASKING");
+                }
+                pipeline.cmd(command).arg(key);
+            }
+        }
+        let grant = self.pulse.lease.grant();
+        let values = self.ask(&pipeline).await?;
+        let mut values = values.into_iter();
+        let mut answers = Vec::with_capacity(keys.len());
+        for _ in keys {
+            let mut next = || {
+                let value = values.nth(usize::from(asking));
+                value.ok_or_else(|| Error::Protocol("fewer answers than commands".into()))
+            };
+            let answer = loaded(next()?, next()?);
+            answers.push(answer.map(|mut loaded| {
+                if self.settings.tracking != Tracking::Off {
+                    loaded.grant = Some(grant.clone());
+                }
+                if asking {
+                    // Its home is elsewhere still: good for the reader, not to be kept.
+                    loaded.ttl = Some(Duration::ZERO);
+                }
+                loaded
+            }));
+        }
+        Ok(answers)
+    }
+
+    /// Sends commands and waits for their replies, errors among them.
+    pub(super) async fn ask(&self, pipeline: &Pipeline) -> Result<Vec<Value>, Error> {
+        self.ask_within(pipeline, self.settings.timeout).await
+    }
+
+    async fn ask_within(&self, pipeline: &Pipeline, limit: Duration) -> Result<Vec<Value>, Error> {
+        let asked_at = self.pulse.listener.now();
+        let mut connection = self.connection.clone();
+        let asked = connection.send_packed_commands(pipeline, 0, pipeline.len());
+        match timeout(limit, asked).await {
+            Ok(Ok(values)) => {
+                self.pulse.answered(asked_at);
+                Ok(values)
+            }
+            Ok(Err(error)) => Err(self.pulse.failed(reply::failed(&error))),
+            Err(_) => Err(Error::Timeout(limit)),
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(heart) = &self.heart {
+            heart.abort();
+        }
+        self.pulse.lose();
+    }
+}
+
+impl Pulse {
+    /// Does what a push says; on the task that reads the connection, in the order of arrival.
+    fn hear(&self, push: &PushInfo) {
+        match push.kind {
+            PushKind::Disconnection => self.lose(),
+            PushKind::Invalidate => self.invalidate(&push.data),
+            PushKind::Other(ref kind) if kind == "tracking-redir-broken" => self.lose(),
+            _ => {}
+        }
+    }
+
+    fn invalidate(&self, data: &[Value]) {
+        match data {
+            [Value::Array(keys)] => {
+                for key in keys {
+                    match key {
+                        Value::BulkString(key) => self.listener.invalidate(key),
+                        Value::SimpleString(key) => self.listener.invalidate(key.as_bytes()),
+                        _ => self.flush(),
+                    }
+                }
+            }
+            // Null: everything has changed. Anything else is taken for the same.
+            _ => self.flush(),
+        }
+    }
+
+    fn flush(&self) {
+        if self.fault != Fault::DeafToFlush {
+            self.lease.void();
+            self.listener.flush();
+        }
+    }
+
+    /// Notes that a question asked at this time has been answered.
+    fn answered(&self, asked_at: Duration) {
+        self.lease.extend(asked_at.saturating_add(self.bound));
+    }
+
+    /// Notes that the connection is lost.
+    fn lose(&self) {
+        if self.fault != Fault::EndlessLease && !self.lease.has_ended() {
+            self.lease.end();
+            self.listener.flush();
+        }
+    }
+
+    /// The same if that is what the error says.
+    fn failed(&self, error: Error) -> Error {
+        if matches!(error, Error::Connection(_)) {
+            self.lose();
+        }
+        error
+    }
+}
+
+/// Asks again and again whether the server is there, as long as nobody else asks anything.
+async fn beat(mut connection: MultiplexedConnection, pulse: Pulse) {
+    let pause = pulse.bound / BEATS_PER_BOUND;
+    while !pulse.lease.has_ended() && pulse.fault != Fault::EndlessLease {
+        tokio::time::sleep(pause).await;
+        let asked_at = pulse.listener.now();
+        let fresh = asked_at.saturating_add(pulse.bound).saturating_sub(pause);
+        if pulse.lease.known_until() > fresh {
+            continue;
+        }
+        let ping = redis::cmd("PING");
+        match timeout(pulse.bound, connection.send_packed_command(&ping)).await {
+            Ok(Ok(_)) => pulse.answered(asked_at),
+            Ok(Err(_)) | Err(_) => pulse.lose(),
+        }
+    }
+}
+
+/// The client with RESP3, without which there are no pushes.
+fn resp3(client: &Client) -> Result<Client, Error> {
+    let info = client.get_connection_info().clone();
+    let redis = info.redis_settings().clone();
+    let redis = redis.set_protocol(ProtocolVersion::RESP3);
+    Client::open(info.set_redis_settings(redis)).map_err(Error::connection)
+}

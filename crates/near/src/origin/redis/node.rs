@@ -1,0 +1,79 @@
+//! One node: its address and the link to it, opened when it is needed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Client;
+use tokio::sync::Mutex;
+
+use super::Settings;
+use super::link::Link;
+use crate::error::Error;
+use crate::origin::Listener;
+
+/// How long nobody tries to connect after it has failed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A server, and the link to it if there is one.
+pub(super) struct Node {
+    client: Client,
+    settings: Settings,
+    listener: Arc<dyn Listener<[u8]>>,
+    state: Mutex<State>,
+}
+
+enum State {
+    Unconnected,
+    Connected(Arc<Link>),
+    Refused { until: Duration, error: Error },
+}
+
+impl Node {
+    pub(super) fn new(
+        client: Client,
+        settings: Settings,
+        listener: &Arc<dyn Listener<[u8]>>,
+    ) -> Arc<Node> {
+        Arc::new(Node {
+            client,
+            settings,
+            listener: Arc::clone(listener),
+            state: Mutex::new(State::Unconnected),
+        })
+    }
+
+    /// The link; a new one if there is none or it is lost.
+    pub(super) async fn link(&self) -> Result<Arc<Link>, Error> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Connected(link) if !link.is_lost() => return Ok(Arc::clone(link)),
+            State::Refused { until, error } if self.listener.now() < *until => {
+                return Err(error.clone());
+            }
+            _ => {}
+        }
+        *state = State::Unconnected;
+        let opening = Link::open(
+            &self.client,
+            self.settings.clone(),
+            Arc::clone(&self.listener),
+        );
+        let opened = opening.await;
+        *state = match &opened {
+            Ok(link) => State::Connected(Arc::clone(link)),
+            Err(error) => State::Refused {
+                until: self.listener.now().saturating_add(PAUSE),
+                error: error.clone(),
+            },
+        };
+        opened
+    }
+
+    /// The link if there is one already.
+    pub(super) fn link_now(&self) -> Option<Arc<Link>> {
+        match &*self.state.try_lock().ok()? {
+            State::Connected(link) => Some(Arc::clone(link)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The store of a near cache: its entries, and the loads that are under way.
+//!
+//! A load boards before its question is sent and lands with the answer. Whatever happens to the key
+//! in between takes the load off the board, and what is not on the board leaves no entry behind.
+//!
+//! | event | entry | load on the board |
+//! |---|---|---|
+//! | change told, own write | removed | taken off: lands without filling |
+//! | reader comes | served if fresh | joined |
+//! | answer comes | stored | taken off |
+//! | loader cancelled | as it is | taken off, one of those who wait boards anew |
+//!
+//! Invariant: board and entries of a key change together under its lane's lock.
+//! Lock order: lane, then the local store.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::counts::Counts;
+use crate::entry::{Entry, Held};
+use crate::error::Error;
+use crate::fault::Fault;
+use crate::local::{InsertOptions, Local};
+use crate::origin::Listener;
+
+/// Into how many lanes the board is cut.
+const LANES: usize = 64;
+
+/// How a load ends, for all who wait for it.
+pub(crate) type Outcome<V> = Result<Option<Held<V>>, Error>;
+
+/// A load that is under way.
+struct Flight<V> {
+    id: u64,
+    outcome: watch::Receiver<Option<Outcome<V>>>,
+}
+
+type Lane<K, V> = HashMap<K, Flight<V>>;
+
+/// Entries and loads under way.
+pub(crate) struct Store<K, V> {
+    pub(crate) local: Local<K, Entry<V>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) counts: Counts,
+    pub(crate) fault: Fault,
+    /// Whether entries stay that have lost touch: they are served if the origin fails.
+    keep_lost: bool,
+    lanes: Box<[Mutex<Lane<K, V>>]>,
+    hasher: RandomState,
+    flights: AtomicU64,
+    /// A [`Sweeper`] is on its way to the entries.
+    sweep_ahead: AtomicBool,
+}
+
+/// What a reader who finds nothing does.
+pub(crate) enum Boarding<K: Hash + Eq, V> {
+    /// It loads.
+    Load(Ticket<K, V>),
+    /// It waits for the load that is under way.
+    Wait(Waiting<V>),
+}
+
+impl<K, V> Store<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    pub(crate) fn new(
+        local: Local<K, Entry<V>>,
+        clock: Arc<dyn Clock>,
+        keep_lost: bool,
+        fault: Fault,
+    ) -> Arc<Store<K, V>> {
+        Arc::new(Store {
+            local,
+            clock,
+            counts: Counts::default(),
+            fault,
+            keep_lost,
+            lanes: (0..LANES).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            flights: AtomicU64::new(0),
+            sweep_ahead: AtomicBool::new(false),
+        })
+    }
+
+    /// Joins the load of `key` that is under way, or begins one.
+    pub(crate) fn board(self: &Arc<Self>, key: &K) -> Boarding<K, V> {
+        let mut lane = self.lane(key);
+        if let Some(flight) = lane.get(key) {
+            return Boarding::Wait(Waiting {
+                outcome: flight.outcome.clone(),
+            });
+        }
+        // Relaxed: only the number's difference from all others matters.
+        let id = self.flights.fetch_add(1, Ordering::Relaxed);
+        let (sender, outcome) = watch::channel(None);
+        lane.insert(key.clone(), Flight { id, outcome });
+        drop(lane);
+        Boarding::Load(Ticket {
+            store: Arc::clone(self),
+            key: key.clone(),
+            id,
+            sender,
+        })
+    }
+
+    /// Removes the entry of `key` and takes its load off the board.
+    pub(crate) fn forget(&self, key: &K) {
+        let mut lane = self.lane(key);
+        lane.remove(key);
+        self.local.remove(key);
+    }
+
+    /// Removes all entries and takes all loads off the board.
+    pub(crate) fn forget_all(&self) {
+        for lane in &self.lanes {
+            lane.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        self.local.clear();
+    }
+
+    /// The entry of `key`, for no reader.
+    pub(crate) fn look_up(&self, key: &K) -> Option<Arc<Entry<V>>> {
+        let entry = self.local.get(key)?;
+        self.counts.looked_up.up();
+        Some(entry)
+    }
+
+    /// Throws away entries whose grant is void or, unless they are kept, has ended.
+    fn sweep(&self) {
+        // AcqRel: a flush that comes from here on finds no sweep ahead and begins its own.
+        self.sweep_ahead.store(false, Ordering::Release);
+        self.local
+            .retain(|_, entry| !entry.is_void() && (self.keep_lost || !entry.has_lost_touch()));
+    }
+
+    fn lane(&self, key: &K) -> MutexGuard<'_, Lane<K, V>> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "any part of the hash will do"
+        )]
+        let index = self.hasher.hash_one(key) as usize % LANES;
+        let lane = self.lanes[index].lock();
+        lane.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The store as the origin sees it.
+pub(crate) struct StoreListener<K, V>(pub(crate) Arc<Store<K, V>>);
+
+impl<K, V> Listener<K> for StoreListener<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    fn invalidate(&self, key: &K) {
+        self.0.counts.invalidations.up();
+        self.0.forget(key);
+    }
+
+    /// The entries are dead already, by their grants; their memory is given back beside requests.
+    fn flush(&self) {
+        self.0.counts.flushes.up();
+        // AcqRel: what was void before this call is seen by the sweep that is ahead.
+        if self.0.sweep_ahead.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let store = Arc::clone(&self.0);
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || store.sweep())),
+            Err(_) => store.sweep(),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.0.clock.now()
+    }
+}
+
+/// The right to load one key, as long as the key is not touched; given up when dropped.
+pub(crate) struct Ticket<K: Hash + Eq, V> {
+    store: Arc<Store<K, V>>,
+    key: K,
+    id: u64,
+    sender: watch::Sender<Option<Outcome<V>>>,
+}
+
+/// What a landing load does to the entry of its key.
+pub(crate) enum Landing<V> {
+    /// Stores this one for so long, or until it is evicted.
+    Keep(Arc<Entry<V>>, Option<Duration>),
+    /// Removes what is there.
+    Clear,
+    /// Leaves what is there.
+    Leave,
+}
+
+impl<K, V> Ticket<K, V>
+where
+    K: Hash + Eq,
+{
+    /// The key to load.
+    pub(crate) fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// Takes the load off the board; whether it was on it.
+    fn take_off(&self, lane: &mut Lane<K, V>) -> bool {
+        let ours = lane
+            .get(&self.key)
+            .is_some_and(|flight| flight.id == self.id);
+        if ours {
+            lane.remove(&self.key);
+        }
+        ours
+    }
+}
+
+impl<K, V> Ticket<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Boards again after an own write; without effect if another load has begun.
+    pub(crate) fn renew(&self) {
+        let mut lane = self.store.lane(&self.key);
+        let outcome = self.sender.subscribe();
+        let id = self.id;
+        lane.entry(self.key.clone())
+            .or_insert(Flight { id, outcome });
+    }
+
+    /// Ends the load: changes the entry unless the key was touched, and tells all who wait.
+    pub(crate) fn land(self, landing: Landing<V>, outcome: Outcome<V>) -> Outcome<V> {
+        let mut lane = self.store.lane(&self.key);
+        let untouched = self.take_off(&mut lane);
+        let broken = self.store.fault == Fault::UncheckedFills;
+        if untouched || broken {
+            self.apply(landing);
+        } else if matches!(landing, Landing::Keep(..)) {
+            self.store.counts.overtaken.up();
+        }
+        drop(lane);
+        self.sender.send_replace(Some(outcome.clone()));
+        outcome
+    }
+
+    fn apply(&self, landing: Landing<V>) {
+        let local = &self.store.local;
+        match landing {
+            Landing::Keep(entry, _) if entry.is_void() => self.store.counts.overtaken.up(),
+            Landing::Keep(entry, ttl) => {
+                let options = InsertOptions {
+                    ttl,
+                    ..InsertOptions::default()
+                };
+                local.insert_with(self.key.clone(), entry, options);
+            }
+            Landing::Clear => drop(local.remove(&self.key)),
+            Landing::Leave => {}
+        }
+    }
+}
+
+impl<K: Hash + Eq, V> Drop for Ticket<K, V> {
+    /// A load that has not landed was cancelled: the next one who waits takes over, because the
+    /// sender is gone and the board is free.
+    fn drop(&mut self) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "any part of the hash will do"
+        )]
+        let index = self.store.hasher.hash_one(&self.key) as usize % LANES;
+        let lane = self.store.lanes[index].lock();
+        self.take_off(&mut lane.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A reader that waits for somebody else's load.
+pub(crate) struct Waiting<V> {
+    outcome: watch::Receiver<Option<Outcome<V>>>,
+}
+
+impl<V> Waiting<V> {
+    /// The outcome; `None` if the load was cancelled.
+    pub(crate) async fn outcome(mut self) -> Option<Outcome<V>> {
+        let outcome = self.outcome.wait_for(Option::is_some).await.ok()?;
+        outcome.clone()
+    }
+}

@@ -1,0 +1,224 @@
+//! A cluster of three nodes of Debian's redis-server: routing, moved slots, lost nodes.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use cellar_near::codec::Plain;
+use cellar_near::origin::{Redis, Remote};
+use cellar_near::{Near, Stats};
+
+use crate::scripted::BOUND;
+use crate::servers::{Client, Kind, Server};
+use crate::subject::{Cellar, PATIENCE, name_of, settles};
+
+type Cache = Near<String, String>;
+
+/// Three nodes that have the slots between them.
+struct Nodes {
+    servers: Vec<Server>,
+    clients: Vec<Client>,
+    /// Where they keep their maps; removed when dropped.
+    folder: PathBuf,
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.servers.clear();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// First and last slots of the nodes.
+const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
+
+impl Nodes {
+    async fn start() -> Nodes {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let started = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("cellar-near-cluster-{}-{started}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut nodes = Nodes {
+            servers: Vec::new(),
+            clients: Vec::new(),
+            folder: folder.clone(),
+        };
+        for _ in RANGES {
+            let name = format!("nodes-{}.conf", nodes.servers.len());
+            let path = folder.join(&name);
+            let path = path.to_string_lossy();
+            let flags = ["--cluster-enabled", "yes", "--cluster-config-file", &path];
+            let server = Server::start_with(Kind::Redis, &flags).await;
+            nodes.clients.push(server.client().await);
+            nodes.servers.push(server);
+        }
+        for (client, (first, last)) in nodes.clients.iter().zip(RANGES) {
+            let (first, last) = (first.to_string(), last.to_string());
+            client
+                .run(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])
+                .await;
+        }
+        for server in &nodes.servers[1..] {
+            let port = server.port().to_string();
+            nodes.clients[0]
+                .run(&["CLUSTER", "MEET", "127.0.0.1", &port])
+                .await;
+        }
+        nodes.settle().await;
+        nodes
+    }
+
+    /// Waits until every node knows all slots.
+    async fn settle(&self) {
+        for client in &self.clients {
+            let settling = async {
+                loop {
+                    let info = client.run(&["CLUSTER", "INFO"]).await;
+                    let info: String = redis::from_redis_value(info).unwrap();
+                    if info.contains("cluster_state:ok") && info.contains("cluster_size:3") {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, settling)
+                .await
+                .expect("the cluster comes up");
+        }
+    }
+
+    /// The client of the node that has this key.
+    async fn owner(&self, key: &str) -> usize {
+        for (place, client) in self.clients.iter().enumerate() {
+            if client.try_run(&["EXISTS", &name_of(key)]).await.is_ok() {
+                return place;
+            }
+        }
+        panic!("no node has {key}");
+    }
+
+    async fn set(&self, key: &str, value: &str) {
+        let owner = self.owner(key).await;
+        self.clients[owner].set(key, value).await;
+    }
+
+    fn cache(&self, alive_bound: Duration) -> Cache {
+        let addresses = self
+            .servers
+            .iter()
+            .map(|server| format!("redis://{}", server.address()));
+        let origin = Redis::cluster(addresses).unwrap().alive_bound(alive_bound);
+        Near::builder(Remote::new(origin, Plain).prefix("suite:"))
+            .negative_ttl(Duration::from_secs(3600))
+            .build()
+    }
+}
+
+/// Keys of all three nodes.
+const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+async fn settled(near: &Cache, key: &str, value: Option<&str>) {
+    settles(&Cellar::default(), near, key, value).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_at_every_node_of_a_cluster_are_told() {
+    let nodes = Nodes::start().await;
+    let near = nodes.cache(PATIENCE);
+    let mut owners = Vec::new();
+    for key in KEYS {
+        nodes.set(key, "old").await;
+        settled(&near, key, Some("old")).await;
+        owners.push(nodes.owner(key).await);
+    }
+    owners.sort_unstable();
+    owners.dedup();
+    assert!(owners.len() > 1, "the keys lie at several nodes");
+    for key in KEYS {
+        nodes.set(key, "new").await;
+        settled(&near, key, Some("new")).await;
+        assert!(near.peek(key).is_some(), "it is in memory");
+    }
+    let many: Vec<String> = KEYS.map(str::to_owned).into();
+    near.forget_all();
+    let held = near.get_many(&many).await.unwrap();
+    assert!(
+        held.iter()
+            .flatten()
+            .filter(|held| ***held == "new")
+            .count()
+            == KEYS.len()
+    );
+    for key in KEYS {
+        near.set(key, &"mine".to_owned()).await.unwrap();
+        assert_eq!(*near.get(key).await.unwrap().unwrap(), "mine");
+    }
+    assert!(near.remove("a").await.unwrap());
+    settled(&near, "a", None).await;
+    let stats: Stats = near.stats();
+    assert!(stats.errors == 0 && stats.hits >= 6, "{stats:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_moves_takes_no_stale_copy_along() {
+    let nodes = Nodes::start().await;
+    let near = nodes.cache(BOUND);
+    nodes.set("k", "old").await;
+    settled(&near, "k", Some("old")).await;
+    let from = nodes.owner("k").await;
+    let to = (from + 1) % 3;
+    // Moved in the crudest way: the new node takes the slot, the others hear of it by and by.
+    let slot = nodes.clients[0]
+        .run(&["CLUSTER", "KEYSLOT", &name_of("k")])
+        .await;
+    let slot: u64 = redis::from_redis_value(slot).unwrap();
+    let id = nodes.clients[to].run(&["CLUSTER", "MYID"]).await;
+    let id: String = redis::from_redis_value(id).unwrap();
+    nodes.clients[to]
+        .run(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &id])
+        .await;
+    nodes.clients[to].run(&["CLUSTER", "BUMPEPOCH"]).await;
+    nodes.clients[to].set("k", "new").await;
+    settled(&near, "k", Some("new")).await;
+    nodes.clients[to].set("k", "newer").await;
+    settled(&near, "k", Some("newer")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_lost_takes_its_copies_with_it_and_comes_back_empty() {
+    let mut nodes = Nodes::start().await;
+    let near = nodes.cache(BOUND);
+    for key in KEYS {
+        nodes.set(key, "old").await;
+        settled(&near, key, Some("old")).await;
+    }
+    let lost = nodes.owner("a").await;
+    let (server, client) = (nodes.servers.remove(lost), nodes.clients.remove(lost));
+    let id: String = redis::from_redis_value(client.run(&["CLUSTER", "MYID"]).await).unwrap();
+    drop(server);
+    let gone = async {
+        while near.peek("a").is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone)
+        .await
+        .expect("its copies are gone");
+    // The slots of the lost node go to another one, which has none of its keys.
+    let heir = &nodes.clients[0];
+    let heir_id: String = redis::from_redis_value(heir.run(&["CLUSTER", "MYID"]).await).unwrap();
+    let (first, last) = RANGES[lost];
+    for client in &nodes.clients {
+        let _ = client.try_run(&["CLUSTER", "FORGET", &id]).await;
+    }
+    for slot in first..=last {
+        let slot = slot.to_string();
+        let _ = heir.try_run(&["CLUSTER", "ADDSLOTS", &slot]).await;
+    }
+    heir.run(&["CLUSTER", "BUMPEPOCH"]).await;
+    assert!(!heir_id.is_empty());
+    settled(&near, "a", None).await;
+    near.set("a", &"new".to_owned()).await.unwrap();
+    settled(&near, "a", Some("new")).await;
+}

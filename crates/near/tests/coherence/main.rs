@@ -1,0 +1,22 @@
+//! The conformance suite for near caches: no read may return what was told as changed.
+//!
+//! [`subject`] is what a client has to offer to be judged. [`scripted`] holds races over a server
+//! whose bytes the test sends one by one, [`live`] what happens over real servers, [`checker`] a
+//! search for stale reads under load. [`faults`] breaks the cache on purpose: the suite must
+//! notice.
+//!
+//! Page: docs/near-coherence.md. Why: docs/decisions/0022-near-coherence.md.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod subject;
+mod fake;
+mod scripted;
+mod proxy;
+mod servers;
+mod live;
+mod checker;
+mod faults;
+mod memcached;
+mod tls;
+mod cluster;
+mod judged;

@@ -1,0 +1,246 @@
+//! Servers: real ones on free loopback ports, stopped by their process.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+
+use crate::subject::{PATIENCE, name_of};
+
+/// Which server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Debian's redis-server.
+    Redis,
+    /// The server of this repository.
+    Cellar,
+}
+
+/// Both.
+pub(crate) const KINDS: [Kind; 2] = [Kind::Redis, Kind::Cellar];
+
+/// A running server; killed when dropped.
+pub(crate) struct Server {
+    kind: Kind,
+    child: Child,
+    port: u16,
+    flags: Vec<String>,
+    /// Where it speaks memcached's protocol, if it does.
+    pub(crate) memcached: Option<String>,
+    /// Where it speaks HTTP, if it does.
+    pub(crate) http: Option<String>,
+}
+
+impl Server {
+    /// Starts one without keys.
+    pub(crate) async fn start(kind: Kind) -> Server {
+        Server::start_with(kind, &[]).await
+    }
+
+    /// The same with further flags.
+    pub(crate) async fn start_with(kind: Kind, flags: &[&str]) -> Server {
+        let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let port = free_port();
+        Server::start_at(kind, port, flags).await
+    }
+
+    async fn start_at(kind: Kind, port: u16, flags: Vec<String>) -> Server {
+        let (child, [memcached, http]) = match kind {
+            Kind::Redis => (start_redis(port, &flags), [None, None]),
+            Kind::Cellar => start_cellar(port, &flags),
+        };
+        let server = Server {
+            kind,
+            child,
+            port,
+            flags,
+            memcached,
+            http,
+        };
+        server.client().await;
+        server
+    }
+
+    /// Where it speaks RESP.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Kills it and starts it anew at the same port, without keys.
+    pub(crate) async fn restart(self) -> Server {
+        let (kind, port, flags) = (self.kind, self.port, self.flags.clone());
+        drop(self);
+        Server::start_at(kind, port, flags).await
+    }
+
+    /// Another client, connected once the server answers.
+    pub(crate) async fn client(&self) -> Client {
+        let client = redis::Client::open(format!("redis://{}", self.address())).unwrap();
+        let connecting = async {
+            loop {
+                if let Ok(connection) = client.get_multiplexed_async_connection().await {
+                    return Client { connection };
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let connected = tokio::time::timeout(PATIENCE, connecting).await;
+        connected.unwrap_or_else(|_| panic!("{:?} does not answer", self.kind))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client without a near cache.
+#[derive(Clone)]
+pub(crate) struct Client {
+    connection: MultiplexedConnection,
+}
+
+impl Client {
+    /// Runs a command that has to succeed.
+    pub(crate) async fn run(&self, words: &[&str]) -> redis::Value {
+        self.try_run(words)
+            .await
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// Runs a command.
+    pub(crate) async fn try_run(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async(&mut self.connection.clone()).await
+    }
+
+    /// Sets a key of the suite.
+    pub(crate) async fn set(&self, key: &str, value: &str) {
+        self.run(&["SET", &name_of(key), value]).await;
+    }
+}
+
+/// First of the ports that servers get: below those that the system gives to clients.
+const PORT_FIRST: u32 = 10_000;
+/// How many ports there are. A node of a cluster takes the one 10,000 above its own, too.
+const PORTS: u32 = 10_000;
+
+/// A port that nobody listens at; no other test of this process gets it.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Processes that run at the same time begin at different ports.
+        let start = std::process::id().wrapping_mul(211);
+        let next = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let port = u16::try_from(PORT_FIRST + next).expect("it is below 20,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn start_redis(port: u16, flags: &[String]) -> Child {
+    let mut command = Command::new("redis-server");
+    command
+        .args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+        ])
+        .args(["--appendonly", "no", "--daemonize", "no"])
+        .args(flags)
+        .current_dir(std::env::temp_dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    command
+        .spawn()
+        .expect("redis-server is installed (make tools)")
+}
+
+/// Starts Cellar; it tells where it listens for memcached and HTTP when it is ready.
+fn start_cellar(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) {
+    let resp = format!("127.0.0.1:{port}");
+    let mut command = Command::new(cellar());
+    command
+        .args([
+            "--memory",
+            "64MiB",
+            "--threads",
+            "2",
+            "--memcached",
+            "127.0.0.1:0",
+        ])
+        .args(["--resp", &resp, "--http", "127.0.0.1:0"])
+        .args(flags)
+        // It takes every variable of this kind for a setting.
+        .env_remove("CELLAR_BIN")
+        .env_remove("CELLAR_CHECKER_SECONDS")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut earlier = Vec::new();
+    let ready = loop {
+        match lines.next() {
+            Some(Ok(line)) if line.contains("cellar ready") => break line,
+            Some(Ok(line)) => earlier.push(line),
+            _ => panic!("the server does not become ready: {earlier:?}"),
+        }
+    };
+    // Its log is read to the end, so that it never waits for us.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    let address = |name: &str| {
+        let mut rest = ready.split(name).skip(1);
+        let address = rest.next().and_then(|rest| rest.split(' ').next());
+        address.map(str::to_owned)
+    };
+    (child, [address(" memcached="), address(" http=")])
+}
+
+/// The server's binary: the one that CELLAR_BIN names, or the one beside this test.
+///
+/// `cargo test --workspace` builds it for the server's own tests; alone, this crate's tests build
+/// it the same way.
+fn cellar() -> PathBuf {
+    if let Some(path) = std::env::var_os("CELLAR_BIN") {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("a test has a path");
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("deps lies in the target folder");
+    let binary = folder.join("cellar");
+    if !binary.exists() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--locked",
+            "--profile",
+            "test",
+            "--package",
+            "cellar-server",
+        ]);
+        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
+        assert!(
+            built.is_ok_and(|status| status.success()),
+            "cargo builds the server"
+        );
+    }
+    binary
+}
