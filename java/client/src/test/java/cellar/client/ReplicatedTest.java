@@ -9,6 +9,7 @@ import cellar.client.internal.AsyncView;
 import cellar.client.internal.cluster.ReplicatedCluster;
 import cellar.client.internal.wire.Keys;
 import cellar.client.testing.Await;
+import cellar.client.testing.ClassicProxy;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -99,6 +100,33 @@ class ReplicatedTest {
         assertEquals(stored, cache.getMany(stored.keySet()));
         servers.get(1).kill();
         assertEquals(stored, cache.getMany(stored.keySet()));
+    }
+
+    @Test
+    void noCopyOutlivesItsItemWhereServersDoNotTellTheTimeLeft() throws Exception {
+        try (ClassicProxy one = new ClassicProxy(servers.get(0).port());
+                ClassicProxy two = new ClassicProxy(servers.get(1).port());
+                CacheClient<String> classic =
+                        CacheClient.builder()
+                                .nodes("127.0.0.1:" + one.port(), "127.0.0.1:" + two.port())
+                                .mode(CacheClientBuilder.Mode.REPLICATED)
+                                .timeout(Duration.ofSeconds(20))
+                                .build(Codecs.string())) {
+            List<Server> both = servers.subList(0, 2);
+            classic.blocking().set("k", "v", TTL);
+            for (Server server : both) {
+                Await.until("the copy", () -> holds(server, "k", "v"));
+            }
+            both.get(0).ask("delete k\r\n", "DELETED");
+            assertEquals("v", classic.blocking().get("k"));
+            for (int i = 1; i <= 10; i++) {
+                assertEquals(i, classic.blocking().addOrIncrement("n", 1, TTL));
+            }
+            Await.until(
+                    "one counter",
+                    () -> holds(both.get(0), "n", "10") != holds(both.get(1), "n", "10"));
+            assertEquals("END\n", both.get(0).ask("get k\r\n", "END"));
+        }
     }
 
     @Test

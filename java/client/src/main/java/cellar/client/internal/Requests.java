@@ -145,9 +145,14 @@ public final class Requests<V> {
                 () -> new CountOperation(key, step, down, initial, expiry),
                 false,
                 (operation, number) ->
-                        number == null
-                                ? null
-                                : number(key, number, ((CountOperation) operation).ttl_s()));
+                        number == null ? null : counted(key, number, (CountOperation) operation));
+    }
+
+    /** A copy whose time is not known would stay for ever, so there is none then. */
+    private static Change counted(byte[] key, long number, CountOperation counted) {
+        return counted.knowsTtl()
+                ? number(key, number, counted.ttl_s())
+                : new Change(true, false, () -> new DeleteOperation(key, 0));
     }
 
     private static Change number(byte[] key, long number, long ttl_s) {

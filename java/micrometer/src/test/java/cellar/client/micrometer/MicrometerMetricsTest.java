@@ -22,7 +22,9 @@ class MicrometerMetricsTest {
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
         try (Server server = Server.start(Server.Kind.MEMCACHED);
                 CacheClient<String> client =
-                        CacheClient.builder().timeout(Duration.ofSeconds(20)).connectTimeout(Duration.ofSeconds(20))
+                        CacheClient.builder()
+                                .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofSeconds(20))
                                 .nodes(List.of(server.node()))
                                 .localCache(LocalCacheOptions.confirmed(1000))
                                 .metrics(new MicrometerMetrics(registry, Tags.of("cache", "a")))

@@ -38,7 +38,9 @@ class CellarCacheManagerTest {
     static void open() throws Exception {
         server = Server.start(Server.Kind.CELLAR);
         client =
-                CacheClient.builder().timeout(Duration.ofSeconds(20)).connectTimeout(Duration.ofSeconds(20))
+                CacheClient.builder()
+                        .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .nodes(List.of(server.node()))
                         .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
                         .build(Codecs.spymemcached());

@@ -83,7 +83,7 @@ final class Filling {
                 .thenCompose(
                         hit -> {
                             byte[] bytes = read.bytes();
-                            if (!hit || bytes == null) {
+                            if (!hit || bytes == null || !read.knowsTtl()) {
                                 return CompletableFuture.completedFuture(null);
                             }
                             return add(key, bytes, read);

@@ -25,7 +25,8 @@ import org.jspecify.annotations.Nullable;
  * agree. The first trusted node in that order is the key's home: it is read, and changed before the
  * caller gets an answer; the others are told of what came out through a {@link ReplicaQueue}. A
  * counter is thus counted on one node only. A read that fails goes to the next node. A read that
- * misses does too, and what it finds there is added at home with the time it has left.
+ * misses does too, and what it finds there is added at home with the time it has left. A server
+ * without meta commands does not tell that time: nothing is copied from it, lest it stays for ever.
  *
  * <p>A client reads its own writes: if the home changes, it waits for those still on their way.
  */
@@ -210,7 +211,8 @@ public final class ReplicatedCluster extends Cluster {
             return missed ? one : other;
         }
         byte[] bytes = other.bytes();
-        if (missed && bytes != null && !other.stale() && first.isTrusted()) {
+        boolean whole = bytes != null && other.knowsTtl() && !other.stale();
+        if (missed && whole && first.isTrusted()) {
             first.endpoint()
                     .submit(
                             new StoreOperation(

@@ -16,6 +16,7 @@ public final class CountOperation extends Operation<@Nullable Long> {
     private final long expiry;
     private byte @Nullable [] digits;
     private long ttl_s = MetaLine.FOREVER;
+    private boolean ttlKnown;
 
     /**
      * Adds {@code by}, or takes it if {@code down}.
@@ -72,6 +73,7 @@ public final class CountOperation extends Operation<@Nullable Long> {
             return false;
         }
         ttl_s = line.ttl_s;
+        ttlKnown = true;
         digits = in.takeBlock(line.size);
         return true;
     }
@@ -115,6 +117,11 @@ public final class CountOperation extends Operation<@Nullable Long> {
     /** Seconds the counter has left; {@link MetaLine#FOREVER} for ever, or if not known. */
     public long ttl_s() {
         return ttl_s;
+    }
+
+    /** Whether the server said how many; the classic dialect does not. */
+    public boolean knowsTtl() {
+        return ttlKnown;
     }
 
     @Override

@@ -29,6 +29,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     private int flags;
     private long version;
     private long ttl_s = MetaLine.FOREVER;
+    private boolean ttlKnown;
     private boolean won;
     private boolean waiting;
     private boolean stale;
@@ -111,6 +112,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         flags = line.flags;
         version = line.version;
         ttl_s = line.ttl_s;
+        ttlKnown = (wanted & TTL) != 0;
         won = line.won;
         waiting = line.waiting;
         stale = line.stale;
@@ -184,6 +186,11 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     /** Seconds left, {@link MetaLine#FOREVER} for ever. */
     public long ttl_s() {
         return ttl_s;
+    }
+
+    /** Whether the server said how many; the classic dialect does not. */
+    public boolean knowsTtl() {
+        return ttlKnown;
     }
 
     /** Whether the caller is to load the value. */
