@@ -5,51 +5,13 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+#[path = "support/program.rs"]
+mod program;
 
-use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cellar-bench");
-
-/// A folder for what one test writes; it goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("cellar-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn read(&self, file: &str) -> String {
-        std::fs::read_to_string(self.0.join(file)).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Runs a measurement that writes its figures and its page into the folder.
-fn run(folder: &Folder, options: &str) -> Output {
-    Command::new(PROGRAM)
-        .args(options.split_whitespace())
-        .arg("--json")
-        .arg(folder.0.join("figures.json"))
-        .arg("--page")
-        .arg(folder.0.join("page.md"))
-        .output()
-        .unwrap()
-}
-
-fn figures(folder: &Folder, output: &Output) -> Value {
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    serde_json::from_str(&folder.read("figures.json")).unwrap()
-}
+use program::{Folder, cellar, figures, run};
 
 #[test]
 fn growth_times_every_window_and_writes_its_page() {
@@ -130,13 +92,8 @@ fn check_expiry(folder: &Folder, options: &str, servers: &[&str]) {
 
 #[test]
 fn a_mass_expiry_is_watched_in_cellar() {
-    let cellar = Path::new(PROGRAM).with_file_name("cellar");
-    if !cellar.exists() {
-        println!("skipped: {} is not built", cellar.display());
-        return;
-    }
+    let Some(cellar) = cellar() else { return };
     let folder = Folder::new("expiry-cellar");
-    let cellar = cellar.display();
     check_expiry(
         &folder,
         &format!("--redis off --mixed --cellar {cellar}"),
@@ -164,11 +121,7 @@ fn every_stage_of_the_ad_service_reads_its_ads() {
         return;
     }
     let folder = Folder::new("s1");
-    let cellar = Path::new(PROGRAM).with_file_name("cellar");
-    let cellar = match cellar.exists() {
-        true => cellar.display().to_string(),
-        false => "off".to_owned(),
-    };
+    let cellar = cellar().unwrap_or_else(|| "off".to_owned());
     let size = "--ads 400 --held 390 --ads-per-request 8 --threads 2 --qps 50,100";
     let output = run(
         &folder,

@@ -6,62 +6,18 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+#[path = "support/program.rs"]
+mod program;
 
-use serde_json::Value;
+use std::path::Path;
+use std::process::Output;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cellar-bench");
-
-/// A folder for what one test writes; it goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("cellar-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn read(&self, file: &str) -> String {
-        std::fs::read_to_string(self.0.join(file)).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use program::{Folder, PROGRAM, cellar, figures};
 
 /// Runs a quick service against these servers; figures and page go to the folder.
 fn run(folder: &Folder, cellar: &str, bigcache: &str, options: &str) -> Output {
-    Command::new(PROGRAM)
-        .args([
-            "service",
-            "--quick",
-            "--cellar",
-            cellar,
-            "--bigcache",
-            bigcache,
-        ])
-        .args(options.split_whitespace())
-        .arg("--json")
-        .arg(folder.0.join("figures.json"))
-        .arg("--page")
-        .arg(folder.0.join("page.md"))
-        .output()
-        .unwrap()
-}
-
-/// Cellar's program, if it is built.
-fn cellar() -> Option<String> {
-    let program = Path::new(PROGRAM).with_file_name("cellar");
-    if program.exists() {
-        return Some(program.display().to_string());
-    }
-    println!("skipped: {} is not built", program.display());
-    None
+    let servers = format!("--cellar {cellar} --bigcache {bigcache}");
+    program::run(folder, &format!("service --quick {servers} {options}"))
 }
 
 #[test]
@@ -69,9 +25,7 @@ fn cellar_keeps_every_message_and_costs_are_told_against_the_floor() {
     let Some(cellar) = cellar() else { return };
     let folder = Folder::new("service");
     let output = run(&folder, &cellar, "off", "--rate 1500 --prefill 5000");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let figures: Value = serde_json::from_str(&folder.read("figures.json")).unwrap();
+    let figures = figures(&folder, &output);
     let servers = figures["servers"].as_array().unwrap();
     let names: Vec<&str> = servers
         .iter()
@@ -133,9 +87,7 @@ fn the_service_on_bigcache_is_measured_too() {
     let program = program.display().to_string();
     let options = "--rate 1000 --prefill 5000 --rounds 1";
     let output = run(&folder, "off", &program, options);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let figures: Value = serde_json::from_str(&folder.read("figures.json")).unwrap();
+    let figures = figures(&folder, &output);
     for server in figures["servers"].as_array().unwrap() {
         for count in ["lost", "wrong", "refused"] {
             assert_eq!(server[count], 0, "{count} of {server}");

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use cellar_near::clock::{Clock, SystemClock};
 use cellar_near::codec::Json;
 use cellar_near::origin::{Redis, Remote};
 use cellar_near::{Error, Near};
@@ -29,7 +30,7 @@ struct Written {
 /// What all tasks share.
 struct Scene {
     server: String,
-    start: Instant,
+    clock: SystemClock,
     written: Vec<Written>,
     is_over: AtomicBool,
 }
@@ -41,7 +42,7 @@ impl Scene {
     }
 
     fn now_us(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+        u64::try_from(self.clock.now().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn is_over(&self) -> bool {
@@ -91,7 +92,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = std::env::args().nth(1);
     let scene = Arc::new(Scene {
         server: server.unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned()),
-        start: Instant::now(),
+        clock: SystemClock::new(),
         written: (0..WRITERS).map(|_| Written::default()).collect(),
         is_over: AtomicBool::new(false),
     });
