@@ -122,13 +122,14 @@ fn pages_tell_that_the_server_lives() {
 }
 
 #[test]
-fn a_token_is_asked_for_everywhere_but_where_the_server_shows_that_it_lives() {
+fn a_token_is_asked_for_wherever_there_is_data() {
     let daemon = Daemon::start(&["--http-token", "s3cret"]);
     let mut http = Http::to(&daemon);
     for line in [
         "GET /v1/cache/k",
         "DELETE /v1/cache/k",
-        "GET /",
+        "GET /metrics",
+        "GET /v1/console/status",
         "POST /v1/cache",
     ] {
         let response = http.ask(line, &[], b"");
