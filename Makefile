@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 CARGO ?= cargo
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 20
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
 export PATH := $(HOME)/.cargo/bin:$(PATH)
@@ -51,7 +51,7 @@ clients: tools build ## all real clients' tests against the server
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
 
-fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (60)
+fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (20) each
 	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test hostile
 
 compare: tools build ## the server, memcached, redis-server and an echo floor under the same load
