@@ -356,8 +356,6 @@ pub struct KeyFacts<'a> {
     pub version: u64,
     /// Whether the item was ever fetched.
     pub fetched: bool,
-    /// How often it was lately read, up to 3; what eviction goes by.
-    pub frequency: u8,
     /// Whether the item lives in the main queue (used before) or in the small one (new).
     pub main: bool,
 }

@@ -490,7 +490,6 @@ impl Shard {
             idle_s: self.idle_s(located, now),
             version: layout.version(arena).unwrap_or(0),
             fetched: self.store.index.is_fetched(located.slot),
-            frequency: self.store.index.frequency(located.slot),
             main: self.store.log.segment(located.segment).queue == Queue::Main,
         }
     }

@@ -281,7 +281,6 @@ fn object_tells_inner_facts() {
         OBJECT IDLETIME a => :0
         OBJECT REFCOUNT a => :1
         OBJECT REFCOUNT none => nil
-        OBJECT FREQ a => :0
         OBJECT FREQ none => nil",
     );
 }

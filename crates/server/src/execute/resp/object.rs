@@ -72,8 +72,14 @@ pub(super) fn refcount(call: &mut Call<'_>) -> Outcome {
     answer(call, count)
 }
 
-/// How often the engine saw it read lately, up to 3.
+/// As Redis with its default policy, which keeps no such count.
 pub(super) fn freq(call: &mut Call<'_>) -> Outcome {
-    let frequency = facts(call, |facts| facts.frequency)?;
-    answer(call, frequency.map(i64::from))
+    if facts(call, |_| ())?.is_none() {
+        return answer(call, None);
+    }
+    Err(Failure::text(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
+         that when switching between policies at runtime LRU and LFU data will take some time to \
+         adjust.",
+    ))
 }
