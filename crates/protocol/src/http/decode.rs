@@ -307,7 +307,6 @@ impl Facts {
                 check_host(field.value)?;
                 Mark::Host
             }
-            6 if is("cookie") => Mark::Cookie,
             6 if is("expect") => return self.expect(field.value),
             8 if is("if-match") => Mark::IfMatch,
             10 if is("connection") => return self.connection(field.value),
@@ -332,10 +331,7 @@ impl Facts {
             }
             _ => return Ok(()),
         };
-        let is_list = matches!(
-            mark,
-            Mark::CacheControl | Mark::IfMatch | Mark::IfNoneMatch | Mark::Cookie
-        );
+        let is_list = matches!(mark, Mark::CacheControl | Mark::IfMatch | Mark::IfNoneMatch);
         if !self.marks.insert(mark) && !is_list {
             return Err(bad("a header field that may stand once stands twice"));
         }

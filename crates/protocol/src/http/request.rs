@@ -67,8 +67,6 @@ pub enum Mark {
     ContentLength,
     /// Content-Type
     ContentType,
-    /// Cookie
-    Cookie,
     /// Expect, and it says 100-continue
     Expect,
     /// Host
@@ -100,7 +98,6 @@ impl Mark {
             Mark::ContentEncoding => "content-encoding",
             Mark::ContentLength => "content-length",
             Mark::ContentType => "content-type",
-            Mark::Cookie => "cookie",
             Mark::Expect => "expect",
             Mark::Host => "host",
             Mark::IfMatch => "if-match",

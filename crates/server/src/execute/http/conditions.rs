@@ -79,6 +79,15 @@ fn is_tag(text: &[u8]) -> bool {
 }
 
 impl Call<'_> {
+    /// The version that an item must have to be removed or declared stale; none for any.
+    pub(super) fn when_version(&self, key: Key<'_>) -> Result<Option<u64>, Failure> {
+        match self.when(key)? {
+            When::Always | When::Present => Ok(None),
+            When::Version(version) => Ok(Some(version)),
+            When::Absent => Err(PRECONDITION_FAILED),
+        }
+    }
+
     /// What the engine is to check before it writes.
     ///
     /// A condition that names a tag makes the item keep a version from then on.

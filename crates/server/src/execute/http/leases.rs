@@ -5,7 +5,7 @@
 //! GETLEASE.
 //! Page: docs/leases.md.
 
-use cellar_engine::{DeleteOptions, Deleted, Found, Handle, Key, Kind, Lookup, When};
+use cellar_engine::{DeleteOptions, Deleted, Found, Handle, Key, Kind, Lookup};
 use cellar_protocol::http::Status;
 
 use super::call::{Call, DONE, Freshness, NOT_FOUND, Outcome, PRECONDITION_FAILED, WRONG_KIND};
@@ -129,11 +129,7 @@ pub(super) fn invalidate(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     let options = DeleteOptions {
         mark_stale: true,
         touch: stale_ms.map(|ms| call.deadline_in(ms)),
-        when_version: match call.when(key)? {
-            When::Always | When::Present => None,
-            When::Version(version) => Some(version),
-            When::Absent => return Err(PRECONDITION_FAILED),
-        },
+        when_version: call.when_version(key)?,
         ..DeleteOptions::default()
     };
     match call.context.cache().delete(key, &options)? {

@@ -168,11 +168,7 @@ pub(super) fn delete(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     let [] = parameters::take(&call.request.target, [])?;
     let counters = call.context.counters;
     let options = DeleteOptions {
-        when_version: match call.when(key)? {
-            When::Always | When::Present => None,
-            When::Version(version) => Some(version),
-            When::Absent => return Err(PRECONDITION_FAILED),
-        },
+        when_version: call.when_version(key)?,
         ..DeleteOptions::default()
     };
     match call.context.cache().delete(key, &options)? {
