@@ -10,8 +10,12 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 20
+SOAK_ROUNDS ?= 10
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
+# Random tests make the same choices in each run, so a run that passed passes again; see `soak`.
+export CELLAR_SEED ?= 1
+export PROPTEST_RNG_SEED ?= $(CELLAR_SEED)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 RELEASE := $(CARGO_TARGET_DIR)/release
@@ -54,6 +58,14 @@ conformance: ## replay the transcripts in conformance/
 fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (20) each
 	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test hostile
 
+soak: tools build ## the random tests, SOAK_ROUNDS (10) times with new seeds, which they print
+	for round in $$(seq $(SOAK_ROUNDS)); do \
+		export CELLAR_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+		export PROPTEST_RNG_SEED=$$CELLAR_SEED; \
+		clients/run --only differential --only http_api; \
+		$(CARGO) test --locked --workspace --test model; \
+	done
+
 compare: tools build ## the server, memcached, redis-server and an echo floor under the same load
 	bench/compare.sh $(ARGS)
 
@@ -86,4 +98,4 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help build run tools check test java clients conformance fuzz bench bench-engine bench-java bench-service compare docs miri tsan ci
+.PHONY: help build run tools check test java clients conformance fuzz soak bench bench-engine bench-java bench-service compare docs miri tsan ci

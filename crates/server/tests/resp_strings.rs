@@ -78,6 +78,13 @@ fn what_is_read_can_be_removed_or_retimed_in_the_same_step() {
         GETEX a EX 0 => -ERR invalid expire time in 'getex' command
         GETEX none EX 0 => nil
         GETEX a EX 10 PERSIST => -ERR syntax error
+        GETEX a PERSIST EX 10 => -ERR syntax error
+        GETEX a EX 10 PX 10 => -ERR syntax error
+        GETEX a EX 10 EX => -ERR syntax error
+        GETEX a EX 10 ex 200 => 1
+        TTL a => :200
+        GETEX a PERSIST persist => 1
+        TTL a => :-1
         GETEX a PXAT 1 => 1
         EXISTS a => :0
         SET a 2 => +OK

@@ -33,16 +33,24 @@ enum Retiming<'a> {
 }
 
 impl<'a> Retiming<'a> {
+    /// As in Redis an option may be said again, the last number counts; two different ones may not.
     fn parse(args: &[&'a [u8]]) -> Result<Retiming<'a>, Failure> {
-        match *args {
-            [] => Ok(Retiming::None),
-            [name] if name.eq_ignore_ascii_case(b"PERSIST") => Ok(Retiming::Persist),
-            [name, number] => {
+        let mut retiming = Retiming::None;
+        let mut args = args.iter();
+        while let Some(&name) = args.next() {
+            let next = if name.eq_ignore_ascii_case(b"PERSIST") {
+                Retiming::Persist
+            } else {
                 let unit = Unit::of_option(name).ok_or(Failure::Syntax)?;
-                Ok(Retiming::To(unit, number))
-            }
-            _ => Err(Failure::Syntax),
+                Retiming::To(unit, args.next().ok_or(Failure::Syntax)?)
+            };
+            retiming = match (retiming, next) {
+                (Retiming::None, _) | (Retiming::Persist, Retiming::Persist) => next,
+                (Retiming::To(old, _), Retiming::To(unit, _)) if old == unit => next,
+                _ => return Err(Failure::Syntax),
+            };
         }
+        Ok(retiming)
     }
 }
 
