@@ -14,8 +14,8 @@ SOAK_ROUNDS ?= 10
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
 # Random tests make the same choices in each run, so a run that passed passes again; see `soak`.
-export CELLAR_SEED ?= 1
-export PROPTEST_RNG_SEED ?= $(CELLAR_SEED)
+export TEST_SEED ?= 1
+export PROPTEST_RNG_SEED ?= $(TEST_SEED)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 RELEASE := $(CARGO_TARGET_DIR)/release
@@ -60,8 +60,8 @@ fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (20) e
 
 soak: tools build ## the random tests, SOAK_ROUNDS (10) times with new seeds, which they print
 	for round in $$(seq $(SOAK_ROUNDS)); do \
-		export CELLAR_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
-		export PROPTEST_RNG_SEED=$$CELLAR_SEED; \
+		export TEST_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+		export PROPTEST_RNG_SEED=$$TEST_SEED; \
 		clients/run --only differential --only http_api; \
 		$(CARGO) test --locked --workspace --test model; \
 	done
