@@ -113,7 +113,7 @@ const TABLE: &[Row] = &[
     row("slaveof", Form::Fixed, ""),
     row("min-replicas-to-write", SMALL, "0"),
     row("repl-backlog-size", Form::Bytes, "1048576"),
-    row("hz", Form::Number(1, 500), "10"),
+    row("hz", SMALL, "10"),
     row("dynamic-hz", Form::Switch, "yes"),
     row("tcp-keepalive", SMALL, "0"),
     row("tcp-backlog", Form::Fixed, "1024"),
@@ -227,10 +227,9 @@ impl Parameters {
     pub fn change(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<(&'static str, String)>, Refused> {
         let mut places = Vec::with_capacity(pairs.len());
         for &(name, _) in pairs {
-            let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-            let place = TABLE.iter().position(|row| row.name == name);
-            let Some(place) = place else {
-                return Err(Refused::Unknown(name));
+            let is_it = |row: &Row| name.eq_ignore_ascii_case(row.name.as_bytes());
+            let Some(place) = TABLE.iter().position(is_it) else {
+                return Err(Refused::Unknown(String::from_utf8_lossy(name).into_owned()));
             };
             if places.contains(&place) {
                 return Err(refused(TABLE[place].name, "duplicate parameter"));
