@@ -271,6 +271,7 @@ class Maker:
                     else ["dbsize"]
                 ),
                 lambda: ["object", self.choice(["refcount", "idletime", "freq", "nosuch"]), k()],
+                lambda: ["memory", "usage", k(), *self.choice([[], ["SAMPLES", self.integer()]])],
                 lambda: ["set", k(), self.value()],
                 lambda: ["wait", "0", "0"],
             ]

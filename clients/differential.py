@@ -193,6 +193,8 @@ def canonical(args, reply):
         return sorted(plain(number(one)) for one in reply)
     if name == "object" and len(args) > 1 and args[1].lower() in ("idletime", "refcount"):
         return type(reply).__name__
+    if name == "memory" and isinstance(reply, int):
+        return reply > 0
     if name in NUMERIC:
         return plain(number(reply))
     return plain(reply)

@@ -336,5 +336,11 @@ fn questions_about_other_servers_and_users_have_plain_answers() {
     };
     assert!((8..100).contains(&bytes));
     assert_eq!(client.run("MEMORY USAGE nothing"), Value::Null);
+    client.run("HSET hash field value");
+    let usage = client.run("MEMORY USAGE hash");
+    assert!(
+        matches!(usage, Value::Integer(bytes) if bytes > 14),
+        "{usage:?}"
+    );
     assert!(matches!(client.run("MEMORY STATS"), Value::Array(_)));
 }

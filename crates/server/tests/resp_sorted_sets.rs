@@ -145,6 +145,7 @@ fn ranges_go_by_place_score_and_name_in_both_directions() {
             ("ZRANGEBYSCORE z 1 5 WITHSCORES LIMIT 0 1", words("a 1")),
             ("ZREVRANGEBYSCORE z 4 (2", words("d c")),
             ("ZRANGE z 4 (2 BYSCORE REV LIMIT 1 5", words("c")),
+            ("ZRANGE z 0 0 LIMIT 1 -1", words("a")),
             ("ZRANGEBYLEX n - [c", words("a b c")),
             ("ZRANGEBYLEX n (b +", words("c d e")),
             ("ZREVRANGEBYLEX n + (c", words("e d")),

@@ -177,13 +177,14 @@ impl Options {
                 return Err(Failure::Syntax);
             }
         }
-        // A count of -1 is as good as no limit.
-        let is_limited = options.limit.is_some_and(|(_, count)| count != -1);
-        if is_limited && options.by == By::Rank {
-            return Err(Failure::text(
-                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or \
-                 BYLEX",
-            ));
+        if options.by == By::Rank {
+            // As in Redis a count of -1 is no limit, and nothing is skipped either.
+            if options.limit.take().is_some_and(|(_, count)| count != -1) {
+                return Err(Failure::text(
+                    "ERR syntax error, LIMIT is only supported in combination with either BYSCORE \
+                     or BYLEX",
+                ));
+            }
         }
         if options.with_scores && options.by == By::Name {
             return Err(Failure::text(

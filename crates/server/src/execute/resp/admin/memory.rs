@@ -1,6 +1,5 @@
 //! MEMORY: what memory is used for.
 
-use cellar_engine::Lookup;
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -33,24 +32,21 @@ pub(super) fn purge(call: &mut Call<'_>) -> Outcome {
 /// MEMORY USAGE: header, key, value and bookkeeping in the item; its place in the index is not
 /// counted.
 pub(super) fn usage(call: &mut Call<'_>) -> Outcome {
-    match &call.args[3..] {
-        [] => {}
-        [option, samples] if option.eq_ignore_ascii_case(b"SAMPLES") => {
-            let samples = parse_integer(samples).ok_or(Failure::NotInteger)?;
-            if samples < 0 {
-                return Err(Failure::Syntax);
-            }
+    for option in call.args[3..].chunks(2) {
+        let [name, samples] = option else {
+            return Err(Failure::Syntax);
+        };
+        if !name.eq_ignore_ascii_case(b"SAMPLES") {
+            return Err(Failure::Syntax);
         }
-        _ => return Err(Failure::Syntax),
+        let samples = parse_integer(samples).ok_or(Failure::NotInteger)?;
+        if samples < 0 {
+            return Err(Failure::Syntax);
+        }
     }
     let key = call.key_at(2)?;
-    let look = Lookup {
-        quiet: true,
-        no_lease: true,
-        ..Lookup::default()
-    };
-    let bytes = call.cache().lookup(key, &look, |found| found.stored_bytes);
-    match bytes? {
+    let bytes = call.cache().facts(key, |facts| facts.stored_bytes);
+    match bytes {
         Some(bytes) => call.integer(i64::try_from(bytes).unwrap_or(i64::MAX)),
         None => {
             call.reply().null();
