@@ -19,8 +19,8 @@ async fn main() -> Result<(), Error> {
     let (reader, writer) = (open(&nodes)?, open(&nodes)?);
     write(&writer, "old").await?;
     read_until_all_are(&reader, "old").await?;
-    let before = reader.stats().hits;
     let in_memory = (0..KEYS).filter(|key| reader.peek(key).is_some()).count();
+    let before = reader.stats().hits;
     read_until_all_are(&reader, "old").await?;
     let hits = reader.stats().hits - before;
     println!("{in_memory} keys in memory, {hits} reads answered from it");
