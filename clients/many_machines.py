@@ -14,6 +14,9 @@ from servers import accepts, free_port, output_of
 
 PAGE = "docs/guide/many-machines.md"
 CELLARS = (11211, 6379, 8080), (11212, 6380, 8081)
+# Who tries which section; that none is missing is tested, too.
+KETAMA, TWEMPROXY, ENVOY = "Ketama clients", "twemproxy in front", "Envoy in front"
+COMPILED = "Replicated Java clients", "Near caches over several servers"
 PROXIES = 22121, 22122, 22222, 22379
 KEYS = 1000
 WAIT_SECONDS_MAX = 10
@@ -65,17 +68,6 @@ def expect(name, good, found):
     return name, None if good else f"found {found!r}"
 
 
-def talk(port, request, bytes_max=65536):
-    """What is answered to a request until the peer closes or falls silent; b"" if it just closes."""
-    reply = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-        connection.sendall(request)
-        with contextlib.suppress(TimeoutError, ConnectionResetError):
-            while part := connection.recv(bytes_max):
-                reply += part
-    return reply
-
-
 def closes(port, request):
     """Whether the peer closes the connection without a word."""
     with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS_MAX) as connection:
@@ -114,7 +106,7 @@ def ketama(*arguments):
     import pylibmc
     from pymemcache.client.hash import HashClient
 
-    with stage(*arguments, "Ketama clients") as scene:
+    with stage(*arguments, KETAMA) as scene:
         yield from scene.examples()
         addresses = [f"127.0.0.1:{scene.ports[memcached]}" for memcached, _, _ in CELLARS]
         behaviors = {"ketama_weighted": True, "remove_failed": 1, "dead_timeout": 60}
@@ -249,7 +241,7 @@ def twemproxy(*arguments):
     """Debian's nutcracker over memcached's protocol and Redis's."""
     from pymemcache.client.base import Client
 
-    with stage(*arguments, "twemproxy in front") as scene:
+    with stage(*arguments, TWEMPROXY) as scene:
         yield from scene.examples()
         memcached, resp = scene.ports[22121], scene.ports[22122]
         for request, expected in CLASSIC:
@@ -320,7 +312,7 @@ def envoy(*arguments):
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    with stage(*arguments, "Envoy in front") as scene:
+    with stage(*arguments, ENVOY) as scene:
         yield from scene.examples()
         port = scene.ports[22379]
         yield from redis_commands(port, REDIS + BY_ENVOY)
@@ -341,10 +333,10 @@ def envoy(*arguments):
         kept = scene.items(0)
         scene.lose_the_second_cellar()
         until(lambda: all(answer(lambda k=key: (client.get(k), 1)) for key in keys()[:50]))
-        yield from after_a_loss(Timed(client), kept, "Envoy")
+        yield from after_a_loss(WithTime(client), kept, "Envoy")
 
 
-class Timed:
+class WithTime:
     """redis-py, called as the others are."""
 
     def __init__(self, client):
@@ -360,9 +352,14 @@ class Timed:
 CLUSTER_SLOTS = 16384
 
 
-def redis_cluster(root, _binaries, _python, folder):
+def redis_cluster(root, binaries, python, folder):
     """A Rust near cache over a Redis Cluster of three redis-servers, made by redis-cli."""
-    folder.mkdir(parents=True, exist_ok=True)
+    page = examples.Examples(root, binaries, python, folder, {})
+    parts = examples.sections((root / PAGE).read_text())
+    for section in COMPILED:
+        yield from page.try_all(PAGE, parts[section])
+    tried = {"", KETAMA, TWEMPROXY, ENVOY, *COMPILED}
+    yield expect("every section of the page is tried by a suite", set(parts) == tried, set(parts))
     # Each node also takes the port 10,000 above its own, so theirs stay well below the highest.
     ports = [low_port() for _ in range(3)]
     nodes = [start_node(port, folder) for port in ports]
@@ -402,10 +399,10 @@ def start_node(port, folder):
     home.mkdir(exist_ok=True)
     options = {"port": port, "bind": "127.0.0.1", "save": "", "dir": home}
     cluster = {"cluster-enabled": "yes", "cluster-config-file": f"nodes-{port}.conf"}
-    flags = [word for name, value in {**options, **cluster}.items() for word in (f"--{name}", value)]
+    flags = []
+    for name, value in {**options, **cluster}.items():
+        flags += [f"--{name}", str(value)]
     for old in home.iterdir():
         old.unlink()
     with open(folder / f"node-{port}.log", "w") as log:
-        return subprocess.Popen(
-            ["redis-server", *(str(flag) for flag in flags)], stdout=log, stderr=log
-        )
+        return subprocess.Popen(["redis-server", *flags], stdout=log, stderr=log)
