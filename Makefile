@@ -32,7 +32,8 @@ compilers:
 build: compilers ## compile the server and the load generator into target/release
 	$(CARGO) build --release --locked
 
-run: build ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
+run: compilers ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
+	$(CARGO) build --release --locked --package cellar
 	$(RELEASE)/cellar $(ARGS)
 
 tools: ## install what the tests need: Debian and Python packages, if missing
