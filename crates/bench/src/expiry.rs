@@ -15,12 +15,13 @@ mod report;
 use std::process::Command;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::latency::LatencySummary;
 use crate::machine::Setting;
 use crate::output::FileArgs;
+use crate::page::Page;
 use crate::peers::{CellarArgs, CpuArgs, some, takes_part};
 use crate::process::Recipe;
 use crate::quantity::parse_count;
@@ -98,7 +99,7 @@ pub struct ExpiryArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     live: u64,
@@ -117,9 +118,12 @@ struct Outcome {
 }
 
 /// One server over all its runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct ServerResult {
     server: String,
+    /// Databases over which the items are spread.
+    #[serde(default = "one")]
+    databases: usize,
     version: String,
     memory: Watched,
     latency_us_p99_9_before: Spread,
@@ -136,8 +140,13 @@ struct ServerResult {
     slices: Vec<Slice>,
 }
 
+/// The number of databases where figures do not tell it.
+fn one() -> usize {
+    1
+}
+
 /// Latencies in one run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Run {
     before: LatencySummary,
     during: LatencySummary,
@@ -150,7 +159,7 @@ struct Run {
 }
 
 /// A short stretch of the load.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Slice {
     /// Its middle, in seconds after the first deadline.
     at_s: f64,
@@ -159,7 +168,7 @@ struct Slice {
 }
 
 /// The run in which memory was watched.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Watched {
     /// What an item that is to die takes, by the server's own figures.
     item_bytes: f64,
@@ -170,7 +179,7 @@ struct Watched {
 }
 
 /// The server's memory at one moment.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Point {
     /// Seconds after the first deadline.
     at_s: f64,
@@ -236,6 +245,14 @@ pub fn command(args: &ExpiryArgs) -> Result<(), Error> {
     };
     print!("{}", report::render(&outcome));
     args.files.write(&outcome, || report::page(&outcome))
+}
+
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, report::page)
 }
 
 impl ExpiryArgs {
@@ -310,6 +327,7 @@ fn summarize(contender: &Recipe, version: String, memory: Watched, runs: Vec<Run
         .collect();
     ServerResult {
         server: contender.name.clone(),
+        databases: 1,
         version,
         memory,
         latency_us_p99_9_before: spread(|run| run.before.latency_us_p99_9),

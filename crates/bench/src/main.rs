@@ -10,8 +10,11 @@ use cellar_bench::error::Error;
 use cellar_bench::expiry::{self, ExpiryArgs};
 use cellar_bench::growth::{self, GrowthArgs};
 use cellar_bench::load::options::{self, LoadArgs};
+use cellar_bench::machine::{self, SettingArgs};
 use cellar_bench::memory::{self, MemoryArgs};
 use cellar_bench::near::{self, NearArgs};
+use cellar_bench::pages::{self, PagesArgs};
+use cellar_bench::parts::{self, PartsArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
 use cellar_bench::reproduce::{self, ReproduceArgs};
@@ -55,6 +58,12 @@ enum Command {
     Near(Box<NearArgs>),
     /// The measurements of the sources that Cellar answers, made again
     Reproduce(ReproduceArgs),
+    /// The parts of `make bench`, and which of them this commit still lacks
+    Parts(PartsArgs),
+    /// Writes docs/benchmarks from the raw results, or checks that it agrees with them
+    Pages(PagesArgs),
+    /// This machine, date and commit as JSON, for a measurement in another program
+    Setting(SettingArgs),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -75,6 +84,9 @@ fn main() -> ExitCode {
         Command::Service(args) => service::command(&args),
         Command::Near(args) => near::command(&args),
         Command::Reproduce(args) => reproduce::command(&args),
+        Command::Parts(args) => parts::command(&args),
+        Command::Pages(args) => pages::command(&args),
+        Command::Setting(args) => machine::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::load::{self, Keys, Limit, Plan, Report};
@@ -75,7 +75,7 @@ pub struct YcsbArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     rounds: usize,
@@ -90,7 +90,7 @@ struct Outcome {
 }
 
 /// One server with one number of threads.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Row {
     server: String,
     version: String,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::error::Error;
@@ -17,14 +17,14 @@ use crate::wire::Wire;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a server says of itself at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Figures {
     /// Items, those included that are over and not reclaimed.
     pub(super) items: u64,
     /// Bytes the server counts as used by items.
     pub(super) used_bytes: u64,
     /// Bytes of items that are over and not reclaimed, where the server says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "server_dead_bytes", skip_serializing_if = "Option::is_none")]
     pub(super) dead_bytes: Option<u64>,
     /// Items whose memory was taken back since their time was over.
     pub(super) expired: u64,
