@@ -28,7 +28,6 @@ pub mod output;
 pub mod process;
 pub mod peers;
 pub mod compare;
-pub mod ycsb;
 pub mod engine;
 pub mod replay;
 pub mod memory;

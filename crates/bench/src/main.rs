@@ -19,7 +19,6 @@ use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
 use cellar_bench::reproduce::{self, ReproduceArgs};
 use cellar_bench::service::{self, ServiceArgs};
-use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
 
 /// Load generator and measurements for cache servers
@@ -38,8 +37,6 @@ enum Command {
     Echo(EchoArgs),
     /// Cellar, memcached and the echo floor under the same load, alternating: make compare
     Compare(Box<CompareArgs>),
-    /// Inserts and reads with one server thread and with more: do inserts fall?
-    Ycsb(Box<YcsbArgs>),
     /// The engine in process: gets, batches and sets per second, bytes per item
     Engine(EngineArgs),
     /// Replays traces through the engine in process, beside other policies in the same bytes
@@ -74,7 +71,6 @@ fn main() -> ExitCode {
         Command::Load(args) => options::command(&args),
         Command::Echo(args) => echo::serve(&args),
         Command::Compare(args) => compare::command(&args),
-        Command::Ycsb(args) => ycsb::command(&args),
         Command::Engine(args) => engine::command(&args),
         Command::Replay(args) => replay::command(&args),
         Command::Contest(args) => contest::command(&args),

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::machine::{self, DIRTY, Setting};
 use crate::page::Page;
 use crate::replay::contest;
-use crate::reproduce::s1;
+use crate::reproduce::{s1, s2};
 use crate::{compare, engine, expiry, growth, java, memory, near, replay, service};
 
 /// One measurement.
@@ -42,13 +42,20 @@ const fn part(
 }
 
 /// All parts, the sources' first.
-pub const PARTS: [Part; 13] = [
+pub const PARTS: [Part; 14] = [
     part(
         "s1",
         "",
         "What caches in a service's own process bring in front of Redis, and who serves stale \
          values.",
         s1::stored_page,
+    ),
+    part(
+        "s2",
+        "",
+        "Whether inserts fall as threads are added, how long locks are held, and what 64 \
+         processors would do, simulated.",
+        s2::stored_page,
     ),
     part(
         "s3",
