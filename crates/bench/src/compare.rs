@@ -293,6 +293,7 @@ impl CompareArgs {
             get_share: if row.is_get { 1.0 } else { 0.0 },
             ttl: TtlMix::unlimited(),
             limit: Limit::Nanoseconds(nanoseconds(self.seconds)?),
+            databases: 0..1,
             rate_per_s: None,
             verify: false,
             seed: 1,

@@ -295,3 +295,67 @@ fn shown(row: &ClientRow) -> String {
         None => mean,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the Java program writes it, with `rest` behind the setting.
+    fn figures(rest: &str) -> String {
+        let setting = serde_json::to_string(&Setting::here()).unwrap();
+        format!("{{\"setting\": {setting}, {rest}}}")
+    }
+
+    #[test]
+    fn the_sources_table_shows_both_gains_and_the_index_their_range() {
+        let row = |case: &str, own: &str| {
+            format!(
+                "{{\"case\": \"{case}\", \"claim_pct\": 41, \"server\": \"memcached\", \
+                 \"servers\": 1, \"old_client_s\": [2.0, 3.0, 2.5], \"own_client_s\": {own}}}"
+            )
+        };
+        let rows = [
+            row("simple", "[1.0, 2.0, 1.25]"),
+            row("cluster of two", "[5.0, 5.0, 5.0]"),
+        ];
+        let rest = format!(
+            "\"threads\": 100, \"puts_per_thread\": 1000, \"rows\": [{}]",
+            rows.join(", ")
+        );
+        let page = stored_source_page(&figures(&rest)).unwrap();
+        let Finding::Text(table) = &page.findings[0] else {
+            panic!("the table comes first");
+        };
+        let row =
+            "| simple | memcached | 2.50 [2.00..3.00] | 1.25 [1.00..2.00] | 1.41 x | 2.00 x |";
+        assert!(table.contains(row), "{table}");
+        let headline = page.headline.unwrap();
+        assert_eq!(
+            headline.ours,
+            "2.00 to 2.00 x the old client, 0.50 x on a cluster"
+        );
+        let lost = page.versus.iter().filter(|versus| versus.is_lost());
+        assert_eq!(lost.count(), 1, "the cluster");
+    }
+
+    #[test]
+    fn the_clients_stand_in_a_row_and_the_best_other_is_compared() {
+        let rest = "\"rows\": [\
+            {\"row\": \"get\", \"client\": \"cellar\", \"requests_per_s\": 3000.0, \
+             \"error_per_s\": 12.5},\
+            {\"row\": \"get\", \"client\": \"folsom\", \"requests_per_s\": 4000.0, \
+             \"error_per_s\": null},\
+            {\"row\": \"set\", \"client\": \"cellar\", \"requests_per_s\": 9.0, \
+             \"error_per_s\": null}]";
+        let page = stored_clients_page(&figures(rest)).unwrap();
+        let Finding::Text(table) = &page.findings[0] else {
+            panic!("the table is all");
+        };
+        assert!(
+            table.contains("| get | 3 k +- 12 | 4 k | 0.75 |"),
+            "{table}"
+        );
+        assert!(table.contains("| set | 9 | - |"), "{table}");
+        assert!(page.versus[0].is_lost());
+    }
+}

@@ -267,8 +267,16 @@ fn method(outcome: &Outcome) -> String {
         outcome.before_s,
         outcome.during_s,
         if outcome.mixed { "" } else { CONTROL },
-    )
+    ) + if outcome.servers.iter().any(|server| server.databases > 1) {
+        DATABASES
+    } else {
+        ""
+    }
 }
+
+const DATABASES: &str = " With several databases the same numbers of items are spread over them \
+                         evenly, each connection asks in one of them, and Cellar too is asked over \
+                         the Redis protocol; otherwise Cellar is asked over memcached's.";
 
 /// One sentence for each server, the same for all.
 fn meaning(outcome: &Outcome) -> String {

@@ -424,3 +424,117 @@ fn plot(scene: &Scene) -> Plot {
 fn count(number: u64) -> f64 {
     number as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Setting;
+    use crate::reproduce::s2::simulation::Line;
+
+    fn row(server: &str, threads: usize, inserts: f64) -> Row {
+        let spread = || Spread::of(vec![inserts, inserts * 1.2, inserts * 1.1]);
+        Row {
+            server: server.to_owned(),
+            version: "1".to_owned(),
+            is_floor: server.contains("floor"),
+            threads,
+            inserts_per_s: spread(),
+            reads_per_s: spread(),
+            server_cpu_us_per_insert: Spread::of(vec![1e6 / inserts]),
+            server_cpu_us_per_read: Spread::of(vec![1e6 / inserts]),
+            inserts_per_server_cpu_s: spread(),
+            reads_per_server_cpu_s: spread(),
+            misses: 0,
+            errors: 0,
+        }
+    }
+
+    fn outcome(rows: Vec<Row>) -> Outcome {
+        let point = |cores: usize| Point {
+            cores,
+            operations_per_s: 1e6 * count(cores as u64) * 0.75,
+            waiting_share: 0.25,
+        };
+        let line = |design: Design| Line {
+            design: design.name().to_owned(),
+            points: [1, 8, 64].map(point).into(),
+        };
+        Outcome {
+            setting: Setting::here(),
+            rounds: 3,
+            records: 1_000_000,
+            reads: 1_000_000,
+            connections: 48,
+            depth: 1,
+            load_threads: 1,
+            key_bytes: 20,
+            value_bytes: 100,
+            rows,
+            operations_per_thread: 1000,
+            held: vec![Held {
+                operation: "insert".to_owned(),
+                threads: 2,
+                shards: 8,
+                held_ns_mean: 150.4,
+                held_ns_p99: 900.0,
+                operation_ns: 400.0,
+                operations_per_s: 4e6,
+                taken_share: 0.0123,
+            }],
+            simulated_operations_per_core: 1000,
+            scenes: vec![Scene {
+                operation: "insert".to_owned(),
+                is_server: true,
+                outside_ns: 4000.0,
+                held_ns: 150.0,
+                lines: Design::ALL.map(line).into(),
+            }],
+        }
+    }
+
+    fn some() -> Outcome {
+        outcome(vec![
+            row("echo floor", 1, 250_000.0),
+            row(CELLAR, 1, 200_000.0),
+            row("memcached", 1, 160_000.0),
+            row(CELLAR, 2, 180_000.0),
+            row("memcached", 2, 190_000.0),
+        ])
+    }
+
+    #[test]
+    fn tables_show_ratios_of_threads_locks_and_the_simulation() {
+        let text = render(&some());
+        for part in [
+            "| inserts per server CPU second, more threads over one | >= 1.00 | 0.90 | MISSED |",
+            "| inserts, 8 processors over one, simulated | >= 0.86 | 8.00 | reached |",
+            "| echo floor 1 | 1 | - | 275 k | - | 4.00 | 1.00 | - | 275 k |",
+            "| cellar 1 | 1 | 220 k | 220 k | 5.00 | 5.00 | 1.25 | 220 k | 220 k |",
+            "| cellar | 2 / 1 | 0.90 | 0.90 | 0.90 | 0.90 |",
+            "| insert | 2 | 8 | 150 | 900 | 400 | 4 M | 1.230 |",
+            "| processors | 1 | 8 | 64 |",
+            "| one lock | 1.0 (25 %) | 8.0 (25 %) | 64.0 (25 %) |",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn stored_figures_give_the_same_page_with_a_plot_and_the_peers_wins() {
+        let json = serde_json::to_string(&some()).unwrap();
+        let stored = crate::reproduce::s2::stored_page(&json).unwrap();
+        let files = stored.files("s2").unwrap();
+        assert_eq!(files, page(&some()).files("s2").unwrap());
+        assert_eq!(files[1].0, "s2-inserts-over-the-network.svg");
+        let lost = stored.versus.iter().filter(|versus| versus.is_lost());
+        let lost: Vec<&str> = lost.map(|versus| versus.what.as_str()).collect();
+        assert!(lost.contains(&"inserts/s, threads: 2"), "{lost:?}");
+        assert!(!lost.contains(&"inserts/s, threads: 1"), "{lost:?}");
+        let headline = stored.headline.unwrap();
+        assert!(
+            headline.ours.ends_with("8 over 1, simulated: 8.0"),
+            "{}",
+            headline.ours
+        );
+    }
+}

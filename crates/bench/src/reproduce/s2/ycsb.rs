@@ -91,6 +91,7 @@ impl S2Args {
             get_share: 0.0,
             ttl: TtlMix::unlimited(),
             limit: Limit::Requests(self.records),
+            databases: 0..1,
             rate_per_s: None,
             verify: false,
             seed: round as u64 + 1,
