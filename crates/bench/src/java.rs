@@ -283,7 +283,12 @@ fn clients_table(outcome: &ClientsOutcome) -> String {
             let _ = write!(text, " {} |", cell.map_or_else(|| "-".to_owned(), shown));
         }
         let own = find(outcome, row, OWN).map_or(0.0, |own| own.requests_per_s);
-        let _ = writeln!(text, " {:.2} |", own / best);
+        let ratio = if best > 0.0 {
+            format!("{:.2}", own / best)
+        } else {
+            "-".to_owned()
+        };
+        let _ = writeln!(text, " {ratio} |");
     }
     text
 }
