@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::sync::{Arc, Barrier, Mutex, PoisonError, TryLockError};
 
-use cellar_engine::{Cache, Config, Instant, ManualClock, SetOptions};
+use cellar_engine::{Cache, Config, DeleteOptions, ManualClock, SetOptions};
 use serde::{Deserialize, Serialize};
 
 use super::{S2Args, ZIPF_EXPONENT};
@@ -24,8 +24,6 @@ use crate::record::Records;
 
 /// One operation in so many is timed; a prime, so that nothing that repeats is always hit.
 const TIMED_EVERY: usize = 61;
-/// Steps of upkeep of one shard at most.
-const TICKS_MAX: usize = 1_000_000;
 /// Pairs of readings that tell what the clock costs.
 const CLOCK_PAIRS: usize = 10_000;
 const TAIL_SHARE: f64 = 0.99;
@@ -91,7 +89,7 @@ pub(super) fn measure(args: &S2Args) -> Result<Vec<Held>, Error> {
             let shards = build(args, shards, threads)?;
             shards.warm_up(args)?;
             for operation in Operation::ALL {
-                let held = run(args, &shards.all, threads, operation)?;
+                let held = run(args, &shards.0, threads, operation)?;
                 eprintln!(
                     "{} on {} shards by {} threads: held {:.0} ns, found taken {:.3} %",
                     held.operation,
@@ -107,19 +105,15 @@ pub(super) fn measure(args: &S2Args) -> Result<Vec<Held>, Error> {
     Ok(all)
 }
 
-/// All shards, and the time they go by.
-struct Shards {
-    all: Vec<Shard>,
-    clock: Arc<ManualClock>,
-}
+/// All shards.
+struct Shards(Vec<Shard>);
 
 fn build(args: &S2Args, shards: usize, threads: usize) -> Result<Shards, Error> {
-    let clock = Arc::new(ManualClock::default());
     let memory_mib = usize::try_from(args.peers.memory_mib).unwrap_or(usize::MAX >> 20);
     let config = || Config {
         threads,
         shards: Some(1),
-        clock: clock.clone(),
+        clock: Arc::new(ManualClock::default()),
         ..Config::with_memory((memory_mib << 20) / shards)
     };
     let shard = |_| {
@@ -128,34 +122,31 @@ fn build(args: &S2Args, shards: usize, threads: usize) -> Result<Shards, Error> 
         Ok(Shard { gate, cache })
     };
     let all = (0..shards).map(shard).collect::<Result<_, Error>>()?;
-    Ok(Shards { all, clock })
+    Ok(Shards(all))
 }
 
 impl Shards {
-    /// Stores all records and removes them, so that what is measured works in memory that was used.
+    /// Stores all records and removes them one by one, so that what is measured works in memory
+    /// that was used, with an index of the right size.
     fn warm_up(&self, args: &S2Args) -> Result<(), Error> {
         let records = records(args)?;
         let each: Vec<u32> = numbers(args, 1, 0, Operation::Insert);
-        operate(&self.all, &records, Operation::Insert, &each);
-        self.settle(1);
-        self.all.iter().for_each(|shard| shard.cache.flush());
-        self.settle(2);
-        let left: u64 = self.all.iter().map(|it| it.cache.stats().items).sum();
+        operate(&self.0, &records, Operation::Insert, &each);
+        let mut key = Vec::new();
+        for number in each {
+            key.clear();
+            records.push_key(&mut key, u64::from(number));
+            let cache = &self.0[shard_of(number, self.0.len())].cache;
+            let deleted = cache
+                .key(&key)
+                .and_then(|key| cache.delete(key, &DeleteOptions::default()));
+            deleted.map_err(Error::Engine)?;
+        }
+        let left: u64 = self.0.iter().map(|it| it.cache.stats().items).sum();
         if left > 0 {
-            return Err(Error::Wrong(format!("{left} items are left after a flush")));
+            return Err(Error::Wrong(format!("{left} removed items are left")));
         }
         Ok(())
-    }
-
-    /// Does the upkeep of all shards at this second until nothing is left to do.
-    fn settle(&self, second: u64) {
-        self.clock.set(Instant(second * 1000));
-        for shard in &self.all {
-            let more = (0..TICKS_MAX).find(|_| !shard.cache.tick());
-            if more.is_none() {
-                eprintln!("a shard still has upkeep to do after {TICKS_MAX} steps");
-            }
-        }
     }
 }
 

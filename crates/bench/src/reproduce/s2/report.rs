@@ -344,7 +344,8 @@ fn method(outcome: &Outcome) -> String {
          Assumed: (1) the time outside the lock is the processor time of a request to Cellar with \
          one thread, less the time held, or in process the time of an operation less the time \
          held, and it is the same for all designs, so that they differ by their locks alone; (2) \
-         the time held is that measured with the most threads and shards; (3) both are drawn from \
+         the time held is that measured with the most threads, on the shards that the engine \
+         chooses for these; (3) both are drawn from \
          exponential distributions, which are more uneven than the real ones; (4) a lock that was \
          found taken costs {HANDOVER_NS} ns more; (5) there is always a next request, and requests \
          are spread evenly over the processors; (6) inserts are of keys drawn evenly, reads of keys \

@@ -217,13 +217,16 @@ pub(super) fn scenes(args: &S2Args, rows: &[Row], held: &[Held]) -> Vec<Scene> {
     scenes
 }
 
-/// The measurement with the most threads, and the most shards among those: it has the cost of lines
-/// that come from another processor in it.
+/// The measurement with the most threads, which has the cost of lines that come from another
+/// processor in it, on as many shards as the engine would choose for them, if these were measured.
 fn basis(held: &[Held], operation: Operation) -> Option<&Held> {
     let of_it = held
         .iter()
         .filter(|held| held.operation == operation.name());
-    of_it.max_by_key(|held| (held.threads, held.shards))
+    of_it.max_by_key(|held| {
+        let chosen = (held.threads * SHARDS_PER_THREAD).next_power_of_two();
+        (held.threads, held.shards == chosen, held.shards)
+    })
 }
 
 /// The processor time of a request to Cellar with one thread.
