@@ -69,8 +69,8 @@ const SOURCES: [Source; 5] = [
 /// Writes the pages, or checks them.
 ///
 /// # Errors
-/// [`Error::Wrong`] if the check finds something; [`Error`] if a raw result or a page cannot be read
-/// or written.
+/// [`Error::Wrong`] if the check finds something; [`Error`] if a raw result or a page cannot be
+/// read or written.
 pub fn command(args: &PagesArgs) -> Result<(), Error> {
     let files = render(&args.results)?;
     if args.check {

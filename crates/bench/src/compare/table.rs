@@ -212,7 +212,7 @@ const METHOD: &str = "All servers run at once, each with one thread, bound to on
     of resident memory from the fresh server to all items stored.";
 
 const LIMITATIONS: &str = "One thread for each server, so nothing is said of scaling: \
-    [s2](s2.md) does that. A server that is faster than the load generator sleeps in between and \
+    the part `s2` does that. A server that is faster than the load generator sleeps in between and \
     pays for waking up. Debian's memcached is 1.6.18; newer ones spend far less on deep \
     pipelines.";
 

@@ -133,7 +133,7 @@ pub(super) fn page(outcome: &Outcome) -> Page {
                   batch lets the engine load what the next requests need while it serves the \
                   first."
             .to_owned(),
-        limits: "No server is asked here: [protocol](protocol.md) and [s2](s2.md) show what a \
+        limits: "No server is asked here: the parts `protocol` and `s2` show what a \
                  request costs beyond the engine. Threads have to share the machine's caches and, \
                  on a virtual machine, perhaps one core."
             .to_owned(),

@@ -99,7 +99,7 @@ fn named(run: &Run) -> String {
     format!("{} at {}", run.trace, run.size)
 }
 
-/// The misses of each run beside those of the policies that can be built; Belady's knows the future.
+/// The misses of each run beside those of the policies that can be built, so not Belady's.
 #[expect(clippy::cast_precision_loss, reason = "a display")]
 fn versus(report: &Report) -> Vec<Versus> {
     let mut all = Vec::new();

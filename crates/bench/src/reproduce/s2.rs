@@ -1,8 +1,8 @@
 //! `cellar-bench reproduce s2`: do inserts fall as threads are added?
 //!
 //! The measurement of S2, "memcached hash optimisation", in three steps. Servers with one thread
-//! and with two under a YCSB-like load ([`ycsb`]). In process, how long a shard's lock is held by an
-//! operation and how often it is found taken ([`probe`]). And because few machines have as many
+//! and with two under a YCSB-like load ([`ycsb`]). In process, how long a shard's lock is held by
+//! an operation and how often it is found taken ([`probe`]). And because few machines have as many
 //! processors as one would like to ask about, a simulation of up to 64 of them that rests on these
 //! measurements ([`simulation`]).
 

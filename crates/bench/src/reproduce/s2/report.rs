@@ -125,7 +125,8 @@ fn ratios(outcome: &Outcome) -> String {
         return String::new();
     }
     let mut text = "Throughput with more threads over that with one, round by round:\n\n\
-                    | server | threads | inserts, wall | inserts, CPU | reads, wall | reads, CPU |\n\
+                    | server | threads | inserts, wall | inserts, CPU | reads, wall \
+                    | reads, CPU |\n\
                     |---|---|---|---|---|---|\n"
         .to_owned();
     for (row, first) in pairs {
@@ -345,17 +346,16 @@ fn method(outcome: &Outcome) -> String {
          one thread, less the time held, or in process the time of an operation less the time \
          held, and it is the same for all designs, so that they differ by their locks alone; (2) \
          the time held is that measured with the most threads, on the shards that the engine \
-         chooses for these; (3) both are drawn from \
-         exponential distributions, which are more uneven than the real ones; (4) a lock that was \
-         found taken costs {HANDOVER_NS} ns more; (5) there is always a next request, and requests \
-         are spread evenly over the processors; (6) inserts are of keys drawn evenly, reads of keys \
-         by Zipf's law, a key's shard is a hash of it. Cellar's shards are four for each processor, \
-         as the engine chooses. `One lock` is the same engine as a single shard. memcached's locks \
-         are its item locks in the number that it makes for so many threads, held as long as a \
-         shard's of Cellar, and for an insert also the one lock of its slabs and the one of the \
-         list of the values' class, held for {SLABS_NS} and {LIST_NS} ns: both assumed, not \
-         measured, and passed one after the other though the list's lock is taken under an \
-         item's.",
+         chooses for these; (3) both are drawn from exponential distributions, which are more \
+         uneven than the real ones; (4) a lock that was found taken costs {HANDOVER_NS} ns more; \
+         (5) there is always a next request, and requests are spread evenly over the processors; \
+         (6) inserts are of keys drawn evenly, reads of keys by Zipf's law, a key's shard is a \
+         hash of it. Cellar's shards are four for each processor, as the engine chooses. `One \
+         lock` is the same engine as a single shard. memcached's locks are its item locks in the \
+         number that it makes for so many threads, held as long as a shard's of Cellar, and for \
+         an insert also the one lock of its slabs and the one of the list of the values' class, \
+         held for {SLABS_NS} and {LIST_NS} ns: both assumed, not measured, and passed one after \
+         the other though the list's lock is taken under an item's.",
         load(outcome),
         outcome.setting.cpus,
         short(count(outcome.operations_per_thread as u64)),

@@ -3,8 +3,8 @@
 //! Each processor works on one request after the other and never waits for one to come: first the
 //! work outside any lock, then one lock after the other. A lock serves in the order of arrival. The
 //! times outside and under a lock are drawn from exponential distributions with the measured means:
-//! more uneven than real ones, so that locks are found taken rather too often. A lock that was found
-//! taken costs its next owner a fixed time more, for the lines that come from another processor.
+//! more uneven than real ones, so that locks are found taken rather too often. A lock that was
+//! found taken costs its next owner a fixed time more, for lines that come from another processor.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,8 +1,8 @@
 //! Servers under a YCSB-like load: 48 connections insert new records and then read them with Zipf
 //! popularity, against the same server with one thread and with more.
 //!
-//! Each combination gets a fresh server, and rounds alternate over all of them. The echo floor takes
-//! part in the reads.
+//! Each combination gets a fresh server, and rounds alternate over all of them. The echo floor
+//! takes part in the reads.
 //!
 //! Server threads and load share the machine's processors, unbound. Throughput per wall second
 //! therefore says what the machine gives; throughput per second of server processor time is what
