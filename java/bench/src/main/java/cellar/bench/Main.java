@@ -8,17 +8,17 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import org.openjdk.jmh.results.RunResult;
-import org.openjdk.jmh.results.format.ResultFormatType;
 import org.openjdk.jmh.runner.Runner;
 import org.openjdk.jmh.runner.options.ChainedOptionsBuilder;
 import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 
 /**
- * Runs all measurements: every client on every server, then the table of S3.
+ * Runs one of the measurements: every client on every server, or the table of S3.
  *
- * <p>{@code --quick} shows only that everything works; {@code --out FOLDER} is where the tables go,
- * {@code --only PART} runs {@code clients} or {@code s3} alone.
+ * <p>{@code --only PART} says which, {@code clients} or {@code s3}; {@code --out FILE} is where the
+ * figures go as JSON; {@code --quick} shows only that everything works. The property {@code
+ * bench.setting} holds machine, date and commit as JSON and stands in the figures as it is.
  */
 public final class Main {
     private record Row(String title, String benchmark, int threads) {}
@@ -43,17 +43,21 @@ public final class Main {
     public static void main(String[] arguments) throws Exception {
         List<String> words = List.of(arguments);
         int at = words.indexOf("--out");
-        Path out = Path.of(at < 0 ? "target" : words.get(at + 1));
-        Files.createDirectories(out);
         int only = words.indexOf("--only");
-        String part = only < 0 ? "" : words.get(only + 1);
-        Main main = new Main(words.contains("--quick"), out);
-        if (!part.equals("s3")) {
-            main.clients();
+        if (at < 0 || only < 0) {
+            throw new IllegalArgumentException("--only clients|s3 and --out FILE are needed");
         }
-        if (!part.equals("clients")) {
-            S3.run(main.quick, out.resolve("java-s3.md"));
+        Main main = new Main(words.contains("--quick"), Path.of(words.get(at + 1)));
+        switch (words.get(only + 1)) {
+            case "clients" -> main.clients();
+            case "s3" -> S3.run(main.quick, main.out);
+            default -> throw new IllegalArgumentException("--only is clients or s3");
         }
+    }
+
+    /** The machine and the moment, as JSON. */
+    static String setting() {
+        return System.getProperty("bench.setting", "null");
     }
 
     private void clients() throws Exception {
@@ -69,7 +73,7 @@ public final class Main {
                 }
             }
         }
-        Files.writeString(out.resolve("java-clients.md"), table.markdown());
+        Files.writeString(out, table.json(setting()));
     }
 
     private void measure(
@@ -83,7 +87,6 @@ public final class Main {
             }
         }
         String title = row.title() + ", " + value + ", " + server;
-        String json = "java-" + title.replace(", ", "-").replace(' ', '-') + ".json";
         ChainedOptionsBuilder options =
                 new OptionsBuilder()
                         .include("\\.Clients\\." + row.benchmark() + "$")
@@ -97,8 +100,6 @@ public final class Main {
                         .measurementIterations(quick ? 1 : 5)
                         .measurementTime(time())
                         .shouldFailOnError(true)
-                        .resultFormat(ResultFormatType.JSON)
-                        .result(out.resolve(json).toString())
                         .jvmArgsAppend(
                                 "-Xmx512m",
                                 "-Dbench.apart=" + System.getProperty("bench.apart"),

@@ -22,7 +22,7 @@ final class S3 {
 
     private record Case(
             String title,
-            String claim,
+            int claim,
             String value,
             int servers,
             boolean cluster,
@@ -35,51 +35,63 @@ final class S3 {
 
     private static final List<Case> CASES =
             List.of(
-                    new Case("simple, liveness check", "+41 %", "100B", 1, false, true, 1000),
-                    new Case("simple, no check", "+35 %", "100B", 1, false, false, 1000),
-                    new Case("simple, 2000 gets", "+43 %", "100B", 1, false, true, 2000),
-                    new Case("complex, liveness check", "+37 %", "object", 1, false, true, 1000),
-                    new Case("complex, no check", "+25 %", "object", 1, false, false, 1000),
-                    new Case("simple, two servers", "+43 %", "100B", 2, false, true, 1000),
-                    new Case("simple, cluster of two", "+66 %", "100B", 2, true, true, 1000));
+                    new Case("simple, liveness check", 41, "100B", 1, false, true, 1000),
+                    new Case("simple, no check", 35, "100B", 1, false, false, 1000),
+                    new Case("simple, 2000 gets", 43, "100B", 1, false, true, 2000),
+                    new Case("complex, liveness check", 37, "object", 1, false, true, 1000),
+                    new Case("complex, no check", 25, "object", 1, false, false, 1000),
+                    new Case("simple, two servers", 43, "100B", 2, false, true, 1000),
+                    new Case("simple, cluster of two", 66, "100B", 2, true, true, 1000));
 
     private S3() {}
 
     static void run(boolean quick, Path file) throws Exception {
-        StringBuilder text = new StringBuilder();
-        text.append("100 threads x (1000 puts + gets), medians; S3 is what that client claimed\n");
-        text.append("over the old one, here is Cellar's client over the old one.\n\n");
-        text.append("| case | server | old client, s | Cellar's, s | S3 | here |\n");
-        text.append("|---|---|---|---|---|---|\n");
+        int puts = quick ? 50 : 1000;
+        List<String> rows = new ArrayList<>();
         for (Server.Kind kind : Server.Kind.values()) {
             for (Case wanted : CASES) {
-                String line = measure(wanted, kind, quick);
-                System.out.println(line);
-                text.append(line).append('\n');
+                rows.add(measure(wanted, kind, quick ? 1 : 5, puts));
             }
         }
-        Files.writeString(file, text);
+        String head =
+                "{\n\"setting\": %s,\n\"threads\": %d, \"puts_per_thread\": %d,\n\"rows\": [\n";
+        Files.writeString(
+                file,
+                String.format(Locale.ROOT, head, Main.setting(), THREADS, puts)
+                        + String.join(",\n", rows)
+                        + "\n]}\n");
     }
 
-    private static String measure(Case wanted, Server.Kind kind, boolean quick) throws Exception {
+    /** One case as JSON. */
+    private static String measure(Case wanted, Server.Kind kind, int rounds, int puts)
+            throws Exception {
         List<Server> servers = new ArrayList<>();
         try {
             for (int i = 0; i < wanted.servers(); i++) {
                 servers.add(Server.start(kind));
             }
             List<Integer> ports = servers.stream().map(Server::port).toList();
-            double[][] seconds = turns(wanted, ports, quick ? 1 : 5, quick ? 50 : 1000);
+            double[][] seconds = turns(wanted, ports, rounds, puts);
             double old = median(seconds[0]);
             double own = median(seconds[1]);
+            String server = kind.name().toLowerCase(Locale.ROOT);
+            System.out.printf(
+                    Locale.ROOT,
+                    "%s, %s: %+.0f %%, claimed %+d %%%n",
+                    wanted.title(),
+                    server,
+                    (old / own - 1) * 100,
+                    wanted.claim());
             return String.format(
                     Locale.ROOT,
-                    "| %s | %s | %.2f | %.2f | %s | %+.0f %% |",
+                    "{\"case\": \"%s\", \"claim_pct\": %d, \"server\": \"%s\", \"servers\": %d, "
+                            + "\"old_client_s\": %s, \"own_client_s\": %s}",
                     wanted.title(),
-                    kind.name().toLowerCase(Locale.ROOT),
-                    old,
-                    own,
                     wanted.claim(),
-                    (old / own - 1) * 100);
+                    server,
+                    wanted.servers(),
+                    Arrays.toString(seconds[0]),
+                    Arrays.toString(seconds[1]));
         } finally {
             servers.forEach(Server::close);
         }

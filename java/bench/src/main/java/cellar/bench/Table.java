@@ -43,32 +43,28 @@ final class Table {
         return String.format(Locale.ROOT, "%s: %.2f x %s", title, ratio(row), best(row));
     }
 
-    String markdown() {
-        StringBuilder text = new StringBuilder();
-        text.append("Thousand requests per second, mean and error of JMH; x best is Cellar's\n");
-        text.append("client over the best of the others in the same row.\n\n");
-        text.append("| row | ").append(String.join(" | ", Peer.names())).append(" | x best |\n");
-        text.append("|---|").append("---|".repeat(Peer.names().size() + 1)).append('\n');
+    /** All rows as JSON; {@code setting} is JSON already. */
+    String json(String setting) {
+        List<String> cells = new ArrayList<>();
         rows.forEach(
-                (title, row) -> {
-                    text.append("| ").append(title).append(" |");
-                    for (String client : Peer.names()) {
-                        text.append(' ').append(cell(row.get(client))).append(" |");
-                    }
-                    text.append(
-                            String.format(Locale.ROOT, " %.2f (%s) |%n", ratio(row), best(row)));
-                });
-        return text.toString();
+                (title, row) ->
+                        row.forEach((client, result) -> cells.add(cell(title, client, result))));
+        return "{\n\"setting\": "
+                + setting
+                + ",\n\"rows\": [\n"
+                + String.join(",\n", cells)
+                + "\n]}\n";
     }
 
-    private static String cell(Result<?> result) {
-        if (result == null) {
-            return "-";
-        }
+    /** One cell; titles and names hold nothing that JSON escapes. */
+    private static String cell(String title, String client, Result<?> result) {
         double error = result.getScoreError();
-        String mean = String.format(Locale.ROOT, "%.1f", result.getScore() / 1000);
-        return Double.isNaN(error)
-                ? mean
-                : mean + String.format(Locale.ROOT, " ± %.1f", error / 1000);
+        return String.format(
+                Locale.ROOT,
+                "{\"row\": \"%s\", \"client\": \"%s\", \"requests_per_s\": %.1f, \"error_per_s\": %s}",
+                title,
+                client,
+                result.getScore(),
+                Double.isFinite(error) ? String.format(Locale.ROOT, "%.1f", error) : "null");
     }
 }
