@@ -71,7 +71,7 @@ fn load(
         pace: Pace::Open {
             rate_per_s: rate(args.rate),
         },
-        limit: Limit::Nanoseconds(args.seconds * NS_PER_S),
+        limit: Limit::Nanoseconds(contender.paced_seconds(args) * NS_PER_S),
         server_pid: server.pid(),
         is_cache: contender.is_cache(),
     };
@@ -85,7 +85,7 @@ fn load(
         "{}: {} messages are there; {} s at {} requests/s",
         contender.name(),
         short(rate(board.written())),
-        args.seconds,
+        contender.paced_seconds(args),
         short(rate(args.rate)),
     );
     clients.run(order, board)

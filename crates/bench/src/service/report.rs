@@ -307,7 +307,8 @@ fn method(outcome: &Outcome) -> String {
          the time to live with each message; BigCache has it from its start, with memory reserved \
          in advance, 1024 shards, a hard limit, neither statistics nor logging, and reads JSON \
          without reflection. The floor answers each request with as many bytes as Cellar's reply \
-         to a GET and looks for nothing but the end of the head.\n\nFor the costs all servers run \
+         to a GET and looks for nothing but the end of the head; it is asked for at most a \
+         minute.\n\nFor the costs all servers run \
          at once on one processor, {} connections with one request in flight each; {} rounds of \
          {} s visit every server in turn, medians count, the smallest and largest stand beside \
          them. GET and PUT are about the last 100 k messages, POST brings new ones; each method \

@@ -17,6 +17,8 @@ use crate::wire::Wire;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
+/// Longest paced load of the floor.
+const FLOOR_SECONDS_MAX: u64 = 60;
 /// Memory for the few messages of a probe.
 const PROBE_MIB: u64 = 64;
 
@@ -47,6 +49,15 @@ impl Contender {
 
     pub(super) fn is_cache(&self) -> bool {
         matches!(self.role, Role::Cache { .. })
+    }
+
+    /// Seconds of the paced load; a minute of the floor shows what the machine does.
+    pub(super) fn paced_seconds(&self, args: &ServiceArgs) -> u64 {
+        if self.is_cache() {
+            args.seconds
+        } else {
+            args.seconds.min(FLOOR_SECONDS_MAX)
+        }
     }
 
     /// Of the floors only the one with the longest replies is put under the paced load.
