@@ -23,10 +23,17 @@ RELEASE := $(CARGO_TARGET_DIR)/release
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-build: ## compile the server and the load generator into target/release
+compilers:
+	@command -v $(CARGO) >/dev/null || { \
+		echo "$(CARGO) is missing: install Rust 1.95 or later, https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null || { \
+		echo "cc is missing: install a C compiler (on Debian: build-essential)" >&2; exit 1; }
+
+build: compilers ## compile the server and the load generator into target/release
 	$(CARGO) build --release --locked
 
-run: build ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
+run: compilers ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
+	$(CARGO) build --release --locked --package cellar
 	$(RELEASE)/cellar $(ARGS)
 
 tools: ## install what the tests need: Debian and Python packages, if missing
@@ -91,4 +98,4 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help build run tools check test java clients conformance fuzz soak bench compare docs miri tsan ci
+.PHONY: help compilers build run tools check test java clients conformance fuzz soak bench compare docs miri tsan ci
