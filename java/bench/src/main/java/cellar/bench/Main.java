@@ -1,122 +1,68 @@
 package cellar.bench;
 
-import cellar.client.testing.Server;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Collection;
 import java.util.List;
-import org.openjdk.jmh.results.RunResult;
-import org.openjdk.jmh.results.format.ResultFormatType;
-import org.openjdk.jmh.runner.Runner;
-import org.openjdk.jmh.runner.options.ChainedOptionsBuilder;
-import org.openjdk.jmh.runner.options.OptionsBuilder;
-import org.openjdk.jmh.runner.options.TimeValue;
+import java.util.Map;
+import java.util.stream.Collectors;
 
 /**
  * Runs all measurements: every client on every server, then the table of S3.
  *
- * <p>{@code --quick} shows only that everything works; {@code --out FOLDER} is where the tables go,
- * {@code --only PART} runs {@code clients} or {@code s3} alone.
+ * <p>{@code --quick} shows only that everything works, {@code --full} takes hours; {@code --out
+ * FOLDER} is where the figures go, {@code --only PART} runs {@code clients} or {@code s3} alone,
+ * {@code --rows TEXT} only those clients' rows whose title has it.
  */
 public final class Main {
-    private record Row(String title, String benchmark, int threads) {}
-
-    private static final List<Row> ROWS =
-            List.of(
-                    new Row("get, 1 thread, blocking", "get", 1),
-                    new Row("set, 1 thread, blocking", "set", 1),
-                    new Row("get, 64 threads, blocking", "get", 64),
-                    new Row("set, 64 threads, blocking", "set", 64),
-                    new Row("get, window of 256", "getAsync", 1));
-
-    private final boolean quick;
-    private final Path out;
-
-    private Main(boolean quick, Path out) {
-        this.quick = quick;
-        this.out = out;
-    }
+    private Main() {}
 
     /** See the class. */
     public static void main(String[] arguments) throws Exception {
         List<String> words = List.of(arguments);
-        int at = words.indexOf("--out");
-        Path out = Path.of(at < 0 ? "target" : words.get(at + 1));
+        Path out = Path.of(option(words, "--out", "target"));
+        String part = option(words, "--only", "");
         Files.createDirectories(out);
-        int only = words.indexOf("--only");
-        String part = only < 0 ? "" : words.get(only + 1);
-        Main main = new Main(words.contains("--quick"), out);
+        Plan plan = plan(words);
+        String command = "bench/java.sh " + String.join(" ", words);
+        String shown = command.replace(out.toString(), out.getFileName().toString());
+        Map<String, Object> setting = Setting.here(shown, Cores.split());
         if (!part.equals("s3")) {
-            main.clients();
+            ClientRows.run(plan, option(words, "--rows", ""), setting, out);
         }
         if (!part.equals("clients")) {
-            S3.run(main.quick, out.resolve("java-s3.md"));
+            S3.run(plan.quick(), setting, out);
         }
     }
 
-    private void clients() throws Exception {
-        List<String> values = quick ? List.of("100B") : List.of("100B", "4KiB", "object");
-        Table table = new Table();
-        try (Server memcached = Server.memcached(0, "-c", "4096");
-                Server cellar = Server.start(Server.Kind.CELLAR)) {
-            for (String server : List.of("memcached", "cellar")) {
-                for (String value : values) {
-                    for (Row row : ROWS) {
-                        measure(table, row, server, value, memcached, cellar);
-                    }
-                }
-            }
+    private static Plan plan(List<String> words) {
+        if (words.contains("--quick")) {
+            return Plan.trial();
         }
-        Files.writeString(out.resolve("java-clients.md"), table.markdown());
+        return words.contains("--full") ? Plan.full() : Plan.usual();
     }
 
-    private void measure(
-            Table table, Row row, String server, String value, Server memcached, Server cellar)
-            throws Exception {
-        List<String> names = new ArrayList<>();
-        for (String name : Peer.names()) {
-            boolean async = !row.benchmark().equals("getAsync") || Peer.isAsync(name);
-            if (Peer.fits(name, server) && async) {
-                names.add(name);
-            }
-        }
-        String title = row.title() + ", " + value + ", " + server;
-        String json = "java-" + title.replace(", ", "-").replace(' ', '-') + ".json";
-        ChainedOptionsBuilder options =
-                new OptionsBuilder()
-                        .include("\\.Clients\\." + row.benchmark() + "$")
-                        .param("client", names.toArray(new String[0]))
-                        .param("server", server)
-                        .param("value", value)
-                        .threads(row.threads())
-                        .forks(quick ? 1 : 2)
-                        .warmupIterations(quick ? 1 : 3)
-                        .warmupTime(time())
-                        .measurementIterations(quick ? 1 : 5)
-                        .measurementTime(time())
-                        .shouldFailOnError(true)
-                        .resultFormat(ResultFormatType.JSON)
-                        .result(out.resolve(json).toString())
-                        .jvmArgsAppend(
-                                "-Xmx512m",
-                                "-Dbench.apart=" + System.getProperty("bench.apart"),
-                                "-Dbench.memcached=" + memcached.port(),
-                                "-Dbench.cellar=" + cellar.port(),
-                                "-Dbench.cellar.resp=" + cellar.respPort());
-        Collection<RunResult> results = new Runner(options.build()).run();
-        for (RunResult result : results) {
-            table.add(title, result.getParams().getParam("client"), result.getPrimaryResult());
-        }
-        show(table.last());
+    private static String option(List<String> words, String name, String otherwise) {
+        int at = words.indexOf(name);
+        return at < 0 ? otherwise : words.get(at + 1);
     }
 
-    private TimeValue time() {
-        return quick ? TimeValue.milliseconds(200) : TimeValue.seconds(1);
-    }
-
-    private static void show(String line) throws IOException {
+    static void show(String line) {
         System.out.println(line);
+    }
+
+    static void json(Path file, Object content) throws IOException {
+        JsonMapper mapper = JsonMapper.builder().enable(SerializationFeature.INDENT_OUTPUT).build();
+        Files.writeString(file, mapper.writeValueAsString(content) + "\n");
+    }
+
+    /** The setting as the last line of a table. */
+    static String footer(Map<String, Object> setting) {
+        return setting.entrySet().stream()
+                        .map(entry -> entry.getKey() + ": " + entry.getValue())
+                        .collect(Collectors.joining("; "))
+                + "\n";
     }
 }
