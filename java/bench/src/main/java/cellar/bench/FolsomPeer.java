@@ -4,10 +4,14 @@ import com.spotify.folsom.ConnectFuture;
 import com.spotify.folsom.MemcacheClient;
 import com.spotify.folsom.MemcacheClientBuilder;
 import java.util.List;
-import java.util.concurrent.ForkJoinPool;
 import java.util.function.Consumer;
 
-/** Folsom, with its transcoder of text, or for objects the one that serialises. */
+/**
+ * Folsom, with its transcoder of text, or for objects the one that serialises.
+ *
+ * <p>Replies complete on its event loop: its default, the common pool, starts a thread for each
+ * reply where there are two processors or fewer.
+ */
 final class FolsomPeer implements Peer {
     private static final int TTL_S = 3600;
 
@@ -16,7 +20,7 @@ final class FolsomPeer implements Peer {
     FolsomPeer(List<Integer> ports, boolean binary, String value) throws Exception {
         MemcacheClientBuilder<Object> builder =
                 builder(value)
-                        .withReplyExecutor(ForkJoinPool.commonPool())
+                        .withReplyExecutor(Runnable::run)
                         .withConnectionTimeoutMillis(10_000)
                         .withMaxOutstandingRequests(10_000);
         for (int port : ports) {
