@@ -18,6 +18,7 @@ pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::{Arena, Draft, Handle};
@@ -52,8 +53,9 @@ const INDEX_HEADROOM: usize = 2;
 const COLLECTIONS_MAX: usize = 8;
 /// Keys that [`Cache::get_many`] works on together; index lines are loaded one such group ahead.
 const GROUP_KEYS: usize = 32;
-/// Bytes of an item that are prefetched.
-const PREFETCH_ITEM_BYTES: usize = 192;
+/// Bytes of an item that are prefetched: those of a middling one, but at least and at most so many.
+const PREFETCH_BYTES_MIN: usize = 192;
+const PREFETCH_BYTES_MAX: usize = 640;
 
 /// A cache of byte strings in a bounded memory; see the crate's documentation.
 ///
@@ -75,12 +77,23 @@ pub struct Cache {
 struct Slot {
     table: Arc<Table>,
     arena: Arc<Arena>,
+    /// Bytes of an item that are prefetched; upkeep follows the mean.
+    prefetch_bytes: AtomicUsize,
     shard: Lock,
 }
 
 /// A shard's lock. The fields that every operation touches begin on the lock's own line.
 #[repr(align(128))]
 struct Lock(Mutex<Shard>);
+
+impl Slot {
+    /// Has hints load as much of an item as most of them have.
+    fn set_prefetch(&self, mean_bytes: usize) {
+        let bytes = mean_bytes.clamp(PREFETCH_BYTES_MIN, PREFETCH_BYTES_MAX);
+        // Relaxed: it orders nothing.
+        self.prefetch_bytes.store(bytes, Ordering::Relaxed);
+    }
+}
 
 impl Lock {
     /// Has the processor fetch the lock's lines for writing, from another processor if need be.
@@ -137,9 +150,10 @@ impl Cache {
             let shard = Shard::new(store, watch, version, count as u64);
             let shard = Lock(Mutex::new(shard));
             Ok(Slot {
-                shard,
                 table,
                 arena,
+                prefetch_bytes: AtomicUsize::new(PREFETCH_BYTES_MIN),
+                shard,
             })
         };
         let shards = (0..count)
@@ -216,7 +230,9 @@ impl Cache {
     pub fn hint_item(&self, key: Key<'_>) {
         let slot = self.slot(key);
         if let Some(offset) = slot.table.probable_offset(key.hash()) {
-            slot.arena.prefetch(offset, PREFETCH_ITEM_BYTES);
+            // Relaxed: it orders nothing.
+            let bytes = slot.prefetch_bytes.load(Ordering::Relaxed);
+            slot.arena.prefetch(offset, bytes);
         }
     }
 

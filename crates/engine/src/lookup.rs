@@ -29,7 +29,12 @@ impl Shard {
         now: Instant,
         read: impl FnOnce(Found<'_>) -> R,
     ) -> Result<Option<R>, Error> {
-        let Some(located) = self.find_to_read(key, now) else {
+        let located = if lookup.uncounted {
+            self.store.find(key, now)
+        } else {
+            self.find_to_read(key, now)
+        };
+        let Some(located) = located else {
             return match lookup.vivify {
                 Some(deadline) => self
                     .vivify(key, lookup, deadline, lease_ms, now, read)

@@ -116,6 +116,9 @@ pub struct Lookup {
     pub new_version: Option<u64>,
     /// u: does not count as a use for eviction, hit-before or last access.
     pub quiet: bool,
+    /// Counts neither as a hit nor as a miss: the caller has counted this read already, or it is
+    /// none.
+    pub uncounted: bool,
     /// l: the caller wants [`Found::idle_s`] kept exact for this item from now on.
     pub idle: bool,
     /// The caller knows no leases (`gets`, `gat`): a stale item's lease stays free.

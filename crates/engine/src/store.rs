@@ -96,6 +96,11 @@ impl Store {
         self.index.items() - self.flushed_items
     }
 
+    /// Bytes of memory for each item, about.
+    pub(crate) fn mean_item_bytes(&self) -> usize {
+        self.log.resident_bytes() / self.items().max(1)
+    }
+
     /// Finds the live item of `key`. One that is over is removed on the way and counted.
     #[inline]
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {

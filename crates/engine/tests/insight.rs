@@ -293,6 +293,24 @@ fn reads_that_touch_and_counters_are_noted_too() {
 }
 
 #[test]
+fn a_second_look_for_the_same_read_is_not_counted() {
+    let timed = small();
+    timed.set("key", b"value", None).unwrap();
+    let again = Lookup {
+        uncounted: true,
+        ..Lookup::default()
+    };
+    for (name, is_there) in [("key", true), ("none", false)] {
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        assert_eq!(timed.cache.get(key, |_| ()).is_some(), is_there);
+        let found = timed.cache.lookup(key, &again, |_| ()).unwrap();
+        assert_eq!(found.is_some(), is_there);
+    }
+    let curve = timed.cache.miss_ratio_curve();
+    assert_eq!((curve.gets, curve.points[2].misses), (2, 1));
+}
+
+#[test]
 fn a_refused_store_is_no_store() {
     let timed = small();
     let key = timed.cache.key(b"key").unwrap();

@@ -87,7 +87,9 @@ impl Cache {
         let is_left = shard.tick(self.config.release_memory, now);
         let index = shard.store.index.begin_touch();
         let log = shard.store.log.begin_touch(now);
+        let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);
+        slot.set_prefetch(mean_bytes);
         if let Some((at, bytes)) = index {
             slot.table.region().populate(at, bytes);
         }

@@ -237,7 +237,7 @@ fn read_head(head: &[u8]) -> Result<(Request<'_>, Option<Body>), Refused> {
         message: "this method is not known",
     })?;
     let target = Target::of(path).ok_or(bad("the target is neither a path nor an address"))?;
-    if path.contains('#') {
+    if memchr::memchr(b'#', path.as_bytes()).is_some() {
         return Err(bad("a target has no fragment"));
     }
     let mut facts = Facts::default();

@@ -88,14 +88,15 @@ fn digit(byte: u8) -> Option<u8> {
 /// Appends bytes so that they can stand as one segment of a path.
 pub fn encode_percent(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte);
-        } else {
-            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-            out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
-        }
+    let stands = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| !stands(*byte)) {
+        let (high, low) = (usize::from(rest[at] >> 4), usize::from(rest[at] & 15));
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
+        rest = &rest[at + 1..];
     }
+    out.extend_from_slice(rest);
 }
 
 #[cfg(test)]

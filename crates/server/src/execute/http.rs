@@ -66,7 +66,9 @@ impl<'a> Prepared<'a> {
 pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
     let route = Route::of(request.target.path);
     let key = match route {
-        Route::Entry(key) if !key.as_bytes().contains(&b'%') => cache.key(key.as_bytes()).ok(),
+        Route::Entry(key) if memchr::memchr(b'%', key.as_bytes()).is_none() => {
+            cache.key(key.as_bytes()).ok()
+        }
         _ => None,
     };
     Prepared {

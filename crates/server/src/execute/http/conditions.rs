@@ -104,6 +104,7 @@ impl Call<'_> {
         let lookup = Lookup {
             version: true,
             quiet: true,
+            uncounted: true,
             no_lease: true,
             ..Lookup::default()
         };

@@ -8,13 +8,14 @@
 //! Page: docs/http.md.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use cellar_engine::{Deadline, Handle, Key, Kind, SetOptions, When};
 use cellar_protocol::http::target::encode_percent;
 use cellar_protocol::http::{Mark, Status};
-use serde::Deserialize;
+use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use super::call::{Call, DOCUMENT_BYTES_MAX, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
@@ -24,7 +25,7 @@ use crate::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
 use crate::execute::context::Context;
 
 /// A message as it is sent.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
@@ -35,14 +36,48 @@ pub(super) struct Message<'a> {
     encoding: Option<Encoding>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Ttl {
-    Seconds(f64),
-    Text(String),
+/// How long a message is kept.
+#[derive(Clone, Copy, Debug)]
+struct Ttl(
+    /// Milliseconds; `None` for a text that is no duration.
+    Option<u64>,
+);
+
+impl<'de> Deserialize<'de> for Ttl {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Ttl, D::Error> {
+        from.deserialize_any(TtlVisitor)
+    }
 }
 
-#[derive(Debug, Deserialize)]
+/// Reads a number of seconds or a duration such as `10m`.
+struct TtlVisitor;
+
+impl Visitor<'_> for TtlVisitor {
+    type Value = Ttl;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("seconds, or a duration such as 10m")
+    }
+
+    fn visit_u64<E>(self, seconds: u64) -> Result<Ttl, E> {
+        Ok(Ttl(Some(seconds.saturating_mul(1_000))))
+    }
+
+    fn visit_i64<E>(self, _below_zero: i64) -> Result<Ttl, E> {
+        Ok(Ttl(Some(0)))
+    }
+
+    fn visit_f64<E>(self, seconds: f64) -> Result<Ttl, E> {
+        // A number that is too large becomes the largest, one below zero becomes zero.
+        Ok(Ttl(Some((seconds * 1_000.0) as u64)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Ttl, E> {
+        Ok(Ttl(milliseconds(text).ok()))
+    }
+}
+
+#[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Encoding {
     Base64,
@@ -88,16 +123,11 @@ impl Message<'_> {
     }
 
     fn deadline(&self, call: &Call<'_>) -> Result<Deadline, Failure> {
-        let ms = match &self.ttl {
-            None => return Ok(Deadline::NEVER),
-            // A number that is too large becomes the largest, one below zero becomes zero.
-            Some(Ttl::Seconds(seconds)) => (seconds * 1_000.0) as u64,
-            Some(Ttl::Text(text)) => milliseconds(text)?,
-        };
-        if ms == 0 {
-            return Err(BAD_TTL);
+        match self.ttl {
+            None => Ok(Deadline::NEVER),
+            Some(Ttl(Some(ms @ 1..))) => Ok(call.deadline_in(ms)),
+            Some(Ttl(_)) => Err(BAD_TTL),
         }
-        Ok(call.deadline_in(ms))
     }
 
     /// The bytes to be stored, and their flags.
@@ -109,10 +139,10 @@ impl Message<'_> {
             }
             return Ok((Cow::Borrowed(text.as_bytes()), JSON_FLAGS));
         }
-        // A string without escapes is taken from where it stands.
-        let text: Cow<'_, str> = match serde_json::from_str::<&str>(text) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => Cow::Owned(serde_json::from_str(text).map_err(|_| BAD_JSON)?),
+        // A string without escapes is taken from where it stands: it was found well formed.
+        let text: Cow<'_, str> = match memchr::memchr(b'\\', text.as_bytes()) {
+            None => Cow::Borrowed(&text[1..text.len() - 1]),
+            Some(_) => Cow::Owned(serde_json::from_str(text).map_err(|_| BAD_JSON)?),
         };
         if self.encoding.is_some() {
             let bytes = BASE64_STANDARD.decode(text.as_bytes());
@@ -169,7 +199,9 @@ pub(super) fn post(call: &mut Call<'_>) -> Outcome {
     let checked = message.check(call)?;
     checked.store(call.when(checked.key)?, call.context)?;
     let mut head = call.head(Status::CREATED);
-    let mut location = b"Location: /v1/cache/".to_vec();
+    const LOCATION: &[u8] = b"Location: /v1/cache/";
+    let mut location = Vec::with_capacity(LOCATION.len() + 3 * message.id.len() + 2);
+    location.extend_from_slice(LOCATION);
     encode_percent(&mut location, message.id.as_bytes());
     location.extend_from_slice(b"\r\n");
     head.raw(&location);
@@ -227,6 +259,7 @@ fn is_stub(key: Key<'_>, value: &Handle, context: Context<'_>) -> bool {
     let lookup = Lookup {
         no_lease: true,
         quiet: true,
+        uncounted: true,
         ..Lookup::default()
     };
     let found = context.cache().lookup(key, &lookup, |found| {

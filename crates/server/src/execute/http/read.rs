@@ -179,6 +179,7 @@ fn unusual(call: &mut Call<'_>, key: Key<'_>, writer: Writer<'_>) -> Result<Opti
         version: true,
         no_lease: true,
         quiet: true,
+        uncounted: true,
         ..Lookup::default()
     };
     let out = call.output.bytes();

@@ -44,14 +44,20 @@ impl<'a> Route<'a> {
                 Route::Page
             };
         };
-        match rest.split_once('/') {
-            None if rest.is_empty() => Route::Missing,
-            None => Route::Entry(rest),
-            Some(("batch", "get")) => Route::BatchGet,
-            Some(("batch", "put")) => Route::BatchPut,
-            Some((key, "incr")) => Route::Increment(key),
-            Some((key, "invalidate")) => Route::Invalidate(key),
-            Some(_) => Route::Missing,
+        // Faster on a short path than the standard library's search.
+        let Some(slash) = memchr::memchr(b'/', rest.as_bytes()) else {
+            return if rest.is_empty() {
+                Route::Missing
+            } else {
+                Route::Entry(rest)
+            };
+        };
+        match (&rest[..slash], &rest[slash + 1..]) {
+            ("batch", "get") => Route::BatchGet,
+            ("batch", "put") => Route::BatchPut,
+            (key, "incr") => Route::Increment(key),
+            (key, "invalidate") => Route::Invalidate(key),
+            _ => Route::Missing,
         }
     }
 }

@@ -84,6 +84,7 @@ fn look_up<R>(
         lease_ms: None,
         version: meta.has(b'c') || meta.has(b'C'),
         new_version: meta.number(b'E'),
+        uncounted: false,
         quiet: meta.has(b'u'),
         idle: meta.has(b'l'),
         no_lease: false,

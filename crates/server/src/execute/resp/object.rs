@@ -18,6 +18,7 @@ const QUIETLY: Lookup = Lookup {
     version: false,
     new_version: None,
     quiet: true,
+    uncounted: true,
     idle: false,
     no_lease: true,
 };
