@@ -23,19 +23,27 @@ RELEASE := $(CARGO_TARGET_DIR)/release
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-build: ## compile the server and the load generator into target/release
+compilers:
+	@command -v $(CARGO) >/dev/null || { \
+		echo "$(CARGO) is missing: install Rust 1.95 or later, https://rustup.rs" >&2; exit 1; }
+	@command -v cc >/dev/null || { \
+		echo "cc is missing: install a C compiler (on Debian: build-essential)" >&2; exit 1; }
+
+build: compilers ## compile the server and the load generator into target/release
 	$(CARGO) build --release --locked
 
-run: build ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
+run: compilers ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
+	$(CARGO) build --release --locked --package cellar
 	$(RELEASE)/cellar $(ARGS)
 
 tools: ## install what the tests need: Debian and Python packages, if missing
 	.ci/install
 
-check: ## formatting, lints, layers and house rules
+check: ## formatting, lints, layers, house rules, and pages that agree with their raw results
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --quiet --package cellar-tidy
+	$(CARGO) test --locked --quiet --package cellar-bench --test pages
 
 # The build of the release binaries leaves one core idle while it links; the fuzz run uses it.
 test: ## every test, Rust, Python and Java; installs what they need
@@ -67,21 +75,13 @@ soak: tools build ## the random tests, SOAK_ROUNDS (10) times with new seeds, wh
 	done
 
 compare: tools build ## the server, memcached, redis-server and an echo floor under the same load
-	bench/compare.sh $(ARGS)
+	PART=protocol FORCE=1 QUICK="$(QUICK)" bench/run.sh $(ARGS)
 
-bench: tools build ## all measurements, results into bench/results, pages into docs/benchmarks
-	bench/all.sh $(ARGS)
-
-bench-engine: tools build ## what the engine promises, as pages in docs/benchmarks; PART=expiry, QUICK=1
-	PART="$(PART)" QUICK="$(QUICK)" bench/engine.sh $(ARGS)
-
-bench-java: tools build ## the Java client beside others, and the table of S3; QUICK=1, PART=s3
-	QUICK="$(QUICK)" PART="$(PART)" bench/java.sh
-
-bench-service: tools build ## a cache service over HTTP, against BigCache; ARGS="--seconds 2100 --prefill 0"
-	bench/service.sh $(ARGS)
+bench: tools build ## all measurements and their pages; PART="s2 growth" some, QUICK=1 keeps nothing
+	PART="$(PART)" QUICK="$(QUICK)" FORCE="$(FORCE)" TRACES="$(TRACES)" bench/run.sh $(ARGS)
 
 docs: ## write the generated pages in docs/ anew, then the API pages
+	$(CARGO) run --locked --quiet --package cellar-bench -- pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
 	$(CARGO) doc --locked --workspace --no-deps
 
@@ -98,4 +98,4 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help build run tools check test java clients conformance fuzz soak bench bench-engine bench-java bench-service compare docs miri tsan ci
+.PHONY: help compilers build run tools check test java clients conformance fuzz soak bench compare docs miri tsan ci

@@ -58,6 +58,13 @@ impl Client {
         self.waiting += 1;
     }
 
+    /// Adds the choice of a database; the Redis protocol alone has them.
+    pub(crate) fn select(&mut self, database: usize) {
+        let number = database.to_string();
+        resp::push_command(&mut self.output, &[b"SELECT", number.as_bytes()]);
+        self.waiting += 1;
+    }
+
     /// Adds a store of `value`, with a TTL as [`Wire::push_set`] takes it.
     pub(crate) fn set(&mut self, key: &[u8], ttl_s: u32, value: &[u8]) {
         self.wire.push_set(&mut self.output, key, ttl_s, value);

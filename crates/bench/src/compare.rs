@@ -12,17 +12,16 @@
 mod table;
 mod memory;
 
-use std::path::PathBuf;
-
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
 use crate::error::Error;
 use crate::load::options::nanoseconds;
 use crate::load::{self, Keys, Limit, Plan, Report};
 use crate::machine::Setting;
-use crate::output::write_json;
+use crate::output::FileArgs;
+use crate::page::Page;
 use crate::peers::{CpuArgs, HttpArgs, PeerArgs, RedisArgs};
 use crate::popularity::Popularity;
 use crate::process::{Ingredients, Recipe, Server};
@@ -78,9 +77,8 @@ pub struct CompareArgs {
     memory_items: u64,
     #[command(flatten)]
     cpus: CpuArgs,
-    /// Writes all figures to this file, such as bench/results/compare-DATE.json
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// One kind of request.
@@ -115,7 +113,7 @@ const ROWS: [Row; 4] = [
 ];
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Comparison {
     setting: Setting,
     rounds: usize,
@@ -131,9 +129,9 @@ struct Comparison {
 }
 
 /// One row of the table for one server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct RowResult {
-    request: &'static str,
+    request: String,
     depth: usize,
     server: String,
     version: String,
@@ -199,7 +197,15 @@ pub fn command(args: &CompareArgs) -> Result<(), Error> {
         memory,
     };
     print!("{}", table::render(&comparison));
-    write_json(args.json.as_deref(), &comparison)
+    args.files.write(&comparison, || table::page(&comparison))
+}
+
+/// The page of a comparison that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, table::page)
 }
 
 impl CompareArgs {
@@ -287,6 +293,7 @@ impl CompareArgs {
             get_share: if row.is_get { 1.0 } else { 0.0 },
             ttl: TtlMix::unlimited(),
             limit: Limit::Nanoseconds(nanoseconds(self.seconds)?),
+            databases: 0..1,
             rate_per_s: None,
             verify: false,
             seed: 1,
@@ -364,7 +371,7 @@ fn summarize_cell(
         .zip(floor)
         .map(|(own, floor)| own.cpu_us() / floor.cpu_us());
     RowResult {
-        request: row.name,
+        request: row.name.to_owned(),
         depth: row.depth,
         server: contestant.name.clone(),
         version: contestant.version.clone(),

@@ -7,26 +7,26 @@
 //!
 //! Before it, in a fresh process, the memory an item takes over key and value.
 
-use std::fmt::Write;
+mod report;
+
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::sync::{Arc, Barrier};
 
 use cellar_engine::{Cache, Clock, Config, Instant, Item, Key, ManualClock, SetOptions, Upkeep};
 use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::{now_ns, seconds, thread_cpu_ns};
 use crate::error::Error;
-use crate::goal::{self, Goal};
 use crate::machine::Setting;
-use crate::output::write_json;
+use crate::output::FileArgs;
+use crate::page::Page;
 use crate::popularity::{Picker, Popularity, Scatter};
 use crate::quantity::{ByteRange, TtlMix, parse_count};
 use crate::random::Random;
 use crate::record::Records;
-use crate::spread::{Spread, short};
+use crate::spread::Spread;
 use crate::usage::rss_bytes;
 
 const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
@@ -39,10 +39,6 @@ const TTL_MS: u64 = 3_600_000;
 const OPERATIONS_PER_TICK: usize = 4096;
 const QUICK_ITEMS: u64 = 200_000;
 const QUICK_OPERATIONS: usize = 500_000;
-/// Batched gets per second on one thread that the engine must reach, and the gain of the second.
-const GOAL_GETS_PER_S: f64 = 8e6;
-const GOAL_TWO_THREADS: f64 = 1.8;
-const GOAL_OVERHEAD_BYTES: f64 = 16.0;
 
 /// Options of `cellar-bench engine`.
 #[derive(Args, Clone, Debug)]
@@ -74,9 +70,8 @@ pub struct EngineArgs {
     /// One round over 200 k items: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
-    /// Writes all figures to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// What is done to the cache.
@@ -107,7 +102,7 @@ impl Operation {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     items: u64,
@@ -120,9 +115,9 @@ struct Outcome {
 }
 
 /// One operation, distribution and number of threads.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Row {
-    operation: &'static str,
+    operation: String,
     distribution: String,
     threads: usize,
     operations_per_thread_cpu_s: Spread,
@@ -130,12 +125,12 @@ struct Row {
 }
 
 /// What an item takes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Footprint {
     items: u64,
     key_bytes: usize,
     value_bytes: usize,
-    ttl_s: &'static str,
+    ttl_s: String,
     rss_growth_bytes: u64,
     overhead_per_item_bytes: f64,
     inserts_per_s: f64,
@@ -177,8 +172,16 @@ pub fn command(args: &EngineArgs) -> Result<(), Error> {
         rows: bench.rows(&args)?,
         memory,
     };
-    print!("{}", render(&outcome));
-    write_json(args.json.as_deref(), &outcome)
+    print!("{}", report::render(&outcome));
+    args.files.write(&outcome, || report::page(&outcome))
+}
+
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, report::page)
 }
 
 /// Measures memory; nothing large may have been freed in this process before.
@@ -197,7 +200,7 @@ fn footprint(args: &EngineArgs) -> Result<Footprint, Error> {
         items,
         key_bytes: MEMORY_KEY_BYTES,
         value_bytes: MEMORY_VALUE_BYTES,
-        ttl_s: MEMORY_TTL,
+        ttl_s: MEMORY_TTL.to_owned(),
         rss_growth_bytes: growth_bytes,
         overhead_per_item_bytes: growth_bytes as f64 / items as f64 - raw_bytes,
         inserts_per_s: items as f64 / seconds(fill_ns),
@@ -303,7 +306,7 @@ impl Bench {
                         per_wall_s.push(speed.1);
                     }
                     cells.push(Row {
-                        operation: operation.name(),
+                        operation: operation.name().to_owned(),
                         distribution: popularity.to_string(),
                         threads,
                         operations_per_thread_cpu_s: Spread::of(per_cpu_s),
@@ -479,95 +482,4 @@ pub(crate) fn bind(thread: usize) {
         cpus.set(thread);
         let _ = sched_setaffinity(None, &cpus);
     }
-}
-
-fn render(outcome: &Outcome) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = render_rows(outcome, &mut text);
-    format!(
-        "{text}\n{}\nFrom {}.\n",
-        goal::table(&goals(outcome)),
-        outcome.setting
-    )
-}
-
-fn render_rows(outcome: &Outcome, text: &mut String) -> std::fmt::Result {
-    writeln!(
-        text,
-        "In process, {} items of {} + {} B, {} operations per thread; medians of {} rounds.\n\n\
-         | operation | keys | threads | per thread-CPU second | per wall second |\n\
-         |---|---|---|---|---|",
-        outcome.items,
-        outcome.key_bytes,
-        outcome.value_bytes,
-        outcome.operations_per_thread,
-        outcome.rounds,
-    )?;
-    for row in &outcome.rows {
-        writeln!(
-            text,
-            "| {} | {} | {} | {} | {} |",
-            row.operation,
-            row.distribution,
-            row.threads,
-            span(&row.operations_per_thread_cpu_s),
-            span(&row.operations_per_wall_s),
-        )?;
-    }
-    if let Some(memory) = &outcome.memory {
-        writeln!(
-            text,
-            "\n{} items of {} + {} B with a TTL of {}: {:.1} B per item over key and value \
-             (resident growth {} B), {} inserts/s.",
-            memory.items,
-            memory.key_bytes,
-            memory.value_bytes,
-            memory.ttl_s,
-            memory.overhead_per_item_bytes,
-            memory.rss_growth_bytes,
-            short(memory.inserts_per_s),
-        )?;
-    }
-    Ok(())
-}
-
-fn span(spread: &Spread) -> String {
-    if spread.rounds.len() < 2 {
-        return short(spread.median);
-    }
-    format!(
-        "{} [{}..{}]",
-        short(spread.median),
-        short(spread.min),
-        short(spread.max)
-    )
-}
-
-fn goals(outcome: &Outcome) -> Vec<Goal> {
-    let zipf = Popularity::Zipf(0.99).to_string();
-    let gets = |threads: usize| {
-        let mut rows = outcome.rows.iter();
-        rows.find(|row| {
-            row.threads == threads
-                && row.distribution == zipf
-                && row.operation == Operation::GetMany32.name()
-        })
-    };
-    let (one, two) = (gets(1), gets(2));
-    let speed = one.map(|one| {
-        let found = one.operations_per_thread_cpu_s.median;
-        let what = "gets/s on one thread, in batches of 32, zipf";
-        Goal::at_least(what, GOAL_GETS_PER_S, found, short)
-    });
-    let gain = one.zip(two).map(|(one, two)| {
-        let found = two.operations_per_wall_s.median / one.operations_per_wall_s.median;
-        let what = "the same on two threads, x one";
-        Goal::at_least(what, GOAL_TWO_THREADS, found, |it| format!("{it:.2}"))
-    });
-    let memory = outcome.memory.as_ref().map(|memory| {
-        let what = "bytes per item over key + value";
-        Goal::at_most(what, GOAL_OVERHEAD_BYTES, memory.overhead_per_item_bytes, 1)
-    });
-    speed.into_iter().chain(gain).chain(memory).collect()
 }

@@ -15,12 +15,13 @@ mod report;
 use std::process::Command;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::latency::LatencySummary;
 use crate::machine::Setting;
 use crate::output::FileArgs;
+use crate::page::Page;
 use crate::peers::{CellarArgs, CpuArgs, some, takes_part};
 use crate::process::Recipe;
 use crate::quantity::parse_count;
@@ -48,6 +49,10 @@ pub struct ExpiryArgs {
     /// Settings of active-expire-effort, each a server of its own
     #[arg(long, value_delimiter = ',', default_value = "1,10")]
     redis_efforts: Vec<u32>,
+    /// Numbers of databases over which the items are spread, each with servers of its own; with
+    /// more than one all are asked over the Redis protocol
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    databases: Vec<usize>,
     /// Items that stay, and are asked for
     #[arg(long, default_value = "1M", value_parser = parse_count)]
     live: u64,
@@ -98,7 +103,7 @@ pub struct ExpiryArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     live: u64,
@@ -117,9 +122,12 @@ struct Outcome {
 }
 
 /// One server over all its runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct ServerResult {
     server: String,
+    /// Databases over which the items are spread.
+    #[serde(default = "one")]
+    databases: usize,
     version: String,
     memory: Watched,
     latency_us_p99_9_before: Spread,
@@ -136,8 +144,32 @@ struct ServerResult {
     slices: Vec<Slice>,
 }
 
+/// A server that takes part.
+struct Contender {
+    recipe: Recipe,
+    databases: usize,
+}
+
+impl Contender {
+    fn new(mut recipe: Recipe, databases: usize) -> Contender {
+        if databases > 1 {
+            recipe = recipe
+                .clone()
+                .named(&format!("{}, {databases} databases", recipe.name));
+            let option = ["--databases".to_owned(), databases.to_string()];
+            recipe.words.extend(option);
+        }
+        Contender { recipe, databases }
+    }
+}
+
+/// The number of databases where figures do not tell it.
+fn one() -> usize {
+    1
+}
+
 /// Latencies in one run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Run {
     before: LatencySummary,
     during: LatencySummary,
@@ -150,7 +182,7 @@ struct Run {
 }
 
 /// A short stretch of the load.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Slice {
     /// Its middle, in seconds after the first deadline.
     at_s: f64,
@@ -159,7 +191,7 @@ struct Slice {
 }
 
 /// The run in which memory was watched.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Watched {
     /// What an item that is to die takes, by the server's own figures.
     item_bytes: f64,
@@ -170,7 +202,7 @@ struct Watched {
 }
 
 /// The server's memory at one moment.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Point {
     /// Seconds after the first deadline.
     at_s: f64,
@@ -187,7 +219,7 @@ struct Point {
 /// # Errors
 /// [`Error`] if a server does not start, evicts, or a load cannot be run to its end.
 pub fn command(args: &ExpiryArgs) -> Result<(), Error> {
-    let args = args.settled();
+    let args = args.settled()?;
     let contenders = args.contenders()?;
     let rate = match args.rate {
         Some(rate) => rate,
@@ -206,7 +238,7 @@ pub fn command(args: &ExpiryArgs) -> Result<(), Error> {
                 "round {} of {}: {:28} p99.9 {:8.1} us before, {:8.1} us during",
                 round + 1,
                 args.rounds,
-                contender.name,
+                contender.recipe.name,
                 run.before.latency_us_p99_9,
                 run.during.latency_us_p99_9,
             );
@@ -238,9 +270,17 @@ pub fn command(args: &ExpiryArgs) -> Result<(), Error> {
     args.files.write(&outcome, || report::page(&outcome))
 }
 
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, report::page)
+}
+
 impl ExpiryArgs {
     /// The options with `--quick` applied and the processors checked.
-    fn settled(&self) -> ExpiryArgs {
+    fn settled(&self) -> Result<ExpiryArgs, Error> {
         let mut args = self.clone();
         if args.quick {
             args.live = args.live.min(QUICK_ITEMS);
@@ -255,7 +295,17 @@ impl ExpiryArgs {
         args.before_s = args.before_s.max(1);
         args.rounds = args.rounds.max(1);
         args.cpus = args.cpus.settled();
-        args
+        let fits = |&databases: &usize| {
+            let databases = databases as u64;
+            databases > 0
+                && args.live.is_multiple_of(databases)
+                && args.dying.is_multiple_of(databases)
+        };
+        if !args.databases.iter().all(fits) {
+            let what = "--live and --dying are multiples of each of --databases";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        Ok(args)
     }
 
     fn deadlines_over_s(&self) -> u64 {
@@ -266,10 +316,22 @@ impl ExpiryArgs {
         }
     }
 
-    /// The servers, Cellar first.
-    fn contenders(&self) -> Result<Vec<Recipe>, Error> {
+    /// The servers for all numbers of databases, Cellar first of each.
+    fn contenders(&self) -> Result<Vec<Contender>, Error> {
         let mut contenders = Vec::new();
-        if let Some(cellar) = self.cellar.recipe()? {
+        for &databases in &self.databases {
+            let recipes = self.recipes(databases)?.into_iter();
+            contenders.extend(recipes.map(|recipe| Contender::new(recipe, databases)));
+        }
+        some(contenders)
+    }
+
+    fn recipes(&self, databases: usize) -> Result<Vec<Recipe>, Error> {
+        let mut contenders = Vec::new();
+        if databases > 1 {
+            let cellar = self.cellar.resp_recipe()?;
+            contenders.extend(cellar.map(|cellar| cellar.named("cellar")));
+        } else if let Some(cellar) = self.cellar.recipe()? {
             let releasing = releasing(&cellar)?;
             contenders.push(cellar);
             contenders.extend(releasing);
@@ -281,7 +343,7 @@ impl ExpiryArgs {
                 contenders.push(recipe.named(&format!("redis, effort {effort}")));
             }
         }
-        some(contenders)
+        Ok(contenders)
     }
 }
 
@@ -302,14 +364,20 @@ fn releasing(cellar: &Recipe) -> Result<Option<Recipe>, Error> {
     Ok(Some(recipe))
 }
 
-fn summarize(contender: &Recipe, version: String, memory: Watched, runs: Vec<Run>) -> ServerResult {
+fn summarize(
+    contender: &Contender,
+    version: String,
+    memory: Watched,
+    runs: Vec<Run>,
+) -> ServerResult {
     let spread = |figure: fn(&Run) -> f64| Spread::of(runs.iter().map(figure).collect());
     let controls = runs.iter().filter_map(|run| run.control.as_ref());
     let controls: Vec<f64> = controls
         .map(|[first, second]| second.latency_us_p99_9 / first.latency_us_p99_9)
         .collect();
     ServerResult {
-        server: contender.name.clone(),
+        server: contender.recipe.name.clone(),
+        databases: contender.databases,
         version,
         memory,
         latency_us_p99_9_before: spread(|run| run.before.latency_us_p99_9),

@@ -20,7 +20,7 @@ use cellar_engine::{
     Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions, Upkeep,
 };
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::now_ns;
 use crate::engine::bind;
@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::latency::LatencySummary;
 use crate::machine::Setting;
 use crate::output::FileArgs;
+use crate::page::Page;
 use crate::quantity::{ByteRange, parse_count};
 use crate::random::Random;
 use crate::record::Records;
@@ -89,7 +90,7 @@ pub struct GrowthArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     items: u64,
@@ -112,7 +113,7 @@ struct Outcome {
 }
 
 /// Latencies of the operations of one cache.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Operations {
     insert: LatencySummary,
     read: LatencySummary,
@@ -121,7 +122,7 @@ struct Operations {
 }
 
 /// Two windows, one of each cache.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Window {
     /// Items in the growing cache at the window's end.
     items: u64,
@@ -176,6 +177,14 @@ pub fn command(args: &GrowthArgs) -> Result<(), Error> {
     let outcome = run(&args)?;
     print!("{}", report::render(&outcome));
     args.files.write(&outcome, || report::page(&outcome))
+}
+
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, report::page)
 }
 
 fn run(args: &GrowthArgs) -> Result<Outcome, Error> {

@@ -3,7 +3,7 @@
 //! Three digits from 1 ns to [`LATENCY_NS_MAX`], in about 200 KB whatever the number of requests.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Longest time that is told apart; longer ones count as this.
 pub const LATENCY_NS_MAX: u64 = 100_000_000_000;
@@ -67,7 +67,7 @@ impl Default for Latencies {
 
 /// Percentiles of the time between sending a request (open loop: the moment it was due) and its
 /// whole reply, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names say all")]
 pub struct LatencySummary {
     pub latency_us_mean: f64,

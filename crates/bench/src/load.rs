@@ -129,8 +129,12 @@ fn connect(plan: &Plan) -> Result<Vec<std::os::fd::OwnedFd>, Error> {
     let mut key = Vec::new();
     plan.records.push_key(&mut key, 0);
     let mut sockets = Vec::with_capacity(plan.connections);
-    for _ in 0..plan.connections {
+    let databases = plan.databases.clone().cycle();
+    for database in databases.take(plan.connections) {
         let mut client = Client::connect(&plan.target, plan.wire, Duration::from_secs(STALL_S))?;
+        if database > 0 {
+            client.select(database);
+        }
         client.get(&key);
         client.exchange(|event| match event {
             Event::Refused(line) => Err(Error::Garbled(String::from_utf8_lossy(line).into_owned())),

@@ -3,12 +3,17 @@
 use std::fs;
 use std::process::Command;
 
-use serde::Serialize;
+use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::today;
+use crate::error::Error;
+
+/// What a commit ends with if files are changed.
+pub const DIRTY: &str = "-dirty";
 
 /// Where and when numbers came from.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names say all")]
 pub struct Setting {
     pub date: String,
@@ -37,6 +42,29 @@ impl Setting {
             kernel: kernel.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned()),
         }
     }
+}
+
+/// Options of `cellar-bench setting`.
+#[derive(Args, Clone, Debug)]
+pub struct SettingArgs {
+    /// The command whose measurement it is
+    #[arg(long = "for", value_name = "COMMAND")]
+    command: String,
+}
+
+/// Prints where and when a measurement is made by another program.
+///
+/// # Errors
+/// [`Error::System`] if it cannot be told as JSON.
+pub fn command(args: &SettingArgs) -> Result<(), Error> {
+    let setting = Setting {
+        command: args.command.clone(),
+        ..Setting::here()
+    };
+    let text = serde_json::to_string(&setting)
+        .map_err(|error| Error::system("writing the setting", error))?;
+    println!("{text}");
+    Ok(())
 }
 
 impl std::fmt::Display for Setting {
@@ -69,14 +97,33 @@ fn without_paths(argument: &str) -> String {
     text
 }
 
-/// The commit of the directory this runs in, marked if files are changed.
-fn commit() -> String {
-    let git = Command::new("git")
-        .args(["describe", "--always", "--dirty", "--exclude=*"])
-        .output();
-    let text = git.ok().filter(|output| output.status.success());
-    let text = text.and_then(|output| String::from_utf8(output.stdout).ok());
-    text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+/// What measurements write: a change there is no change of what is measured.
+const WRITTEN: [&str; 2] = [
+    ":(top,exclude)bench/results",
+    ":(top,exclude)docs/benchmarks",
+];
+
+/// The last commit that changed anything but results and pages, in the directory this runs in;
+/// marked if other files are changed.
+#[must_use]
+pub fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git")
+            .args(words)
+            .args(["--", ":/"])
+            .args(WRITTEN)
+            .output();
+        let text = output.ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8(text.stdout).ok()?.trim().to_owned())
+    };
+    let Some(commit) = git(&["log", "-1", "--format=%h"]).filter(|text| !text.is_empty()) else {
+        return "unknown".to_owned();
+    };
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
+    match changed.as_deref() {
+        Some("") => commit,
+        _ => commit + DIRTY,
+    }
 }
 
 #[cfg(test)]

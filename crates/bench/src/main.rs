@@ -10,13 +10,15 @@ use cellar_bench::error::Error;
 use cellar_bench::expiry::{self, ExpiryArgs};
 use cellar_bench::growth::{self, GrowthArgs};
 use cellar_bench::load::options::{self, LoadArgs};
+use cellar_bench::machine::{self, SettingArgs};
 use cellar_bench::memory::{self, MemoryArgs};
 use cellar_bench::near::{self, NearArgs};
+use cellar_bench::pages::{self, PagesArgs};
+use cellar_bench::parts::{self, PartsArgs};
 use cellar_bench::replay::contest::{self, ContestArgs};
 use cellar_bench::replay::{self, ReplayArgs};
 use cellar_bench::reproduce::{self, ReproduceArgs};
 use cellar_bench::service::{self, ServiceArgs};
-use cellar_bench::ycsb::{self, YcsbArgs};
 use clap::{Parser, Subcommand};
 
 /// Load generator and measurements for cache servers
@@ -35,8 +37,6 @@ enum Command {
     Echo(EchoArgs),
     /// Cellar, memcached and the echo floor under the same load, alternating: make compare
     Compare(Box<CompareArgs>),
-    /// Inserts and reads with one server thread and with more: do inserts fall?
-    Ycsb(Box<YcsbArgs>),
     /// The engine in process: gets, batches and sets per second, bytes per item
     Engine(EngineArgs),
     /// Replays traces through the engine in process, beside other policies in the same bytes
@@ -55,6 +55,12 @@ enum Command {
     Near(Box<NearArgs>),
     /// The measurements of the sources that Cellar answers, made again
     Reproduce(ReproduceArgs),
+    /// The parts of `make bench`, and which of them this commit still lacks
+    Parts(PartsArgs),
+    /// Writes docs/benchmarks from the raw results, or checks that it agrees with them
+    Pages(PagesArgs),
+    /// This machine, date and commit as JSON, for a measurement in another program
+    Setting(SettingArgs),
 }
 
 /// Exit code for options that make no sense, the same as for those that cannot be read.
@@ -65,7 +71,6 @@ fn main() -> ExitCode {
         Command::Load(args) => options::command(&args),
         Command::Echo(args) => echo::serve(&args),
         Command::Compare(args) => compare::command(&args),
-        Command::Ycsb(args) => ycsb::command(&args),
         Command::Engine(args) => engine::command(&args),
         Command::Replay(args) => replay::command(&args),
         Command::Contest(args) => contest::command(&args),
@@ -75,6 +80,9 @@ fn main() -> ExitCode {
         Command::Service(args) => service::command(&args),
         Command::Near(args) => near::command(&args),
         Command::Reproduce(args) => reproduce::command(&args),
+        Command::Parts(args) => parts::command(&args),
+        Command::Pages(args) => pages::command(&args),
+        Command::Setting(args) => machine::command(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

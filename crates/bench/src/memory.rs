@@ -12,7 +12,7 @@ mod scenario;
 use std::fmt::Write;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::goal::{self, Goal};
@@ -21,6 +21,7 @@ use crate::output::FileArgs;
 use crate::page::{Finding, Page};
 use crate::peers::{PeerArgs, takes_part};
 use crate::process::{Ingredients, Recipe};
+use crate::versus::Versus;
 use scenario::{SCENARIOS, Scenario};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -50,16 +51,16 @@ pub struct MemoryArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     rows: Vec<Row>,
 }
 
 /// One scenario against one server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Row {
-    scenario: &'static str,
+    scenario: String,
     server: String,
     version: String,
     memory_bytes: u64,
@@ -135,6 +136,14 @@ pub fn command(args: &MemoryArgs) -> Result<(), Error> {
     args.files.write(&outcome, || page(&outcome))
 }
 
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, page)
+}
+
 fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row, Error> {
     let with = Ingredients {
         memory_mib,
@@ -150,7 +159,7 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row,
     server.stop();
     let connections = done.connections();
     Ok(Row {
-        scenario: scenario.name,
+        scenario: scenario.name.to_owned(),
         server: recipe.name.clone(),
         version,
         memory_bytes,
@@ -214,44 +223,35 @@ fn goals(rows: &[Row]) -> Vec<Goal> {
     goals.collect()
 }
 
-/// Where Cellar breaks its promise or is not the best, before all else.
+/// Whether Cellar breaks its promise, before all else.
 fn verdict(rows: &[Row]) -> String {
     let broken = goals(rows).into_iter().filter(|goal| !goal.is_reached);
     let broken: Vec<String> = broken.map(|goal| goal.what).collect();
-    let mut text = match broken.len() {
+    match broken.len() {
         0 => "Cellar keeps its promise in every scenario.".to_owned(),
         _ => format!("**Cellar breaks its promise**: {}.", broken.join("; ")),
-    };
-    let better = |is_better: fn(&Row, &Row) -> bool| {
-        let mut places = Vec::new();
-        for rival in rows {
-            let mut cellar = rows.iter().filter(|row| row.server == "cellar");
-            let cellar = cellar.find(|cellar| cellar.scenario == rival.scenario);
-            if let Some(cellar) = cellar.filter(|cellar| is_better(rival, cellar)) {
-                places.push(format!(
-                    "{} ({}; its peak is {:.1} MiB, Cellar's {:.1})",
-                    rival.server,
-                    rival.scenario,
-                    mib(rival.peak_rss_bytes.cast_signed()),
-                    mib(cellar.peak_rss_bytes.cast_signed()),
-                ));
-            }
-        }
-        places.join(", ")
-    };
-    let leaner = better(|rival, cellar| rival.peak_rss_bytes < cellar.peak_rss_bytes);
-    if !leaner.is_empty() {
-        text += &format!(" Lower peaks than Cellar's: {leaner}.");
     }
-    let fuller = better(|rival, cellar| rival.efficiency > cellar.efficiency);
-    if !fuller.is_empty() {
-        text += &format!(" A larger share of memory is data than in Cellar: {fuller}.");
+}
+
+/// Peak, share of data and items held in each scenario, Cellar's and each rival's.
+#[expect(clippy::cast_precision_loss, reason = "a display")]
+fn versus(rows: &[Row]) -> Vec<Versus> {
+    let mut all = Vec::new();
+    for rival in rows.iter().filter(|row| row.server != "cellar") {
+        let mut cellar = rows.iter().filter(|row| row.server == "cellar");
+        let Some(cellar) = cellar.find(|row| row.scenario == rival.scenario) else {
+            continue;
+        };
+        let what = |figure: &str| format!("{figure}, {}", rival.scenario);
+        let peak = |row: &Row| mib(row.peak_rss_bytes.cast_signed());
+        let (name, peak_mib) = (&rival.server, what("peak of resident memory, MiB"));
+        all.push(Versus::less(peak_mib, peak(cellar), name, peak(rival)));
+        let (ours, theirs) = (cellar.efficiency, rival.efficiency);
+        all.push(Versus::more(what("share of data"), ours, name, theirs));
+        let (ours, theirs) = (cellar.items_held as f64, rival.items_held as f64);
+        all.push(Versus::more(what("items held"), ours, name, theirs));
     }
-    let more = better(|rival, cellar| rival.items_held > cellar.items_held);
-    if !more.is_empty() {
-        text += &format!(" More items held than by Cellar: {more}.");
-    }
-    text
+    all
 }
 
 fn page(outcome: &Outcome) -> Page {
@@ -286,6 +286,8 @@ fn page(outcome: &Outcome) -> Page {
              data* are the keys and values found, *of RSS* is their share of resident memory at \
              the end.\n\n{list}"
         ),
+        versus: versus(&outcome.rows),
+        headline: None,
         findings: vec![
             Finding::Text(verdict(&outcome.rows)),
             Finding::Text(table(&outcome.rows)),
@@ -310,9 +312,9 @@ fn page(outcome: &Outcome) -> Page {
 mod tests {
     use super::*;
 
-    fn row(scenario: &'static str, server: &str, beside_mib: i64) -> Row {
+    fn row(scenario: &str, server: &str, beside_mib: i64) -> Row {
         Row {
-            scenario,
+            scenario: scenario.to_owned(),
             server: server.to_owned(),
             version: "1".to_owned(),
             memory_bytes: 64 << 20,
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn where_another_server_is_better_is_said_first() {
+    fn where_another_server_is_better_is_told() {
         let cellar = row("a", "cellar", 17);
         let rival = Row {
             items_held: 11,
@@ -347,12 +349,14 @@ mod tests {
             peak_rss_bytes: 60 << 20,
             ..row("a", "memcached", 10)
         };
-        let text = verdict(&[cellar, rival]);
+        let rows = [cellar, rival];
+        let lost = versus(&rows).into_iter().filter(Versus::is_lost);
+        let lost: Vec<String> = lost.map(|versus| versus.what).collect();
+        assert_eq!(lost, ["peak of resident memory, MiB, a", "items held, a"]);
+        let text = verdict(&rows);
         assert_eq!(
             text,
-            "**Cellar breaks its promise**: peak beside memory MiB, a. Lower peaks than Cellar's: \
-             memcached (a; its peak is 60.0 MiB, Cellar's 68.0). More items held than by Cellar: \
-             memcached (a; its peak is 60.0 MiB, Cellar's 68.0)."
+            "**Cellar breaks its promise**: peak beside memory MiB, a."
         );
         let text = verdict(&[row("a", "cellar", 4), row("a", "memcached", 4)]);
         assert_eq!(text, "Cellar keeps its promise in every scenario.");

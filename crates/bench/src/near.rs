@@ -14,7 +14,7 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::footprint::Footprint;
 use self::ratio::Ratio;
@@ -23,6 +23,7 @@ use self::subject::Name;
 use crate::error::Error;
 use crate::machine::Setting;
 use crate::output::FileArgs;
+use crate::page::Page;
 use crate::quantity::parse_count;
 
 const QUICK_ENTRIES: u64 = 50_000;
@@ -63,7 +64,7 @@ pub struct NearArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     entries: u64,
@@ -106,4 +107,12 @@ pub fn command(args: &NearArgs) -> Result<(), Error> {
     };
     print!("{}", report::render(&outcome));
     args.output.write(&outcome, || report::page(&outcome))
+}
+
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, report::page)
 }

@@ -1,14 +1,18 @@
 //! Pages: one measurement as Markdown with plots beside it, written whole by the program.
 //!
-//! Every page answers one question in the same order: what was asked, what was found, what it
-//! means, what it does not show, and where the numbers come from.
+//! Every page answers one question in the same order: what was asked, where a peer is better, what
+//! was found, how it was measured, what it means, what it does not show, and where the numbers come
+//! from.
 
 use std::fmt::Write;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
+
 use crate::error::Error;
 use crate::machine::Setting;
 use crate::plot::Plot;
+use crate::versus::{self, Versus};
 
 /// One measurement, told to a reader.
 #[derive(Clone, Debug)]
@@ -19,6 +23,10 @@ pub struct Page {
     pub question: String,
     /// How it was measured, in a few sentences.
     pub method: String,
+    /// Figures of Cellar's beside those of peers; the page begins with those that are lost.
+    pub versus: Vec<Versus>,
+    /// What stands on the index, if this is the measurement of a source.
+    pub headline: Option<Headline>,
     /// What was found: tables in Markdown, and plots.
     pub findings: Vec<Finding>,
     /// What a user may conclude.
@@ -27,6 +35,15 @@ pub struct Page {
     pub limits: String,
     /// Where and when.
     pub setting: Setting,
+}
+
+/// The figures beside a source's own on the index.
+#[derive(Clone, Debug)]
+pub struct Headline {
+    /// Cellar's, as ratios.
+    pub ours: String,
+    /// The peers', as ratios.
+    pub peers: String,
 }
 
 /// A part of what was found.
@@ -43,24 +60,55 @@ pub enum Finding {
     },
 }
 
+/// A file that a page consists of: its name and its text.
+pub type PageFile = (String, String);
+
 impl Page {
+    /// The page of figures that were stored as JSON, drawn by `page`.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if the text does not hold such figures.
+    pub fn stored<F: DeserializeOwned>(json: &str, page: fn(&F) -> Page) -> Result<Page, Error> {
+        let figures = serde_json::from_str(json)
+            .map_err(|error| Error::Wrong(format!("reading stored figures: {error}")))?;
+        Ok(page(&figures))
+    }
+
     /// Writes the page to `file` and its plots beside it, as `<page>-<name>.svg`.
     ///
     /// # Errors
-    /// [`Error::System`] if a file cannot be written, and those of [`Plot::write`].
+    /// [`Error::System`] if a file cannot be written, and those of [`Plot::svg`].
     pub fn write(&self, file: &Path) -> Result<(), Error> {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        for (name, text) in self.files(&stem)? {
+            let file = file.with_file_name(name);
+            std::fs::write(&file, text)
+                .map_err(|error| Error::system(format!("writing {}", file.display()), error))?;
+        }
+        Ok(())
+    }
+
+    /// The files of the page called `stem`: the text first, then its plots.
+    ///
+    /// # Errors
+    /// As [`Plot::svg`].
+    pub fn files(&self, stem: &str) -> Result<Vec<PageFile>, Error> {
+        let mut files = vec![(format!("{stem}.md"), self.text(stem))];
         for finding in &self.findings {
             if let Finding::Plot { name, plot } = finding {
-                plot.write(&file.with_file_name(format!("{stem}-{name}.svg")))?;
+                files.push((format!("{stem}-{name}.svg"), plot.svg()?));
             }
         }
-        std::fs::write(file, self.text(&stem))
-            .map_err(|error| Error::system(format!("writing {}", file.display()), error))
+        Ok(files)
     }
 
     fn text(&self, stem: &str) -> String {
-        let mut text = format!("# {}\n\n{}\n\n", self.title, self.question);
+        let mut text = format!(
+            "# {}\n\n{}\n\n## Where a peer is better\n\n{}\n## What was found\n\n",
+            self.title,
+            self.question,
+            versus::section(&self.versus)
+        );
         for finding in &self.findings {
             // Writing to a string cannot fail.
             let _ = match finding {
@@ -75,10 +123,26 @@ impl Page {
             ("What it means", &self.meaning),
             ("What it does not show", &self.limits),
         ] {
-            let _ = write!(text, "## {heading}\n\n{body}\n\n");
+            let _ = write!(text, "## {heading}\n\n{}\n\n", body.trim_end());
         }
-        let _ = writeln!(text, "From {}.", self.setting);
-        text
+        text + &self.source()
+    }
+
+    /// Where the figures come from.
+    fn source(&self) -> String {
+        let Setting {
+            date,
+            command,
+            commit,
+            cpu,
+            cpus,
+            kernel,
+        } = &self.setting;
+        format!(
+            "## Where the figures come from\n\n| | |\n|---|---|\n| command | `{command}` |\n\
+             | machine | {cpus} x {cpu}, Linux {kernel} |\n| commit | {commit} |\n\
+             | date | {date} |\n"
+        )
     }
 }
 
@@ -106,6 +170,8 @@ mod tests {
             title: "Expiry".to_owned(),
             question: "Who pays for the dead?".to_owned(),
             method: "So.".to_owned(),
+            versus: vec![Versus::less("us", 2.0, "redis", 1.0)],
+            headline: None,
             findings: vec![
                 Finding::Text("| a |\n|---|\n| 1 |\n".to_owned()),
                 Finding::Plot {
@@ -118,6 +184,11 @@ mod tests {
             setting: Setting::here(),
         };
         let text = page.text("expiry");
+        let peers = text.find("| us | redis | 1.000 | 2.000 | 2.000 |");
+        assert!(
+            peers < text.find("| 1 |"),
+            "a peer that wins comes first: {text}"
+        );
         let part = "| 1 |\n\n![Memory of the dead](expiry-memory.svg)\n\n## How it was measured";
         assert!(text.contains(part), "{text}");
         assert!(text.starts_with("# Expiry\n\nWho pays for the dead?\n\n"));

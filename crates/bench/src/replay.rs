@@ -32,7 +32,9 @@ use self::trace::OVERHEAD_BYTES;
 pub(crate) use self::trace::Trace;
 use crate::address::Address;
 use crate::error::Error;
+use crate::machine::Setting;
 use crate::output::PrintArgs;
+use crate::page::Page;
 use crate::wire::Wire;
 
 /// Options that say nothing about a server that runs already.
@@ -80,7 +82,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Heading of the page, which compares with lru at least
-    #[arg(long, value_name = "TEXT", default_value = "Misses", requires = "page")]
+    #[arg(long, value_name = "TEXT", default_value = "Misses")]
     title: String,
     #[command(flatten)]
     output: PrintArgs,
@@ -114,26 +116,33 @@ pub fn command(args: &ReplayArgs) -> Result<(), Error> {
     if let (Some(wire), Some(target)) = (args.over, &args.target) {
         return args.replay_over(wire, target);
     }
-    let mut report = Report::default();
+    let mut report = Report {
+        setting: Setting::here(),
+        title: args.title.clone(),
+        baselines: args.baselines(),
+        baseline_overhead_bytes: args.baseline_overhead,
+        stretch: args.stretch.map(|share| share.to_string()),
+        runs: Vec::new(),
+        skipped: Vec::new(),
+    };
     for path in &args.traces {
         let trace = read(path, &args.reading())?;
         args.sweep(&trace, &mut report)?;
     }
     if let Some(file) = &args.plot {
         let runs: Vec<&Run> = report.runs.iter().collect();
-        curve::plot(&runs, &args.baselines()).write(file)?;
+        curve::plot(&runs, &report.baselines).write(file)?;
     }
-    args.output.write_page(|| {
-        let (baselines, overhead_bytes) = (args.baselines(), args.baseline_overhead);
-        let stretch = args.stretch.map(|share| share.to_string());
-        page::page(
-            &args.title,
-            &report,
-            &baselines,
-            &page::method(overhead_bytes, stretch.as_deref()),
-        )
-    })?;
+    args.output.write_page(|| page::page(&report))?;
     args.print(&report)
+}
+
+/// The page of a report that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, page::page)
 }
 
 impl ReplayArgs {
@@ -233,7 +242,7 @@ impl ReplayArgs {
     fn print(&self, report: &Report) -> Result<(), Error> {
         // One trace at one size is one plain object.
         let is_single = self.traces.len() == 1 && self.asked_sizes().count() == 1;
-        let text = || report::table(report, &self.baselines());
+        let text = || report::table(report);
         match report.runs.first() {
             Some(run) if is_single => self.output.print(run, text),
             _ => self.output.print(report, text),

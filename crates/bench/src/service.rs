@@ -19,11 +19,12 @@ mod cost;
 mod report;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::machine::Setting;
 use crate::output::FileArgs;
+use crate::page::Page;
 use crate::peers::{CellarArgs, CpuArgs};
 use crate::quantity::{ByteRange, parse_count};
 use found::Figures;
@@ -92,7 +93,7 @@ pub struct ServiceArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     rate_per_s: u64,
@@ -110,7 +111,7 @@ struct Outcome {
 }
 
 /// One server under the load at a fixed rate.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct ServerResult {
     server: String,
     version: String,
@@ -158,6 +159,14 @@ pub fn command(args: &ServiceArgs) -> Result<(), Error> {
     print!("{}", report::render(&outcome));
     args.files.write(&outcome, || report::page(&outcome))?;
     outcome.check()
+}
+
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, report::page)
 }
 
 impl ServiceArgs {

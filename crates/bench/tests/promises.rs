@@ -111,6 +111,12 @@ fn a_mass_expiry_is_watched_in_debians_redis() {
     let folder = Folder::new("expiry-redis");
     let options = format!("--cellar off --redis {REDIS} --redis-efforts 10");
     check_expiry(&folder, &options, &["redis, effort 10"]);
+    // Spread over databases, the same is found: no item is missed, and the dead are counted in all.
+    check_expiry(
+        &folder,
+        &format!("{options} --databases 4"),
+        &["redis, effort 10, 4 databases"],
+    );
 }
 
 #[test]

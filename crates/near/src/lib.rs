@@ -57,4 +57,6 @@ pub use near::Near;
 /// The guide's examples, compiled.
 #[cfg(all(doctest, feature = "redis", feature = "json"))]
 #[doc = include_str!("../../../docs/near.md")]
+#[doc = include_str!("../../../docs/guide/near-caches.md")]
+#[doc = include_str!("../../../docs/guide/many-machines.md")]
 struct Guide;

@@ -29,6 +29,8 @@ enum Form {
     Switch,
     /// A whole number within these bounds.
     Number(i64, i64),
+    /// A whole number; the nearest one within these bounds is taken.
+    Nearest(i64, i64),
     /// A number of bytes, with a unit if one likes.
     Bytes,
     /// One of these words.
@@ -113,7 +115,7 @@ const TABLE: &[Row] = &[
     row("slaveof", Form::Fixed, ""),
     row("min-replicas-to-write", SMALL, "0"),
     row("repl-backlog-size", Form::Bytes, "1048576"),
-    row("hz", SMALL, "10"),
+    row("hz", Form::Nearest(1, 500), "10"),
     row("dynamic-hz", Form::Switch, "yes"),
     row("tcp-keepalive", SMALL, "0"),
     row("tcp-backlog", Form::Fixed, "1024"),
@@ -300,6 +302,7 @@ impl Form {
             Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
             Form::Switch => Err("argument must be 'yes' or 'no'"),
             Form::Number(least, most) => return number(text, least, most),
+            Form::Nearest(least, most) => return nearest(text, least, most),
             Form::Bytes => return bytes(text),
             Form::Choice(words) => return choice(text, words),
             Form::Saves if is_saves(text) => Ok(()),
@@ -319,6 +322,11 @@ fn number(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>
         Some(number) if (least..=most).contains(&number) => Ok(number.to_string()),
         Some(_) => Err(format!("argument must be between {least} and {most} inclusive").into()),
     }
+}
+
+fn nearest(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>> {
+    let number: i64 = number(text, 0, i32::MAX.into())?.parse().unwrap_or(most);
+    Ok(number.clamp(least, most).to_string())
 }
 
 /// A number with one of Redis's units: `k` is 1000, `kb` is 1024.
@@ -427,6 +435,9 @@ mod tests {
         check(Form::Fixed, "old", Some("old"));
         check(Form::Fixed, "new", None);
         check(Form::Number(1, 5), "6", None);
+        check(Form::Nearest(1, 5), "0", Some("1"));
+        check(Form::Nearest(1, 5), "9", Some("5"));
+        check(Form::Nearest(1, 5), "-1", None);
         check(POLICIES, "ALLKEYS-LRU", Some("allkeys-lru"));
         check(POLICIES, "noeviction", None);
     }

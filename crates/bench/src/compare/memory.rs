@@ -4,7 +4,7 @@
 //! time to live, connections included; the absolute sizes are reported beside it, because a server
 //! that touches its memory ahead shows little growth. All items must still be there afterwards.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{CELLAR_RESP, CompareArgs};
 use crate::error::Error;
@@ -22,14 +22,14 @@ const TTL: &str = "30m..2h";
 const PROBES: u64 = 200_000;
 
 /// What the items of one server take.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Footprint {
     pub(super) server: String,
     pub(super) version: String,
     pub(super) items: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
-    pub(super) ttl_s: &'static str,
+    pub(super) ttl_s: String,
     pub(super) server_rss_start_bytes: u64,
     pub(super) server_rss_filled_bytes: u64,
     /// Growth divided by items, less key and value.
@@ -89,7 +89,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> 
         items,
         key_bytes: KEY_BYTES,
         value_bytes: VALUE_BYTES,
-        ttl_s: TTL,
+        ttl_s: TTL.to_owned(),
         server_rss_start_bytes: start_bytes,
         server_rss_filled_bytes: filled_bytes,
         overhead_per_item_bytes: per_item(filled_bytes.saturating_sub(start_bytes)),

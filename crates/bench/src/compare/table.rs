@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use super::{CELLAR_HTTP, CELLAR_RESP, Comparison, ROWS, RowResult};
 use crate::goal::{self, Goal};
+use crate::page::{Finding, Page};
+use crate::plot::{Axis, Plot, Scale, Series};
 use crate::spread::short;
+use crate::versus::Versus;
 
 /// What a request may cost Cellar.
 struct Limit {
@@ -48,6 +51,7 @@ pub(super) fn render(comparison: &Comparison) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = render_rows(comparison, &mut text);
+    let _ = writeln!(text, "\nFrom {}.", comparison.setting);
     let _ = render_memory(comparison, &mut text);
     if let Some(goals) = goals(comparison) {
         text += &format!("\n{}", goal::table(&goals));
@@ -98,7 +102,7 @@ fn render_rows(comparison: &Comparison, text: &mut String) -> std::fmt::Result {
             row.request, row.server, row.misses, row.errors
         )?;
     }
-    writeln!(text, "\nFrom {}.", comparison.setting)
+    Ok(())
 }
 
 fn render_memory(comparison: &Comparison, text: &mut String) -> std::fmt::Result {
@@ -163,6 +167,143 @@ fn goals(comparison: &Comparison) -> Option<Vec<Goal>> {
         Some(Goal::at_most(what, limit.limit, found, 2))
     });
     Some(costs.chain(resp).chain(http).chain(memory).collect())
+}
+
+/// The page.
+pub(super) fn page(comparison: &Comparison) -> Page {
+    let goals = goals(comparison).unwrap_or_default();
+    let plot = Finding::Plot {
+        name: "cost".to_owned(),
+        plot: plot(comparison),
+    };
+    let tables = [
+        goal::table(&goals),
+        text_of(comparison, render_rows),
+        text_of(comparison, render_memory),
+    ];
+    let mut findings: Vec<Finding> = tables.map(Finding::Text).into();
+    findings.insert(1, plot);
+    Page {
+        title: "What a request costs the server".to_owned(),
+        question: "How much processor time does a server spend on a get or a set, against other \
+                   servers, and against a server that does nothing but answer?"
+            .to_owned(),
+        method: METHOD.to_owned(),
+        versus: versus(comparison),
+        headline: None,
+        findings,
+        meaning: "`x floor` is what lasts: it can be carried from machine to machine. Deep \
+                  pipelines share the kernel's work among many requests, so that what remains is \
+                  the server's own."
+            .to_owned(),
+        limits: LIMITATIONS.to_owned(),
+        setting: comparison.setting.clone(),
+    }
+}
+
+const METHOD: &str = "All servers run at once, each with one thread, bound to one processor, and \
+    the load is bound to another. In each round each row visits every server in turn, so that a \
+    disturbance falls on all alike; medians count. Processor time is the kernel's accounting of \
+    all the server's threads, over exactly the requests counted. The echo floor runs the same \
+    event loop and moves the same number of bytes without executing anything; a set is divided by \
+    the floor of a get of the same depth, HTTP by a floor with HTTP's replies. Before anything is \
+    timed, each cache is filled and read back with verification. redis-server runs without \
+    persistence (`--save \"\" --appendonly no`), memcached with `-t 1`. Bytes per item are growth \
+    of resident memory from the fresh server to all items stored.";
+
+const LIMITATIONS: &str = "One thread for each server, so nothing is said of scaling: \
+    the part `s2` does that. A server that is faster than the load generator sleeps in between and \
+    pays for waking up. Debian's memcached is 1.6.18; newer ones spend far less on deep \
+    pipelines.";
+
+fn text_of(
+    comparison: &Comparison,
+    write: fn(&Comparison, &mut String) -> std::fmt::Result,
+) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write(comparison, &mut text);
+    text.trim_start().to_owned()
+}
+
+/// Cellar's cost and throughput beside those of each other cache over a protocol of its kind.
+fn versus(comparison: &Comparison) -> Vec<Versus> {
+    let is_own = |server: &str| server.starts_with("cellar");
+    let rows = comparison.rows.iter();
+    let mut all = Vec::new();
+    for peer in rows.filter(|it| !is_own(&it.server) && !it.server.starts_with("echo floor")) {
+        let own = if peer.server.starts_with("redis") {
+            CELLAR_RESP
+        } else {
+            "cellar"
+        };
+        let mut rows = comparison.rows.iter();
+        let Some(own) = rows.find(|it| it.server == own && it.request == peer.request) else {
+            continue;
+        };
+        let what = |figure: &str| format!("{figure}, {}", peer.request);
+        let cost = |row: &RowResult| row.server_cpu_us_per_request.median;
+        all.push(Versus::less(
+            what("server CPU us"),
+            cost(own),
+            &peer.server,
+            cost(peer),
+        ));
+        let per_s = |row: &RowResult| row.throughput_per_s.median;
+        all.push(Versus::more(
+            what("requests/s"),
+            per_s(own),
+            &peer.server,
+            per_s(peer),
+        ));
+        let tail = |row: &RowResult| row.latency_us_p99_9.median;
+        all.push(Versus::less(
+            what("p99.9 us"),
+            tail(own),
+            &peer.server,
+            tail(peer),
+        ));
+    }
+    let bytes = comparison.memory.iter();
+    let (own, peers): (Vec<_>, Vec<_>) = bytes.partition(|row| is_own(&row.server));
+    for (own, peer) in peers.iter().filter_map(|peer| Some((own.first()?, peer))) {
+        let (ours, theirs) = (own.overhead_per_item_bytes, peer.overhead_per_item_bytes);
+        let what = "bytes per item over key and value";
+        all.push(Versus::less(what, ours, &peer.server, theirs));
+    }
+    all
+}
+
+/// Processor time over the depth, gets.
+#[expect(clippy::cast_precision_loss, reason = "shown on an axis")]
+fn plot(comparison: &Comparison) -> Plot {
+    let mut series: Vec<Series> = Vec::new();
+    for row in comparison
+        .rows
+        .iter()
+        .filter(|row| row.request.starts_with("get"))
+    {
+        let point = (row.depth as f64, row.server_cpu_us_per_request.median);
+        match series.iter_mut().find(|line| line.label == row.server) {
+            Some(line) => line.points.push(point),
+            None => series.push(Series {
+                label: row.server.clone(),
+                points: vec![point],
+            }),
+        }
+    }
+    Plot {
+        title: "Server CPU of a get over the depth of the pipeline".to_owned(),
+        x: Axis {
+            label: "requests in flight on a connection".to_owned(),
+            scale: Scale::Logarithmic,
+        },
+        y: Axis {
+            label: "us".to_owned(),
+            scale: Scale::Logarithmic,
+        },
+        series,
+    }
 }
 
 fn titled(server: &str, version: &str) -> String {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::error::Error;
@@ -17,14 +17,14 @@ use crate::wire::Wire;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a server says of itself at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Figures {
     /// Items, those included that are over and not reclaimed.
     pub(super) items: u64,
     /// Bytes the server counts as used by items.
     pub(super) used_bytes: u64,
     /// Bytes of items that are over and not reclaimed, where the server says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "server_dead_bytes", skip_serializing_if = "Option::is_none")]
     pub(super) dead_bytes: Option<u64>,
     /// Items whose memory was taken back since their time was over.
     pub(super) expired: u64,
@@ -97,10 +97,14 @@ fn of_stats(text: &str) -> Option<Figures> {
 }
 
 fn of_info(text: &str) -> Option<Figures> {
-    let keyspace = field(text, "db0:keys=");
-    let keys = keyspace.map_or(Some(0), |rest| rest.split(',').next()?.parse().ok());
+    let databases = text.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("db")?.split_once(":keys=")?;
+        name.parse::<u32>().ok()?;
+        Some(rest.split(',').next()?.parse::<u64>())
+    });
+    let items = databases.sum::<Result<u64, _>>().ok()?;
     Some(Figures {
-        items: keys?,
+        items,
         used_bytes: number(text, "used_memory:")?,
         dead_bytes: None,
         expired: number(text, "expired_keys:")?,
@@ -124,9 +128,9 @@ mod tests {
 
         let info = "# Memory\r\nused_memory:1000\r\nused_memory_human:1K\r\n# Stats\r\n\
                     expired_keys:4\r\nevicted_keys:0\r\n# Keyspace\r\n\
-                    db0:keys=12,expires=5,avg_ttl=9\r\n";
+                    db0:keys=12,expires=5,avg_ttl=9\r\ndb3:keys=30,expires=30,avg_ttl=9\r\n";
         let figures = of_info(info).unwrap();
-        assert_eq!((figures.items, figures.used_bytes), (12, 1000));
+        assert_eq!((figures.items, figures.used_bytes), (42, 1000));
         assert_eq!((figures.expired, figures.evicted), (4, 0));
         assert_eq!(
             of_info("used_memory:1\r\nexpired_keys:0\r\nevicted_keys:0\r\n")

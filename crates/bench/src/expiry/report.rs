@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use super::{Outcome, Point, SHOWN_S, ServerResult, Slice};
 use crate::goal::{self, Goal};
-use crate::page::{Finding, Page};
+use crate::page::{Finding, Headline, Page};
 use crate::plot::{Axis, Plot, Scale, Series};
 use crate::spread::short;
+use crate::versus::Versus;
 
 /// p99.9 across the mass expiry over that of the same load before it: the most that is allowed.
 const GOAL_RATIO: f64 = 1.2;
@@ -158,11 +159,68 @@ pub(super) fn page(outcome: &Outcome) -> Page {
             when(outcome)
         ),
         method: method(outcome),
+        versus: versus(outcome),
+        headline: headline(outcome),
         findings: tables.map(Finding::Text).chain(plots).collect(),
         meaning: meaning(outcome),
         limits: format!("{}{LIMITS}", if outcome.mixed { "" } else { APART }),
         setting: outcome.setting.clone(),
     }
+}
+
+/// The first Cellar beside each other server with as many databases.
+fn versus(outcome: &Outcome) -> Vec<Versus> {
+    let mut all = Vec::new();
+    for peer in outcome.servers.iter().filter(|it| !is_cellar(it)) {
+        let mut own = outcome.servers.iter().filter(|it| is_cellar(it));
+        let Some(own) = own.find(|own| own.databases == peer.databases) else {
+            continue;
+        };
+        let mut less = |what: &str, figure: fn(&ServerResult) -> f64| {
+            all.push(Versus::less(what, figure(own), &peer.server, figure(peer)));
+        };
+        less("seconds until 99 % of the dead are gone", |it| {
+            it.memory.reclaimed_after_s.unwrap_or(f64::INFINITY)
+        });
+        less("bytes per item", |it| it.memory.item_bytes);
+        less("p99.9 before, us", |it| it.latency_us_p99_9_before.median);
+        less("p99.9 during, us", |it| it.latency_us_p99_9_during.median);
+        less("p99.9, during over before", |it| it.ratio.median);
+        less("p99.9, worst half second over before", |it| {
+            it.ratio_worst_slice.median
+        });
+        less("resident at the end, MiB", |it| {
+            let last = it.memory.points.last();
+            last.map_or(0.0, |point| count(point.figures.rss_bytes) / MIB)
+        });
+    }
+    all
+}
+
+fn is_cellar(server: &ServerResult) -> bool {
+    server.server.starts_with("cellar")
+}
+
+/// What the dead hold soon after their time, and what their leaving does to the tail of others.
+fn headline(outcome: &Outcome) -> Option<Headline> {
+    let after_s = SHOWN_S[0];
+    let last_s = count(outcome.deadlines_over_s - 1);
+    let told = |server: &ServerResult| {
+        let held = at(&server.memory.points, last_s + count(after_s));
+        let held = held.map_or(0.0, |it| count(it.dead_items) / count(outcome.dying.max(1)));
+        format!(
+            "{}: {:.0} % of the dead held after {after_s} s, p99.9 x {:.2}",
+            server.server,
+            held * 100.0,
+            server.ratio.median
+        )
+    };
+    let peers = outcome.servers.iter().filter(|it| !is_cellar(it)).map(told);
+    let ours = outcome.servers.iter().filter(|it| is_cellar(it)).map(told);
+    Some(Headline {
+        ours: ours.collect::<Vec<_>>().join("; "),
+        peers: peers.collect::<Vec<_>>().join("; "),
+    })
 }
 
 const APART: &str = "\
@@ -209,8 +267,16 @@ fn method(outcome: &Outcome) -> String {
         outcome.before_s,
         outcome.during_s,
         if outcome.mixed { "" } else { CONTROL },
-    )
+    ) + if outcome.servers.iter().any(|server| server.databases > 1) {
+        DATABASES
+    } else {
+        ""
+    }
 }
+
+const DATABASES: &str = " With several databases the same numbers of items are spread over them \
+                         evenly, each connection asks in one of them, and Cellar too is asked over \
+                         the Redis protocol; otherwise Cellar is asked over memcached's.";
 
 /// One sentence for each server, the same for all.
 fn meaning(outcome: &Outcome) -> String {
@@ -346,6 +412,7 @@ mod tests {
         };
         ServerResult {
             server: name.to_owned(),
+            databases: 1,
             version: "1".to_owned(),
             memory: Watched {
                 item_bytes: 120.0,

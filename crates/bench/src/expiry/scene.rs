@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::figures::{Figures, Informant};
-use super::{ExpiryArgs, Point, RATE_SHARE, Run, Slice, Watched};
+use super::{Contender, ExpiryArgs, Point, RATE_SHARE, Run, Slice, Watched};
 use crate::clock::{NS_PER_S, now_ns, seconds, unix_ns};
 use crate::error::Error;
 use crate::latency::{Latencies, LatencySummary};
 use crate::load::{self, Keys, Limit, Plan, Report, Sample};
 use crate::popularity::Popularity;
-use crate::process::{Ingredients, Recipe, Server};
+use crate::process::{Ingredients, Server};
 use crate::quantity::{ByteRange, TtlMix};
 use crate::record::Records;
 use crate::usage::cpu_time;
@@ -55,7 +55,7 @@ pub(super) struct Timed {
 /// A server that holds the items that stay, unless they come together with those that die.
 struct Scene<'a> {
     args: &'a ExpiryArgs,
-    contender: &'a Recipe,
+    contender: &'a Contender,
     server: Server,
     informant: Informant,
     plan: Plan,
@@ -71,7 +71,7 @@ struct Scene<'a> {
     clippy::cast_sign_loss,
     reason = "a rate is positive and below 2^53"
 )]
-pub(super) fn rate(args: &ExpiryArgs, contenders: &[Recipe]) -> Result<u64, Error> {
+pub(super) fn rate(args: &ExpiryArgs, contenders: &[Contender]) -> Result<u64, Error> {
     let mut slowest = f64::MAX;
     for contender in contenders {
         let few = ExpiryArgs {
@@ -94,12 +94,12 @@ pub(super) fn rate(args: &ExpiryArgs, contenders: &[Recipe]) -> Result<u64, Erro
 /// Watches a server's memory across the moment; the version, and what was seen.
 pub(super) fn watch(
     args: &ExpiryArgs,
-    contender: &Recipe,
+    contender: &Contender,
     rate: u64,
 ) -> Result<(String, Watched), Error> {
     let mut scene = Scene::set(args, contender)?;
     let version = scene.server.version()?;
-    eprintln!("watching {} {version}", contender.name);
+    eprintln!("watching {} {version}", contender.recipe.name);
     let moment_s = scene.add_dying()?;
     let full = scene.informant.ask()?;
     let stored = full.items - scene.before.items;
@@ -138,7 +138,7 @@ pub(super) fn watch(
 /// Measures latencies: first as long without any expiry, then across the moment.
 pub(super) fn run(
     args: &ExpiryArgs,
-    contender: &Recipe,
+    contender: &Contender,
     rate: u64,
     round: usize,
 ) -> Result<Run, Error> {
@@ -175,17 +175,17 @@ impl ExpiryArgs {
 
 impl<'a> Scene<'a> {
     /// Starts a server and stores the items that stay.
-    fn set(args: &'a ExpiryArgs, contender: &'a Recipe) -> Result<Scene<'a>, Error> {
-        let server = contender.start(Ingredients {
+    fn set(args: &'a ExpiryArgs, contender: &'a Contender) -> Result<Scene<'a>, Error> {
+        let server = contender.recipe.start(Ingredients {
             memory_mib: args.memory_mib,
             threads: 1,
             cpu: Some(args.cpus.server_cpu),
         })?;
         let mut informant = Informant::connect(&server)?;
         let value_bytes = ByteRange::fixed(args.value_bytes);
-        let records = Records::new(args.live, LIVE_KEY_BYTES, value_bytes);
+        let records = Records::new(contender.share(args.live), LIVE_KEY_BYTES, value_bytes);
         let plan = Plan {
-            wire: contender.wire,
+            wire: contender.recipe.wire,
             target: server.address().clone(),
             connections: args.connections,
             threads: 1,
@@ -195,6 +195,7 @@ impl<'a> Scene<'a> {
             get_share: 1.0,
             ttl: TtlMix::between(args.live_ttl_s, args.live_ttl_s),
             limit: Limit::Nanoseconds((args.before_s + args.during_s) * NS_PER_S),
+            databases: 0..contender.databases,
             rate_per_s: None,
             verify: false,
             seed: 1,
@@ -231,7 +232,11 @@ impl<'a> Scene<'a> {
         let moment_s = (unix_ns() + ahead_ns).div_ceil(NS_PER_S);
         let as_ttl = |s: u64| u32::try_from(s).unwrap_or(u32::MAX);
         let value_bytes = ByteRange::fixed(args.value_bytes);
-        let records = Records::new(args.dying, DYING_KEY_BYTES, value_bytes);
+        let records = Records::new(
+            self.contender.share(args.dying),
+            DYING_KEY_BYTES,
+            value_bytes,
+        );
         let plan = Plan {
             records: records.map_err(Error::Usage)?,
             ttl: TtlMix::between(
@@ -279,7 +284,7 @@ impl<'a> Scene<'a> {
                 return Err(Error::Wrong(format!(
                     "{} does not come to rest: it still takes {:.0} % of a processor; try a \
                      longer --rest-s",
-                    self.contender.name,
+                    self.contender.recipe.name,
                     share * 100.0
                 )));
             }
@@ -295,7 +300,7 @@ impl<'a> Scene<'a> {
             Error::Wrong(format!(
                 "{}: storing the items that are to die took {:.1} s longer than expected; \
                  is the machine busy?",
-                self.contender.name,
+                self.contender.recipe.name,
                 seconds(unix - start_ns)
             ))
         })?;
@@ -319,7 +324,7 @@ impl<'a> Scene<'a> {
         if report.unsent_requests > 0 {
             return Err(Error::Wrong(format!(
                 "{} cannot answer {rate} gets/s: {} were never sent; try a lower --rate",
-                self.contender.name, report.unsent_requests
+                self.contender.recipe.name, report.unsent_requests
             )));
         }
         Ok((report, samples))
@@ -331,23 +336,31 @@ impl<'a> Scene<'a> {
         if evicted > 0 {
             return Err(Error::Wrong(format!(
                 "{} evicted {evicted} items; give it more with --memory-mib",
-                self.contender.name
+                self.contender.recipe.name
             )));
         }
         Ok(())
     }
 }
 
-fn fill(contender: &Recipe, plan: &Plan, items: u64) -> Result<(), Error> {
-    let report = load::run(&plan.fill())?;
-    if report.set.stored == items {
+fn fill(contender: &Contender, plan: &Plan, items: u64) -> Result<(), Error> {
+    let mut stored = 0;
+    let mut first_error = None;
+    for database in 0..contender.databases {
+        let report = load::run(&Plan {
+            databases: database..database + 1,
+            ..plan.fill()
+        })?;
+        stored += report.set.stored;
+        first_error = first_error.or(report.first_error);
+    }
+    if stored == contender.share(items) * contender.databases as u64 {
         return Ok(());
     }
     Err(Error::Wrong(format!(
-        "{}: {} of {items} stored; {}",
-        contender.name,
-        report.set.stored,
-        report.first_error.unwrap_or_default()
+        "{}: {stored} of {items} stored; {}",
+        contender.recipe.name,
+        first_error.unwrap_or_default()
     )))
 }
 
@@ -359,6 +372,13 @@ fn poll(informant: &mut Informant, over: &AtomicBool) -> Result<Vec<(u64, Figure
         std::thread::sleep(POLL);
     }
     Ok(found)
+}
+
+impl Contender {
+    /// The items of one database, of so many in all.
+    fn share(&self, items: u64) -> u64 {
+        items / self.databases as u64
+    }
 }
 
 /// What is needed to tell how many items are dead.
@@ -483,7 +503,7 @@ mod tests {
 
     fn args(options: &[&str]) -> ExpiryArgs {
         let line = ["expiry"].iter().chain(options);
-        Line::parse_from(line).expiry.settled()
+        Line::parse_from(line).expiry.settled().unwrap()
     }
 
     fn figures(items: u64) -> Figures {

@@ -149,6 +149,8 @@ pub(super) fn page(outcome: &Outcome) -> Page {
              growth: with a pause while a table is doubled, or with a slower tail all along?"
         ),
         method: method(outcome),
+        versus: Vec::new(),
+        headline: None,
         findings: vec![
             Finding::Text(latencies(outcome)),
             Finding::Text(goals(outcome)),

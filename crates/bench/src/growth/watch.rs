@@ -9,7 +9,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::{now_ns, thread_cpu_ns};
 use crate::latency::Latencies;
@@ -28,7 +28,7 @@ pub(super) struct Watch {
 }
 
 /// A slow operation, and where its time went; the three parts make up the whole.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(super) struct Slow {
     /// How many operations of its kind came before it.
     pub(super) operation: u64,

@@ -112,6 +112,7 @@ impl LoadArgs {
             get_share: self.get_share()?,
             ttl: self.ttl.clone(),
             limit,
+            databases: 0..1,
             rate_per_s: self.rate.map(|rate| rate as f64),
             verify: self.verify,
             seed: self.seed,

@@ -1,5 +1,7 @@
 //! The plan of a load: what is asked of which server, and the limits of it.
 
+use std::ops::Range;
+
 use crate::address::Address;
 use crate::error::Error;
 use crate::popularity::Popularity;
@@ -60,6 +62,9 @@ pub struct Plan {
     pub ttl: TtlMix,
     /// When it ends.
     pub limit: Limit,
+    /// Databases of the Redis protocol, each with the connections that come next in turn; `0..1` is
+    /// the one that a connection has anyway.
+    pub databases: Range<usize>,
     /// Requests per second of all threads together, for an open loop.
     pub rate_per_s: Option<f64>,
     /// Whether the values read are checked.
@@ -108,6 +113,9 @@ impl Plan {
             .is_some_and(|rate| !(rate > 0.0 && rate <= 1e9))
         {
             return usage("--rate must be above 0 and at most 1000000000".to_owned());
+        }
+        if self.databases.is_empty() || (self.databases.end > 1 && self.wire != Wire::Resp) {
+            return usage("databases are a matter of the Redis protocol".to_owned());
         }
         let request_bytes = self.records.key_bytes() + self.records.value_bytes().high;
         let in_flight_bytes = (self.connections * self.depth) as u64 * request_bytes as u64;

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::subject::{Name, VALUE_BYTES, Value};
 use crate::error::Error;
@@ -20,7 +20,7 @@ const CACHES: [Name; 5] = [
 ];
 
 /// What an entry takes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Footprint {
     pub(super) cache: Name,
     pub(super) rss_growth_bytes: u64,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::subject::Name;
 use crate::error::Error;
@@ -13,7 +13,7 @@ use crate::replay::{Reading, Trace, read};
 pub(super) const CACHES: [Name; 4] = [Name::Cellar, Name::QuickCache, Name::Moka, Name::LruMutex];
 
 /// One trace at one size.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Ratio {
     pub(super) trace: String,
     pub(super) percent: f64,

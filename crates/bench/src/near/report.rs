@@ -3,12 +3,14 @@
 use std::fmt::Write;
 
 use super::Outcome;
+use super::footprint::Footprint;
 use super::ratio::{CACHES, Ratio};
 use super::speed::Speed;
 use super::subject::{Name, VALUE_BYTES};
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Page};
 use crate::spread::short;
+use crate::versus::Versus;
 
 const GOAL_HIT_NS: f64 = 30.0;
 const GOAL_TIMES_MOKA: f64 = 3.0;
@@ -29,6 +31,8 @@ pub(super) fn page(outcome: &Outcome) -> Page {
             how often is there a hit, beside other caches for Rust in the same process?"
                 .to_owned(),
         method: method(outcome),
+        versus: versus(outcome),
+        headline: None,
         findings: tables(outcome).into_iter().map(Finding::Text).collect(),
         meaning: "A goal that is reached holds in this run, on this machine. The local store also \
             keeps deadlines, counts hits and misses and tells what leaves; quick_cache has no time \
@@ -121,6 +125,37 @@ fn goals(outcome: &Outcome) -> Vec<Goal> {
         }));
     }
     goals
+}
+
+/// Speed, memory and hit ratios of the local store beside the other crates'.
+fn versus(outcome: &Outcome) -> Vec<Versus> {
+    let is_peer = |name: Name| matches!(name, Name::QuickCache | Name::Moka | Name::LruMutex);
+    let mut all = Vec::new();
+    for other in outcome.speeds.iter().filter(|it| is_peer(it.cache)) {
+        if let Some(own) = speed(outcome, Name::Cellar, other.threads) {
+            let what = format!("hits/s, threads: {}", other.threads);
+            let (ours, theirs) = (own.hits_per_s.median, other.hits_per_s.median);
+            all.push(Versus::more(what, ours, other.cache.text(), theirs));
+        }
+    }
+    let bytes = |footprint: &Footprint| footprint.overhead_per_entry_bytes;
+    let mut own = outcome
+        .footprints
+        .iter()
+        .filter(|it| it.cache == Name::Cellar);
+    if let Some(own) = own.next() {
+        let others = outcome.footprints.iter().filter(|it| is_peer(it.cache));
+        let what = "bytes an entry over key and value";
+        all.extend(others.map(|it| Versus::less(what, bytes(own), it.cache.text(), bytes(it))));
+    }
+    for ratio in &outcome.ratios {
+        let what = format!("% hits, {} at {} %", ratio.trace, ratio.percent);
+        for (name, hits) in CACHES.iter().zip(&ratio.hit_ratios).skip(1) {
+            let (ours, theirs) = (ratio.hit_ratios[0] * 100.0, hits * 100.0);
+            all.push(Versus::more(what.clone(), ours, name.text(), theirs));
+        }
+    }
+    all
 }
 
 /// Points of hit ratio by which the local store is ahead of quick_cache.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::NearArgs;
 use super::subject::{self, Name, Subject, VALUE_BYTES, Value};
@@ -19,7 +19,7 @@ const ROOM_OF: u64 = 4;
 const WARM_READS: usize = 200_000;
 
 /// Hits of one cache on a number of threads.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Speed {
     pub(super) cache: Name,
     pub(super) threads: usize,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellar_near::{Local, Policy};
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Length of a value. With the two counts before it, it leaves nothing unused in its memory block.
 pub(super) const VALUE_BYTES: usize = 120;
@@ -17,7 +17,7 @@ const LRU_SHARDS: usize = 64;
 pub(super) type Value = [u8; VALUE_BYTES];
 
 /// Which cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Name {
     /// The near cache's local store.

@@ -11,6 +11,7 @@ mod s3fifo;
 mod belady;
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use self::belady::Belady;
 use self::fifo::Fifo;
@@ -21,7 +22,8 @@ use super::trace::{Row, Trace};
 const ROWS_PER_STEP: usize = 1 << 14;
 
 /// A policy to compare with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Baseline {
     /// Evicts what was not used for the longest time
     Lru,

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::tune::Tuner;
 use super::progress::Progress;
@@ -29,6 +29,7 @@ use super::trace::Trace;
 use crate::error::Error;
 use crate::machine::Setting;
 use crate::output::PrintArgs;
+use crate::page::Page;
 use crate::peers::{CellarArgs, some, takes_part};
 use crate::process::{Ingredients, Recipe};
 use crate::quantity::parse_bytes;
@@ -81,7 +82,7 @@ pub struct ContestArgs {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Contest {
     setting: Setting,
     /// How long each replay lasted at least.
@@ -93,7 +94,7 @@ struct Contest {
 }
 
 /// One server, trace and limit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Outcome {
     trace: String,
     rss_limit_bytes: u64,
@@ -176,6 +177,14 @@ pub fn command(args: &ContestArgs) -> Result<(), Error> {
     };
     args.output.write_page(|| table::page(&contest))?;
     args.output.print(&contest, || table::render(&contest))
+}
+
+/// The page of a contest that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, table::page)
 }
 
 impl ContestArgs {

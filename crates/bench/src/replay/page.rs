@@ -6,9 +6,9 @@ use super::baseline::Baseline;
 use super::curve;
 use super::report::{self, Report, Run};
 use crate::goal::{self, Goal};
-use crate::machine::Setting;
 use crate::page::{Finding, Page};
 use crate::plot::{Axis, Plot, Scale, Series};
+use crate::versus::Versus;
 
 const QUESTION: &str = "How often does Cellar miss, compared with a cache that evicts by LRU, in \
     the same bytes? And how much of the memory is dead when live items have to leave?";
@@ -22,15 +22,16 @@ const GOAL_WORST: f64 = 1.06;
 /// Percent of the memory that may be dead when a live item has to leave.
 const GOAL_DEAD_PCT: f64 = 6.0;
 
-/// The page of all runs; `baselines` names those that were simulated, LRU among them.
-pub(super) fn page(title: &str, report: &Report, baselines: &[Baseline], method: &str) -> Page {
+/// The page of all runs, which were compared with LRU at least.
+pub(super) fn page(report: &Report) -> Page {
+    let baselines = &report.baselines;
     let sizes = sizes(report);
     let mut findings = vec![
         Finding::Text(goal::table(&goals(report, &sizes))),
         Finding::Text(ratio_table(report, &sizes)),
     ];
     findings.extend(ratio_plot(report, &sizes));
-    findings.push(Finding::Text(report::table(report, baselines)));
+    findings.push(Finding::Text(report::table(report)));
     if sizes.len() > 1 {
         findings.extend(traces(report).into_iter().map(|trace| Finding::Plot {
             name: trace.to_owned(),
@@ -38,13 +39,15 @@ pub(super) fn page(title: &str, report: &Report, baselines: &[Baseline], method:
         }));
     }
     Page {
-        title: title.to_owned(),
+        title: report.title.clone(),
         question: QUESTION.to_owned(),
-        method: method.to_owned(),
+        method: method(report),
+        versus: versus(report),
+        headline: None,
         findings,
         meaning: meaning(report, &sizes),
         limits: LIMITS.to_owned(),
-        setting: Setting::here(),
+        setting: report.setting.clone(),
     }
 }
 
@@ -96,9 +99,26 @@ fn named(run: &Run) -> String {
     format!("{} at {}", run.trace, run.size)
 }
 
-/// How it was measured; `stretch` is the share of the footprint that every size was made.
-pub(super) fn method(overhead_bytes: u64, stretch: Option<&str>) -> String {
-    let stretched = stretch.map_or_else(String::new, |share| {
+/// The misses of each run beside those of the policies that can be built, so not Belady's.
+#[expect(clippy::cast_precision_loss, reason = "a display")]
+fn versus(report: &Report) -> Vec<Versus> {
+    let mut all = Vec::new();
+    for run in &report.runs {
+        for (name, compared) in &run.baselines {
+            if name != Baseline::Belady.name() {
+                let what = format!("misses, {}", named(run));
+                let (ours, theirs) = (run.misses as f64, compared.misses as f64);
+                all.push(Versus::less(what, ours, name, theirs));
+            }
+        }
+    }
+    all
+}
+
+/// How it was measured.
+fn method(report: &Report) -> String {
+    let overhead_bytes = report.baseline_overhead_bytes;
+    let stretched = report.stretch.as_ref().map_or_else(String::new, |share| {
         format!(
             " All values of a trace are stretched by one factor for each size, so that the size is \
              {share} of the footprint."
@@ -311,6 +331,18 @@ mod tests {
         )
     }
 
+    fn report(runs: Vec<Run>) -> Report {
+        Report {
+            setting: crate::machine::Setting::here(),
+            title: "Misses".to_owned(),
+            baselines: vec![Baseline::Lru],
+            baseline_overhead_bytes: 17,
+            stretch: None,
+            runs,
+            skipped: Vec::new(),
+        }
+    }
+
     #[test]
     fn a_page_has_each_ratio_their_mean_and_the_worst() {
         let runs = vec![
@@ -318,11 +350,8 @@ mod tests {
             run("a", 5.0, 500, 500),
             run("b", 10.0, 160, 400),
         ];
-        let report = Report {
-            runs,
-            skipped: Vec::new(),
-        };
-        let page = page("Misses", &report, &[Baseline::Lru], &method(17, None));
+        let report = report(runs);
+        let page = page(&report);
         let Finding::Text(table) = &page.findings[1] else {
             panic!("the table comes first");
         };
@@ -354,10 +383,7 @@ mod tests {
         runs[1].dead_at_eviction_max_pct = 6.5;
         // No live item had to leave, so it does not matter how much was dead.
         runs[2].dead_at_eviction_max_pct = 60.0;
-        let report = Report {
-            runs,
-            skipped: Vec::new(),
-        };
+        let report = report(runs);
         let table = goal::table(&goals(&report, &sizes(&report)));
         for row in [
             "| misses over LRU's, geometric mean, 5 % | <= 0.95 | 0.800 | reached |",
@@ -374,10 +400,7 @@ mod tests {
     fn misses_in_fixed_sizes_are_no_goal() {
         let mut one = run("a", 10.0, 545, 500);
         one.size = Size::Bytes(16 << 20).to_string();
-        let report = Report {
-            runs: vec![one],
-            skipped: Vec::new(),
-        };
+        let report = report(vec![one]);
         assert_eq!(goals(&report, &sizes(&report)), []);
     }
 }

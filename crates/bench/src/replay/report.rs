@@ -7,23 +7,32 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Tally};
 use super::play::Played;
 use super::remote::Served;
 use super::size::{Size, binary};
 use super::trace::Trace;
+use crate::machine::Setting;
 
-/// All runs of one call.
-#[derive(Debug, Default, Serialize)]
+/// All runs of one call; the form of `--json`.
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
+    pub(crate) setting: Setting,
+    /// Heading of the page.
+    pub(crate) title: String,
+    /// Policies that were simulated beside the engine.
+    pub(crate) baselines: Vec<Baseline>,
+    pub(crate) baseline_overhead_bytes: u64,
+    /// Share of the footprint that every size was made by stretching the values.
+    pub(crate) stretch: Option<String>,
     pub(crate) runs: Vec<Run>,
     pub(crate) skipped: Vec<Skipped>,
 }
 
 /// One trace at one size. The first fields up to `overhead_bytes_per_item` are a contract.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Run {
     pub(crate) requests: u64,
     pub(crate) hits: u64,
@@ -53,11 +62,11 @@ pub(crate) struct Run {
     pub(crate) segment_bytes: u64,
     pub(crate) shards: u64,
     pub(crate) seconds: f64,
-    pub(crate) baselines: BTreeMap<&'static str, Compared>,
+    pub(crate) baselines: BTreeMap<String, Compared>,
 }
 
 /// Another policy on the same trace in the same bytes.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(crate) struct Compared {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
@@ -67,7 +76,7 @@ pub(crate) struct Compared {
 }
 
 /// A size that the engine cannot work with.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) trace: String,
     pub(crate) size: String,
@@ -76,7 +85,7 @@ pub(crate) struct Skipped {
 }
 
 /// One trace against a running server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct RemoteRun {
     requests: u64,
     hits: u64,
@@ -149,7 +158,7 @@ impl Run {
                 miss_ratio: share(tally.misses, tally.hits + tally.misses),
                 engine_misses_ratio: share(misses, tally.misses),
             };
-            (baseline.name(), compared)
+            (baseline.name().to_owned(), compared)
         });
         Run {
             requests: played.requests,
@@ -195,14 +204,15 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// The table for people, in Markdown.
-pub(crate) fn table(report: &Report, baselines: &[Baseline]) -> String {
+pub(crate) fn table(report: &Report) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write_table(report, baselines, &mut text);
+    let _ = write_table(report, &mut text);
     text
 }
 
-fn write_table(report: &Report, baselines: &[Baseline], text: &mut String) -> std::fmt::Result {
+fn write_table(report: &Report, text: &mut String) -> std::fmt::Result {
+    let baselines = &report.baselines;
     let ratios: String = baselines
         .iter()
         .map(|baseline| format!(" / {} |", baseline.name()))

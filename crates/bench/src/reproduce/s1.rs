@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::ad::{Board, fill};
 use self::near::NearStage;
@@ -26,6 +26,7 @@ use self::sweep::{Load, Point};
 use crate::error::Error;
 use crate::machine::Setting;
 use crate::output::FileArgs;
+use crate::page::Page;
 use crate::peers::{CellarArgs, RedisArgs};
 use crate::process::{Ingredients, Server};
 
@@ -74,7 +75,7 @@ pub struct S1Args {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Outcome {
     setting: Setting,
     redis_version: String,
@@ -90,9 +91,9 @@ struct Outcome {
 }
 
 /// One stage at all rates.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct StageResult {
-    name: &'static str,
+    name: String,
     points: Vec<Point>,
 }
 
@@ -113,6 +114,14 @@ pub fn command(args: &S1Args) -> Result<(), Error> {
     let outcome = run(&args)?;
     print!("{}", report::render(&outcome));
     args.files.write(&outcome, || report::page(&outcome))
+}
+
+/// The page of an outcome that was stored as JSON.
+///
+/// # Errors
+/// [`Error::Wrong`] if it is none.
+pub fn stored_page(json: &str) -> Result<Page, Error> {
+    Page::stored(json, report::page)
 }
 
 fn run(args: &S1Args) -> Result<Outcome, Error> {
@@ -203,6 +212,6 @@ fn measure(args: &S1Args, number: usize, server: &Server) -> Result<StageResult,
             break;
         }
     }
-    let name = stage.name();
+    let name = stage.name().to_owned();
     Ok(StageResult { name, points })
 }

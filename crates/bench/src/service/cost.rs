@@ -4,7 +4,7 @@
 //! disturbance of the machine falls on all alike. GET and PUT are about messages that are there,
 //! POST brings new ones.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ServiceArgs;
 use super::board::Board;
@@ -28,9 +28,9 @@ const WARM_UP_NS: u64 = 200_000_000;
 const STORES_PER_S_MAX: u64 = 150_000;
 
 /// One method on one server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct CostResult {
-    pub(super) method: &'static str,
+    pub(super) method: String,
     pub(super) server: String,
     pub(super) is_floor: bool,
     pub(super) server_cpu_us_per_request: Spread,
@@ -144,7 +144,7 @@ fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
             let own = cpu_us(found);
             let ratios = own.iter().zip(&floor).map(|(own, floor)| own / floor);
             results.push(CostResult {
-                method: method.name(),
+                method: method.name().to_owned(),
                 server: stand.contender.name().to_owned(),
                 is_floor: !stand.contender.is_cache(),
                 ratio_to_floor: Spread::of(ratios.collect()),

@@ -3,7 +3,7 @@
 use super::http::Method;
 use crate::clock::{NS_PER_S, seconds};
 use crate::latency::{Latencies, LatencySummary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What came of one run.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub(super) struct Found {
 }
 
 /// The figures of one run, as they are told.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Figures {
     pub(super) requests: u64,
     pub(super) requests_per_s: f64,

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
+use super::cost::CostResult;
 use super::http::Method;
 use super::{Outcome, ServerResult};
 use crate::goal::{self, Goal};
 use crate::latency::LatencySummary;
-use crate::page::{Finding, Page};
+use crate::page::{Finding, Headline, Page};
 use crate::plot::{Axis, Plot, Scale, Series};
 use crate::spread::short;
+use crate::versus::Versus;
 
 const GOAL_MEAN_MS: f64 = 0.5;
 const GOAL_P99_9_MS: f64 = 2.0;
@@ -209,11 +211,80 @@ pub(super) fn page(outcome: &Outcome) -> Page {
             short(count(outcome.rate_per_s)),
         ),
         method: method(outcome),
+        versus: versus(outcome),
+        headline: headline(outcome),
         findings: tables.map(Finding::Text).chain(plots).collect(),
         meaning: meaning(outcome),
         limits: LIMITS.to_owned(),
         setting: outcome.setting.clone(),
     }
+}
+
+/// Latencies, memory and costs beside those of the other services.
+fn versus(outcome: &Outcome) -> Vec<Versus> {
+    let mut all = Vec::new();
+    let Some(own) = outcome.servers.iter().find(|it| it.server == CELLAR) else {
+        return all;
+    };
+    let is_peer = |server: &&ServerResult| !server.is_floor && !server.server.starts_with(CELLAR);
+    for peer in outcome.servers.iter().filter(is_peer) {
+        let mut add = |what: &str, figure: fn(&ServerResult) -> f64| {
+            all.push(Versus::less(what, figure(own), &peer.server, figure(peer)));
+        };
+        add("mean, ms", |it| it.figures.all.latency_us_mean / 1e3);
+        add("p99, ms", |it| it.figures.all.latency_us_p99 / 1e3);
+        add("p99.9, ms", |it| it.figures.all.latency_us_p99_9 / 1e3);
+        add("p99.999, ms", |it| it.figures.all.latency_us_p99_999 / 1e3);
+        add("longest, ms", |it| it.figures.all.latency_us_max / 1e3);
+        add("server CPU us/request", |it| {
+            it.figures.server_cpu_us_per_request
+        });
+        add("resident MiB", |it| count(it.rss_bytes) / MIB);
+    }
+    for peer in outcome
+        .costs
+        .iter()
+        .filter(|it| !it.is_floor && !it.server.starts_with(CELLAR))
+    {
+        let mut own = outcome.costs.iter().filter(|it| it.server == CELLAR);
+        if let Some(own) = own.find(|own| own.method == peer.method) {
+            let cpu = |it: &CostResult| it.server_cpu_us_per_request.median;
+            let what = format!("server CPU us/request, {}", peer.method);
+            all.push(Versus::less(what, cpu(own), &peer.server, cpu(peer)));
+        }
+    }
+    all
+}
+
+/// What the source asked for, in milliseconds: mean, p99.9 and p99.999.
+const ASKED_MS: [f64; 3] = [5.0, 10.0, 400.0];
+
+/// The three latencies over those asked for: Cellar's, and each other service's.
+fn headline(outcome: &Outcome) -> Option<Headline> {
+    let ratios = |server: &ServerResult| {
+        let all = &server.figures.all;
+        let found = [
+            all.latency_us_mean,
+            all.latency_us_p99_9,
+            all.latency_us_p99_999,
+        ];
+        let ratios = found.iter().zip(ASKED_MS);
+        let ratios = ratios.map(|(us, asked)| format!("{:.3}", us / 1e3 / asked));
+        format!(
+            "{} x the times asked for",
+            ratios.collect::<Vec<_>>().join(", ")
+        )
+    };
+    let own = outcome.servers.iter().find(|it| it.server == CELLAR)?;
+    let peers = outcome.servers.iter();
+    let peers = peers.filter(|it| !it.is_floor && !it.server.starts_with(CELLAR));
+    let peers: Vec<String> = peers
+        .map(|peer| format!("{}: {}", peer.server, ratios(peer)))
+        .collect();
+    Some(Headline {
+        ours: ratios(own),
+        peers: peers.join("; "),
+    })
 }
 
 const LIMITS: &str = "\
@@ -360,7 +431,6 @@ fn count(number: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::machine::Setting;
-    use crate::service::cost::CostResult;
     use crate::service::found::Figures;
     use crate::spread::Spread;
 
@@ -393,7 +463,7 @@ mod tests {
 
     fn outcome(servers: Vec<ServerResult>) -> Outcome {
         let cost = |method: Method, ratio: f64| CostResult {
-            method: method.name(),
+            method: method.name().to_owned(),
             server: CELLAR.to_owned(),
             is_floor: false,
             server_cpu_us_per_request: Spread::of(vec![5.0]),

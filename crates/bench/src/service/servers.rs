@@ -100,7 +100,7 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
     if takes_part(&args.bigcache) {
         if !Path::new(&args.bigcache).is_file() {
             return Err(Error::Usage(format!(
-                "--bigcache {}: there is no such program; bench/service.sh makes it",
+                "--bigcache {}: there is no such program; `make bench PART=s4` makes it",
                 args.bigcache
             )));
         }

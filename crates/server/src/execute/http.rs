@@ -52,7 +52,8 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// The key to hint the cache about; one with percent codes is not worth a hint.
+    /// The key to hint the cache about; one with percent codes is not worth a hint, nor one that
+    /// does not stand at the beginning of its message.
     #[inline]
     #[must_use]
     pub fn key(&self) -> Option<Key<'a>> {
@@ -69,6 +70,8 @@ pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
         Route::Entry(key) if memchr::memchr(b'%', key.as_bytes()).is_none() => {
             cache.key(key.as_bytes()).ok()
         }
+        // Only for the hints: the message is read, and its key hashed anew, when it is executed.
+        Route::Collection => message::probable_id(request.body).and_then(|id| cache.key(id).ok()),
         _ => None,
     };
     Prepared {

@@ -7,6 +7,7 @@ use crate::page::{Finding, Page};
 use crate::plot::{Axis, Plot, Scale, Series};
 use crate::replay::report::share;
 use crate::replay::size::binary;
+use crate::versus::Versus;
 
 const CELLAR: &str = "cellar";
 const QUESTION: &str =
@@ -109,6 +110,8 @@ pub(super) fn page(contest: &Contest) -> Page {
         title: "Misses in the same resident memory".to_owned(),
         question: QUESTION.to_owned(),
         method: method(contest),
+        versus: versus(contest),
+        headline: None,
         findings,
         meaning: meaning(contest),
         limits: LIMITS.to_owned(),
@@ -135,6 +138,19 @@ fn method(contest: &Contest) -> String {
         text += &format!(" At most the first {requests} requests of a trace are replayed.");
     }
     text
+}
+
+/// Misses of Cellar and of each server that fits in the same memory.
+#[expect(clippy::cast_precision_loss, reason = "a display")]
+fn versus(contest: &Contest) -> Vec<Versus> {
+    let rivals = contest.results.iter().filter(|it| it.server != CELLAR);
+    let compared = rivals.filter_map(|rival| {
+        let cellar = cellar_of(contest, rival).filter(|_| ratio(contest, rival).is_some())?;
+        let what = format!("misses, {}, {}", rival.trace, binary(rival.rss_limit_bytes));
+        let (ours, theirs) = (cellar.misses as f64, rival.misses as f64);
+        Some(Versus::less(what, ours, &rival.server, theirs))
+    });
+    compared.collect()
 }
 
 /// Where Cellar loses, before all else.

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use super::sweep::Point;
 use super::{Outcome, StageResult};
 use crate::goal::{self, Goal};
-use crate::page::{Finding, Page};
+use crate::page::{Finding, Headline, Page};
 use crate::plot::{Axis, Plot, Scale, Series};
+use crate::versus::Versus;
 
 /// The last stage over the first, mean and 99.9th percentile: the most that is allowed.
 const GOAL_RATIO: f64 = 0.2;
@@ -187,9 +188,48 @@ fn goals(outcome: &Outcome) -> String {
     goal::table(&goals)
 }
 
+/// The near cache beside each stage before it, at the highest rate that the first stage bore.
+fn versus(outcome: &Outcome) -> Vec<Versus> {
+    let mut all = Vec::new();
+    let stages = outcome.stages.iter().take(super::LAST_WITH_REDIS);
+    let rate = outcome.stages.first().and_then(compared).map(|it| it.qps);
+    let Some((near, rate)) = near(outcome).next().zip(rate) else {
+        return all;
+    };
+    for stage in stages {
+        if let Some((own, other)) = at(near, rate).zip(at(stage, rate)) {
+            for (what, figure) in [("mean", mean_ms as Figure), ("p99.9", tail_ms)] {
+                let what = format!("{what} at {rate}/s, ms");
+                all.push(Versus::less(what, figure(own), &stage.name, figure(other)));
+            }
+        }
+    }
+    all
+}
+
+/// Mean and tail over those of Redis alone: of the near cache, and of the last stage before it.
+fn headline(outcome: &Outcome) -> Option<Headline> {
+    let first = compared(outcome.stages.first()?)?;
+    let ratios = |stage: &StageResult| {
+        let point = at(stage, first.qps)?;
+        let (mean, tail) = (
+            mean_ms(point) / mean_ms(first),
+            tail_ms(point) / tail_ms(first),
+        );
+        Some(format!(
+            "{}: mean {mean:.3}, p99.9 {tail:.3} x Redis alone at {}/s",
+            stage.name, first.qps
+        ))
+    };
+    Some(Headline {
+        ours: ratios(near(outcome).next()?)?,
+        peers: ratios(outcome.stages.get(super::LAST_WITH_REDIS - 1)?)?,
+    })
+}
+
 fn plot(outcome: &Outcome, title: &str, figure: Figure) -> Plot {
     let series = outcome.stages.iter().map(|stage| Series {
-        label: stage.name.to_owned(),
+        label: stage.name.clone(),
         points: stage
             .points
             .iter()
@@ -231,6 +271,8 @@ pub(super) fn page(outcome: &Outcome) -> Page {
             Finding::Text(latencies(outcome, "p99.9, ms", tail_ms)),
             Finding::Text(shares(outcome)),
         ],
+        versus: versus(outcome),
+        headline: headline(outcome),
         method: format!(
             "{} Requests are due at fixed times and their latency counts from then, so a stage \
              that cannot keep up shows it; a run ends when a request begins 2 s late. Ads are \

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ad::{Ad, Board, connect, failed, fill};
 use super::stage::{Reader, Stage};
@@ -36,7 +36,7 @@ pub(super) struct Load {
 }
 
 /// One stage at one rate.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Point {
     pub(super) qps: u64,
     pub(super) requests: u64,

@@ -192,6 +192,27 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
     })
 }
 
+/// The id of a message, if it stands where most programs put it: first. What this says may be wrong
+/// where the message is; it is good for a hint.
+#[inline]
+pub(super) fn probable_id(body: &[u8]) -> Option<&[u8]> {
+    let after = |text: &'_ [u8], token: &[u8]| -> Option<usize> {
+        let blanks = text
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace())
+            .count();
+        text[blanks..]
+            .starts_with(token)
+            .then_some(blanks + token.len())
+    };
+    let mut id = body;
+    for token in [b"{".as_slice(), b"\"id\"", b":", b"\""] {
+        id = &id[after(id, token)?..];
+    }
+    let end = memchr::memchr2(b'"', b'\\', id)?;
+    (id[end] == b'"').then_some(&id[..end])
+}
+
 /// POST of a message.
 pub(super) fn post(call: &mut Call<'_>) -> Outcome {
     let [] = parameters::take(&call.request.target, [])?;
@@ -306,4 +327,26 @@ fn begin(out: &mut Vec<u8>, id: &str) {
 
 fn quote(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("writing a string into a vector does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_stands_first_is_found_without_a_parser() {
+        for (body, id) in [
+            (r#"{"id":"a","content":1}"#, Some("a")),
+            (" {\n \"id\" : \"a b\" }", Some("a b")),
+            (r#"{"id":"","content":1}"#, Some("")),
+            (r#"{"content":1,"id":"a"}"#, None),
+            (r#"{"id":"a\"b"}"#, None),
+            (r#"{"id":7}"#, None),
+            (r#"{"id":"a"#, None),
+            ("", None),
+        ] {
+            let found = probable_id(body.as_bytes());
+            assert_eq!(found, id.map(str::as_bytes), "{body}");
+        }
+    }
 }

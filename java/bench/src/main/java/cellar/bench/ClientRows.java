@@ -5,9 +5,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
+import java.util.stream.Collectors;
 import org.openjdk.jmh.results.IterationResult;
 import org.openjdk.jmh.results.RunResult;
 import org.openjdk.jmh.runner.Runner;
@@ -34,8 +33,7 @@ final class ClientRows {
     }
 
     /** Measures all rows in whose title {@code wanted} is found. */
-    static void run(Plan plan, String wanted, Map<String, Object> setting, Path out)
-            throws Exception {
+    static void run(Plan plan, String wanted, Path out) throws Exception {
         List<Row> rows = new ArrayList<>();
         try (Server memcached = Cores.place(Server.memcached(0, "-c", "4096"));
                 Server cellar = Cores.place(Server.start(Server.Kind.CELLAR))) {
@@ -45,7 +43,7 @@ final class ClientRows {
                     runner.measure(row);
                     rows.add(row);
                     Main.show(row.title() + ": x " + row.verdict());
-                    write(plan, rows, setting, out);
+                    write(rows, out);
                 }
             }
         }
@@ -119,31 +117,9 @@ final class ClientRows {
         return Spread.median(scores);
     }
 
-    private static void write(Plan plan, List<Row> rows, Map<String, Object> setting, Path out)
-            throws Exception {
-        Map<String, Object> all = new LinkedHashMap<>();
-        all.put("setting", setting);
-        all.put("rounds", plan.rounds());
-        all.put("finalists", plan.finalists());
-        all.put("warmup_ms", plan.warmup_ms());
-        all.put("iterations", plan.iterations());
-        all.put("iteration_ms", plan.iteration_ms());
-        all.put("ratio_min", Row.RATIO_MIN);
-        all.put("rows", rows.stream().map(Row::json).toList());
-        Main.json(out.resolve("java-clients.json"), all);
-        Files.writeString(out.resolve("java-clients.md"), markdown(plan, rows, setting));
-    }
-
-    private static String markdown(Plan plan, List<Row> rows, Map<String, Object> setting) {
-        StringBuilder text = new StringBuilder();
-        text.append("Thousand requests per second, median of the rounds (smallest-largest).\n");
-        text.append("x best is Cellar's client over the best of the others in the row; the goal\n");
-        text.append("is ").append(Row.RATIO_MIN).append(". All clients have the first round, the ");
-        text.append("best ").append(plan.finalists()).append(" and Cellar's all ");
-        text.append(plan.rounds()).append(".\n\n");
-        text.append("| row | ").append(String.join(" | ", Peer.names())).append(" | x best |\n");
-        text.append("|---|").append("---|".repeat(Peer.names().size() + 1)).append('\n');
-        rows.forEach(row -> text.append(row.markdown()));
-        return text.append("\n").append(Main.footer(setting)).toString();
+    private static void write(List<Row> rows, Path out) throws Exception {
+        String cells = rows.stream().map(Row::json).collect(Collectors.joining(",\n"));
+        Files.writeString(
+                out, "{\n\"setting\": " + Main.setting() + ",\n\"rows\": [\n" + cells + "\n]}\n");
     }
 }

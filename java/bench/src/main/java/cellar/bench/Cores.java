@@ -28,10 +28,6 @@ final class Cores {
                 : "not bound";
     }
 
-    static int count() {
-        return all;
-    }
-
     /** Moves {@code server} to the servers' half. */
     static Server place(Server server) throws Exception {
         if (split && !bind(server.pid(), all / 2 + "-" + (all - 1))) {

@@ -1,20 +1,15 @@
 package cellar.bench;
 
-import com.fasterxml.jackson.databind.SerializationFeature;
-import com.fasterxml.jackson.databind.json.JsonMapper;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Map;
-import java.util.stream.Collectors;
 
 /**
- * Runs all measurements: every client on every server, then the table of S3.
+ * Runs one of the measurements: every client on every server, or the table of S3.
  *
  * <p>{@code --quick} shows only that everything works, {@code --full} takes hours; {@code --out
- * FOLDER} is where the figures go, {@code --only PART} runs {@code clients} or {@code s3} alone,
- * {@code --rows TEXT} only those clients' rows whose title has it.
+ * FILE} is where the figures go as JSON, {@code --only PART} says {@code clients} or {@code s3},
+ * {@code --rows TEXT} keeps only those clients' rows whose title has it. The property {@code
+ * bench.setting} holds machine, date and commit as JSON and stands in the figures as it is.
  */
 public final class Main {
     private Main() {}
@@ -22,19 +17,19 @@ public final class Main {
     /** See the class. */
     public static void main(String[] arguments) throws Exception {
         List<String> words = List.of(arguments);
-        Path out = Path.of(option(words, "--out", "target"));
-        String part = option(words, "--only", "");
-        Files.createDirectories(out);
+        Path out = Path.of(option(words, "--out", "figures.json"));
         Plan plan = plan(words);
-        String command = "bench/java.sh " + String.join(" ", words);
-        String shown = command.replace(out.toString(), out.getFileName().toString());
-        Map<String, Object> setting = Setting.here(shown, Cores.split());
-        if (!part.equals("s3")) {
-            ClientRows.run(plan, option(words, "--rows", ""), setting, out);
+        Cores.split();
+        switch (option(words, "--only", "")) {
+            case "clients" -> ClientRows.run(plan, option(words, "--rows", ""), out);
+            case "s3" -> S3.run(plan.quick(), out);
+            default -> throw new IllegalArgumentException("--only is clients or s3");
         }
-        if (!part.equals("clients")) {
-            S3.run(plan.quick(), setting, out);
-        }
+    }
+
+    /** The machine and the moment, as JSON. */
+    static String setting() {
+        return System.getProperty("bench.setting", "null");
     }
 
     private static Plan plan(List<String> words) {
@@ -51,18 +46,5 @@ public final class Main {
 
     static void show(String line) {
         System.out.println(line);
-    }
-
-    static void json(Path file, Object content) throws IOException {
-        JsonMapper mapper = JsonMapper.builder().enable(SerializationFeature.INDENT_OUTPUT).build();
-        Files.writeString(file, mapper.writeValueAsString(content) + "\n");
-    }
-
-    /** The setting as the last line of a table. */
-    static String footer(Map<String, Object> setting) {
-        return setting.entrySet().stream()
-                        .map(entry -> entry.getKey() + ": " + entry.getValue())
-                        .collect(Collectors.joining("; "))
-                + "\n";
     }
 }

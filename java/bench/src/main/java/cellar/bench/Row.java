@@ -5,17 +5,16 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Map.Entry;
+import java.util.stream.Collectors;
 
 /** Requests per second of all clients under one load, and how the own one compares. */
 final class Row {
-    static final double RATIO_MIN = 1.25;
     static final String OWN = "cellar";
 
     private final Plan.Load load;
     private final String value;
     private final String server;
     private final Map<String, Spread> clients = new LinkedHashMap<>();
-    private final Map<String, String> failures = new LinkedHashMap<>();
 
     Row(Plan.Load load, String value, String server) {
         this.load = load;
@@ -46,7 +45,7 @@ final class Row {
     /** A client that could not do it has no further rounds. */
     void failed(String client, String why) {
         clients.remove(client);
-        failures.put(client, why);
+        Main.show(title() + ": " + client + " failed: " + why);
     }
 
     /** The own client and the {@code count} best of the others. */
@@ -80,28 +79,20 @@ final class Row {
         return String.format(Locale.ROOT, "%.2f (%s)", ratio(), best());
     }
 
-    String markdown() {
-        StringBuilder text = new StringBuilder("| " + title() + " |");
-        for (String client : Peer.names()) {
-            Spread spread = clients.get(client);
-            String cell = failures.containsKey(client) ? "failed" : "-";
-            text.append(' ').append(spread == null ? cell : spread.text(1000, 1)).append(" |");
-        }
-        return text + " " + verdict() + " |\n";
-    }
-
-    Map<String, Object> json() {
-        Map<String, Object> row = new LinkedHashMap<>();
-        row.put("row", load.title());
-        row.put("value", value);
-        row.put("server", server);
-        row.put("best_peer", best());
-        row.put("ratio", ratio());
-        row.put("reached", ratio() >= RATIO_MIN);
-        Map<String, Object> each = new LinkedHashMap<>();
-        clients.forEach((name, spread) -> each.put(name, spread.json()));
-        row.put("throughput_per_s", each);
-        row.put("failed", failures);
-        return row;
+    /** A cell for each client as JSON; titles and names hold nothing that JSON escapes. */
+    String json() {
+        return clients.entrySet().stream()
+                .map(
+                        entry ->
+                                String.format(
+                                        Locale.ROOT,
+                                        "{\"row\": \"%s\", \"client\": \"%s\", "
+                                                + "\"requests_per_s\": %.1f, \"error_per_s\": null, "
+                                                + "\"rounds_per_s\": %s}",
+                                        title(),
+                                        entry.getKey(),
+                                        entry.getValue().median(),
+                                        entry.getValue().rounds()))
+                .collect(Collectors.joining(",\n"));
     }
 }

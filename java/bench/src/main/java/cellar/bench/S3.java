@@ -5,10 +5,9 @@ import cellar.client.testing.Server;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -23,7 +22,7 @@ final class S3 {
 
     private record Case(
             String title,
-            String claim,
+            int claim,
             String value,
             int servers,
             boolean cluster,
@@ -36,106 +35,79 @@ final class S3 {
 
     private static final List<Case> CASES =
             List.of(
-                    new Case("simple, liveness check", "+41 %", "100B", 1, false, true, 1000),
-                    new Case("simple, no check", "+35 %", "100B", 1, false, false, 1000),
-                    new Case("simple, 2000 gets", "+43 %", "100B", 1, false, true, 2000),
-                    new Case("complex, liveness check", "+37 %", "object", 1, false, true, 1000),
-                    new Case("complex, no check", "+25 %", "object", 1, false, false, 1000),
-                    new Case("simple, two servers", "+43 %", "100B", 2, false, true, 1000),
-                    new Case("simple, cluster of two", "+66 %", "100B", 2, true, true, 1000));
+                    new Case("simple, liveness check", 41, "100B", 1, false, true, 1000),
+                    new Case("simple, no check", 35, "100B", 1, false, false, 1000),
+                    new Case("simple, 2000 gets", 43, "100B", 1, false, true, 2000),
+                    new Case("complex, liveness check", 37, "object", 1, false, true, 1000),
+                    new Case("complex, no check", 25, "object", 1, false, false, 1000),
+                    new Case("simple, two servers", 43, "100B", 2, false, true, 1000),
+                    new Case("simple, cluster of two", 66, "100B", 2, true, true, 1000));
 
     private S3() {}
 
-    static void run(boolean quick, Map<String, Object> setting, Path out) throws Exception {
-        int rounds = quick ? 1 : 5;
+    static void run(boolean quick, Path file) throws Exception {
         int puts = quick ? 50 : 1000;
-        List<Map<String, Object>> rows = new ArrayList<>();
-        StringBuilder text = new StringBuilder();
-        text.append("100 threads x (" + puts + " puts + gets), seconds, medians (range); S3 is\n");
-        text.append(
-                "what that client claimed over the old one, here is Cellar's client over the\n");
-        text.append("old one: how much more is done in the same time.\n\n");
-        text.append("| case | server | old client, s | Cellar's, s | S3 | here |\n");
-        text.append("|---|---|---|---|---|---|\n");
+        List<String> rows = new ArrayList<>();
         for (Server.Kind kind : Server.Kind.values()) {
             for (Case wanted : CASES) {
-                Spread[] seconds = measure(wanted, kind, rounds, puts);
-                String line = line(wanted, kind, seconds);
-                Main.show(line);
-                text.append(line).append('\n');
-                rows.add(json(wanted, kind, seconds));
+                rows.add(measure(wanted, kind, quick ? 1 : 5, puts));
             }
         }
-        text.append('\n').append(Main.footer(setting));
-        Files.writeString(out.resolve("s3.md"), text);
-        Map<String, Object> all = new LinkedHashMap<>();
-        all.put("setting", setting);
-        all.put("threads", THREADS);
-        all.put("puts_per_thread", puts);
-        all.put("rounds", rounds);
-        all.put("rows", rows);
-        Main.json(out.resolve("s3.json"), all);
+        String head =
+                "{\n\"setting\": %s,\n\"threads\": %d, \"puts_per_thread\": %d,\n\"rows\": [\n";
+        Files.writeString(
+                file,
+                String.format(Locale.ROOT, head, Main.setting(), THREADS, puts)
+                        + String.join(",\n", rows)
+                        + "\n]}\n");
     }
 
-    private static Spread[] measure(Case wanted, Server.Kind kind, int rounds, int puts)
+    /** One case as JSON. */
+    private static String measure(Case wanted, Server.Kind kind, int rounds, int puts)
             throws Exception {
         List<Server> servers = new ArrayList<>();
         try {
             for (int i = 0; i < wanted.servers(); i++) {
                 servers.add(Cores.place(Server.start(kind)));
             }
-            return turns(wanted, servers.stream().map(Server::port).toList(), rounds, puts);
+            List<Integer> ports = servers.stream().map(Server::port).toList();
+            double[][] seconds = turns(wanted, ports, rounds, puts);
+            double old = median(seconds[0]);
+            double own = median(seconds[1]);
+            String server = kind.name().toLowerCase(Locale.ROOT);
+            System.out.printf(
+                    Locale.ROOT,
+                    "%s, %s: %+.0f %%, claimed %+d %%%n",
+                    wanted.title(),
+                    server,
+                    (old / own - 1) * 100,
+                    wanted.claim());
+            return String.format(
+                    Locale.ROOT,
+                    "{\"case\": \"%s\", \"claim_pct\": %d, \"server\": \"%s\", \"servers\": %d, "
+                            + "\"old_client_s\": %s, \"own_client_s\": %s}",
+                    wanted.title(),
+                    wanted.claim(),
+                    server,
+                    wanted.servers(),
+                    Arrays.toString(seconds[0]),
+                    Arrays.toString(seconds[1]));
         } finally {
             servers.forEach(Server::close);
         }
     }
 
-    private static double improvement(Spread[] seconds) {
-        return (seconds[0].median() / seconds[1].median() - 1) * 100;
-    }
-
-    private static String line(Case wanted, Server.Kind kind, Spread[] seconds) {
-        return String.format(
-                Locale.ROOT,
-                "| %s | %s | %s | %s | %s | %+.0f %% |",
-                wanted.title(),
-                name(kind),
-                seconds[0].text(1, 2),
-                seconds[1].text(1, 2),
-                wanted.claim(),
-                improvement(seconds));
-    }
-
-    private static Map<String, Object> json(Case wanted, Server.Kind kind, Spread[] seconds) {
-        Map<String, Object> row = new LinkedHashMap<>();
-        row.put("case", wanted.title());
-        row.put("server", name(kind));
-        row.put("value", wanted.value());
-        row.put("servers", wanted.servers());
-        row.put("cluster", wanted.cluster());
-        row.put("gets_per_1000_puts", wanted.gets());
-        row.put("old_s", seconds[0].json());
-        row.put("own_s", seconds[1].json());
-        row.put("claimed_improvement", wanted.claim());
-        row.put("improvement_percent", improvement(seconds));
-        return row;
-    }
-
-    private static String name(Server.Kind kind) {
-        return kind.name().toLowerCase(Locale.ROOT);
-    }
-
     /** One turn of each to warm up, then {@code rounds} of each in alternation. */
-    private static Spread[] turns(Case wanted, List<Integer> ports, int rounds, int puts)
+    private static double[][] turns(Case wanted, List<Integer> ports, int rounds, int puts)
             throws Exception {
         Opener old = () -> old(wanted, ports);
         Opener own = () -> own(wanted, ports);
         turn(old, wanted, puts);
         turn(own, wanted, puts);
-        Spread[] seconds = {new Spread(), new Spread()};
+        double[][] seconds = new double[2][rounds];
         for (int round = 0; round < rounds; round++) {
-            seconds[0].add(turn(old, wanted, puts));
-            seconds[1].add(turn(own, wanted, puts));
+            seconds[0][round] = turn(old, wanted, puts);
+            seconds[1][round] = turn(own, wanted, puts);
         }
         return seconds;
     }
@@ -218,5 +190,11 @@ final class S3 {
         } catch (Exception e) {
             wrong.incrementAndGet();
         }
+    }
+
+    private static double median(double[] values) {
+        double[] sorted = values.clone();
+        Arrays.sort(sorted);
+        return sorted[sorted.length / 2];
     }
 }

