@@ -8,6 +8,7 @@ import cellar.client.Codecs;
 import cellar.client.Node;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** This repository's client; objects travel as JSON. */
 final class CellarPeer implements Peer {
@@ -47,8 +48,8 @@ final class CellarPeer implements Peer {
     }
 
     @Override
-    public void getAsync(String key, Runnable done) {
-        client.get(key).whenComplete((value, failure) -> done.run());
+    public void getAsync(String key, Consumer<Object> done) {
+        client.get(key).whenComplete((value, failure) -> done.accept(value));
     }
 
     @Override

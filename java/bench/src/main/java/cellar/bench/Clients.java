@@ -37,6 +37,14 @@ public class Clients {
         Object stored;
         final String[] keys = new String[KEYS];
         final Semaphore window = new Semaphore(WINDOW);
+        volatile boolean missed;
+
+        void answered(Object value) {
+            if (value == null) {
+                missed = true;
+            }
+            window.release();
+        }
 
         @Setup(Level.Trial)
         public void open() throws Exception {
@@ -55,7 +63,11 @@ public class Clients {
 
         @TearDown(Level.Trial)
         public void close() throws Exception {
+            window.acquire(WINDOW);
             peer.close();
+            if (missed) {
+                throw new IllegalStateException(client + " lost values");
+            }
         }
     }
 
@@ -86,6 +98,6 @@ public class Clients {
     @Benchmark
     public void getAsync(Load load, Cursor cursor) throws Exception {
         load.window.acquire();
-        load.peer.getAsync(cursor.next(load.keys), load.window::release);
+        load.peer.getAsync(cursor.next(load.keys), load::answered);
     }
 }

@@ -11,6 +11,7 @@ import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.function.Consumer;
 
 /** Lettuce, over Redis's protocol; text as it is, objects by Java's serialisation. */
 final class LettucePeer implements Peer {
@@ -33,8 +34,8 @@ final class LettucePeer implements Peer {
     }
 
     @Override
-    public void getAsync(String key, Runnable done) {
-        connection.async().get(key).whenComplete((value, failure) -> done.run());
+    public void getAsync(String key, Consumer<Object> done) {
+        connection.async().get(key).whenComplete((value, failure) -> done.accept(value));
     }
 
     @Override

@@ -2,6 +2,7 @@ package cellar.bench;
 
 import java.util.Collection;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** A client under measurement, reduced to what is measured. */
 public interface Peer extends AutoCloseable {
@@ -11,8 +12,8 @@ public interface Peer extends AutoCloseable {
     /** Stores and waits for the server's word. */
     void set(String key, Object value) throws Exception;
 
-    /** Reads; {@code done} runs when the answer is there. */
-    default void getAsync(String key, Runnable done) throws Exception {
+    /** Reads; {@code done} is given the value, decoded, when it is there; null if there is none. */
+    default void getAsync(String key, Consumer<Object> done) throws Exception {
         throw new UnsupportedOperationException("no asynchronous requests");
     }
 
@@ -56,7 +57,7 @@ public interface Peer extends AutoCloseable {
             case "spymemcached" -> new SpyPeer(ports, binary);
             case "elasticache" -> Apart.elasticache(ports, binary);
             case "xmemcached" -> new XmemcachedPeer(ports, binary);
-            case "folsom" -> new FolsomPeer(ports, binary);
+            case "folsom" -> new FolsomPeer(ports, binary, value);
             case "whalin" -> new WhalinPeer(ports);
             case "lettuce" -> new LettucePeer(ports.get(0));
             default -> throw new IllegalArgumentException("no client " + name);

@@ -68,7 +68,7 @@ final class S3 {
         List<Server> servers = new ArrayList<>();
         try {
             for (int i = 0; i < wanted.servers(); i++) {
-                servers.add(Server.start(kind));
+                servers.add(Cores.place(Server.start(kind)));
             }
             List<Integer> ports = servers.stream().map(Server::port).toList();
             double[][] seconds = turns(wanted, ports, rounds, puts);

@@ -1,5 +1,7 @@
 package cellar.client;
 
+import java.util.Arrays;
+
 /**
  * Turns values into bytes with flags, and back.
  *
@@ -27,7 +29,20 @@ public interface Codec<T> {
      */
     T decode(byte[] bytes, int flags);
 
-    /** Whether {@link #decode} looks at the flags; if not, they are not asked for. */
+    /**
+     * Returns the value of {@code length} bytes of {@code buffer} from {@code offset} on, which
+     * belong to the caller and change after this call.
+     *
+     * <p>A codec that needs no array of its own can spare a copy here; otherwise the bytes are
+     * copied and given to {@link #decode(byte[], int)}.
+     *
+     * @throws RuntimeException as that does
+     */
+    default T decode(byte[] buffer, int offset, int length, int flags) {
+        return decode(Arrays.copyOfRange(buffer, offset, offset + length), flags);
+    }
+
+    /** Whether {@link #decode(byte[], int)} looks at the flags; if not, they are not asked for. */
     default boolean readsFlags() {
         return true;
     }

@@ -43,6 +43,11 @@ public final class Codecs {
             }
 
             @Override
+            public String decode(byte[] buffer, int offset, int length, int flags) {
+                return new String(buffer, offset, length, StandardCharsets.UTF_8);
+            }
+
+            @Override
             public boolean readsFlags() {
                 return false;
             }

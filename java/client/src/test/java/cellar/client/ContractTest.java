@@ -273,6 +273,7 @@ abstract class ContractTest {
         assertEquals("v", cache.getOrLoad("k", options, () -> "v"));
         assertNull(cache.getOrLoad("nothing", options, () -> null));
         assertNull(cache.get("nothing"));
+        assertTrue(cache.add("nothing", "now", TTL));
     }
 
     @Test

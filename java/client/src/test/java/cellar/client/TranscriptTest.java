@@ -129,4 +129,43 @@ class TranscriptTest {
         in.received(to - from);
         return operation.decode(in, dialect);
     }
+
+    /** What lies in front of a reply has been taken, so more bytes move the reply. */
+    @Test
+    void aValueLeftInPlaceIsTheSameHoweverItsReplyIsCut() {
+        for (Dialect dialect : List.of(META, Dialect.CLASSIC)) {
+            String reply =
+                    dialect.meta()
+                            ? "VA 10 f0\r\n0123456789\r\n"
+                            : "VALUE k 0 10\r\n0123456789\r\nEND\r\n";
+            for (int cut = 1; cut < reply.length(); cut++) {
+                In in = new In();
+                receive(in, "x".repeat(16_000) + "\n");
+                assertTrue(in.line());
+                in.takeLine();
+                ReadOperation<String> read =
+                        new ReadOperation<>(KEY, 0, TranscriptTest::text).inPlace();
+                receive(in, reply.substring(0, cut));
+                if (!read.decode(in, dialect)) {
+                    receive(in, reply.substring(cut));
+                    assertTrue(read.decode(in, dialect));
+                }
+                read.finish();
+                assertEquals("0123456789", read.join());
+            }
+        }
+    }
+
+    private static void receive(In in, String text) {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        in.space(Math.max(bytes.length, 1 << 12)).put(bytes);
+        in.received(bytes.length);
+    }
+
+    private static String text(ReadOperation<String> read) {
+        byte[] received = read.received();
+        return received == null
+                ? new String(read.bytes(), StandardCharsets.UTF_8)
+                : new String(received, read.receivedAt(), 10, StandardCharsets.UTF_8);
+    }
 }

@@ -78,12 +78,13 @@ public final class AsyncView<V> implements CacheClient<V> {
     @Override
     public CompletionStage<@Nullable V> get(String key) {
         byte[] bytes = Keys.bytes(key);
-        return guarded(
-                () ->
-                        core.cluster()
-                                .read(
-                                        bytes,
-                                        () -> new ReadOperation<>(bytes, wanted, this::value)));
+        return guarded(() -> core.cluster().read(bytes, () -> read(bytes)));
+    }
+
+    /** Where only one node is asked, nobody needs the bytes once the value is made of them. */
+    private ReadOperation<@Nullable V> read(byte[] key) {
+        ReadOperation<@Nullable V> read = new ReadOperation<>(key, wanted, this::value);
+        return core.cluster().hasSecondChoice() ? read : read.inPlace();
     }
 
     /** The value of a read, null on a miss. */

@@ -138,8 +138,8 @@ final class Loader<V> {
                 .whenComplete(
                         (value, failure) -> {
                             if (failure != null || value == null) {
-                                giveUp(flight, read.version(), placeholder);
-                                flight.end(null, failure);
+                                giveUp(flight, read.version(), placeholder)
+                                        .whenComplete((done, lost) -> flight.end(null, failure));
                             } else {
                                 Mode mode = placeholder ? Mode.CAS : Mode.CAS_LATE;
                                 store(flight, value, mode, read.version());
@@ -168,16 +168,22 @@ final class Loader<V> {
         return new CacheException.Loading("the loader failed", failure);
     }
 
-    private void giveUp(Flight flight, long version, boolean placeholder) {
-        if (placeholder) {
-            byte[] key = flight.bytes;
-            view.write(
+    /** Ends the lease; who is told that there is no value can then add one. */
+    private CompletionStage<?> giveUp(Flight flight, long version, boolean placeholder) {
+        if (!placeholder) {
+            return CompletableFuture.completedStage(null);
+        }
+        byte[] key = flight.bytes;
+        try {
+            return view.write(
                     flight.key,
                     new Request<>(
                             key,
                             () -> new DeleteOperation(key, 0, version),
                             false,
                             (operation, found) -> null));
+        } catch (CacheException e) {
+            return CompletableFuture.failedStage(e);
         }
     }
 

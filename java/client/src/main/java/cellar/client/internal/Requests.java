@@ -35,15 +35,19 @@ public final class Requests<V> {
 
     /** The value of a read, null on a miss. */
     @Nullable V value(ReadOperation<?> read) {
+        byte[] received = read.received();
+        if (received != null) {
+            return isPlaceholder(read) ? null : decode(received, read);
+        }
         byte[] bytes = read.bytes();
         return bytes == null || isPlaceholder(read) ? null : decode(bytes, read.flags());
     }
 
     /** Whether the item is only there so that one caller can be told to load it. */
     static boolean isPlaceholder(ReadOperation<?> read) {
-        byte[] bytes = read.bytes();
         boolean leased = (read.won() || read.waiting()) && !read.stale();
-        return leased && bytes != null && bytes.length == 0;
+        boolean there = read.bytes() != null || read.received() != null;
+        return leased && there && read.size_bytes() == 0;
     }
 
     Codec.Encoded encode(V value) {
@@ -56,9 +60,18 @@ public final class Requests<V> {
         }
     }
 
+    private V decode(byte[] received, ReadOperation<?> read) {
+        return decoded(
+                () -> codec.decode(received, read.receivedAt(), read.size_bytes(), read.flags()));
+    }
+
     V decode(byte[] bytes, int flags) {
+        return decoded(() -> codec.decode(bytes, flags));
+    }
+
+    private static <V> V decoded(Supplier<V> decode) {
         try {
-            return codec.decode(bytes, flags);
+            return decode.get();
         } catch (CacheException e) {
             throw e;
         } catch (RuntimeException e) {

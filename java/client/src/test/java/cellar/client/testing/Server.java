@@ -183,6 +183,11 @@ public final class Server implements AutoCloseable {
         }
     }
 
+    /** Of its process. */
+    public long pid() {
+        return process.pid();
+    }
+
     /** Ends it at once, as a crash does. */
     public void kill() throws InterruptedException {
         process.destroyForcibly().waitFor();

@@ -2,12 +2,16 @@ package cellar.client.jcache;
 
 import cellar.client.BlockingCacheClient;
 import cellar.client.CacheClient;
+import cellar.client.CacheException;
 import cellar.client.CasOutcome;
 import cellar.client.Listing;
+import cellar.client.LoadOptions;
 import cellar.client.Ttl;
 import cellar.client.Versioned;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Objects;
@@ -21,6 +25,8 @@ import javax.cache.configuration.CompleteConfiguration;
 import javax.cache.configuration.Configuration;
 import javax.cache.configuration.MutableConfiguration;
 import javax.cache.expiry.ExpiryPolicy;
+import javax.cache.integration.CacheLoaderException;
+import javax.cache.integration.CacheWriterException;
 import javax.cache.integration.CompletionListener;
 import javax.cache.processor.EntryProcessor;
 import javax.cache.processor.EntryProcessorException;
@@ -34,7 +40,11 @@ import org.jspecify.annotations.Nullable;
  * <p>Keys are text, or have a text that is a key of memcached's. Values are stored by the cache's
  * codec, so always by value. What must happen in one step is done by comparing versions, and tried
  * again if somebody was faster. Expiry is that of the policy at creation and update; access does
- * not extend it. Listeners, loaders, writers and beans are refused when they are configured.
+ * not extend it. Of all that miss a key, here and in other processes, one asks the loader.
+ *
+ * <p>An unconditional change is written to the store behind, then to the cache. One that depends on
+ * what is there is written once it is done; if that fails, the item is removed. Listeners and beans
+ * are refused when they are configured.
  */
 @NullMarked
 final class CellarCache<K, V> implements Cache<K, V> {
@@ -45,6 +55,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
     private final BlockingCacheClient<Object> client;
     private final MutableConfiguration<K, V> configuration;
     private final ExpiryPolicy expiry;
+    private final Through<K, V> through;
     private volatile boolean closed;
 
     CellarCache(
@@ -63,19 +74,18 @@ final class CellarCache<K, V> implements Cache<K, V> {
             configuration.setStoreByValue(given.isStoreByValue());
         }
         requireSupported();
+        through = new Through<>(configuration);
         expiry = configuration.getExpiryPolicyFactory().create();
     }
 
     private void requireSupported() {
         boolean listens = configuration.getCacheEntryListenerConfigurations().iterator().hasNext();
         if (listens
-                || configuration.isReadThrough()
-                || configuration.isWriteThrough()
                 || configuration.isStatisticsEnabled()
                 || configuration.isManagementEnabled()
                 || !configuration.isStoreByValue()) {
             throw new UnsupportedOperationException(
-                    "listeners, loaders, writers, beans and storing by reference are not there");
+                    "listeners, beans and storing by reference are not there");
         }
     }
 
@@ -119,19 +129,34 @@ final class CellarCache<K, V> implements Cache<K, V> {
     }
 
     /** What {@link #change} is to do with an item. */
-    private record Decision<V, R extends @Nullable Object>(
-            boolean stores, boolean removes, @Nullable V value, R answer) {
+    private record Decision<V, R extends @Nullable Object>(Step step, @Nullable V value, R answer) {
         static <V, R extends @Nullable Object> Decision<V, R> keep(R answer) {
-            return new Decision<>(false, false, null, answer);
+            return new Decision<>(Step.KEEP, null, answer);
         }
 
         static <V, R extends @Nullable Object> Decision<V, R> store(V value, R answer) {
-            return new Decision<>(true, false, value, answer);
+            return new Decision<>(Step.STORE, value, answer);
+        }
+
+        static <V, R extends @Nullable Object> Decision<V, R> fill(V value, R answer) {
+            return new Decision<>(Step.FILL, value, answer);
         }
 
         static <V, R extends @Nullable Object> Decision<V, R> remove(R answer) {
-            return new Decision<>(false, true, null, answer);
+            return new Decision<>(Step.REMOVE, null, answer);
         }
+
+        boolean stores() {
+            return step == Step.STORE || step == Step.FILL;
+        }
+    }
+
+    private enum Step {
+        KEEP,
+        STORE,
+        /** Stores what came from the store behind, which needs not be written there. */
+        FILL,
+        REMOVE
     }
 
     /** Reads an item, decides, and does so only if nobody has changed it meanwhile. */
@@ -142,16 +167,31 @@ final class CellarCache<K, V> implements Cache<K, V> {
             Versioned<Object> now = client.getVersioned(text);
             Decision<V, R> decision = decide.apply(now == null ? null : value(now.value()));
             if (carriedOut(text, now, decision)) {
+                writeThrough(key, decision);
                 return decision.answer();
             }
         }
         throw new javax.cache.CacheException("others were always faster to change " + text);
     }
 
+    private <R extends @Nullable Object> void writeThrough(K key, Decision<V, R> decision) {
+        V value = decision.value();
+        try {
+            if (decision.step() == Step.STORE && value != null) {
+                through.write(key, value);
+            } else if (decision.step() == Step.REMOVE) {
+                through.delete(key);
+            }
+        } catch (CacheWriterException e) {
+            client.delete(text(key));
+            throw e;
+        }
+    }
+
     private <R extends @Nullable Object> boolean carriedOut(
             String text, @Nullable Versioned<Object> now, Decision<V, R> decision) {
         Duration ttl = now == null ? created() : updated();
-        boolean removes = decision.removes() || decision.stores() && ttl == null;
+        boolean removes = decision.step() == Step.REMOVE || decision.stores() && ttl == null;
         if (removes) {
             // A tombstone under the version read, so that nobody else's change is removed.
             return now == null
@@ -176,7 +216,28 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public @Nullable V get(K key) {
+        return through.reads() ? getOrLoad(key) : cached(key);
+    }
+
+    /** The value of a key if it is here; the store behind is not asked. */
+    @Nullable V cached(K key) {
         return value(client.get(text(key)));
+    }
+
+    private @Nullable V getOrLoad(K key) {
+        Duration ttl = created();
+        if (ttl == null) {
+            V cached = cached(key);
+            return cached == null ? through.load(key) : cached;
+        }
+        try {
+            return value(
+                    client.getOrLoad(text(key), LoadOptions.ttl(ttl), () -> through.load(key)));
+        } catch (CacheException.Loading e) {
+            throw e.getCause() instanceof CacheLoaderException known
+                    ? known
+                    : new CacheLoaderException(e);
+        }
     }
 
     @Override
@@ -186,18 +247,45 @@ final class CellarCache<K, V> implements Cache<K, V> {
         Map<K, V> found = new HashMap<>();
         client.getMany(byText.keySet())
                 .forEach((text, stored) -> found.put(byText.get(text), value(stored)));
+        if (through.reads()) {
+            Set<K> missing = new HashSet<>(byText.values());
+            missing.removeAll(found.keySet());
+            found.putAll(load(missing));
+        }
         return found;
+    }
+
+    private Map<K, V> load(Collection<? extends K> keys) {
+        Map<K, V> loaded = through.loadAll(keys);
+        Duration ttl = created();
+        if (ttl != null) {
+            loaded.forEach((key, value) -> client.set(text(key), value, ttl));
+        }
+        return loaded;
     }
 
     @Override
     public boolean containsKey(K key) {
-        return get(key) != null;
+        return cached(key) != null;
     }
 
+    /** Loads in the calling thread; {@code listener} is told before this returns. */
     @Override
     public void loadAll(
             Set<? extends K> keys, boolean replace, @Nullable CompletionListener listener) {
         requireOpen();
+        try {
+            Set<K> wanted = new HashSet<>(keys);
+            if (!replace && through.hasLoader()) {
+                wanted.removeIf(this::containsKey);
+            }
+            load(wanted);
+        } catch (RuntimeException e) {
+            if (listener != null) {
+                listener.onException(e);
+            }
+            return;
+        }
         if (listener != null) {
             listener.onCompletion();
         }
@@ -205,6 +293,12 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public void put(K key, V value) {
+        text(key);
+        through.write(key, Objects.requireNonNull(value));
+        store(key, value);
+    }
+
+    private void store(K key, V value) {
         Duration ttl = created();
         if (ttl == null) {
             client.delete(text(key));
@@ -220,17 +314,24 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public void putAll(Map<? extends K, ? extends V> entries) {
-        entries.forEach(this::put);
+        requireOpen();
+        through.writeAll(entries, this::store);
     }
 
     @Override
     public boolean putIfAbsent(K key, V value) {
+        if (through.writes()) {
+            return change(
+                    key, old -> old == null ? Decision.store(value, true) : Decision.keep(false));
+        }
         Duration ttl = created();
         return ttl != null && client.add(text(key), value, ttl);
     }
 
     @Override
     public boolean remove(K key) {
+        text(key);
+        through.delete(key);
         return client.delete(text(key));
     }
 
@@ -264,12 +365,20 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public void removeAll(Set<? extends K> keys) {
-        keys.forEach(this::remove);
+        requireOpen();
+        through.deleteAll(keys, key -> client.delete(text(key)));
     }
 
+    /** Removes each key where the store behind has to be told, else empties the servers. */
     @Override
     public void removeAll() {
-        clear();
+        if (through.writes()) {
+            Set<K> keys = new HashSet<>();
+            forEach(entry -> keys.add(entry.getKey()));
+            removeAll(keys);
+        } else {
+            clear();
+        }
     }
 
     /** Empties the servers of this cache, whoever else uses them. */
@@ -294,7 +403,8 @@ final class CellarCache<K, V> implements Cache<K, V> {
         return change(
                 key,
                 old -> {
-                    CellarEntry<K, V> entry = new CellarEntry<>(key, old);
+                    CellarEntry<K, V> entry =
+                            new CellarEntry<>(key, old, through.reads() ? through::load : null);
                     T answer;
                     try {
                         answer = processor.process(entry, arguments);
@@ -303,9 +413,11 @@ final class CellarCache<K, V> implements Cache<K, V> {
                     } catch (RuntimeException e) {
                         throw new EntryProcessorException(e);
                     }
-                    V now = entry.getValue();
+                    V now = entry.now();
                     if (!entry.isChanged()) {
-                        return Decision.keep(answer);
+                        return now == null || now == old
+                                ? Decision.keep(answer)
+                                : Decision.fill(now, answer);
                     }
                     return now == null ? Decision.remove(answer) : Decision.store(now, answer);
                 });
@@ -343,8 +455,11 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public void close() {
-        closed = true;
-        manager.forget(name);
+        if (!closed) {
+            closed = true;
+            manager.forget(name);
+            through.close();
+        }
     }
 
     @Override

@@ -1,19 +1,27 @@
 package cellar.client.jcache;
 
+import java.util.function.Function;
 import javax.cache.processor.MutableEntry;
 import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
-/** An entry that a processor works on, or that an iterator gives out. */
+/** An entry that a processor works on, that an iterator gives out, or that a writer is given. */
 @NullMarked
 final class CellarEntry<K, V> implements MutableEntry<K, V> {
     private final K key;
     private @Nullable V value;
+    private final @Nullable Function<K, @Nullable V> loader;
     private boolean changed;
 
     CellarEntry(K key, @Nullable V value) {
+        this(key, value, null);
+    }
+
+    /** {@code loader} is asked when the value is and there is none. */
+    CellarEntry(K key, @Nullable V value, @Nullable Function<K, @Nullable V> loader) {
         this.key = key;
         this.value = value;
+        this.loader = loader;
     }
 
     @Override
@@ -23,6 +31,14 @@ final class CellarEntry<K, V> implements MutableEntry<K, V> {
 
     @Override
     public @Nullable V getValue() {
+        if (value == null && !changed && loader != null) {
+            value = loader.apply(key);
+        }
+        return value;
+    }
+
+    /** The value as far as it is known. */
+    @Nullable V now() {
         return value;
     }
 

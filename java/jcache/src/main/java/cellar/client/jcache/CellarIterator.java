@@ -25,7 +25,7 @@ final class CellarIterator<K, V> implements Iterator<Cache.Entry<K, V>> {
     public boolean hasNext() {
         while (next == null && keys.hasNext()) {
             K key = (K) keys.next();
-            V value = cache.get(key);
+            V value = cache.cached(key);
             next = value == null ? null : new CellarEntry<>(key, value);
         }
         return next != null;

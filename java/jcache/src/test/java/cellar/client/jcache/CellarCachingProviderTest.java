@@ -63,8 +63,11 @@ class CellarCachingProviderTest {
         assertThrows(javax.cache.CacheException.class, () -> manager.createCache("a", texts()));
         assertThrows(javax.cache.CacheException.class, () -> manager.createCache("b", texts()));
         assertThrows(
-                UnsupportedOperationException.class,
+                IllegalArgumentException.class,
                 () -> manager.createCache("a", texts().setReadThrough(true)));
+        assertThrows(
+                UnsupportedOperationException.class,
+                () -> manager.createCache("a", texts().setStatisticsEnabled(true)));
         manager.destroyCache("a");
         assertTrue(cache.isClosed());
         assertThrows(IllegalStateException.class, () -> cache.get("k"));

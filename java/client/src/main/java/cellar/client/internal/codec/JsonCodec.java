@@ -30,8 +30,13 @@ public final class JsonCodec {
 
             @Override
             public T decode(byte[] bytes, int flags) {
+                return decode(bytes, 0, bytes.length, flags);
+            }
+
+            @Override
+            public T decode(byte[] buffer, int offset, int length, int flags) {
                 try {
-                    return reader.readValue(bytes);
+                    return reader.readValue(buffer, offset, length);
                 } catch (IOException e) {
                     throw new CacheException.Coding("not the JSON of " + type, e);
                 }

@@ -159,6 +159,11 @@ public final class Endpoint {
         return new CacheException.Connection(name() + " is down", downCause);
     }
 
+    /** The connections on which callers wait. */
+    Lanes lanes() {
+        return lanes;
+    }
+
     CacheException timedOut(Operation<?> operation) {
         return new CacheException.Timeout(
                 operation.name() + " had no answer from " + name() + " in " + settings.timeout());

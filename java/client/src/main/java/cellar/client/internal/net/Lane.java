@@ -164,7 +164,7 @@ final class Lane {
             return;
         }
         waitUntil_ns = oldest.deadline_ns;
-        from.read(in);
+        from.read(in, endpoint.lanes().inFlight() == 1);
         waitUntil_ns = 0;
         while (oldest != null && oldest.decode(in, dialect)) {
             sent.poll();
@@ -235,7 +235,7 @@ final class Lane {
         opened.write(out);
         out.clear();
         while (!greeting.decode(in, dialect)) {
-            opened.read(in);
+            opened.read(in, false);
         }
         greeting.finish();
         return greeting.join();

@@ -25,8 +25,12 @@ interface Wire extends Closeable {
     /** Sends all of {@code out}. */
     void write(Out out) throws IOException;
 
-    /** Waits for bytes and appends them to {@code in}. */
-    void read(In in) throws IOException;
+    /**
+     * Waits for bytes and appends them to {@code in}.
+     *
+     * @param alone nobody else waits for this node, so a wait may cost processor time
+     */
+    void read(In in, boolean alone) throws IOException;
 
     /** Whether the server has not closed the connection; does not wait. */
     boolean isOpen() throws IOException;
@@ -67,13 +71,18 @@ interface Wire extends Closeable {
      * A plain socket.
      *
      * <p>A server nearby often answers sooner than a sleeping thread would wake, so a read may
-     * first look a few times without sleeping. Whether that helps is tried out now and then.
+     * first look a few times without sleeping, while its caller is the only one. Whether that helps
+     * is tried out now and then.
      */
     final class Plain implements Wire {
-        private static final long LOOK_NS_MAX = 25_000;
+        private static final long LOOK_NS_MAX = 80_000;
 
         private final SocketChannel channel;
         private final Looking looking = new Looking();
+
+        /** Room for a read; grows while reads fill it, so that large answers need fewer. */
+        private int room_bytes = 1 << 12;
+
         private boolean blocking = true;
 
         Plain(SocketChannel channel) {
@@ -94,11 +103,12 @@ interface Wire extends Closeable {
         }
 
         @Override
-        public void read(In in) throws IOException {
-            ByteBuffer space = in.space(1 << 12);
+        public void read(In in, boolean alone) throws IOException {
+            ByteBuffer space = in.space(room_bytes);
             space.limit(Math.min(space.limit(), space.position() + CHUNK_BYTES_MAX));
-            long begin_ns = System.nanoTime();
-            int count = looking.isOn() ? look(space, begin_ns) : 0;
+            int offered_bytes = space.remaining();
+            long begin_ns = alone ? System.nanoTime() : 0;
+            int count = alone && looking.isOn() ? look(space, begin_ns) : 0;
             if (count == 0) {
                 blocking(true);
                 count = channel.read(space);
@@ -106,8 +116,13 @@ interface Wire extends Closeable {
             if (count < 0) {
                 throw new EOFException("the server closed the connection");
             }
-            looking.took(System.nanoTime() - begin_ns);
+            if (alone) {
+                looking.took(System.nanoTime() - begin_ns);
+            }
             in.received(count);
+            if (count == offered_bytes) {
+                room_bytes = Math.min(2 * room_bytes, CHUNK_BYTES_MAX);
+            }
         }
 
         private int look(ByteBuffer space, long begin_ns) throws IOException {
@@ -155,7 +170,7 @@ interface Wire extends Closeable {
         }
 
         @Override
-        public void read(In in) throws IOException {
+        public void read(In in, boolean alone) throws IOException {
             in.space(1 << 12);
             int room = Math.min(in.array().length - in.end(), CHUNK_BYTES_MAX);
             int count = input.read(in.array(), in.end(), room);

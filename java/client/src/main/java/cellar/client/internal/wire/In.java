@@ -156,13 +156,19 @@ public final class In {
 
     /** Takes the current line and {@code size} bytes behind it with their line end. */
     public byte[] takeBlock(int size) {
-        int last = next + size;
+        int first = skipBlock(size);
+        return Arrays.copyOfRange(bytes, first, first + size);
+    }
+
+    /** The same, but tells where in {@link #array} they lie until more is received. */
+    public int skipBlock(int size) {
+        int first = next;
+        int last = first + size;
         if (bytes[last] != '\r' || bytes[last + 1] != '\n') {
             throw new CacheException.Protocol("a value is not as long as announced: " + text());
         }
-        byte[] block = Arrays.copyOfRange(bytes, next, last);
         position = last + 2;
-        return block;
+        return first;
     }
 
     /** The unsigned number that is the {@code index}-th word of the current line, from 0. */

@@ -25,6 +25,10 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     private long known;
 
     private byte @Nullable [] bytes;
+    private boolean inPlace;
+    private byte @Nullable [] received;
+    private int receivedAt;
+    private int size_bytes;
     private boolean hit;
     private int flags;
     private long version;
@@ -52,6 +56,15 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     /** Leaves the value out if the version is {@code known}; needs a conditional get. */
     public ReadOperation<R> unless(long known) {
         this.known = known;
+        return this;
+    }
+
+    /**
+     * Leaves the value where it was received: {@link #bytes} stays null, {@link #received} is for
+     * the finisher only, which must be done with it when it returns.
+     */
+    public ReadOperation<R> inPlace() {
+        inPlace = true;
         return this;
     }
 
@@ -117,7 +130,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         waiting = line.waiting;
         stale = line.stale;
         if (status == MetaLine.VALUE) {
-            bytes = in.takeBlock(line.size);
+            takeValue(in, line.size);
         } else {
             in.takeLine();
         }
@@ -139,13 +152,29 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         hit = true;
         flags = (int) in.number(2);
         version = in.words() > 4 ? in.number(4) : 0;
+        size_bytes = size;
+        // The last line may come later, and what is received before it may move the value.
         bytes = in.takeBlock(size);
         return decode(in, Dialect.CLASSIC);
     }
 
+    private void takeValue(In in, int length) {
+        size_bytes = length;
+        if (inPlace) {
+            receivedAt = in.skipBlock(length);
+            received = in.array();
+        } else {
+            bytes = in.takeBlock(length);
+        }
+    }
+
     @Override
     protected R answer() {
-        return finisher.apply(this);
+        try {
+            return finisher.apply(this);
+        } finally {
+            received = null;
+        }
     }
 
     @Override
@@ -171,6 +200,21 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     /** The value; null on a miss, and where it was left out. */
     public byte @Nullable [] bytes() {
         return bytes;
+    }
+
+    /** What holds the value of a read {@link #inPlace}, while the finisher runs. */
+    public byte @Nullable [] received() {
+        return received;
+    }
+
+    /** Where in {@link #received} the value begins. */
+    public int receivedAt() {
+        return receivedAt;
+    }
+
+    /** How many bytes the value has. */
+    public int size_bytes() {
+        return size_bytes;
     }
 
     /** The item's flags. */
