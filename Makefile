@@ -78,7 +78,7 @@ compare: tools build ## the server, memcached, redis-server and an echo floor un
 	PART=protocol FORCE=1 QUICK="$(QUICK)" bench/run.sh $(ARGS)
 
 bench: tools build ## all measurements and their pages; PART="s2 growth" some, QUICK=1 keeps nothing
-	PART="$(PART)" QUICK="$(QUICK)" FORCE="$(FORCE)" TRACES="$(TRACES)" bench/run.sh $(ARGS)
+	PART="$(PART)" QUICK="$(QUICK)" FORCE="$(FORCE)" FULL="$(FULL)" TRACES="$(TRACES)" bench/run.sh $(ARGS)
 
 docs: ## write the generated pages in docs/ anew, then the API pages
 	$(CARGO) run --locked --quiet --package cellar-bench -- pages

@@ -4,8 +4,9 @@
 #
 # PART="s2 growth" runs these parts alone. A part that was measured at this very commit is left out,
 # so a run that was stopped goes on where it was; FORCE=1 measures it again. QUICK=1 shows in some
-# minutes that each part works, and keeps nothing. TRACES is the folder of the traces,
-# ../shared/traces unless it is set. Arguments go to the program of each part.
+# minutes that each part works, and keeps nothing. FULL=1 gives java two hours in place of twenty
+# minutes. TRACES is the folder of the traces, ../shared/traces unless it is set. Arguments go to the
+# program of each part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -151,7 +152,7 @@ run_in_java() {
     java -cp "java/bench/target/classes:$(cat java/bench/target/class-path)" \
         -Dcellar.server="$target/cellar" -Dbench.apart="$PWD/java/bench/target/apart" \
         -Dbench.setting="$("$bench" setting --for "make bench PART=$part")" \
-        cellar.bench.Main ${quick[@]+"${quick[@]}"} --only "$what" --out "$scratch/$part.json"
+        cellar.bench.Main ${quick[@]+"${quick[@]}"} ${FULL:+--full} --only "$what" --out "$scratch/$part.json"
 }
 
 missing=(--missing)

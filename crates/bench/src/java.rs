@@ -205,9 +205,10 @@ struct ClientsOutcome {
 struct ClientRow {
     row: String,
     client: String,
+    /// The median.
     requests_per_s: f64,
-    /// JMH's 99.9 % interval; nothing if there was one iteration.
-    error_per_s: Option<f64>,
+    /// In each process of its own.
+    rounds_per_s: Vec<f64>,
 }
 
 /// The page of the Java clients that was stored as JSON.
@@ -232,10 +233,12 @@ fn clients_page(outcome: &ClientsOutcome) -> Page {
                    thread and on 64 and without waiting, beside other clients on the same server?"
             .to_owned(),
         method:
-            "Each cell is a JMH measurement in forks of its own, 1000 keys, warmed up; mean and \
-                 the half of JMH's 99.9 % interval. A window is one thread with at most 256 \
-                 requests that have no answer yet. Clients with their defaults, each with the \
-                 number of connections that it opens by itself."
+            "Each round is a JMH measurement in a process of its own, 1000 keys, warmed up. Every \
+                 client takes part in the first round, Cellar's and the best of the others in the \
+                 later ones, in turn; medians count, the smallest and largest stand beside them. A \
+                 window is one thread with at most 256 requests that have no answer yet. Clients \
+                 with their defaults, each with the number of connections that it opens by \
+                 itself, on one half of the processors and the servers on the other."
                 .to_owned(),
         versus: versus.collect(),
         headline: None,
@@ -294,11 +297,13 @@ fn clients_table(outcome: &ClientsOutcome) -> String {
 }
 
 fn shown(row: &ClientRow) -> String {
-    let mean = short(row.requests_per_s);
-    match row.error_per_s {
-        Some(error) => format!("{mean} +- {}", short(error)),
-        None => mean,
+    let spread = Spread::of(row.rounds_per_s.clone());
+    let mut text = short(row.requests_per_s);
+    if spread.min < spread.max {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " [{}..{}]", short(spread.min), short(spread.max));
     }
+    text
 }
 
 #[cfg(test)]
@@ -347,17 +352,17 @@ mod tests {
     fn the_clients_stand_in_a_row_and_the_best_other_is_compared() {
         let rest = "\"rows\": [\
             {\"row\": \"get\", \"client\": \"cellar\", \"requests_per_s\": 3000.0, \
-             \"error_per_s\": 12.5},\
+             \"rounds_per_s\": [2500.0, 3000.0, 3100.0]},\
             {\"row\": \"get\", \"client\": \"folsom\", \"requests_per_s\": 4000.0, \
-             \"error_per_s\": null},\
+             \"rounds_per_s\": [4000.0]},\
             {\"row\": \"set\", \"client\": \"cellar\", \"requests_per_s\": 9.0, \
-             \"error_per_s\": null}]";
+             \"rounds_per_s\": [9.0]}]";
         let page = stored_clients_page(&figures(rest)).unwrap();
         let Finding::Text(table) = &page.findings[0] else {
             panic!("the table is all");
         };
         assert!(
-            table.contains("| get | 3 k +- 12 | 4 k | 0.75 |"),
+            table.contains("| get | 3 k [2.5 k..3.1 k] | 4 k | 0.75 |"),
             "{table}"
         );
         assert!(table.contains("| set | 9 | - |"), "{table}");

@@ -87,7 +87,7 @@ final class Row {
                                 String.format(
                                         Locale.ROOT,
                                         "{\"row\": \"%s\", \"client\": \"%s\", "
-                                                + "\"requests_per_s\": %.1f, \"error_per_s\": null, "
+                                                + "\"requests_per_s\": %.1f, "
                                                 + "\"rounds_per_s\": %s}",
                                         title(),
                                         entry.getKey(),
