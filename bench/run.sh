@@ -152,7 +152,8 @@ run_in_java() {
     java -cp "java/bench/target/classes:$(cat java/bench/target/class-path)" \
         -Dcellar.server="$target/cellar" -Dbench.apart="$PWD/java/bench/target/apart" \
         -Dbench.setting="$("$bench" setting --for "make bench PART=$part")" \
-        cellar.bench.Main ${quick[@]+"${quick[@]}"} ${FULL:+--full} --only "$what" --out "$scratch/$part.json"
+        cellar.bench.Main ${quick[@]+"${quick[@]}"} ${FULL:+--full} --only "$what" \
+        --out "$scratch/$part.json"
 }
 
 missing=(--missing)

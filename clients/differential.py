@@ -32,6 +32,7 @@ import sys
 import time
 
 from commands import Maker
+from servers import accepts, free_port
 
 REDIS = "redis-server"
 START_SECONDS_MAX = 20
@@ -455,21 +456,15 @@ def outcomes(cellar_port, seed, commands, only=None):
 @contextlib.contextmanager
 def redis_server():
     """A redis-server on a free port, stopped by its id."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     flags = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
     process = subprocess.Popen([REDIS, *flags], stdout=subprocess.DEVNULL, cwd="/tmp")
     try:
         deadline = time.monotonic() + START_SECONDS_MAX
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                if time.monotonic() > deadline or process.poll() is not None:
-                    raise
-                time.sleep(0.02)
+        while not accepts(port):
+            if time.monotonic() > deadline or process.poll() is not None:
+                raise OSError("redis-server does not start")
+            time.sleep(0.02)
         yield port
     finally:
         process.terminate()

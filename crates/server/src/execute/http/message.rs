@@ -196,18 +196,9 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
 /// where the message is; it is good for a hint.
 #[inline]
 pub(super) fn probable_id(body: &[u8]) -> Option<&[u8]> {
-    let after = |text: &'_ [u8], token: &[u8]| -> Option<usize> {
-        let blanks = text
-            .iter()
-            .take_while(|byte| byte.is_ascii_whitespace())
-            .count();
-        text[blanks..]
-            .starts_with(token)
-            .then_some(blanks + token.len())
-    };
     let mut id = body;
     for token in [b"{".as_slice(), b"\"id\"", b":", b"\""] {
-        id = &id[after(id, token)?..];
+        id = id.trim_ascii_start().strip_prefix(token)?;
     }
     let end = memchr::memchr2(b'"', b'\\', id)?;
     (id[end] == b'"').then_some(&id[..end])
