@@ -44,6 +44,19 @@ const FIELD_SPACE: u8 = 1 << 7;
 /// Bytes of the fields, indexed by bit; the key's wide length is no field behind the deadline.
 const FIELD_BYTES: [usize; 8] = [1, 4, 8, 8, 4, 8, 0, 5];
 
+/// Bytes of all fields of a set, for every set.
+const FIELDS_BYTES: [usize; 256] = {
+    let mut bytes = [0; 256];
+    let mut fields = 1;
+    while fields < bytes.len() {
+        // One field less is a set that was summed up before.
+        bytes[fields] =
+            bytes[fields & (fields - 1)] + FIELD_BYTES[fields.trailing_zeros() as usize];
+        fields += 1;
+    }
+    bytes
+};
+
 /// Room for the longest header.
 pub(crate) const HEADER_BYTES_MAX: usize = 48;
 
@@ -134,6 +147,19 @@ impl Header {
     }
 }
 
+/// Bytes that [`Header::push_base_128`] writes.
+#[inline]
+fn base_128_bytes(number: usize) -> usize {
+    let bits = usize::BITS - (number | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
+/// Bytes that an extended item with these fields has for the length of its key.
+#[inline]
+fn key_length_bytes(fields: u8) -> usize {
+    if fields & FIELD_KEY_16 == 0 { 1 } else { 2 }
+}
+
 impl Spec {
     /// An item with none of the rare fields.
     #[inline]
@@ -178,10 +204,7 @@ impl Spec {
         } else {
             header.push(EXTENDED);
             header.push(fields);
-            header.push_le(
-                self.key_bytes as u64,
-                if fields & FIELD_KEY_16 == 0 { 1 } else { 2 },
-            );
+            header.push_le(self.key_bytes as u64, key_length_bytes(fields));
         }
         header.push_base_128(self.value_bytes);
         if let Some(number) = deadline {
@@ -222,9 +245,22 @@ impl Spec {
     pub(crate) fn total_bytes(&self, scale: Timescale) -> usize {
         let header_bytes = match self.short_header(scale) {
             Some((_, bytes)) => bytes,
-            None => self.header(scale).len,
+            None => self.long_header_bytes(scale),
         };
         header_bytes + self.key_bytes + self.value_bytes
+    }
+
+    /// Bytes of the header that [`Spec::header`] makes.
+    fn long_header_bytes(&self, scale: Timescale) -> usize {
+        let own_deadline = scale.encode(self.deadline).is_none();
+        let fields = self.fields(own_deadline);
+        let begin = match fields {
+            0 => 1,
+            _ => 2 + key_length_bytes(fields),
+        };
+        let width = if own_deadline { 0 } else { scale.width };
+        let fields_bytes = FIELDS_BYTES[usize::from(fields)];
+        begin + base_128_bytes(self.value_bytes) + usize::from(width) + fields_bytes
     }
 
     fn fields(&self, own_deadline: bool) -> u8 {
@@ -257,20 +293,21 @@ impl Spec {
     }
 
     fn push_fields(&self, fields: u8, header: &mut Header) {
-        let words = [
-            u64::from(self.flags),
-            u64::from(self.flags),
-            self.version.unwrap_or(0),
-            self.lease.to_word(),
-            u64::from(self.access_s.unwrap_or(0)),
-            self.deadline.instant().map_or(u64::MAX, |at| at.0),
-            0,
-            u64::from(self.kind.0) | u64::from(self.space.0) << 8,
-        ];
-        for (bit, (&word, &bytes)) in words.iter().zip(&FIELD_BYTES).enumerate() {
-            if fields & (1 << bit) != 0 {
-                header.push_le(word, bytes);
-            }
+        let mut rest = fields;
+        while rest != 0 {
+            let field = rest & rest.wrapping_neg();
+            rest ^= field;
+            let word = match field {
+                FIELD_FLAGS_8 | FIELD_FLAGS_32 => u64::from(self.flags),
+                FIELD_VERSION => self.version.unwrap_or(0),
+                FIELD_LEASE => self.lease.to_word(),
+                FIELD_ACCESS => u64::from(self.access_s.unwrap_or(0)),
+                FIELD_DEADLINE => self.deadline.instant().map_or(u64::MAX, |at| at.0),
+                FIELD_SPACE => u64::from(self.kind.0) | u64::from(self.space.0) << 8,
+                // The key's wide length was written before.
+                _ => continue,
+            };
+            header.push_le(word, FIELDS_BYTES[usize::from(field)]);
         }
     }
 }
@@ -357,7 +394,7 @@ fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
 #[inline(never)]
 fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
     let fields = arena.byte(offset + 1);
-    let key_width = if fields & FIELD_KEY_16 == 0 { 1 } else { 2 };
+    let key_width = key_length_bytes(fields);
     let key_bytes = read_le(arena, offset + 2, key_width);
     let (value_bytes, deadline_at) = read_base_128(arena, offset + 2 + key_width);
     let own_deadline = fields & FIELD_DEADLINE != 0;
@@ -367,8 +404,7 @@ fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
         usize::from(scale.width)
     };
     let fields_at = deadline_at + width;
-    let present = (0..FIELD_BYTES.len()).filter(|bit| fields & (1 << bit) != 0);
-    let key_at = fields_at + present.map(|bit| FIELD_BYTES[bit]).sum::<usize>();
+    let key_at = fields_at + FIELDS_BYTES[usize::from(fields)];
     // The last field lies right before the key.
     let space = match fields & FIELD_SPACE {
         0 => 0,

@@ -13,7 +13,7 @@ use super::{Cache, Slot};
 use crate::clock::Instant;
 
 /// Pause between two steps when there was something to do, now or shortly before.
-const SHORT_PAUSE: Duration = Duration::from_millis(1);
+const SHORT_PAUSE: Duration = Duration::from_millis(2);
 /// While nothing is to do, a pause is this part of the time since there was.
 const PAUSE_SHARE: u32 = 100;
 /// Time without work before memory is put on huge pages, and the pause between two of them.
@@ -66,8 +66,8 @@ impl Cache {
     /// [`Config::release_memory`](crate::Config::release_memory) compacts what is partly dead and
     /// gives free memory back to the system. Whether more of it is waiting.
     ///
-    /// To be called as [`Upkeep`] does: ten times a second, and every millisecond while more is
-    /// waiting. Holds each shard's lock for some 128 items at most.
+    /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds while more
+    /// is waiting. Holds each shard's lock for some 128 items at most.
     pub fn tick(&self) -> bool {
         let now = self.now();
         let mut is_left = false;

@@ -3,8 +3,8 @@
 //! Tests: at the end of item.rs.
 
 use super::{
-    FIELD_ACCESS, FIELD_BYTES, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_LEASE,
-    FIELD_SPACE, FIELD_VERSION, LeaseState, Spec, read_le,
+    FIELD_ACCESS, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_LEASE, FIELD_SPACE,
+    FIELD_VERSION, FIELDS_BYTES, LeaseState, Spec, read_le,
 };
 use crate::arena::Arena;
 use crate::clock::Deadline;
@@ -63,16 +63,13 @@ impl Layout {
         self.fields & FIELD_SPACE != 0
     }
 
+    #[inline]
     pub(super) fn field_at(&self, field: u8) -> Option<usize> {
         if self.fields & field == 0 {
             return None;
         }
-        let before = (0..FIELD_BYTES.len()).filter(|bit| self.fields & (1 << bit) != 0);
-        let skip: usize = before
-            .take_while(|&bit| 1 << bit != field)
-            .map(|bit| FIELD_BYTES[bit])
-            .sum();
-        Some(self.fields_at + skip)
+        let before = self.fields & (field - 1);
+        Some(self.fields_at + FIELDS_BYTES[usize::from(before)])
     }
 
     /// The client's flags.
