@@ -111,6 +111,9 @@ fn what_two_readers_could_read_differently_is_refused() {
         "X: y\r\n folded\r\n",
         "X: y\rZ: w\r\n",
         "X: y\nContent-Length: 5\r\n",
+        "X: y \n",
+        "X:\n",
+        "X: \n",
         "X: y\x00\r\n",
         "X\r\n",
         ": y\r\n",
@@ -229,6 +232,36 @@ fn fields_are_found_whatever_their_letters_are() {
     assert_eq!(request.field(Mark::IfMatch), None);
     assert!(request.ends_connection());
     assert_eq!(request.head(), text);
+}
+
+#[test]
+fn the_plain_type_of_json_is_marked() {
+    for (value, is_marked) in [
+        ("application/json", true),
+        (" Application/JSON ", true),
+        ("application/json; charset=utf-8", false),
+        ("application/jsonl", false),
+        ("", false),
+    ] {
+        let text = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: {value}\r\n\r\n");
+        let request = decode_head(text.as_bytes()).unwrap();
+        assert!(request.marks.has(Mark::ContentType), "{value}");
+        assert_eq!(request.marks.has(Mark::Json), is_marked, "{value}");
+    }
+}
+
+#[test]
+fn space_behind_a_value_and_no_value_at_all_are_well_formed() {
+    for fields in [
+        "X: y \t\r\n",
+        "X:\r\n",
+        "X: \r\n",
+        "X:y\r\n",
+        "X: \r\nY: z  \r\n",
+    ] {
+        let used = 28 + fields.len();
+        assert_eq!(head(fields), format!("Put /k {used} \"\""), "{fields:?}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use cellar::top::look::Look;
 use daemon::{Daemon, check, hit, set};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The status of a server that has had so many thousand requests in so many seconds.
 fn status(thousands: u64, seconds: u64) -> Status {
@@ -267,10 +268,25 @@ impl Shown {
         panic!("{}", on_screen(&self.sent));
     }
 
-    /// Presses a key after which it is to end, and checks that it leaves the terminal as it was.
+    /// Presses a key after which it is to end.
     fn end(mut self, key: &[u8]) {
         let mut keyboard = self.child.stdin.take().unwrap();
         keyboard.write_all(key).unwrap();
+        self.check_end();
+    }
+
+    /// Sends it a signal after which it is to end.
+    fn end_by(mut self, signal: Signal) {
+        let script = self.child.id();
+        let children = format!("/proc/{script}/task/{script}/children");
+        let children = std::fs::read_to_string(children).unwrap();
+        let pid = children.trim().parse().ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("script has one child"), signal).unwrap();
+        self.check_end();
+    }
+
+    /// Waits for the end, and checks that the terminal is left as it was.
+    fn check_end(&mut self) {
         while let Ok(piece) = self.screen.recv_timeout(daemon::PATIENCE) {
             self.sent.extend_from_slice(&piece);
         }
@@ -329,11 +345,21 @@ fn the_terminal_is_left_as_it_was_by_every_key_that_ends_it() {
 }
 
 #[test]
+fn the_terminal_is_left_as_it_was_by_every_signal_that_ends_it() {
+    let daemon = Daemon::start(&[]);
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut shown = Shown::start(&daemon.http);
+        shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
+        shown.end_by(signal);
+    }
+}
+
+#[test]
 fn a_server_that_goes_away_is_waited_for() {
     let mut daemon = Daemon::start(&[]);
     let mut shown = Shown::start(&daemon.http);
     shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
-    daemon.signal(rustix::process::Signal::TERM);
+    daemon.signal(Signal::TERM);
     assert!(daemon.wait().success());
     shown.wait_for(|text| text.contains("trying again") && text.contains("memory of 64.0 MiB"));
     let _again = Daemon::start(&["--http", &daemon.http, "--memory", "32MiB"]);

@@ -1,6 +1,7 @@
 //! Decode: bytes that arrived become a request, or the reason why they are none.
 //!
-//! A head is looked for line by line, each byte once ([`Scan`]), and read as a whole. Lines end
+//! A head that is there at once is read at first sight; else its end is looked for line by line,
+//! each byte once ([`Scan`]), and it is read as a whole. Lines end
 //! with exactly `\r\n`; there is one `Host`, and at most one statement about the length of the
 //! body. Whatever else is refused, and nothing behind it is read.
 //!
@@ -12,7 +13,7 @@ use httparse::{Header, ParserConfig};
 
 use super::request::{Mark, Marks, Method, Request};
 use super::status::Status;
-use super::target::Target;
+use super::target::{Target, letters_digits_and};
 
 /// Longest request line. A key of the greatest length fits into it, each byte as a percent code.
 pub const REQUEST_LINE_BYTES_MAX: usize = 200 << 10;
@@ -20,6 +21,8 @@ pub const REQUEST_LINE_BYTES_MAX: usize = 200 << 10;
 pub const FIELDS_BYTES_MAX: usize = 16 << 10;
 /// Most header fields.
 pub const FIELDS_MAX: usize = 64;
+/// A head up to this length is read at first sight, without a search for its end.
+const SHORT_HEAD_BYTES_MAX: usize = 4 << 10;
 
 /// What the decoder waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,16 +131,12 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
         }
         _ => {}
     }
-    let head = match find_head(input, scan) {
-        Ok(Found::Whole(bytes)) => &input[..bytes],
-        Ok(Found::Part(scan)) => return Decoded::Incomplete(scan),
+    let (mut request, body) = match whole_head(input, scan) {
+        Ok(Head::Read(request, body)) => (request, body),
+        Ok(Head::Part(scan)) => return Decoded::Incomplete(scan),
         Err(refused) => return Decoded::Refused(refused),
     };
-    let (mut request, body) = match read_head(head) {
-        Ok(read) => read,
-        Err(refused) => return Decoded::Refused(refused),
-    };
-    let used = head.len();
+    let used = request.head.len();
     let Some(body) = body else {
         return Decoded::Request { request, used };
     };
@@ -168,6 +167,35 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
 #[must_use]
 pub fn decode_head(head: &[u8]) -> Option<Request<'_>> {
     read_head(head).ok().map(|(request, _)| request)
+}
+
+/// What is known of a head.
+enum Head<'a> {
+    /// All of it, and where the body ends, if there is one.
+    Read(Request<'a>, Option<Body>),
+    Part(Scan),
+}
+
+/// Reads the head at the beginning of `input` if it is whole.
+#[inline]
+fn whole_head(input: &[u8], scan: Scan) -> Result<Head<'_>, Refused> {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    // Where nothing was looked at before, the whole head is probably there.
+    let short = &input[..input.len().min(SHORT_HEAD_BYTES_MAX)];
+    if scan == Scan::default()
+        && let Ok((parsed, bytes)) = parse(short, &mut fields)
+        && ends_lines_plainly(&parsed, &short[..bytes])
+    {
+        let (request, body) = understand(&parsed, &short[..bytes])?;
+        return Ok(Head::Read(request, body));
+    }
+    Ok(match find_head(input, scan)? {
+        Found::Whole(bytes) => {
+            let (request, body) = read_head(&input[..bytes])?;
+            Head::Read(request, body)
+        }
+        Found::Part(scan) => Head::Part(scan),
+    })
 }
 
 enum Found {
@@ -216,17 +244,58 @@ fn narrow(place: usize) -> u32 {
     u32::try_from(place).expect("a head is shorter than 4 GiB")
 }
 
+/// Room for the fields of a head.
+type Fields<'a> = [MaybeUninit<Header<'a>>; FIELDS_MAX];
+
+/// Parses a head at the beginning of `input`; its length. `Err(None)` if it is not whole.
+#[inline]
+fn parse<'f, 'a>(
+    input: &'a [u8],
+    fields: &'f mut Fields<'a>,
+) -> Result<(httparse::Request<'f, 'a>, usize), Option<httparse::Error>> {
+    let mut parsed = httparse::Request::new(&mut []);
+    let config = ParserConfig::default();
+    match config.parse_request_with_uninit_headers(&mut parsed, input, fields) {
+        Ok(httparse::Status::Complete(bytes)) => Ok((parsed, bytes)),
+        Ok(httparse::Status::Partial) => Err(None),
+        Err(error) => Err(Some(error)),
+    }
+}
+
+/// Whether each line ends with `\r\n` right behind what was parsed, as nearly all do; the parser
+/// takes more.
+#[inline]
+fn ends_lines_plainly(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> bool {
+    const VERSION: &str = " HTTP/1.1";
+    let ends_line_behind = |part: &[u8], more: usize| {
+        // A part that does not lie in the head ends nowhere in it.
+        let end = part.as_ptr_range().end.addr();
+        let end = end.wrapping_sub(head.as_ptr().addr()).wrapping_add(more);
+        matches!(head.get(end..), Some([b'\r', b'\n', ..]))
+    };
+    let mut fields = parsed.headers.iter();
+    fields.all(|field| ends_line_behind(field.value, 0))
+        && ends_line_behind(parsed.path.unwrap_or_default().as_bytes(), VERSION.len())
+        && head.ends_with(b"\r\n\r\n")
+}
+
 /// Reads a head that ends with its blank line.
 #[inline]
 fn read_head(head: &[u8]) -> Result<(Request<'_>, Option<Body>), Refused> {
-    let mut fields = [const { MaybeUninit::<Header<'_>>::uninit() }; FIELDS_MAX];
-    let mut parsed = httparse::Request::new(&mut []);
-    let config = ParserConfig::default();
-    match config.parse_request_with_uninit_headers(&mut parsed, head, &mut fields) {
-        Ok(httparse::Status::Complete(used)) if used == head.len() => {}
-        Ok(_) => return Err(bad("the head does not end with a blank line")),
-        Err(error) => return Err(refusal(error, head)),
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    match parse(head, &mut fields) {
+        Ok((parsed, bytes)) if bytes == head.len() => understand(&parsed, head),
+        Ok(_) | Err(None) => Err(bad("the head does not end with a blank line")),
+        Err(Some(error)) => Err(refusal(error, head)),
     }
+}
+
+/// What a parsed head asks for, and where its body ends.
+#[inline]
+fn understand<'a>(
+    parsed: &httparse::Request<'_, 'a>,
+    head: &'a [u8],
+) -> Result<(Request<'a>, Option<Body>), Refused> {
     let (Some(name), Some(path), Some(version)) = (parsed.method, parsed.path, parsed.version)
     else {
         return Err(bad("the request line is not complete"));
@@ -310,7 +379,12 @@ impl Facts {
             6 if is("expect") => return self.expect(field.value),
             8 if is("if-match") => Mark::IfMatch,
             10 if is("connection") => return self.connection(field.value),
-            12 if is("content-type") => Mark::ContentType,
+            12 if is("content-type") => {
+                if field.value.eq_ignore_ascii_case(b"application/json") {
+                    self.marks.insert(Mark::Json);
+                }
+                Mark::ContentType
+            }
             13 if is("authorization") => Mark::Authorization,
             13 if is("cache-control") => Mark::CacheControl,
             13 if is("if-none-match") => Mark::IfNoneMatch,
@@ -421,12 +495,13 @@ fn check_coding(value: &[u8]) -> Result<(), Refused> {
     })
 }
 
+/// Which bytes may stand in a Host field.
+const OF_HOST: [bool; 256] = letters_digits_and(b"-._~:[]%!$&'()*+,;=");
+
 /// Checks that a Host field could name a host.
 #[inline]
 fn check_host(value: &[u8]) -> Result<(), Refused> {
-    let is_of_host =
-        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+,;=".contains(byte);
-    if value.iter().all(is_of_host) {
+    if value.iter().all(|byte| OF_HOST[usize::from(*byte)]) {
         Ok(())
     } else {
         Err(bad("the Host field names no host"))

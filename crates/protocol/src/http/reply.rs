@@ -5,6 +5,7 @@
 //! Source: RFC 9110, section 8; RFC 9112, section 6.
 
 use super::status::Status;
+use super::target::encode_percent;
 
 /// Leave to send a body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -68,6 +69,17 @@ impl<'o> Head<'o> {
         self
     }
 
+    /// Where what was made is found: the path that begins as `begin` says and ends with a segment
+    /// of these bytes.
+    #[inline]
+    pub fn location(&mut self, begin: &str, segment: &[u8]) -> &mut Head<'o> {
+        self.out.extend_from_slice(b"Location: ");
+        self.out.extend_from_slice(begin.as_bytes());
+        encode_percent(self.out, segment);
+        self.out.extend_from_slice(b"\r\n");
+        self
+    }
+
     /// A field that begins as `begin` says and goes on with a number.
     #[inline]
     pub fn number(&mut self, begin: &str, number: u64) -> &mut Head<'o> {
@@ -121,6 +133,13 @@ mod tests {
             Content-Type: text/plain\r\nCache-Control: max-age=60\r\nAge: 0\r\n\
             Content-Length: 5\r\n\r\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_location_has_percent_codes() {
+        let mut out = Vec::new();
+        Head { out: &mut out }.location("/v1/cache/", b"a/b c");
+        assert_eq!(out, b"Location: /v1/cache/a%2Fb%20c\r\n");
     }
 
     #[test]

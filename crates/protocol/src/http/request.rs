@@ -67,6 +67,8 @@ pub enum Mark {
     ContentLength,
     /// Content-Type
     ContentType,
+    /// Content-Type, and it says application/json and nothing more
+    Json,
     /// Expect, and it says 100-continue
     Expect,
     /// Host
@@ -97,7 +99,7 @@ impl Mark {
             Mark::CacheControl => "cache-control",
             Mark::ContentEncoding => "content-encoding",
             Mark::ContentLength => "content-length",
-            Mark::ContentType => "content-type",
+            Mark::ContentType | Mark::Json => "content-type",
             Mark::Expect => "expect",
             Mark::Host => "host",
             Mark::IfMatch => "if-match",

@@ -85,12 +85,30 @@ fn digit(byte: u8) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
+/// Which bytes mean themselves wherever they stand.
+const UNRESERVED: [bool; 256] = letters_digits_and(b"-._~");
+
+/// A table of bytes in which letters, digits and `others` are true.
+pub(super) const fn letters_digits_and(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut place = 0;
+    while place < others.len() {
+        table[others[place] as usize] = true;
+        place += 1;
+    }
+    table
+}
+
 /// Appends bytes so that they can stand as one segment of a path.
 pub fn encode_percent(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let stands = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| !stands(*byte)) {
+    while let Some(at) = rest.iter().position(|byte| !UNRESERVED[usize::from(*byte)]) {
         let (high, low) = (usize::from(rest[at] >> 4), usize::from(rest[at] & 15));
         out.extend_from_slice(&rest[..at]);
         out.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);

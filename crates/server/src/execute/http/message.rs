@@ -13,8 +13,7 @@ use std::fmt;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use cellar_engine::{Deadline, Handle, Key, Kind, SetOptions, When};
-use cellar_protocol::http::target::encode_percent;
-use cellar_protocol::http::{Mark, Status};
+use cellar_protocol::http::{Mark, Request, Status};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
@@ -167,13 +166,7 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
     if !marks.has(Mark::ContentLength) && !marks.has(Mark::TransferEncoding) {
         return Err(LENGTH_REQUIRED);
     }
-    let content_type = call.request.field(Mark::ContentType).unwrap_or_default();
-    let media_type = content_type.split(|byte| *byte == b';').next();
-    let is_json = media_type.is_some_and(|media_type| {
-        media_type
-            .trim_ascii()
-            .eq_ignore_ascii_case(content_types::JSON.as_bytes())
-    });
+    let is_json = marks.has(Mark::Json) || is_json_with_parameters(call.request);
     if !is_json || marks.has(Mark::ContentEncoding) {
         return Err(Failure::new(
             Status::UNSUPPORTED_MEDIA_TYPE,
@@ -181,7 +174,15 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
             "the body has to be application/json, without a Content-Encoding",
         ));
     }
-    serde_json::from_slice(call.request.body).map_err(|error| Failure {
+    // Checked as a whole, at once, instead of each string for itself.
+    let text = std::str::from_utf8(call.request.body).map_err(|error| Failure {
+        message: Cow::Owned(format!(
+            "the body is not UTF-8 after {} bytes",
+            error.valid_up_to(),
+        )),
+        ..BAD_JSON
+    })?;
+    serde_json::from_str(text).map_err(|error| Failure {
         // What a parser says can quote the document; where it stopped says as much.
         message: Cow::Owned(format!(
             "the body is not the JSON that this path takes: line {}, column {}",
@@ -189,6 +190,16 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
             error.column(),
         )),
         ..BAD_JSON
+    })
+}
+
+/// Whether the Content-Type is that of JSON before its first semicolon.
+fn is_json_with_parameters(request: &Request<'_>) -> bool {
+    let content_type = request.field(Mark::ContentType).unwrap_or_default();
+    let media_type = content_type.split(|byte| *byte == b';').next();
+    media_type.is_some_and(|media_type| {
+        let media_type = media_type.trim_ascii();
+        media_type.eq_ignore_ascii_case(content_types::JSON.as_bytes())
     })
 }
 
@@ -211,12 +222,7 @@ pub(super) fn post(call: &mut Call<'_>) -> Outcome {
     let checked = message.check(call)?;
     checked.store(call.when(checked.key)?, call.context)?;
     let mut head = call.head(Status::CREATED);
-    const LOCATION: &[u8] = b"Location: /v1/cache/";
-    let mut location = Vec::with_capacity(LOCATION.len() + 3 * message.id.len() + 2);
-    location.extend_from_slice(LOCATION);
-    encode_percent(&mut location, message.id.as_bytes());
-    location.extend_from_slice(b"\r\n");
-    head.raw(&location);
+    head.location("/v1/cache/", message.id.as_bytes());
     head.end(0);
     DONE
 }
