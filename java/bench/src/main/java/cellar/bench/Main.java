@@ -8,8 +8,8 @@ import java.util.List;
  *
  * <p>{@code --quick} shows only that everything works, {@code --full} takes hours; {@code --out
  * FILE} is where the figures go as JSON, {@code --only PART} says {@code clients} or {@code s3},
- * {@code --rows TEXT} keeps only those clients' rows whose title has it. The property {@code
- * bench.setting} holds machine, date and commit as JSON and stands in the figures as it is.
+ * {@code --rows TEXT} keeps only those rows whose title has it. The property {@code bench.setting}
+ * holds machine, date and commit as JSON and stands in the figures as it is.
  */
 public final class Main {
     private Main() {}
@@ -22,7 +22,7 @@ public final class Main {
         Cores.split();
         switch (option(words, "--only", "")) {
             case "clients" -> ClientRows.run(plan, option(words, "--rows", ""), out);
-            case "s3" -> S3.run(plan.quick(), out);
+            case "s3" -> S3.run(plan.quick(), option(words, "--rows", ""), out);
             default -> throw new IllegalArgumentException("--only is clients or s3");
         }
     }

@@ -75,6 +75,22 @@ class FaultTest {
                 });
     }
 
+    @Test
+    void aNodeThatAnswersCallersIsUpWhateverConnectionHangs() throws Exception {
+        server.answer("VA 1 f0\r\nx\r\n");
+        assertEquals("x", cache.get("k"));
+        server.greets(false);
+        CompletableFuture<String> hanging = client.get("k").toCompletableFuture();
+        long end_ns = System.nanoTime() + 1_500_000_000;
+        while (System.nanoTime() < end_ns) {
+            assertEquals("x", cache.get("k"));
+            Thread.sleep(5);
+        }
+        assertTrue(hanging.isCompletedExceptionally());
+        server.greets(true);
+        assertHeals(false);
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void aReplyInSmallPiecesIsOneReply(boolean blocking) {

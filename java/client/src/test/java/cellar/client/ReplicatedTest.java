@@ -17,6 +17,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -155,8 +156,12 @@ class ReplicatedTest {
 
     @Test
     void aStepOfACounterIsTakenOnceAndAllNodesHaveTheSum() throws Exception {
+        List<CompletableFuture<Long>> steps = new ArrayList<>();
         for (int i = 0; i < 500; i++) {
-            client.counters().addOrIncrement("n", 1, TTL);
+            steps.add(client.counters().addOrIncrement("n", 1, TTL).toCompletableFuture());
+        }
+        for (CompletableFuture<Long> step : steps) {
+            step.join();
         }
         assertEquals(501, cache.addOrIncrement("n", 1, TTL));
         untilEverywhere("n", "501");

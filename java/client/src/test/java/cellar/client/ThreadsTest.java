@@ -7,10 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import cellar.client.testing.Await;
 import cellar.client.testing.Server;
 import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -75,6 +77,43 @@ class ThreadsTest {
             latch.await();
         } catch (InterruptedException e) {
             throw new AssertionError(e);
+        }
+    }
+
+    /** Remembers which threads decoded. */
+    private static final class Watched implements Codec<String> {
+        final Set<Thread> threads = ConcurrentHashMap.newKeySet();
+
+        @Override
+        public Encoded encode(String value) {
+            return new Encoded(value.getBytes(StandardCharsets.UTF_8), 0);
+        }
+
+        @Override
+        public String decode(byte[] bytes, int flags) {
+            threads.add(Thread.currentThread());
+            return new String(bytes, StandardCharsets.UTF_8);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void whoWaitsForAValueDecodesIt(Server.Kind kind) throws Exception {
+        Watched codec = new Watched();
+        try (Server server = Server.start(kind);
+                CacheClient<String> client =
+                        CacheClient.builder()
+                                .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofSeconds(20))
+                                .nodes(List.of(server.node()))
+                                .build(codec)) {
+            BlockingCacheClient<String> cache = client.blocking();
+            cache.set("a", "1", TTL);
+            cache.set("b", "2", TTL);
+            assertEquals("1", cache.get("a"));
+            assertEquals(Map.of("a", "1", "b", "2"), cache.getMany(List.of("a", "b", "c")));
+            assertEquals("1", cache.getOrLoad("a", LoadOptions.ttl(TTL), () -> "loaded"));
+            assertEquals(Set.of(Thread.currentThread()), codec.threads);
         }
     }
 

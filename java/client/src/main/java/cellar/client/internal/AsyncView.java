@@ -15,7 +15,6 @@ import cellar.client.internal.local.LocalCache;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.LineOperation;
-import cellar.client.internal.wire.ReadManyOperation;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
 import java.time.Duration;
@@ -69,6 +68,10 @@ public final class AsyncView<V> implements CacheClient<V> {
         return local;
     }
 
+    Loader<V> loader() {
+        return loader;
+    }
+
     int wanted() {
         return wanted;
     }
@@ -120,27 +123,28 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<Map<String, V>> getMany(Collection<String> keys) {
-        Map<Endpoint, List<String>> byNode = new HashMap<>();
-        return guarded(
-                () -> {
-                    for (String key : Set.copyOf(keys)) {
-                        Endpoint home = core.cluster().home(Keys.bytes(key));
-                        byNode.computeIfAbsent(home, node -> new ArrayList<>()).add(key);
-                    }
-                    List<CompletableFuture<Map<String, V>>> parts = new ArrayList<>();
-                    byNode.forEach((home, part) -> parts.add(readPart(home, part)));
-                    return merged(parts);
-                });
+        return guarded(() -> readParts(byNode(keys)));
     }
 
-    private CompletableFuture<Map<String, V>> readMany(Endpoint home, List<String> keys) {
-        List<byte[]> bytes = keys.stream().map(Keys::bytes).toList();
-        return home.submit(new ReadManyOperation<>(keys, bytes, requests::decode));
+    /** The keys of each node, each once. */
+    Map<Endpoint, List<String>> byNode(Collection<String> keys) {
+        Map<Endpoint, List<String>> byNode = new HashMap<>();
+        for (String key : Set.copyOf(keys)) {
+            Endpoint home = core.cluster().home(Keys.bytes(key));
+            byNode.computeIfAbsent(home, node -> new ArrayList<>()).add(key);
+        }
+        return byNode;
+    }
+
+    CompletionStage<Map<String, V>> readParts(Map<Endpoint, List<String>> byNode) {
+        List<CompletableFuture<Map<String, V>>> parts = new ArrayList<>();
+        byNode.forEach((home, part) -> parts.add(readPart(home, part)));
+        return merged(parts);
     }
 
     /** Where a miss is no answer yet, those keys are asked for once more, one by one. */
     private CompletableFuture<Map<String, V>> readPart(Endpoint home, List<String> keys) {
-        CompletableFuture<Map<String, V>> part = readMany(home, keys);
+        CompletableFuture<Map<String, V>> part = home.submit(requests.readMany(keys));
         if (!core.cluster().hasSecondChoice()) {
             return part;
         }

@@ -10,11 +10,13 @@ import cellar.client.Versioned;
 import cellar.client.internal.cluster.Cluster;
 import cellar.client.internal.cluster.Request;
 import cellar.client.internal.local.LocalCache;
+import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -58,7 +60,13 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public Map<String, V> getMany(Collection<String> keys) {
-        return Stages.await(view.getMany(keys));
+        Map<Endpoint, List<String>> byNode = view.byNode(keys);
+        if (byNode.size() == 1 && !cluster.hasSecondChoice()) {
+            Map.Entry<Endpoint, List<String>> part = byNode.entrySet().iterator().next();
+            return Cluster.askNow(part.getKey(), requests.readMany(part.getValue()));
+        }
+        // Several nodes are asked at once.
+        return Stages.await(view.readParts(byNode));
     }
 
     @Override
@@ -127,7 +135,8 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
             String key, LoadOptions options, Supplier<? extends @Nullable V> loader) {
         CompletableFuture<CompletableFuture<@Nullable V>> turn = new CompletableFuture<>();
         CompletableFuture<@Nullable V> answer =
-                view.getOrLoad(
+                view.loader()
+                        .getNow(
                                 key,
                                 options,
                                 () -> {
@@ -135,8 +144,7 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
                                             new CompletableFuture<>();
                                     turn.complete(loaded);
                                     return loaded;
-                                })
-                        .toCompletableFuture();
+                                });
         Stages.await(CompletableFuture.anyOf(answer, turn).exceptionally(failure -> null));
         CompletableFuture<@Nullable V> loaded = turn.getNow(null);
         if (loaded != null && !answer.isDone()) {
@@ -190,12 +198,29 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public long addOrIncrement(String key, long by, Duration ttl) {
-        return Stages.await(view.counters().addOrIncrement(key, by, ttl));
+        return count(key, by, false, by, ttl);
     }
 
     @Override
     public long addOrDecrement(String key, long by, long initial, Duration ttl) {
-        return Stages.await(view.counters().addOrDecrement(key, by, initial, ttl));
+        return count(key, by, true, initial, ttl);
+    }
+
+    private long count(String key, long by, boolean down, long initial, Duration ttl) {
+        byte[] bytes = Keys.bytes(key);
+        Requests.notNegative(initial);
+        Long number = write(key, Requests.count(bytes, by, down, initial, ttl));
+        // Only a server without meta commands says that there is no number: then it is added.
+        for (int attempt = 1; number == null && attempt <= CounterView.ATTEMPTS_MAX; attempt++) {
+            if (AsyncView.stored(write(key, Requests.storeNumber(bytes, initial, ttl, Mode.ADD)))) {
+                return initial;
+            }
+            number = write(key, Requests.count(bytes, by, down, -1, Ttl.NEVER));
+        }
+        if (number == null) {
+            throw CounterView.restless();
+        }
+        return number;
     }
 
     @Override

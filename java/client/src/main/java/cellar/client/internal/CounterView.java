@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /** Counters, with what the classic dialect lacks made of several steps. */
 final class CounterView implements Counters {
     /** Creating and counting race with expiry; who loses this often is not counting any more. */
-    private static final int ATTEMPTS_MAX = 8;
+    static final int ATTEMPTS_MAX = 8;
 
     private final AsyncView<?> view;
 
@@ -64,6 +64,10 @@ final class CounterView implements Counters {
         return count(key, by, true, initial, ttl);
     }
 
+    static CacheException restless() {
+        return new CacheException.Refused("the counter comes and goes");
+    }
+
     private CompletionStage<Long> count(
             String key, long by, boolean down, long initial, Duration ttl) {
         byte[] bytes = Keys.bytes(key);
@@ -86,8 +90,7 @@ final class CounterView implements Counters {
             return CompletableFuture.completedStage(number);
         }
         if (attempt > ATTEMPTS_MAX) {
-            return CompletableFuture.failedStage(
-                    new CacheException.Refused("the counter comes and goes"));
+            return CompletableFuture.failedStage(restless());
         }
         return view.write(key, Requests.storeNumber(Keys.bytes(key), initial, ttl, Mode.ADD))
                 .thenCompose(

@@ -15,6 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -76,13 +77,35 @@ final class Loader<V> {
             String key,
             LoadOptions options,
             Supplier<? extends CompletionStage<? extends @Nullable V>> load) {
-        Flight flight = new Flight(key, options, load);
-        Flight other = flights.putIfAbsent(key, flight);
+        return join(new Flight(key, options, load), this::ask);
+    }
+
+    /** The same, but the calling thread asks, and has a value that is there when this returns. */
+    CompletableFuture<@Nullable V> getNow(
+            String key,
+            LoadOptions options,
+            Supplier<? extends CompletionStage<? extends @Nullable V>> load) {
+        return join(new Flight(key, options, load), this::askNow);
+    }
+
+    private CompletableFuture<@Nullable V> join(Flight flight, Consumer<Flight> ask) {
+        Flight other = flights.putIfAbsent(flight.key, flight);
         if (other != null) {
             return other.result.thenApply(value -> value);
         }
-        ask(flight);
+        ask.accept(flight);
         return flight.result;
+    }
+
+    private void askNow(Flight flight) {
+        ReadOperation<?> read = null;
+        RuntimeException failure = null;
+        try {
+            read = core.cluster().readNow(flight.bytes, () -> reading(flight));
+        } catch (RuntimeException e) {
+            failure = e;
+        }
+        answered(flight, read, failure);
     }
 
     private void ask(Flight flight) {
@@ -90,19 +113,17 @@ final class Loader<V> {
     }
 
     private CompletionStage<ReadOperation<?>> read(Flight flight) {
-        int wanted = view.wanted() | ReadOperation.FLAGS | ReadOperation.VERSION;
-        long early_s = flight.options.early().toSeconds();
         try {
-            return core.cluster()
-                    .<ReadOperation<?>>read(
-                            flight.bytes,
-                            () ->
-                                    new ReadOperation<ReadOperation<?>>(
-                                                    flight.bytes, wanted, read -> read)
-                                            .lease(LEASE.toSeconds(), early_s));
+            return core.cluster().read(flight.bytes, () -> reading(flight));
         } catch (CacheException e) {
             return CompletableFuture.failedStage(e);
         }
+    }
+
+    private ReadOperation<ReadOperation<?>> reading(Flight flight) {
+        int wanted = view.wanted() | ReadOperation.FLAGS | ReadOperation.VERSION;
+        return new ReadOperation<ReadOperation<?>>(flight.bytes, wanted, read -> read)
+                .lease(LEASE.toSeconds(), flight.options.early().toSeconds());
     }
 
     private void answered(

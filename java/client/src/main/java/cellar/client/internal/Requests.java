@@ -8,13 +8,16 @@ import cellar.client.internal.cluster.Request;
 import cellar.client.internal.wire.CountOperation;
 import cellar.client.internal.wire.DeleteOperation;
 import cellar.client.internal.wire.Expiry;
+import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.Operation;
+import cellar.client.internal.wire.ReadManyOperation;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
 import cellar.client.internal.wire.TouchOperation;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -65,7 +68,12 @@ public final class Requests<V> {
                 () -> codec.decode(received, read.receivedAt(), read.size_bytes(), read.flags()));
     }
 
-    V decode(byte[] bytes, int flags) {
+    ReadManyOperation<V> readMany(List<String> keys) {
+        List<byte[]> bytes = keys.stream().map(Keys::bytes).toList();
+        return new ReadManyOperation<>(keys, bytes, this::decode);
+    }
+
+    private V decode(byte[] bytes, int flags) {
         return decoded(() -> codec.decode(bytes, flags));
     }
 

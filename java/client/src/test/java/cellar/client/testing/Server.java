@@ -30,6 +30,10 @@ public final class Server implements AutoCloseable {
 
     private static final Pattern READY =
             Pattern.compile("cellar ready .*memcached=\\S+:(\\d+) .*resp=\\S+:(\\d+).*");
+
+    /** Room for all that the table of S3 stores, 100,000 objects among them. */
+    private static final String MEMORY_MIB = "512";
+
     private static final int STARTS_MAX = 5;
     private static final long READY_S_MAX = 20;
 
@@ -60,7 +64,7 @@ public final class Server implements AutoCloseable {
                                 "--http",
                                 "off",
                                 "--memory",
-                                "64MiB")
+                                MEMORY_MIB + "MiB")
                         .redirectErrorStream(true)
                         .start();
         BufferedReader output =
@@ -111,7 +115,7 @@ public final class Server implements AutoCloseable {
             int chosen = port == 0 ? freePort() : port;
             List<String> command = new ArrayList<>();
             command.addAll(List.of("memcached", "-l", "127.0.0.1", "-p", "" + chosen, "-U", "0"));
-            command.addAll(List.of("-u", "nobody", "-m", "64", "-t", "2"));
+            command.addAll(List.of("-u", "nobody", "-m", MEMORY_MIB, "-t", "2"));
             command.addAll(List.of(more));
             Process process = new ProcessBuilder(command).inheritIO().start();
             if (answers(process, chosen)) {

@@ -48,9 +48,7 @@ public abstract class Cluster implements AutoCloseable {
 
     /** Reads and waits. */
     public <R extends @Nullable Object> R readNow(byte[] key, Supplier<ReadOperation<R>> read) {
-        ReadOperation<R> operation = read.get();
-        home(key).call(operation);
-        return result(operation);
+        return askNow(home(key), read.get());
     }
 
     /** Changes an item. */
@@ -60,8 +58,12 @@ public abstract class Cluster implements AutoCloseable {
 
     /** Changes an item and waits. */
     public <R extends @Nullable Object> R writeNow(Request<R> request) {
-        Operation<R> operation = request.operation().get();
-        home(request.key()).call(operation);
+        return askNow(home(request.key()), request.operation().get());
+    }
+
+    /** Asks one node and waits. */
+    public static <R extends @Nullable Object> R askNow(Endpoint node, Operation<R> operation) {
+        node.call(operation);
         return result(operation);
     }
 

@@ -30,6 +30,7 @@ final class ReplicaQueue {
         final ArrayDeque<Supplier<Operation<?>>> changes = new ArrayDeque<>();
         final CompletableFuture<@Nullable Void> done = new CompletableFuture<>();
         boolean underWay;
+        boolean isReady;
 
         Pending(String key) {
             this.key = key;
@@ -65,8 +66,8 @@ final class ReplicaQueue {
             }
             item.changes.add(change.operation());
             queued++;
-            if (!item.underWay && item.changes.size() == 1 && !ready.contains(item)) {
-                ready.add(item);
+            if (!item.underWay) {
+                ready(item);
             }
             full = queued > queuedMax;
         } finally {
@@ -121,6 +122,14 @@ final class ReplicaQueue {
         given.forEach(item -> item.done.complete(null));
     }
 
+    /** Puts a key whose changes may go into its row, once. */
+    private void ready(Pending item) {
+        if (!item.isReady) {
+            item.isReady = true;
+            ready.add(item);
+        }
+    }
+
     private void pump() {
         while (true) {
             Pending item;
@@ -132,6 +141,7 @@ final class ReplicaQueue {
                 if (item == null || change == null) {
                     return;
                 }
+                item.isReady = false;
                 item.underWay = true;
                 underWay++;
                 queued--;
@@ -163,7 +173,7 @@ final class ReplicaQueue {
             if (finished) {
                 pending.remove(item.key);
             } else if (current) {
-                ready.add(item);
+                ready(item);
             }
         } finally {
             lock.unlock();

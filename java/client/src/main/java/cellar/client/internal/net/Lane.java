@@ -166,6 +166,7 @@ final class Lane {
         waitUntil_ns = oldest.deadline_ns;
         from.read(in, endpoint.lanes().inFlight() == 1);
         waitUntil_ns = 0;
+        endpoint.lanes().heard();
         while (oldest != null && oldest.decode(in, dialect)) {
             sent.poll();
             oldest.finish();

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -18,6 +19,7 @@ final class Lanes {
     private final List<Lane> lanes;
     private final AtomicInteger inFlight = new AtomicInteger();
     private final AtomicInteger turn = new AtomicInteger();
+    private final LongAdder heard = new LongAdder();
     private final AtomicBoolean watched = new AtomicBoolean();
     private volatile @Nullable ScheduledFuture<?> watch;
 
@@ -52,6 +54,16 @@ final class Lanes {
 
     int inFlight() {
         return inFlight.get();
+    }
+
+    /** The node has sent something. */
+    void heard() {
+        heard.increment();
+    }
+
+    /** How often the node has sent something. */
+    long timesHeard() {
+        return heard.sum();
     }
 
     /** An idle lane if there is one, else the next in turn. */

@@ -34,6 +34,10 @@ import org.jspecify.annotations.Nullable;
 public final class Pipe {
     private static final int DRAIN_BYTES_MAX = 1 << 18;
     private static final long PROBE_NS_MIN = 50_000_000;
+
+    /** How many times longer an attempt to connect may take while callers hear from the node. */
+    private static final int PATIENCE_MAX = 8;
+
     private static final long TICK_MS_MIN = 5;
     private static final long TICK_MS_MAX = 100;
 
@@ -63,6 +67,7 @@ public final class Pipe {
     private boolean ticking;
     private boolean wasReady;
     private boolean probing;
+    private int patience = 1;
 
     Pipe(Endpoint endpoint, EventLoop loop) {
         this.endpoint = endpoint;
@@ -189,14 +194,16 @@ public final class Pipe {
                         endpoint.up();
                     }
                 });
-        loop.schedule(() -> silent(probe), patience_ns, TimeUnit.NANOSECONDS);
+        long heard = endpoint.lanes().timesHeard();
+        loop.schedule(() -> silent(probe, heard), patience_ns, TimeUnit.NANOSECONDS);
         inFlight.incrementAndGet();
         submitted.add(probe);
         schedule();
     }
 
-    private void silent(LineOperation probe) {
-        if (!probe.isDone() && state == State.READY) {
+    private void silent(LineOperation probe, long heardBefore) {
+        boolean heard = endpoint.lanes().timesHeard() != heardBefore;
+        if (!probe.isDone() && !heard && state == State.READY) {
             fallSilent();
         }
     }
@@ -211,7 +218,7 @@ public final class Pipe {
     private void connect() {
         state = State.CONNECTING;
         startTicking();
-        long deadline_ms = settings.connectTimeout().toMillis();
+        long deadline_ms = patience * settings.connectTimeout().toMillis();
         PipeHandler attempt = new PipeHandler(this);
         handler = attempt;
         Connector.open(endpoint, loop, attempt)
@@ -221,14 +228,27 @@ public final class Pipe {
                                 failed(failure);
                             }
                         });
-        loop.schedule(() -> connectTimedOut(attempt), deadline_ms, TimeUnit.MILLISECONDS);
+        long heard = endpoint.lanes().timesHeard();
+        loop.schedule(() -> connectTimedOut(attempt, heard), deadline_ms, TimeUnit.MILLISECONDS);
     }
 
-    private void connectTimedOut(PipeHandler attempt) {
-        if (state == State.CONNECTING && handler == attempt) {
-            attempt.close();
-            broken(attempt, new CacheException.Timeout(endpoint.name() + " does not answer"));
+    private void connectTimedOut(PipeHandler attempt, long heardBefore) {
+        if (state != State.CONNECTING || handler != attempt) {
+            return;
         }
+        CacheException late = new CacheException.Timeout(endpoint.name() + " does not answer");
+        attempt.close();
+        if (endpoint.lanes().timesHeard() == heardBefore) {
+            broken(attempt, late);
+            return;
+        }
+        // Callers have answers from the node, so it is this attempt that failed, or this thread
+        // that gets no processor.
+        handler = null;
+        channel = null;
+        failSent(late);
+        patience = Math.min(2 * patience, PATIENCE_MAX);
+        connect();
     }
 
     /** The socket is connected, and encrypted if it is to be. */
@@ -269,7 +289,7 @@ public final class Pipe {
 
     private void greet(String name, String request, Consumer<String> next) {
         LineOperation greeting = new LineOperation(name, request);
-        greeting.deadline_ns = System.nanoTime() + settings.connectTimeout().toNanos();
+        greeting.deadline_ns = System.nanoTime() + patience * settings.connectTimeout().toNanos();
         inFlight.incrementAndGet();
         sent.add(greeting);
         greeting.encode(out, dialect);
@@ -287,6 +307,7 @@ public final class Pipe {
         }
         state = State.READY;
         backoff.reset();
+        patience = 1;
         settings.metrics().connected(endpoint.name(), wasReady);
         wasReady = true;
         endpoint.up();

@@ -27,17 +27,30 @@ class LookingTest {
     @Test
     void whatIsHardlyFasterIsNotWorthAProcessor() {
         Looking looking = new Looking();
-        int tried = looked(looking, Looking.KEPT, 9_500, 10_000);
-        assertEquals(Looking.LOOKING, tried);
+        int once = Looking.TRIAL + Looking.SLEPT_MIN;
+        assertEquals(Looking.LOOKING, looked(looking, once, 9_500, 10_000));
         assertFalse(looking.isOn());
+    }
+
+    @Test
+    void whatWasNotWorthItIsTriedAgainLessAndLessOften() {
+        Looking looking = new Looking();
+        for (int slept = Looking.SLEPT_MIN; slept < Looking.KEPT; slept *= 2) {
+            int until = Looking.TRIAL + slept;
+            assertEquals(Looking.LOOKING, looked(looking, until, 50_000, 10_000));
+        }
+        int until = Looking.TRIAL + Looking.KEPT;
+        assertEquals(Looking.LOOKING, looked(looking, until, 50_000, 10_000));
+        assertEquals(Looking.LOOKING, looked(looking, until, 50_000, 10_000));
     }
 
     @Test
     void aChangeIsNoticed() {
         Looking looking = new Looking();
-        looked(looking, Looking.KEPT, 5_000, 10_000);
-        int tried = looked(looking, Looking.KEPT, 50_000, 10_000);
-        assertEquals(Looking.LOOKING, tried);
+        looked(looking, Looking.TRIAL + Looking.SLEPT_MIN, 50_000, 10_000);
+        looked(looking, Looking.TRIAL + Looking.KEPT, 5_000, 10_000);
+        int soon = Looking.TRIAL + Looking.SLEPT_MIN;
+        assertEquals(Looking.LOOKING, looked(looking, soon, 50_000, 10_000));
     }
 
     @Test
@@ -45,15 +58,15 @@ class LookingTest {
         Looking looking = new Looking();
         looked(looking, Looking.SLEEPING - 1, 0, 10_000);
         looking.took(1_000_000_000);
-        int looks = Looking.KEPT - Looking.SLEEPING;
+        int looks = Looking.LOOKING + Looking.SLEPT_MIN;
         assertEquals(Looking.LOOKING, looked(looking, looks, 15_000, 10_000));
     }
 
     @Test
     void lookingEndsEarlyWhereItIsHeldUp() {
         Looking looking = new Looking();
-        looked(looking, Looking.SLEEPING + Looking.LOOKING, 5_000, 10_000);
+        looked(looking, Looking.TRIAL, 5_000, 10_000);
         assertEquals(1000, looked(looking, 1000, 5_000, 10_000));
-        assertEquals(Looking.HELD_UP_MAX, looked(looking, 10_000, 3_000_000, 10_000));
+        assertEquals(Looking.HELD_UP_MAX, looked(looking, Looking.SLEPT_MIN, 3_000_000, 10_000));
     }
 }
