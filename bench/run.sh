@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --release --locked --package cellar --package cellar-bench
+cargo build --release --locked
 target=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)
 bench=$target/cellar-bench
 cellar=(--cellar "$target/cellar")

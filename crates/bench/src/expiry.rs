@@ -338,13 +338,17 @@ impl ExpiryArgs {
         }
         if takes_part(&self.redis) {
             for effort in &self.redis_efforts {
-                let extra = ["--active-expire-effort", &effort.to_string()];
-                let recipe = Recipe::redis(&self.redis, &extra);
-                contenders.push(recipe.named(&format!("redis, effort {effort}")));
+                contenders.push(redis(&self.redis, *effort));
             }
         }
         Ok(contenders)
     }
+}
+
+/// redis-server that looks for expired keys with this effort.
+fn redis(program: &str, effort: u32) -> Recipe {
+    let extra = ["--active-expire-effort", &effort.to_string()];
+    Recipe::redis(program, &extra).named(&format!("redis, effort {effort}"))
 }
 
 const RELEASE_MEMORY: &str = "--release-memory";

@@ -70,6 +70,11 @@ pub fn stored_source_page(json: &str) -> Result<Page, Error> {
     Page::stored(json, source_page)
 }
 
+/// How java/client's `Server` starts them.
+const SERVERS: &str = "Servers are started as `memcached -l 127.0.0.1 -p {port} -U 0 -u nobody \
+    -m 512 -t 2` and `cellar --memcached 127.0.0.1:{port} --resp 127.0.0.1:{port} --http off \
+    --memory 512MiB`.";
+
 fn source_page(outcome: &SourceOutcome) -> Page {
     let versus = outcome.rows.iter().map(|row| {
         let what = format!("seconds, {}, {}", row.case, row.server);
@@ -87,7 +92,7 @@ fn source_page(outcome: &SourceOutcome) -> Page {
              which the source's client rests; with and without its check that a connection is \
              alive before each use. A cluster is, for the old client, a put to each of two servers \
              and a get from one; for Cellar's, its replicated mode. Clients take turns (A B A B), \
-             after one turn of each to warm up; medians, in brackets the extremes.",
+             after one turn of each to warm up; medians, in brackets the extremes. {SERVERS}",
             outcome.threads, outcome.puts_per_thread
         ),
         versus: versus.collect(),
@@ -238,8 +243,9 @@ fn clients_page(outcome: &ClientsOutcome) -> Page {
                  later ones, in turn; medians count, the smallest and largest stand beside them. A \
                  window is one thread with at most 256 requests that have no answer yet. Clients \
                  with their defaults, each with the number of connections that it opens by \
-                 itself, on one half of the processors and the servers on the other."
-                .to_owned(),
+                 itself, on one half of the processors and the servers on the other. "
+                .to_owned()
+                + SERVERS,
         versus: versus.collect(),
         headline: None,
         findings: vec![Finding::Text(clients_table(outcome))],

@@ -19,7 +19,7 @@ use crate::goal::{self, Goal};
 use crate::machine::Setting;
 use crate::output::FileArgs;
 use crate::page::{Finding, Page};
-use crate::peers::{PeerArgs, takes_part};
+use crate::peers::{PeerArgs, started_as, takes_part};
 use crate::process::{Ingredients, Recipe};
 use crate::versus::Versus;
 use scenario::{SCENARIOS, Scenario};
@@ -82,6 +82,9 @@ struct Row {
     efficiency: f64,
 }
 
+/// redis-server as a cache: the least used leave when memory is full.
+const REDIS_POLICY: [&str; 2] = ["--maxmemory-policy", "allkeys-lru"];
+
 /// Runs the measurement and prints its table.
 ///
 /// # Errors
@@ -89,9 +92,7 @@ struct Row {
 pub fn command(args: &MemoryArgs) -> Result<(), Error> {
     let mut recipes = args.peers.recipes()?;
     if takes_part(&args.redis) {
-        // As a cache: the least used leave when memory is full.
-        let policy = ["--maxmemory-policy", "allkeys-lru"];
-        recipes.push(Recipe::redis(&args.redis, &policy));
+        recipes.push(Recipe::redis(&args.redis, &REDIS_POLICY));
     }
     let memory_mib = if args.quick {
         QUICK_MEMORY_MIB
@@ -284,7 +285,12 @@ fn page(outcome: &Outcome) -> Page {
              server with {THREADS} threads. The peak is the kernel's own (`VmHWM`). Then every key \
              is read back; *user \
              data* are the keys and values found, *of RSS* is their share of resident memory at \
-             the end.\n\n{list}"
+             the end.\n\n{list}{}",
+            started_as(&[
+                Recipe::cellar("cellar", &[]),
+                Recipe::memcached("memcached"),
+                Recipe::redis("redis-server", &REDIS_POLICY),
+            ]),
         ),
         versus: versus(&outcome.rows),
         headline: None,

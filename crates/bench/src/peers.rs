@@ -186,6 +186,14 @@ impl CpuArgs {
     }
 }
 
+/// How servers are started, for the page of a measurement.
+pub(crate) fn started_as(recipes: &[Recipe]) -> String {
+    let lines = recipes
+        .iter()
+        .map(|recipe| format!("\n- {}: `{}`", recipe.name, recipe.shown()));
+    format!("\n\nServers are started as\n{}", lines.collect::<String>())
+}
+
 /// Whether a program is not left out.
 pub(crate) fn takes_part(program: &str) -> bool {
     program != OFF

@@ -23,6 +23,9 @@ const START_S_MAX: u64 = 20;
 /// How long a server may take to end before it is killed.
 const STOP_S_MAX: u64 = 10;
 const POLL: Duration = Duration::from_millis(10);
+/// A server is at rest when it needs no more than this part of a processor for this long.
+const REST_PART: u64 = 20;
+const REST: Duration = Duration::from_secs(1);
 const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Last lines of a failed server's output that are shown.
 const OUTPUT_LINES_MAX: usize = 10;
@@ -176,6 +179,21 @@ impl Recipe {
         }
     }
 
+    /// The command as somebody may type it, without the folder of the program.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let words = self
+            .words
+            .iter()
+            .enumerate()
+            .map(|(place, word)| match word {
+                program if place == 0 => program.rsplit('/').next().unwrap_or(program),
+                word if word.is_empty() => "\"\"",
+                word => word,
+            });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// The echo floor of this program itself.
     ///
     /// # Errors
@@ -326,6 +344,34 @@ impl Server {
     /// If the process has ended.
     pub fn rss_peak_bytes(&self) -> Result<u64, Error> {
         self.usage(usage::rss_peak_bytes)
+    }
+
+    /// Waits until the server has done what it does of itself after it was filled, so that a load
+    /// finds it as it is for good: until it needs no more than a twentieth of a processor for a
+    /// second.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if it still needs more when `until_ns` has come.
+    pub fn rest(&self, until_ns: u64) -> Result<(), Error> {
+        let used = || {
+            let time = usage::cpu_time(self.pid());
+            time.map_err(|error| Error::system("asking for a server's processor time", error))
+        };
+        loop {
+            let (cpu_ns, started_ns) = (used()?.ns, now_ns());
+            std::thread::sleep(REST);
+            let cpu_ns = used()?.ns - cpu_ns;
+            if cpu_ns * REST_PART <= now_ns() - started_ns {
+                return Ok(());
+            }
+            if now_ns() >= until_ns {
+                return Err(Error::Wrong(format!(
+                    "{} does not come to rest: it still took {} ms of a processor in a second",
+                    self.name,
+                    cpu_ns / 1_000_000
+                )));
+            }
+        }
     }
 
     fn usage(&self, read: fn(u32) -> io::Result<u64>) -> Result<u64, Error> {

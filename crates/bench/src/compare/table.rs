@@ -5,7 +5,9 @@ use std::fmt::Write;
 use super::{CELLAR_HTTP, CELLAR_RESP, Comparison, ROWS, RowResult};
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Page};
+use crate::peers::started_as;
 use crate::plot::{Axis, Plot, Scale, Series};
+use crate::process::Recipe;
 use crate::spread::short;
 use crate::versus::Versus;
 
@@ -188,7 +190,14 @@ pub(super) fn page(comparison: &Comparison) -> Page {
         question: "How much processor time does a server spend on a get or a set, against other \
                    servers, and against a server that does nothing but answer?"
             .to_owned(),
-        method: METHOD.to_owned(),
+        method: METHOD.to_owned()
+            + &started_as(&[
+                Recipe::cellar("cellar", &[]),
+                Recipe::cellar_resp("cellar", &[]),
+                Recipe::cellar_http("cellar", &[]),
+                Recipe::memcached("memcached"),
+                Recipe::redis("redis-server", &[]),
+            ]),
         versus: versus(comparison),
         headline: None,
         findings,
@@ -207,9 +216,8 @@ const METHOD: &str = "All servers run at once, each with one thread, bound to on
     all the server's threads, over exactly the requests counted. The echo floor runs the same \
     event loop and moves the same number of bytes without executing anything; a set is divided by \
     the floor of a get of the same depth, HTTP by a floor with HTTP's replies. Before anything is \
-    timed, each cache is filled and read back with verification. redis-server runs without \
-    persistence (`--save \"\" --appendonly no`), memcached with `-t 1`. Bytes per item are growth \
-    of resident memory from the fresh server to all items stored.";
+    timed, each cache is filled and read back with verification. Bytes per item are growth of \
+    resident memory from the fresh server to all items stored.";
 
 const LIMITATIONS: &str = "One thread for each server, so nothing is said of scaling: \
     the part `s2` does that. A server that is faster than the load generator sleeps in between and \

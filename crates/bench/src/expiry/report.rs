@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-use super::{Outcome, Point, SHOWN_S, ServerResult, Slice};
+use super::{Outcome, Point, RELEASE_MEMORY, SHOWN_S, ServerResult, Slice, redis};
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Headline, Page};
+use crate::peers::started_as;
 use crate::plot::{Axis, Plot, Scale, Series};
+use crate::process::Recipe;
 use crate::spread::short;
 use crate::versus::Versus;
 
@@ -271,7 +273,16 @@ fn method(outcome: &Outcome) -> String {
         DATABASES
     } else {
         ""
-    }
+    } + &started()
+}
+
+/// How the servers are started; those with many databases have `--databases` besides.
+fn started() -> String {
+    let cellar = Recipe::cellar("cellar", &[]);
+    let mut releasing = cellar.clone().named("cellar --release-memory");
+    releasing.words.push(RELEASE_MEMORY.to_owned());
+    let redis = [1, 10].map(|effort| redis("redis-server", effort));
+    started_as(&[&[cellar, releasing], redis.as_slice()].concat())
 }
 
 const DATABASES: &str = " With several databases the same numbers of items are spread over them \

@@ -16,7 +16,6 @@ use crate::popularity::Popularity;
 use crate::process::{Ingredients, Server};
 use crate::quantity::{ByteRange, TtlMix};
 use crate::record::Records;
-use crate::usage::cpu_time;
 
 /// Keys of different lengths, so that the two kinds of items never meet.
 const LIVE_KEY_BYTES: usize = 16;
@@ -31,9 +30,6 @@ const MIXED_FILL_NS: u64 = 10_000;
 /// Beyond the time the fill should take.
 const FILL_MARGIN_NS: u64 = 2 * NS_PER_S;
 const POLL: Duration = Duration::from_millis(100);
-/// A server is at rest when it needs no more than this share of a processor for this long.
-const REST_SHARE: f64 = 0.05;
-const REST: Duration = Duration::from_secs(1);
 /// Length of a slice.
 const SLICE_NS: u64 = NS_PER_S / 2;
 /// Fewer gets than this make no p99.9.
@@ -261,34 +257,11 @@ impl<'a> Scene<'a> {
 
     /// The load while nothing expires: both its parts.
     fn control(&self, rate: u64, round: usize) -> Result<[LatencySummary; 2], Error> {
-        self.rest(now_ns() + self.args.rest_s * NS_PER_S)?;
+        self.server.rest(now_ns() + self.args.rest_s * NS_PER_S)?;
         let border_ns = now_ns() + self.args.before_s * NS_PER_S;
         let (_, samples) = self.load(rate, self.args.seed(round))?;
         let samples = timed(&samples, border_ns);
         Ok([Part::Before, Part::During].map(|part| summary(&samples, part)))
-    }
-
-    /// Waits until the server has done what it does of itself after it was filled, so that a load
-    /// finds it as it is for good.
-    fn rest(&self, until_ns: u64) -> Result<(), Error> {
-        let pid = self.server.pid();
-        let used = || cpu_time(pid).map_err(|error| Error::system("asking for its time", error));
-        loop {
-            let (cpu, start_ns) = (used()?.ns, now_ns());
-            std::thread::sleep(REST);
-            let share = ratio(used()?.ns - cpu, now_ns() - start_ns);
-            if share <= REST_SHARE {
-                return Ok(());
-            }
-            if now_ns() >= until_ns {
-                return Err(Error::Wrong(format!(
-                    "{} does not come to rest: it still takes {:.0} % of a processor; try a \
-                     longer --rest-s",
-                    self.contender.recipe.name,
-                    share * 100.0
-                )));
-            }
-        }
     }
 
     /// Waits until the server is at rest and the load has to start; the moment on the monotonic
@@ -304,7 +277,7 @@ impl<'a> Scene<'a> {
                 seconds(unix - start_ns)
             ))
         })?;
-        self.rest(mono + left_ns.saturating_sub(NS_PER_S))?;
+        self.server.rest(mono + left_ns.saturating_sub(NS_PER_S))?;
         std::thread::sleep(Duration::from_nanos(
             (mono + left_ns).saturating_sub(now_ns()),
         ));

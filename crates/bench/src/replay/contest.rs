@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::machine::Setting;
 use crate::output::PrintArgs;
 use crate::page::Page;
-use crate::peers::{CellarArgs, some, takes_part};
+use crate::peers::{CellarArgs, some, started_as, takes_part};
 use crate::process::{Ingredients, Recipe};
 use crate::quantity::parse_bytes;
 
@@ -187,6 +187,25 @@ pub fn stored_page(json: &str) -> Result<Page, Error> {
     Page::stored(json, table::page)
 }
 
+/// What redis-server may evict by.
+const REDIS_POLICIES: [&str; 2] = ["allkeys-lru", "allkeys-lfu"];
+
+/// redis-server with this policy.
+fn redis(program: &str, policy: &str) -> Recipe {
+    let recipe = Recipe::redis(program, &["--maxmemory-policy", policy]);
+    recipe.named(&format!("redis-server {policy}"))
+}
+
+/// How the contestants are started.
+fn started() -> String {
+    let mut recipes = vec![
+        Recipe::cellar("cellar", &[]),
+        Recipe::memcached("memcached"),
+    ];
+    recipes.extend(REDIS_POLICIES.map(|policy| redis("redis-server", policy)));
+    started_as(&recipes)
+}
+
 impl ContestArgs {
     fn contestants(&self) -> Result<Vec<Contestant>, Error> {
         let mut contestants = Vec::new();
@@ -198,9 +217,8 @@ impl ContestArgs {
             add(Recipe::memcached(&self.memcached), MEMCACHED_STEP_BYTES);
         }
         if takes_part(&self.redis) {
-            for policy in ["allkeys-lru", "allkeys-lfu"] {
-                let recipe = Recipe::redis(&self.redis, &["--maxmemory-policy", policy]);
-                add(recipe.named(&format!("redis-server {policy}")), STEP_BYTES);
+            for policy in REDIS_POLICIES {
+                add(redis(&self.redis, policy), STEP_BYTES);
             }
         }
         some(contestants)

@@ -14,6 +14,7 @@ use super::http::Method;
 use super::message::Messages;
 use super::paced::{fill, on_cpu};
 use super::servers::Contender;
+use crate::clock::{NS_PER_S, now_ns};
 use crate::error::Error;
 use crate::load::Limit;
 use crate::load::options::nanoseconds;
@@ -22,10 +23,15 @@ use crate::spread::Spread;
 
 /// Messages that GET and PUT are about.
 const MESSAGES: u64 = 100_000;
+/// How long a server may take to come to rest after that.
+const REST_S_MAX: u64 = 120;
 /// Each cell runs so long before it is measured.
 const WARM_UP_NS: u64 = 200_000_000;
-/// More than any server takes of POST and PUT together, for the memory they are given.
-const STORES_PER_S_MAX: u64 = 150_000;
+/// Messages that caches are given memory for.
+const ROOM: u64 = 2_000_000;
+/// Messages that caches are given before anything is measured: more than there is room for, so that
+/// nobody pays for memory that is touched for the first time.
+const FILL: u64 = ROOM + ROOM / 8;
 
 /// One method on one server.
 #[derive(Debug, Deserialize, Serialize)]
@@ -88,19 +94,23 @@ impl<'a> Stand<'a> {
         messages: Messages,
         contender: &'a Contender,
     ) -> Result<Stand<'a>, Error> {
-        let seconds = nanoseconds(args.round_seconds + 1.0)? / 1_000_000_000;
-        let stores = args.rounds as u64 * seconds * STORES_PER_S_MAX;
-        let server = contender.start(args, MESSAGES + stores)?;
+        let (room, fill_count) = if args.quick {
+            (2 * MESSAGES, MESSAGES)
+        } else {
+            (ROOM, FILL)
+        };
+        let server = contender.start(args, room)?;
         let ttl_s = contender.told_ttl_s(args);
         let mut clients = Clients::connect(server.address(), args.connections, messages, ttl_s)?;
         let mut board = Board::new(args.ttl_s, MESSAGES, 2);
         let count = if contender.is_cache() {
-            MESSAGES
+            fill_count
         } else {
             args.connections as u64
         };
         let order = order(contender, &server, Method::Post, 0);
         fill(&mut clients, order, count, &mut board)?;
+        server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
         Ok(Stand {
             contender,
             server,

@@ -4,11 +4,14 @@ use std::fmt::Write;
 
 use super::cost::CostResult;
 use super::http::Method;
+use super::servers::{BIGCACHE_SERVERS, bigcache};
 use super::{Outcome, ServerResult};
 use crate::goal::{self, Goal};
 use crate::latency::LatencySummary;
 use crate::page::{Finding, Headline, Page};
+use crate::peers::started_as;
 use crate::plot::{Axis, Plot, Scale, Series};
+use crate::process::Recipe;
 use crate::spread::short;
 use crate::versus::Versus;
 
@@ -308,17 +311,32 @@ fn method(outcome: &Outcome) -> String {
          in advance, 1024 shards, a hard limit, neither statistics nor logging, and reads JSON \
          without reflection. The floor answers each request with as many bytes as Cellar's reply \
          to a GET and looks for nothing but the end of the head; it is asked for at most a \
-         minute.\n\nFor the costs all servers run \
-         at once on one processor, {} connections with one request in flight each; {} rounds of \
-         {} s visit every server in turn, medians count, the smallest and largest stand beside \
-         them. GET and PUT are about the last 100 k messages, POST brings new ones; each method \
-         has a floor with replies as long as Cellar's to it.",
+         minute.\n\nFor the costs all servers run at once on one processor, the load on another. \
+         {} connections have one request in flight each, and the load looks for replies without \
+         ever sleeping, so that no server pays for waking it; {} rounds of {} s visit every \
+         server in turn, medians count, the smallest and largest stand beside them. GET and PUT \
+         are about the last 100 k messages, POST brings new ones; each cache has memory for two \
+         million and was given more before, so that none pays for memory that is touched for the \
+         first time. Each method has a floor with replies as long as Cellar's to it.{}",
         setting(outcome),
         outcome.read_back_share * 100.0,
         outcome.ttl_s,
         outcome.connections,
         outcome.rounds,
         outcome.round_seconds,
+        started_as(&[
+            Recipe::cellar_http("cellar", &[]),
+            bigcache(
+                "bigcache-service",
+                outcome.message_bytes_max,
+                BIGCACHE_SERVERS[0],
+            ),
+            bigcache(
+                "bigcache-service",
+                outcome.message_bytes_max,
+                BIGCACHE_SERVERS[1],
+            ),
+        ]),
     )
 }
 

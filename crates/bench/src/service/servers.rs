@@ -115,13 +115,8 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
                 args.bigcache
             )));
         }
-        for (name, server) in [
-            ("bigcache, net/http", "net"),
-            ("bigcache, fasthttp", "fast"),
-        ] {
-            let recipe = bigcache(&args.bigcache, args.message_bytes.high).named(name);
-            let mut recipe = recipe;
-            recipe.words.extend(["-server", server].map(str::to_owned));
+        for server in BIGCACHE_SERVERS {
+            let recipe = bigcache(&args.bigcache, args.message_bytes.high, server);
             contenders.push(Contender {
                 version: version(&recipe, "-version")?,
                 recipe,
@@ -142,8 +137,18 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
     Ok(contenders.into_iter().chain(floors?).collect())
 }
 
+/// What may stand before BigCache: a name, and what its program calls it.
+pub(super) const BIGCACHE_SERVERS: [(&str, &str); 2] = [
+    ("bigcache, net/http", "net"),
+    ("bigcache, fasthttp", "fast"),
+];
+
 /// BigCache with memory reserved for all entries of its life window.
-fn bigcache(program: &str, message_bytes: usize) -> Recipe {
+pub(super) fn bigcache(
+    program: &str,
+    message_bytes: usize,
+    (name, server): (&str, &str),
+) -> Recipe {
     /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
     const HEADER_BYTES: usize = 48;
     let entry_bytes = (message_bytes + HEADER_BYTES).to_string();
@@ -159,9 +164,11 @@ fn bigcache(program: &str, message_bytes: usize) -> Recipe {
         "{entries}",
         "-entry-bytes",
         &entry_bytes,
+        "-server",
+        server,
     ];
     Recipe {
-        name: "bigcache".to_owned(),
+        name: name.to_owned(),
         words: words.map(str::to_owned).to_vec(),
         wire: Wire::Http,
     }

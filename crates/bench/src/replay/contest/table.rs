@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Contest, Outcome};
+use super::{Contest, Outcome, started};
 use crate::page::{Finding, Page};
 use crate::plot::{Axis, Plot, Scale, Series};
 use crate::replay::report::share;
@@ -137,7 +137,7 @@ fn method(contest: &Contest) -> String {
     if let Some(requests) = contest.requests_max {
         text += &format!(" At most the first {requests} requests of a trace are replayed.");
     }
-    text
+    text + &started()
 }
 
 /// Misses of Cellar and of each server that fits in the same memory.

@@ -6,7 +6,9 @@ use super::sweep::Point;
 use super::{Outcome, StageResult};
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Headline, Page};
+use crate::peers::started_as;
 use crate::plot::{Axis, Plot, Scale, Series};
+use crate::process::Recipe;
 use crate::versus::Versus;
 
 /// The last stage over the first, mean and 99.9th percentile: the most that is allowed.
@@ -278,8 +280,12 @@ pub(super) fn page(outcome: &Outcome) -> Page {
              that cannot keep up shows it; a run ends when a request begins 2 s late. Ads are \
              chosen by Zipf's law with exponent 1. An ad is stale if a newer version had been \
              acknowledged 100 ms before it was read. redis-server, the service and its load share \
-             the machine.",
-            scenario(outcome)
+             the machine.{}",
+            scenario(outcome),
+            started_as(&[
+                Recipe::redis("redis-server", &[]),
+                Recipe::cellar_resp("cellar", &[]),
+            ]),
         ),
         meaning:
             "The source reports that its stages brought mean and TP999 to a fifth of those of \

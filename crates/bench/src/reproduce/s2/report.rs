@@ -8,7 +8,9 @@ use super::simulation::{Design, HANDOVER_NS, LIST_NS, Point, SLABS_NS, Scene};
 use super::ycsb::Row;
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Headline, Page};
+use crate::peers::started_as;
 use crate::plot::{Axis, Plot, Scale, Series};
+use crate::process::Recipe;
 use crate::spread::{Spread, short};
 use crate::versus::Versus;
 
@@ -355,11 +357,15 @@ fn method(outcome: &Outcome) -> String {
          number that it makes for so many threads, held as long as a shard's of Cellar, and for \
          an insert also the one lock of its slabs and the one of the list of the values' class, \
          held for {SLABS_NS} and {LIST_NS} ns: both assumed, not measured, and passed one after \
-         the other though the list's lock is taken under an item's.",
+         the other though the list's lock is taken under an item's.{}",
         load(outcome),
         outcome.setting.cpus,
         short(count(outcome.operations_per_thread as u64)),
         short(count(outcome.simulated_operations_per_core as u64)),
+        started_as(&[
+            Recipe::cellar("cellar", &[]),
+            Recipe::memcached("memcached"),
+        ]),
     )
 }
 
