@@ -10,6 +10,8 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -19,6 +21,8 @@ public final class FaultyServer implements AutoCloseable {
     private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     private final List<Socket> sockets = new CopyOnWriteArrayList<>();
     private final AtomicInteger requests = new AtomicInteger();
+    private final Map<String, AtomicInteger> requestsOf = new ConcurrentHashMap<>();
+    private final Map<String, String> answers = new ConcurrentHashMap<>();
     private volatile String answer = "EN\r\n";
     private volatile int pieceBytes = 1 << 20;
     private volatile boolean pauses;
@@ -77,8 +81,10 @@ public final class FaultyServer implements AutoCloseable {
             }
             return true;
         }
+        String command = line.split(" ", 2)[0];
+        byte[] bytes = answers.getOrDefault(command, answer).getBytes(StandardCharsets.US_ASCII);
         requests.incrementAndGet();
-        byte[] bytes = answer.getBytes(StandardCharsets.US_ASCII);
+        requestsOf.computeIfAbsent(command, name -> new AtomicInteger()).incrementAndGet();
         CountDownLatch wait = gate;
         if (wait != null) {
             try {
@@ -120,6 +126,11 @@ public final class FaultyServer implements AutoCloseable {
         answer = text;
     }
 
+    /** What requests with this first word are answered with, in place of what all others are. */
+    public void answer(String command, String text) {
+        answers.put(command, text);
+    }
+
     /** How many bytes are sent at once. */
     public void pieces(int bytes) {
         pieceBytes = bytes;
@@ -153,6 +164,12 @@ public final class FaultyServer implements AutoCloseable {
     /** How many lines came that are no greetings. */
     public int requests() {
         return requests.get();
+    }
+
+    /** How many lines came with this first word. */
+    public int requests(String command) {
+        AtomicInteger count = requestsOf.get(command);
+        return count == null ? 0 : count.get();
     }
 
     /** Closes every connection, as a server does that is restarted. */

@@ -20,7 +20,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Copies are added, never set, so they do not overwrite a change that arrived meanwhile; a key
  * that was removed meanwhile is removed once more behind its copy. What the source itself was still
- * to be told when the filling began is waited for, since the target was not told of it.
+ * to be told when the filling began is waited for, since the target was not told of it. If the
+ * source is lost meanwhile, what was read from it may be old, and the filling fails.
  */
 final class Filling {
     private static final int AT_ONCE = 128;
@@ -40,17 +41,34 @@ final class Filling {
         stopped = true;
     }
 
+    /** Whether nobody waits for it any more. */
+    boolean isStopped() {
+        return stopped;
+    }
+
     /** Completes with the number of copies. */
     CompletableFuture<Integer> run() {
         Replica source = cluster.trusted(target);
         if (source == null) {
             return CompletableFuture.completedFuture(0);
         }
+        int losses = source.losses();
+        if (!source.isTrusted()) {
+            return CompletableFuture.failedFuture(lost(source));
+        }
         return flushed()
                 .thenCompose(line -> source.drained())
                 .thenCompose(drained -> KeyLister.fast(source.endpoint()))
                 .thenCompose(keys -> copyAll(source.endpoint(), keys))
-                .thenApply(done -> copied);
+                .thenCompose(
+                        done ->
+                                source.losses() == losses
+                                        ? CompletableFuture.completedFuture(copied)
+                                        : CompletableFuture.failedFuture(lost(source)));
+    }
+
+    private static CacheException lost(Replica node) {
+        return new CacheException.Connection(node.endpoint().name() + " was lost meanwhile", null);
     }
 
     /** What the target holds may be old, even if its process is new: changes may have come late. */
@@ -67,8 +85,7 @@ final class Filling {
             return CompletableFuture.completedFuture(null);
         }
         if (stopped) {
-            return CompletableFuture.failedFuture(
-                    new CacheException.Connection("the node was lost again", null));
+            return CompletableFuture.failedFuture(lost(target));
         }
         List<CompletableFuture<@Nullable Void>> part = new ArrayList<>();
         for (String key : keys.subList(from, Math.min(keys.size(), from + AT_ONCE))) {

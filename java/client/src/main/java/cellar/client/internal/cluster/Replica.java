@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -21,7 +22,11 @@ import org.slf4j.LoggerFactory;
  *    +-- back, the same process, nothing undelivered-+
  * </pre>
  *
- * A lost node is not read and gets no changes; one that is being filled gets changes only.
+ * A lost node is not read and gets no changes; one that is being filled gets changes only, and
+ * nothing but its filling makes it trusted.
+ *
+ * <p>{@link #lock} orders the steps from one state to another with what they are decided by. It is
+ * taken inside {@link ReplicatedCluster#betweenChanges}, never around it.
  */
 final class Replica implements Endpoint.Listener {
     /** Whether a node is believed. */
@@ -38,10 +43,12 @@ final class Replica implements Endpoint.Listener {
     private final ReplicaQueue queue;
     private final Set<String> removed = ConcurrentHashMap.newKeySet();
     private final int removedMax;
+    private final ReentrantLock lock = new ReentrantLock();
     private volatile State state = State.TRUSTED;
-    private volatile boolean undelivered;
-    private volatile @Nullable String identity;
-    private volatile @Nullable Filling filling;
+    private volatile int losses;
+    private boolean undelivered;
+    private @Nullable String identity;
+    private @Nullable Filling filling;
 
     Replica(Endpoint endpoint, ReplicatedCluster cluster, int queuedMax) {
         this.endpoint = endpoint;
@@ -60,14 +67,15 @@ final class Replica implements Endpoint.Listener {
         return state == State.TRUSTED && !endpoint.isDown();
     }
 
-    State state() {
-        return state;
+    /** How often it has been lost; who copies from it has nothing if this changes meanwhile. */
+    int losses() {
+        return losses;
     }
 
     /** Sends a change some time; completes when it is there or does not matter any more. */
     CompletableFuture<@Nullable Void> change(byte[] key, Change change) {
         if (state == State.LOST) {
-            undelivered = true;
+            lose(true);
             return CompletableFuture.completedFuture(null);
         }
         String name = name(key);
@@ -100,10 +108,8 @@ final class Replica implements Endpoint.Listener {
 
     /** The copy may lack a change: it is filled anew before it is read again. */
     void distrust(String why) {
-        undelivered = true;
-        if (state != State.LOST) {
+        if (lose(true)) {
             LOG.info("{} is not read until it is filled: {}", endpoint.name(), why);
-            lose();
             if (endpoint.isReady()) {
                 endpoint.loop().execute(this::check);
             }
@@ -115,20 +121,33 @@ final class Replica implements Endpoint.Listener {
         cluster.trustChanged();
     }
 
-    private void lose() {
-        become(State.LOST);
-        Filling running = filling;
-        if (running != null) {
-            running.stop();
+    /** Not believed from now on; false if it was not before. */
+    private boolean lose(boolean lacksChange) {
+        Runnable given;
+        lock.lock();
+        try {
+            undelivered |= lacksChange || state == State.FILLING;
+            if (state == State.LOST) {
+                return false;
+            }
+            losses++;
+            become(State.LOST);
+            if (filling != null) {
+                filling.stop();
+                filling = null;
+            }
+            removed.clear();
+            given = queue.clear();
+        } finally {
+            lock.unlock();
         }
-        queue.clear();
-        removed.clear();
+        given.run();
+        return true;
     }
 
     @Override
     public void lost(Endpoint which) {
-        undelivered |= state == State.FILLING || !queue.drained().isDone();
-        lose();
+        lose(!queue.drained().isDone());
     }
 
     @Override
@@ -146,14 +165,33 @@ final class Replica implements Endpoint.Listener {
             return;
         }
         String now = stats.get("pid") + "/" + started(stats);
-        String before = identity;
-        identity = now;
-        boolean same = before != null && same(before, now);
-        if (state == State.TRUSTED || before == null && !undelivered || same && !undelivered) {
-            become(State.TRUSTED);
-            return;
+        Filling begun = cluster.betweenChanges(() -> identified(now));
+        if (begun != null) {
+            begun.run().whenComplete((copied, failed) -> filled(begun, copied, failed));
         }
-        fill();
+    }
+
+    /** What it takes to believe the node, which is the process {@code now}; null for nothing. */
+    private @Nullable Filling identified(String now) {
+        lock.lock();
+        try {
+            String before = identity;
+            identity = now;
+            if (state != State.LOST) {
+                return null;
+            }
+            if (!undelivered && (before == null || same(before, now))) {
+                become(State.TRUSTED);
+                return null;
+            }
+            undelivered = false;
+            Filling begun = new Filling(cluster, this);
+            filling = begun;
+            become(State.FILLING);
+            return begun;
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** When the process started, by its own clock, to within the seconds it counts in. */
@@ -173,31 +211,28 @@ final class Replica implements Endpoint.Listener {
         return one[0].equals(other[0]) && apart_s <= 2;
     }
 
-    private void fill() {
-        undelivered = false;
-        removed.clear();
-        cluster.betweenChanges(() -> become(State.FILLING));
-        Filling begun = new Filling(cluster, this);
-        filling = begun;
-        begun.run()
-                .whenComplete(
-                        (copied, failure) -> {
-                            if (filling != begun || state != State.FILLING) {
-                                return;
-                            }
-                            if (failure == null) {
-                                LOG.info("{} is filled with {} items", endpoint.name(), copied);
-                                removed.clear();
-                                become(State.TRUSTED);
-                            } else {
-                                LOG.warn("{} could not be filled", endpoint.name(), failure);
-                                cluster.later(this::again);
-                            }
-                        });
+    private void filled(Filling which, @Nullable Integer copied, @Nullable Throwable failure) {
+        lock.lock();
+        try {
+            if (filling != which) {
+                return;
+            }
+            if (failure == null) {
+                LOG.info("{} is filled with {} items", endpoint.name(), copied);
+                filling = null;
+                removed.clear();
+                become(State.TRUSTED);
+                return;
+            }
+        } finally {
+            lock.unlock();
+        }
+        LOG.warn("{} could not be filled", endpoint.name(), failure);
+        cluster.later(() -> again(which));
     }
 
-    private void again() {
-        if (state == State.FILLING) {
+    private void again(Filling failed) {
+        if (!failed.isStopped()) {
             distrust("filling failed");
         }
     }

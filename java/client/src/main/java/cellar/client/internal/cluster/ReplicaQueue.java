@@ -107,8 +107,8 @@ final class ReplicaQueue {
         }
     }
 
-    /** Gives all changes up. */
-    void clear() {
+    /** Gives all changes up; what is returned tells those who wait for them. */
+    Runnable clear() {
         ArrayDeque<Pending> given;
         lock.lock();
         try {
@@ -119,7 +119,7 @@ final class ReplicaQueue {
         } finally {
             lock.unlock();
         }
-        given.forEach(item -> item.done.complete(null));
+        return () -> given.forEach(item -> item.done.complete(null));
     }
 
     /** Puts a key whose changes may go into its row, once. */

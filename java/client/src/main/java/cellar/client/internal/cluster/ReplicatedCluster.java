@@ -310,10 +310,10 @@ public final class ReplicatedCluster extends Cluster {
     }
 
     /** Runs {@code task} while no change is half spread: each has reached all copies or none. */
-    void betweenChanges(Runnable task) {
+    <R extends @Nullable Object> R betweenChanges(Supplier<R> task) {
         spreading.writeLock().lock();
         try {
-            task.run();
+            return task.get();
         } finally {
             spreading.writeLock().unlock();
         }
