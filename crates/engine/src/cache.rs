@@ -53,6 +53,8 @@ const INDEX_HEADROOM: usize = 2;
 const COLLECTIONS_MAX: usize = 8;
 /// Keys that [`Cache::get_many`] works on together; index lines are loaded one such group ahead.
 const GROUP_KEYS: usize = 32;
+/// Cache lines of a shard's lock that every operation uses, from its start.
+const LOCK_LINES: usize = 2;
 /// Bytes of an item that are prefetched: those of a middling one, but at least and at most so many.
 const PREFETCH_BYTES_MIN: usize = 192;
 const PREFETCH_BYTES_MAX: usize = 640;
@@ -99,8 +101,10 @@ impl Lock {
     /// Has the processor fetch the lock's lines for writing, from another processor if need be.
     #[inline]
     fn prefetch(&self) {
-        let lock: *const Lock = self;
-        crate::memory::prefetch_for_writing(lock.cast());
+        let lock: *const i8 = std::ptr::from_ref(self).cast();
+        for line in 0..LOCK_LINES {
+            crate::memory::prefetch_for_writing(lock.wrapping_add(line * 64));
+        }
     }
 }
 

@@ -26,6 +26,10 @@ use crate::survey::{Survey, all_dead};
 const RESERVE: usize = 2;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
+/// Entries of the victim whose memory is loaded before they are processed.
+const ENTRIES_AHEAD: usize = 16;
+/// Bytes at an entry's beginning in which header and key of most items lie.
+const FRONT_BYTES: usize = 128;
 /// Entries that one call of [`Reclaimer::tick`] processes.
 const ENTRIES_PER_TICK: usize = 128;
 /// Pause of upkeep between two looks at all segments when the first found nothing to do.
@@ -113,6 +117,12 @@ impl Reclaimer {
     /// Bytes the ghosts take.
     pub(crate) fn ghost_bytes(&self) -> usize {
         self.ghosts.bytes()
+    }
+
+    /// Has the processor load what decides about the queue of a new key.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.ghosts.prefetch(hash);
     }
 
     /// The queue a key without an item enters.
@@ -412,7 +422,10 @@ impl Reclaimer {
         };
         let end =
             store.log.start_of(victim.segment) + store.log.segment(victim.segment).written_bytes();
-        self.prefetch(store, &victim, end);
+        let mut ahead = victim.cursor;
+        for _ in 0..ENTRIES_AHEAD {
+            ahead = self.load(store, ahead, end);
+        }
         let mut done_bytes = 0;
         while victim.cursor < end {
             if allowance.entries == 0 && done_bytes >= allowance.bytes {
@@ -420,6 +433,7 @@ impl Reclaimer {
                 return;
             }
             allowance.entries = allowance.entries.saturating_sub(1);
+            ahead = self.load(store, ahead, end);
             let entry = store.log.read(victim.cursor);
             let next = victim.cursor + entry.total_bytes();
             done_bytes += entry.total_bytes();
@@ -445,20 +459,25 @@ impl Reclaimer {
         store.counts.segments_freed += 1;
     }
 
-    /// Loads the index lines of the entries that come next.
-    fn prefetch(&self, store: &Store, victim: &Victim, end: usize) {
-        let mut cursor = victim.cursor;
-        for _ in 0..ENTRIES_PER_INSERT {
-            if cursor >= end {
-                return;
-            }
-            let entry = store.log.read(cursor);
-            if let Entry::Item(layout) = entry {
-                let hash = store.hashed_key_of(&layout).hash();
-                store.index.table().prefetch(hash);
-            }
-            cursor += entry.total_bytes();
+    /// Has the processor load what the entry at `at` needs, and the beginning of the next one;
+    /// returns where that is.
+    ///
+    /// Where an entry ends is known when its first bytes are there. So that nobody waits for them
+    /// either, each is asked for while the one before is looked at, and those that the next step
+    /// begins with at the end of this one.
+    fn load(&self, store: &Store, at: usize, end: usize) -> usize {
+        if at >= end {
+            return at;
         }
+        let entry = store.log.read(at);
+        let next = at + entry.total_bytes();
+        store.log.arena().prefetch(next, FRONT_BYTES);
+        if let Entry::Item(layout) = entry {
+            let hash = store.hashed_key_of(&layout).hash();
+            store.index.table().prefetch(hash);
+            self.ghosts.prefetch(hash);
+        }
+        next
     }
 
     /// Decides about one item of the victim; `true` if the victim, an extent, stays as a whole.

@@ -4,14 +4,24 @@
 //! 16-bit fingerprints are kept, 31 in a cache line that works as a small ring, so a ghost costs
 //! about two bytes and one memory access. A false match, 1 in 2,000, only misplaces a new item.
 
-const LINE: usize = 32;
-const RING: usize = LINE - 1;
+use crate::memory::prefetch_for_writing;
+
+const RING: usize = 31;
+
+/// A cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Line {
+    /// Fingerprints; zero is none.
+    ring: [u16; RING],
+    /// Place of the oldest.
+    oldest: u16,
+}
 
 /// A bounded memory of keys that left.
 #[derive(Debug)]
 pub(crate) struct Ghosts {
-    /// Lines of 31 fingerprints and the place of the oldest.
-    lines: Box<[[u16; LINE]]>,
+    lines: Box<[Line]>,
 }
 
 impl Ghosts {
@@ -24,13 +34,17 @@ impl Ghosts {
 
     /// Bytes that a memory of `keys` keys takes.
     pub(crate) fn bytes_for(keys: usize) -> usize {
-        keys.div_ceil(RING).max(1) * size_of::<[u16; LINE]>()
+        keys.div_ceil(RING).max(1) * size_of::<Line>()
     }
 
     /// A memory of the last `keys` keys, about.
     pub(crate) fn of(keys: usize) -> Ghosts {
+        let none = Line {
+            ring: [0; RING],
+            oldest: 0,
+        };
         Ghosts {
-            lines: vec![[0; LINE]; keys.div_ceil(RING).max(1)].into_boxed_slice(),
+            lines: vec![none; keys.div_ceil(RING).max(1)].into_boxed_slice(),
         }
     }
 
@@ -41,7 +55,7 @@ impl Ghosts {
 
     /// Bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.lines.len() * size_of::<[u16; LINE]>()
+        self.lines.len() * size_of::<Line>()
     }
 
     /// The line of a hash and its fingerprint there, which is never zero.
@@ -51,6 +65,15 @@ impl Ghosts {
         (line as usize, (hash >> 24) as u16 | 1)
     }
 
+    /// Has the processor load what the other operations need for this key.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if !self.lines.is_empty() {
+            let line: *const Line = &raw const self.lines[self.place(hash).0];
+            prefetch_for_writing(line.cast());
+        }
+    }
+
     /// Remembers a key.
     pub(crate) fn insert(&mut self, hash: u64) {
         if self.lines.is_empty() {
@@ -58,9 +81,9 @@ impl Ghosts {
         }
         let (line, fingerprint) = self.place(hash);
         let line = &mut self.lines[line];
-        let oldest = usize::from(line[RING]);
-        line[oldest] = fingerprint;
-        line[RING] = ((oldest + 1) % RING) as u16;
+        let oldest = usize::from(line.oldest);
+        line.ring[oldest] = fingerprint;
+        line.oldest = ((oldest + 1) % RING) as u16;
     }
 
     /// Whether the key left not long ago; forgets it.
@@ -69,7 +92,7 @@ impl Ghosts {
             return false;
         }
         let (line, fingerprint) = self.place(hash);
-        let ring = &mut self.lines[line][..RING];
+        let ring = &mut self.lines[line].ring;
         match ring.iter().position(|&one| one == fingerprint) {
             Some(place) => {
                 ring[place] = 0;

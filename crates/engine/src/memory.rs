@@ -23,17 +23,14 @@ pub(crate) const fn whole_pages(bytes: usize) -> usize {
     bytes.div_ceil(PAGE_BYTES) * PAGE_BYTES
 }
 
-/// Asks the processor to load a cache line and the one behind it, to be written soon.
+/// Asks the processor to load a cache line, to be written soon.
 #[inline]
 pub(crate) fn prefetch_for_writing(at: *const i8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
         // SAFETY: a prefetch has no effect on memory and never faults.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_ET0>(at);
-            _mm_prefetch::<_MM_HINT_ET0>(at.wrapping_add(64));
-        }
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = at;

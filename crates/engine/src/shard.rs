@@ -171,6 +171,7 @@ impl Shard {
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
+        self.reclaimer.prefetch(key.hash());
         let old = self.store.find(key, now);
         let spec = match self.decide(key, value.len(), old.as_ref(), options, now) {
             Ok(spec) => spec,
