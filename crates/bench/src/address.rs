@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -28,6 +30,8 @@ pub enum Stream {
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
 
 impl Address {
     /// Connects; small packets leave at once.
@@ -64,6 +68,19 @@ impl Address {
         }
     }
 
+    /// Listens with so many sockets, one for each thread of a server. If there are several, the
+    /// kernel deals connections out by a hash of their addresses.
+    ///
+    /// # Errors
+    /// What the system answers; several sockets cannot share a UNIX socket's path.
+    pub fn listen_often(&self, sockets: usize) -> io::Result<Vec<OwnedFd>> {
+        match self {
+            _ if sockets == 1 => Ok(vec![self.listen()?]),
+            Address::Tcp(address) => (0..sockets).map(|_| listen_shared(*address)).collect(),
+            Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// A port of this machine that is free at this moment.
     ///
     /// # Errors
@@ -82,6 +99,21 @@ impl Address {
             Address::Unix(_) => 0,
         }
     }
+}
+
+/// A socket that does not block and that others may listen beside.
+fn listen_shared(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket)
 }
 
 impl FromStr for Address {

@@ -1,10 +1,10 @@
 //! The echo floor: what a request costs before a server does any work for it.
 //!
-//! The loop of a real server, epoll edge-triggered on one thread: read a connection until a short
-//! read, then write once. But instead of executing requests it counts line ends and answers as many
-//! as a get has with the same canned hit, as long as the real one. It fits loads of gets; its
-//! processor time per request is the denominator of every comparison. With a fixed length of its
-//! replies over HTTP it counts ends of heads, which fits requests with bodies too.
+//! The loop of a real server, epoll edge-triggered on each of its threads: read a connection until
+//! a short read, then write once. But instead of executing requests it counts line ends and answers
+//! as many as a get has with the same canned hit, as long as the real one. It fits loads of gets;
+//! its processor time per request is the denominator of every comparison. With a fixed length of
+//! its replies over HTTP it counts ends of heads, which fits requests with bodies too.
 //!
 //! A connection that does not take its replies is not read until it does, so memory stays bounded.
 
@@ -26,6 +26,8 @@ const EVENTS_MAX: usize = 256;
 const READ_BYTES: usize = 64 << 10;
 /// Longest canned value.
 const VALUE_BYTES_MAX: usize = 1 << 20;
+/// Most threads.
+const THREADS_MAX: usize = 64;
 /// The listening socket's mark; connections are marked by their descriptors.
 const LISTENER: u64 = u64::MAX;
 /// Where the head of a request over HTTP ends.
@@ -53,6 +55,9 @@ pub struct EchoArgs {
         conflicts_with_all = ["protocol", "key_bytes", "value_bytes"]
     )]
     pub http_reply_bytes: Option<usize>,
+    /// Threads, each with connections of its own, which the kernel deals out by a hash
+    #[arg(long, default_value_t = 1, value_parser = parse_threads)]
+    pub threads: usize,
 }
 
 /// One client.
@@ -167,11 +172,30 @@ pub fn serve(args: &EchoArgs) -> Result<(), Error> {
             "--value-bytes is at most {VALUE_BYTES_MAX}"
         )));
     }
-    let listener = args
+    let listeners = args
         .listen
-        .listen()
+        .listen_often(args.threads)
         .map_err(|error| Error::system(format!("listening on {}", args.listen), error))?;
-    run(&listener, &Canned::new(args)).map_err(|error| Error::system("serving", error))
+    let canned = Canned::new(args);
+    std::thread::scope(|scope| {
+        let canned = &canned;
+        let serve = |listener| scope.spawn(move || run(listener, canned));
+        let threads: Vec<_> = listeners.iter().map(serve).collect();
+        let ended = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result.map_err(|error| Error::system("serving", error)),
+            Err(_) => Err(Error::Wrong(
+                "a thread of the floor has panicked".to_owned(),
+            )),
+        });
+        ended.collect()
+    })
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
+        _ => Err(format!("1 to {THREADS_MAX}")),
+    }
 }
 
 fn run(listener: &OwnedFd, canned: &Canned) -> Result<(), Errno> {
@@ -301,6 +325,7 @@ mod tests {
             key_bytes: 16,
             value_bytes: 100,
             http_reply_bytes: None,
+            threads: 1,
         };
         let canned = Canned::new(&args);
         let reply = canned.block[..canned.reply_bytes].to_vec();

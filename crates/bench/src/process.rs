@@ -203,7 +203,7 @@ impl Recipe {
             .map_err(|error| Error::system("finding this program", error))?;
         let command = format!(
             "echo --listen 127.0.0.1:{{port}} --protocol {} --key-bytes {key_bytes} \
-             --value-bytes {value_bytes}",
+             --value-bytes {value_bytes} --threads {{threads}}",
             wire.name(),
         );
         let words = command.split(' ').map(str::to_owned);
@@ -226,7 +226,10 @@ impl Recipe {
     /// If the program's own path is unknown.
     pub fn echo_http(reply_bytes: usize) -> Result<Recipe, Error> {
         let floor = Recipe::echo(Wire::Http, 0, 0)?.named("echo floor");
-        let command = format!("echo --listen 127.0.0.1:{{port}} --http-reply-bytes {reply_bytes}");
+        let command = format!(
+            "echo --listen 127.0.0.1:{{port}} --http-reply-bytes {reply_bytes} \
+             --threads {{threads}}"
+        );
         let words = command.split(' ').map(str::to_owned);
         Ok(Recipe {
             words: floor.words.into_iter().take(1).chain(words).collect(),

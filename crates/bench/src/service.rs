@@ -78,10 +78,10 @@ pub struct ServiceArgs {
     #[arg(long)]
     memory_mib: Option<u64>,
     /// Rounds of the table of costs; the median counts, 0 leaves the table out
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 15)]
     rounds: usize,
     /// Seconds of each measurement of the table of costs
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 1.0)]
     round_seconds: f64,
     /// A slow load of two seconds and two short rounds: shows that it works, not how fast
     #[arg(long)]

@@ -250,6 +250,12 @@ fn an_open_loop_charges_a_pause_to_every_request_it_delays() {
 
 #[test]
 fn the_echo_floor_answers_with_as_many_bytes_as_a_server_would() {
+    for threads in ["1", "2"] {
+        check_echo_floor(threads);
+    }
+}
+
+fn check_echo_floor(threads: &str) {
     let port = free_port();
     let echo = Command::new(env!("CARGO_BIN_EXE_cellar-bench"))
         .args([
@@ -258,6 +264,8 @@ fn the_echo_floor_answers_with_as_many_bytes_as_a_server_would() {
             &format!("127.0.0.1:{port}"),
             "--value-bytes",
             "77",
+            "--threads",
+            threads,
         ])
         .spawn()
         .unwrap();

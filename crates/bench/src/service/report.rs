@@ -314,7 +314,8 @@ fn method(outcome: &Outcome) -> String {
          minute.\n\nFor the costs all servers run at once on one processor, the load on another. \
          {} connections have one request in flight each, and the load looks for replies without \
          ever sleeping, so that no server pays for waking it; {} rounds of {} s visit every \
-         server in turn, medians count, the smallest and largest stand beside them. GET and PUT \
+         server in turn, the floor right after Cellar; medians count, the smallest and largest \
+         stand beside them. GET and PUT \
          are about the last 100 k messages, POST brings new ones; each cache has memory for two \
          million and was given more before, so that none pays for memory that is touched for the \
          first time. Each method has a floor with replies as long as Cellar's to it.{}",

@@ -66,9 +66,10 @@ fn servers(outcome: &Outcome) -> String {
                     floor, reads | inserts per server CPU s | reads per server CPU s |\n\
                     |---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
-    let floor = outcome.rows.iter().find(|row| row.is_floor);
     for row in &outcome.rows {
         let of_inserts = |cell: String| if row.is_floor { "-".to_owned() } else { cell };
+        let mut floors = outcome.rows.iter().filter(|row| row.is_floor);
+        let floor = floors.find(|floor| floor.threads == row.threads);
         let over_floor = floor.map(|floor| {
             let (own, floor) = (&row.server_cpu_us_per_read, &floor.server_cpu_us_per_read);
             format!("{:.2}", quotients(own, floor))
@@ -132,10 +133,13 @@ fn ratios(outcome: &Outcome) -> String {
                     |---|---|---|---|---|---|\n"
         .to_owned();
     for (row, first) in pairs {
-        let ratio = |of: fn(&Row) -> &Spread| quotients(of(row), of(first));
+        let ratio = |of: fn(&Row) -> &Spread| match of(row).rounds.as_slice() {
+            [] => "-".to_owned(),
+            _ => format!("{:.2}", quotients(of(row), of(first))),
+        };
         let _ = writeln!(
             text,
-            "| {} | {} / {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            "| {} | {} / {} | {} | {} | {} | {} |",
             row.server,
             row.threads,
             first.threads,
@@ -372,6 +376,17 @@ fn method(outcome: &Outcome) -> String {
 fn meaning(outcome: &Outcome) -> String {
     let mut text = String::new();
     for (row, first) in pairs(outcome) {
+        if row.is_floor {
+            let cpu = quotients(&row.reads_per_server_cpu_s, &first.reads_per_server_cpu_s).median;
+            let _ = writeln!(
+                text,
+                "- {}, which has no lock and shares nothing between its threads: with {} threads \
+                 {cpu:.2} times the reads of {} by its processor time: what the machine makes of \
+                 more threads, whatever the server.",
+                row.server, row.threads, first.threads
+            );
+            continue;
+        }
         let wall = quotients(&row.inserts_per_s, &first.inserts_per_s).median;
         let cpu = quotients(
             &row.inserts_per_server_cpu_s,

@@ -23,9 +23,10 @@ use crate::wire::Wire;
 /// Measures all servers with all numbers of threads.
 pub(super) fn measure(args: &S2Args) -> Result<Vec<Row>, Error> {
     let floor = Recipe::echo(Wire::Memcached, args.key_bytes, args.value_bytes)?;
-    let mut cases = vec![Case::new(&floor, 1, true)];
+    let mut cases = Vec::new();
     let recipes = args.peers.recipes()?;
     for &threads in &args.threads {
+        cases.push(Case::new(&floor, threads, true));
         let of_all = recipes
             .iter()
             .map(|recipe| Case::new(recipe, threads, false));
