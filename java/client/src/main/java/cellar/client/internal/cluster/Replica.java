@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -43,6 +44,7 @@ final class Replica implements Endpoint.Listener {
     private final ReplicaQueue queue;
     private final Set<String> removed = ConcurrentHashMap.newKeySet();
     private final int removedMax;
+    private final AtomicBoolean asksAgain = new AtomicBoolean();
     private final ReentrantLock lock = new ReentrantLock();
     private volatile State state = State.TRUSTED;
     private volatile int losses;
@@ -162,6 +164,10 @@ final class Replica implements Endpoint.Listener {
 
     private void identified(@Nullable Map<String, String> stats, @Nullable Throwable failure) {
         if (stats == null || failure != null) {
+            // A connection that broke is looked at when it is back; one that stands is asked again.
+            if (endpoint.isReady() && asksAgain.compareAndSet(false, true)) {
+                cluster.later(this::askAgain);
+            }
             return;
         }
         String now = stats.get("pid") + "/" + started(stats);
@@ -169,6 +175,11 @@ final class Replica implements Endpoint.Listener {
         if (begun != null) {
             begun.run().whenComplete((copied, failed) -> filled(begun, copied, failed));
         }
+    }
+
+    private void askAgain() {
+        asksAgain.set(false);
+        check();
     }
 
     /** What it takes to believe the node, which is the process {@code now}; null for nothing. */

@@ -102,6 +102,17 @@ class ReplicaTrustTest {
     }
 
     @Test
+    void aLookThatFailedIsTakenAgain() throws Exception {
+        FaultyServer returned = servers.get(1);
+        int looks = returned.requests("stats");
+        returned.answer("stats", "SERVER_ERROR busy\r\n");
+        returned.closeConnections();
+        Await.until("it is looked at", () -> returned.requests("stats") > looks);
+        startsAnew(returned, 7);
+        Await.until("all are trusted", cluster::isWhole);
+    }
+
+    @Test
     void whatWasReadFromANodeThatIsLostMeanwhileFillsNobody() throws Exception {
         FaultyServer source = servers.get(0);
         FaultyServer returned = servers.get(1);
