@@ -79,19 +79,25 @@ class ReplicaTrustTest {
                 .orElseThrow();
     }
 
+    /** A node returns, and its filling waits until the first node may list its keys. */
+    private CountDownLatch fillingBegins(FaultyServer returned) throws Exception {
+        FaultyServer source = servers.get(0);
+        CountDownLatch listing = new CountDownLatch(1);
+        source.beforeReply(listing);
+        startsAnew(returned, 7);
+        returned.closeConnections();
+        Await.until("the source is listed", () -> source.requests("lru_crawler") == 1);
+        return listing;
+    }
+
     private boolean isAtFirst(int key) {
         return cluster.home(Keys.bytes("k" + key)) == cluster.endpoints().get(0);
     }
 
     @Test
     void aSecondLookAtANodeThatIsBeingFilledDoesNotMakeItTrusted() throws Exception {
-        FaultyServer source = servers.get(0);
         FaultyServer returned = servers.get(1);
-        CountDownLatch listing = new CountDownLatch(1);
-        source.beforeReply(listing);
-        startsAnew(returned, 7);
-        returned.closeConnections();
-        Await.until("the source is listed", () -> source.requests("lru_crawler") == 1);
+        CountDownLatch listing = fillingBegins(returned);
         int looks = returned.requests("stats");
         cluster.endpoints().get(1).up();
         Await.until("it is looked at again", () -> returned.requests("stats") > looks);
@@ -114,13 +120,8 @@ class ReplicaTrustTest {
 
     @Test
     void whatWasReadFromANodeThatIsLostMeanwhileFillsNobody() throws Exception {
-        FaultyServer source = servers.get(0);
         FaultyServer returned = servers.get(1);
-        CountDownLatch listing = new CountDownLatch(1);
-        source.beforeReply(listing);
-        startsAnew(returned, 7);
-        returned.closeConnections();
-        Await.until("the source is listed", () -> source.requests("lru_crawler") == 1);
+        CountDownLatch listing = fillingBegins(returned);
         client.blocking().delete(keyOf(2));
         Await.until("the source is lost", () -> IntStream.range(0, 100).noneMatch(this::isAtFirst));
         listing.countDown();
