@@ -363,7 +363,8 @@ impl Server {
         loop {
             let (cpu_ns, started_ns) = (used()?.ns, now_ns());
             std::thread::sleep(REST);
-            let cpu_ns = used()?.ns - cpu_ns;
+            // A thread that ends takes its time with it.
+            let cpu_ns = used()?.ns.saturating_sub(cpu_ns);
             if cpu_ns * REST_PART <= now_ns() - started_ns {
                 return Ok(());
             }

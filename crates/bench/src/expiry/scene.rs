@@ -257,7 +257,11 @@ impl<'a> Scene<'a> {
 
     /// The load while nothing expires: both its parts.
     fn control(&self, rate: u64, round: usize) -> Result<[LatencySummary; 2], Error> {
-        self.server.rest(now_ns() + self.args.rest_s * NS_PER_S)?;
+        let rest = self.server.rest(now_ns() + self.args.rest_s * NS_PER_S);
+        rest.map_err(|error| match error {
+            Error::Wrong(what) => Error::Wrong(format!("{what}; --rest-s gives it more time")),
+            other => other,
+        })?;
         let border_ns = now_ns() + self.args.before_s * NS_PER_S;
         let (_, samples) = self.load(rate, self.args.seed(round))?;
         let samples = timed(&samples, border_ns);

@@ -201,3 +201,23 @@ async fn a_server_that_is_silent_fails_in_time_and_the_next_question_goes_elsewh
     assert_eq!(value(&near, "k").await.as_deref(), Some("v"));
     silent.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_write_after_a_silent_read_takes_another_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let origin = Memcached::open(&address).timeout(Duration::from_millis(100));
+    let near: Cache = Near::builder(Remote::new(origin, Plain)).build();
+    let silent = tokio::spawn(async move {
+        let (first, _) = listener.accept().await.unwrap();
+        let (mut second, _) = listener.accept().await.unwrap();
+        let mut buffer = [0; 512];
+        let _ = second.read(&mut buffer).await.unwrap();
+        second.write_all(b"HD\r\n").await.unwrap();
+        first
+    });
+    assert!(matches!(near.get("k").await, Err(Error::Timeout(_))));
+    // Nothing else runs on this thread before the write looks for a connection.
+    near.set(&"k".to_owned(), &"v".to_owned()).await.unwrap();
+    silent.await.unwrap();
+}

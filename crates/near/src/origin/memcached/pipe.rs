@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,6 +30,8 @@ pub(super) struct Pipe {
     number: u64,
     requests: mpsc::Sender<(Vec<u8>, Answered)>,
     tasks: [AbortHandle; 2],
+    /// Whether somebody has seen that it has ended: tasks that are aborted go on for a moment.
+    lost: AtomicBool,
 }
 
 impl Pipe {
@@ -49,6 +51,7 @@ impl Pipe {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             requests,
             tasks: [writing, reading],
+            lost: AtomicBool::new(false),
         }))
     }
 
@@ -59,7 +62,14 @@ impl Pipe {
 
     /// Whether it has ended.
     pub(super) fn is_lost(&self) -> bool {
-        self.tasks.iter().any(AbortHandle::is_finished)
+        // Relaxed: who reads it late gets an error from the pipe.
+        self.lost.load(Ordering::Relaxed) || self.tasks.iter().any(AbortHandle::is_finished)
+    }
+
+    /// Ends it, for everybody.
+    fn give_up(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 
     /// Sends a request and waits for its reply.
@@ -69,7 +79,10 @@ impl Pipe {
     pub(super) async fn ask(&self, request: Vec<u8>, limit: Duration) -> Result<Reply, Error> {
         let asked = async {
             let (sender, answer) = oneshot::channel();
-            let ended = || Error::connection("it has ended");
+            let ended = || {
+                self.give_up();
+                Error::connection("it has ended")
+            };
             self.requests
                 .send((request, sender))
                 .await
@@ -79,7 +92,7 @@ impl Pipe {
         match timeout(limit, asked).await {
             Ok(result) => result,
             Err(_) => {
-                self.tasks.iter().for_each(AbortHandle::abort);
+                self.give_up();
                 Err(Error::Timeout(limit))
             }
         }
@@ -88,7 +101,7 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.give_up();
     }
 }
 
