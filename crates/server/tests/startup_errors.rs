@@ -34,6 +34,12 @@ fn check(flags: &[&str], variables: &[(&str, &str)], expected: &str) {
     );
 }
 
+/// Flags of a server that listens on this socket and on no port, which other tests might have.
+fn only(path: &str) -> [&str; 8] {
+    let [memcached, resp, http] = ["--memcached", "--resp", "--http"];
+    [memcached, "off", resp, "off", http, "off", "--unix", path]
+}
+
 #[test]
 fn a_taken_port_is_told_with_its_address() {
     let daemon = Daemon::start(&[]);
@@ -137,12 +143,7 @@ fn a_token_that_no_header_field_can_bear_is_told() {
 
 #[test]
 fn a_unix_socket_that_cannot_be_made_is_told() {
-    let unix = |path: &str| {
-        refusal(
-            &["--memcached", "off", "--resp", "off", "--unix", path],
-            &[],
-        )
-    };
+    let unix = |path: &str| refusal(&only(path), &[]);
     assert_eq!(
         unix("/nonexistent/cellar.sock"),
         "cellar: --unix /nonexistent/cellar.sock: the directory does not exist"
@@ -165,9 +166,9 @@ fn a_unix_socket_that_cannot_be_made_is_told() {
 fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
     let path = scratch("living.sock");
     let path = path.to_str().unwrap();
-    let _daemon = Daemon::start(&["--memcached", "off", "--resp", "off", "--unix", path]);
+    let _daemon = Daemon::start(&only(path));
     check(
-        &["--memcached", "off", "--resp", "off", "--unix", path],
+        &only(path),
         &[],
         &format!("--unix {path}: another server answers there"),
     );
