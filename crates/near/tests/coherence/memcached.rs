@@ -11,6 +11,7 @@ use cellar_near::origin::{Memcached, Remote};
 use cellar_near::{Error, Near};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use crate::servers::{Kind, Server, free_port};
 use crate::subject::PATIENCE;
@@ -181,43 +182,40 @@ async fn a_version_from_before_a_restart_is_not_asked_for() {
     assert_eq!(questions, ["mg k c t v\r\n", "mg k c t v\r\n"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_silent_fails_in_time_and_the_next_question_goes_elsewhere() {
+/// A server whose first connection is silent and whose second answers one request; where it
+/// listens, and what ends when it has done so.
+async fn silent_then(reply: &'static [u8]) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
+    let serving = tokio::spawn(async move {
+        let _silent = listener.accept().await.unwrap();
+        let (mut second, _) = listener.accept().await.unwrap();
+        let mut buffer = [0; 512];
+        let _ = second.read(&mut buffer).await.unwrap();
+        second.write_all(reply).await.unwrap();
+    });
+    (address, serving)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_silent_fails_in_time_and_the_next_question_goes_elsewhere() {
+    let (address, serving) = silent_then(b"VA 1 c1 t-1\r\nv\r\n").await;
     let origin = Memcached::open(&address).timeout(Duration::from_millis(100));
     let near: Cache = Near::builder(Remote::new(origin, Plain))
         .local_ttl(SECOND)
         .build();
-    let silent = tokio::spawn(async move {
-        let (first, _) = listener.accept().await.unwrap();
-        let (mut second, _) = listener.accept().await.unwrap();
-        let mut buffer = [0; 512];
-        let _ = second.read(&mut buffer).await.unwrap();
-        second.write_all(b"VA 1 c1 t-1\r\nv\r\n").await.unwrap();
-        first
-    });
     assert!(matches!(near.get("k").await, Err(Error::Timeout(_))));
     assert_eq!(value(&near, "k").await.as_deref(), Some("v"));
-    silent.await.unwrap();
+    serving.await.unwrap();
 }
 
 #[tokio::test]
 async fn a_write_after_a_silent_read_takes_another_connection() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let (address, serving) = silent_then(b"HD\r\n").await;
     let origin = Memcached::open(&address).timeout(Duration::from_millis(100));
     let near: Cache = Near::builder(Remote::new(origin, Plain)).build();
-    let silent = tokio::spawn(async move {
-        let (first, _) = listener.accept().await.unwrap();
-        let (mut second, _) = listener.accept().await.unwrap();
-        let mut buffer = [0; 512];
-        let _ = second.read(&mut buffer).await.unwrap();
-        second.write_all(b"HD\r\n").await.unwrap();
-        first
-    });
     assert!(matches!(near.get("k").await, Err(Error::Timeout(_))));
     // Nothing else runs on this thread before the write looks for a connection.
     near.set(&"k".to_owned(), &"v".to_owned()).await.unwrap();
-    silent.await.unwrap();
+    serving.await.unwrap();
 }
