@@ -1,8 +1,10 @@
 //! Costs: what a request of each method takes of the server's processor, beside the floor's.
 //!
 //! All servers run at once on one processor; many short rounds visit every server in turn, the
-//! floor right after the first cache, so that a disturbance of the machine falls on all alike. GET
-//! and PUT are about messages that are there, POST brings new ones.
+//! first cache and the floor one right after the other, so that a disturbance of the machine falls
+//! on both alike, and who was visited comes to rest before the next one is: what a server does of
+//! itself later, as a collector of garbage does, is no cost of another. GET and PUT are about
+//! messages that are there, POST brings new ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,15 +25,16 @@ use crate::spread::Spread;
 
 /// Messages that GET and PUT are about.
 const MESSAGES: u64 = 100_000;
-/// How long a server may take to come to rest after that.
+/// How long a server may take to come to rest after it was filled or visited.
 const REST_S_MAX: u64 = 120;
 /// Each cell runs so long before it is measured.
 const WARM_UP_NS: u64 = 200_000_000;
 /// Messages that caches are given memory for.
 const ROOM: u64 = 2_000_000;
-/// Messages that caches are given before anything is measured: more than there is room for, so that
-/// nobody pays for memory that is touched for the first time.
-const FILL: u64 = ROOM + ROOM / 8;
+/// Messages that caches are given before anything is measured: more than there is room for, also
+/// for who needs less for each than they are given memory for, so that nobody pays for memory that
+/// is touched for the first time.
+const FILL: u64 = ROOM + ROOM / 2;
 
 /// One method on one server.
 #[derive(Debug, Deserialize, Serialize)]
@@ -79,9 +82,13 @@ pub(super) fn measure(
                 let mut visits: Vec<_> = stands.iter_mut().filter(answering).collect();
                 let first = contenders[0].name();
                 visits.sort_by_key(|it| (it.contender.name() != first, it.contender.is_cache()));
+                if round % 2 == 1 && visits.len() > 1 {
+                    visits.swap(0, 1);
+                }
                 for stand in visits {
                     let found = stand.ask(method, ns)?;
                     stand.found[at].push(found);
+                    stand.rest()?;
                 }
             }
             eprintln!("costs: round {} of {}", round + 1, args.rounds);
@@ -113,14 +120,20 @@ impl<'a> Stand<'a> {
         };
         let order = order(contender, &server, Method::Post, 0);
         fill(&mut clients, order, count, &mut board)?;
-        server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
-        Ok(Stand {
+        let stand = Stand {
             contender,
             server,
             clients,
             board,
             found: Default::default(),
-        })
+        };
+        stand.rest()?;
+        Ok(stand)
+    }
+
+    /// Waits until the server has done what it does of itself.
+    fn rest(&self) -> Result<(), Error> {
+        self.server.rest(now_ns() + REST_S_MAX * NS_PER_S)
     }
 
     /// Asks with one method for so long, after a warm-up.

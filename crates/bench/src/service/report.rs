@@ -314,11 +314,13 @@ fn method(outcome: &Outcome) -> String {
          minute.\n\nFor the costs all servers run at once on one processor, the load on another. \
          {} connections have one request in flight each, and the load looks for replies without \
          ever sleeping, so that no server pays for waking it; {} rounds of {} s visit every \
-         server in turn, the floor right after Cellar; medians count, the smallest and largest \
-         stand beside them. GET and PUT \
-         are about the last 100 k messages, POST brings new ones; each cache has memory for two \
-         million and was given more before, so that none pays for memory that is touched for the \
-         first time. Each method has a floor with replies as long as Cellar's to it.{}",
+         server in turn, Cellar and the floor one after the other, each of them first in every \
+         other round, and wait until who was visited is at rest, so that nobody pays for \
+         another's collector; medians count, the smallest and largest stand beside them. GET and \
+         PUT are about the last 100 k messages, POST brings new ones; each cache has memory for \
+         two million of the longest and was given three million before, so that none pays for \
+         memory that is touched for the first time. Each method has a floor with replies as long \
+         as Cellar's to it.{}",
         setting(outcome),
         outcome.read_back_share * 100.0,
         outcome.ttl_s,
