@@ -1,24 +1,28 @@
-//! `cellar-bench engine`: the engine in process, without sockets and protocol.
+//! `cellar-bench engine`: the engine in process, without sockets and protocol, beside caches of the
+//! Rust registry that keep bytes.
 //!
 //! Single gets, batched gets and sets on one thread and on two, keys drawn beforehand so that the
 //! draw costs nothing. Counted in: making the key's bytes, hashing, the shard's lock, copying the
 //! value out. Sets overwrite with values of the same length. Like a server, the threads read the
 //! time once per many operations, not in each.
 //!
-//! Before it, in a fresh process, the memory an item takes over key and value.
+//! Before it, in fresh processes, the memory an item takes over key and value.
 
+mod peers;
 mod report;
 
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
 
-use cellar_engine::{Cache, Clock, Config, Instant, Item, Key, ManualClock, SetOptions, Upkeep};
+use cellar_engine::{Cache, Clock, Config, Instant, Key, ManualClock, SetOptions, Upkeep};
 use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
+use self::peers::{Name, Peer, PeerFootprint};
 use crate::clock::{now_ns, seconds, thread_cpu_ns};
 use crate::error::Error;
+use crate::footprint::growth_bytes;
 use crate::machine::Setting;
 use crate::output::FileArgs;
 use crate::page::Page;
@@ -27,7 +31,6 @@ use crate::quantity::{ByteRange, TtlMix, parse_count};
 use crate::random::Random;
 use crate::record::Records;
 use crate::spread::Spread;
-use crate::usage::rss_bytes;
 
 const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
 const MEMORY_KEY_BYTES: usize = 16;
@@ -67,6 +70,9 @@ pub struct EngineArgs {
     /// Memory of the cache in MiB
     #[arg(long, default_value_t = 1024)]
     memory_mib: usize,
+    /// Only prints by how many bytes this process grows with the items of the memory row in a peer
+    #[arg(long, value_name = "PEER")]
+    footprint: Option<Name>,
     /// One round over 200 k items: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
@@ -112,11 +118,15 @@ struct Outcome {
     rounds: usize,
     rows: Vec<Row>,
     memory: Option<Footprint>,
+    #[serde(default)]
+    peers_memory: Vec<PeerFootprint>,
 }
 
-/// One operation, distribution and number of threads.
+/// One operation, distribution and number of threads of one cache.
 #[derive(Debug, Deserialize, Serialize)]
 struct Row {
+    #[serde(default = "own_name")]
+    cache: String,
     operation: String,
     distribution: String,
     threads: usize,
@@ -134,6 +144,24 @@ struct Footprint {
     rss_growth_bytes: u64,
     overhead_per_item_bytes: f64,
     inserts_per_s: f64,
+}
+
+/// How the engine is called in tables.
+const OWN_NAME: &str = "cellar-engine";
+
+fn own_name() -> String {
+    OWN_NAME.to_owned()
+}
+
+/// A cache that holds all items.
+trait Subject: Sync {
+    /// Its name in tables.
+    fn name(&self) -> &str;
+    /// What it can do.
+    fn operations(&self) -> &[Operation];
+    /// Does an operation with each of these records, and how many it succeeded with; the first of
+    /// the threads looks at the time as well.
+    fn run(&self, operation: Operation, draws: &[u32], is_first: bool) -> u64;
 }
 
 /// A cache, its clock and what it is filled with.
@@ -157,11 +185,19 @@ pub fn command(args: &EngineArgs) -> Result<(), Error> {
         args.operations = args.operations.min(QUICK_OPERATIONS);
     }
     args.rounds = args.rounds.max(1);
-    let memory = (args.memory_items > 0)
-        .then(|| footprint(&args))
-        .transpose()?;
+    if let Some(peer) = args.footprint {
+        return peers::print_footprint(peer, args.memory_items);
+    }
+    let (mut memory, mut peers_memory) = (None, Vec::new());
+    if args.memory_items > 0 {
+        memory = Some(footprint(&args)?);
+        peers_memory = peers::footprints(args.memory_items)?;
+    }
     let bench = Bench::new(&args, args.items, args.key_bytes, args.value_bytes)?;
     bench.fill(&TtlMix::unlimited())?;
+    let peers = peers::ALL.map(|name| Peer::filled(name, bench.records));
+    let mut subjects: Vec<&dyn Subject> = vec![&bench];
+    subjects.extend(peers.iter().map(|peer| -> &dyn Subject { peer }));
     let outcome = Outcome {
         setting: Setting::here(),
         items: args.items,
@@ -169,8 +205,9 @@ pub fn command(args: &EngineArgs) -> Result<(), Error> {
         value_bytes: args.value_bytes,
         operations_per_thread: args.operations,
         rounds: args.rounds,
-        rows: bench.rows(&args)?,
+        rows: rows(&subjects, &args)?,
         memory,
+        peers_memory,
     };
     print!("{}", report::render(&outcome));
     args.files.write(&outcome, || report::page(&outcome))
@@ -187,14 +224,13 @@ pub fn stored_page(json: &str) -> Result<Page, Error> {
 /// Measures memory; nothing large may have been freed in this process before.
 #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 fn footprint(args: &EngineArgs) -> Result<Footprint, Error> {
-    let rss = || {
-        rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
-    };
     let items = args.memory_items;
-    let before_bytes = rss()?;
-    let bench = Bench::new(args, items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
-    let fill_ns = bench.fill(&MEMORY_TTL.parse::<TtlMix>().map_err(Error::Usage)?)?;
-    let growth_bytes = rss()?.saturating_sub(before_bytes);
+    let ttl = MEMORY_TTL.parse::<TtlMix>().map_err(Error::Usage)?;
+    let (growth_bytes, (_filled, fill_ns)) = growth_bytes(|| {
+        let bench = Bench::new(args, items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
+        let fill_ns = bench.fill(&ttl)?;
+        Ok((bench, fill_ns))
+    })?;
     let raw_bytes = (MEMORY_KEY_BYTES + MEMORY_VALUE_BYTES) as f64;
     Ok(Footprint {
         items,
@@ -291,116 +327,10 @@ impl Bench {
         self.cache.tick();
     }
 
-    fn rows(&self, args: &EngineArgs) -> Result<Vec<Row>, Error> {
-        let mut cells = Vec::new();
-        for &threads in &args.threads {
-            for popularity in POPULARITIES {
-                let draws: Vec<Vec<u32>> = (0..threads)
-                    .map(|thread| self.draw(popularity, thread, args))
-                    .collect();
-                for operation in OPERATIONS {
-                    let (mut per_cpu_s, mut per_wall_s) = (Vec::new(), Vec::new());
-                    for _ in 0..args.rounds {
-                        let speed = self.measure(operation, &draws)?;
-                        per_cpu_s.push(speed.0);
-                        per_wall_s.push(speed.1);
-                    }
-                    cells.push(Row {
-                        operation: operation.name().to_owned(),
-                        distribution: popularity.to_string(),
-                        threads,
-                        operations_per_thread_cpu_s: Spread::of(per_cpu_s),
-                        operations_per_wall_s: Spread::of(per_wall_s),
-                    });
-                }
-            }
-        }
-        Ok(cells)
-    }
-
-    /// The numbers of the records that a thread asks for.
-    fn draw(&self, popularity: Popularity, thread: usize, args: &EngineArgs) -> Vec<u32> {
-        let picker = Picker::new(popularity, self.records.keys());
-        let mut random = Random::seeded(thread as u64 + 100);
-        // Whole batches only; below the number of items, which fits.
-        (0..args.operations / 32 * 32)
-            .map(|_| picker.pick(&mut random) as u32)
-            .collect()
-    }
-
-    /// Operations per second of thread time and of wall time, one thread for each of `draws`.
-    #[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
-    fn measure(&self, operation: Operation, draws: &[Vec<u32>]) -> Result<(f64, f64), Error> {
-        let start = Barrier::new(draws.len());
-        let results: Vec<Run> = std::thread::scope(|scope| {
-            let threads: Vec<_> = draws
-                .iter()
-                .enumerate()
-                .map(|(thread, draws)| {
-                    let start = &start;
-                    scope.spawn(move || {
-                        bind(thread);
-                        start.wait();
-                        self.run(operation, draws, thread == 0)
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .filter_map(|thread| thread.join().ok())
-                .collect()
-        });
-        if results.len() < draws.len() {
-            return Err(Error::Wrong(
-                "a thread of the measurement has panicked".to_owned(),
-            ));
-        }
-        let found: u64 = results.iter().map(|run| run.found).sum();
-        let operations: usize = draws.iter().map(Vec::len).sum();
-        if found != operations as u64 {
-            return Err(Error::Wrong(format!(
-                "{} of {operations} operations of {} were misses or refused",
-                operations as u64 - found,
-                operation.name()
-            )));
-        }
-        let cpu_ns: u64 = results.iter().map(|run| run.cpu_ns).sum();
-        let first_ns = results.iter().map(|run| run.started_ns).min().unwrap_or(0);
-        let last_ns = results.iter().map(|run| run.ended_ns).max().unwrap_or(0);
-        let operations = operations as f64;
-        Ok((
-            operations / seconds(cpu_ns),
-            operations / seconds(last_ns - first_ns),
-        ))
-    }
-
-    /// One thread's operations.
-    fn run(&self, operation: Operation, draws: &[u32], ticks: bool) -> Run {
-        let (started_ns, cpu_before_ns) = (now_ns(), thread_cpu_ns());
-        let mut found = 0;
-        for stretch in draws.chunks(OPERATIONS_PER_TICK) {
-            if ticks {
-                self.tick();
-            }
-            found += match operation {
-                Operation::Get => self.gets(stretch),
-                Operation::GetMany16 => self.get_batches::<16>(stretch),
-                Operation::GetMany32 => self.get_batches::<32>(stretch),
-                Operation::Set => self.sets(stretch),
-            };
-        }
-        Run {
-            started_ns,
-            ended_ns: now_ns(),
-            cpu_ns: thread_cpu_ns() - cpu_before_ns,
-            found,
-        }
-    }
-
     fn gets(&self, draws: &[u32]) -> u64 {
         let mut sink = vec![0; self.records.value_bytes().high];
         self.count(draws, |key| {
-            let got = self.cache.get(key, |item| copy_out(&item, &mut sink));
+            let got = self.cache.get(key, |item| copy_out(item.value, &mut sink));
             got.is_some()
         })
     }
@@ -439,7 +369,7 @@ impl Bench {
             });
             self.cache.get_many(&keys, |_, item| {
                 if let Some(item) = item {
-                    copy_out(&item, &mut sink);
+                    copy_out(item.value, &mut sink);
                     found += 1;
                 }
             });
@@ -459,6 +389,124 @@ impl Bench {
     }
 }
 
+impl Subject for Bench {
+    fn name(&self) -> &str {
+        OWN_NAME
+    }
+
+    fn operations(&self) -> &[Operation] {
+        &OPERATIONS
+    }
+
+    fn run(&self, operation: Operation, draws: &[u32], is_first: bool) -> u64 {
+        let stretches = draws.chunks(OPERATIONS_PER_TICK).map(|stretch| {
+            if is_first {
+                self.tick();
+            }
+            match operation {
+                Operation::Get => self.gets(stretch),
+                Operation::GetMany16 => self.get_batches::<16>(stretch),
+                Operation::GetMany32 => self.get_batches::<32>(stretch),
+                Operation::Set => self.sets(stretch),
+            }
+        });
+        stretches.sum()
+    }
+}
+
+/// All operations on all numbers of threads; in each round all caches take turns.
+fn rows(subjects: &[&dyn Subject], args: &EngineArgs) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for &threads in &args.threads {
+        for popularity in POPULARITIES {
+            let draws: Vec<Vec<u32>> = (0..threads)
+                .map(|thread| draw(popularity, thread, args))
+                .collect();
+            for operation in OPERATIONS {
+                let able = |it: &&&dyn Subject| it.operations().contains(&operation);
+                let able: Vec<_> = subjects.iter().filter(able).collect();
+                let mut speeds = vec![(Vec::new(), Vec::new()); able.len()];
+                for _ in 0..args.rounds {
+                    for (subject, speeds) in able.iter().zip(&mut speeds) {
+                        let speed = measure(**subject, operation, &draws)?;
+                        speeds.0.push(speed.0);
+                        speeds.1.push(speed.1);
+                    }
+                }
+                for (subject, (per_cpu_s, per_wall_s)) in able.iter().zip(speeds) {
+                    rows.push(Row {
+                        cache: subject.name().to_owned(),
+                        operation: operation.name().to_owned(),
+                        distribution: popularity.to_string(),
+                        threads,
+                        operations_per_thread_cpu_s: Spread::of(per_cpu_s),
+                        operations_per_wall_s: Spread::of(per_wall_s),
+                    });
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The numbers of the records that a thread asks for.
+fn draw(popularity: Popularity, thread: usize, args: &EngineArgs) -> Vec<u32> {
+    let picker = Picker::new(popularity, args.items);
+    let mut random = Random::seeded(thread as u64 + 100);
+    // Whole batches only; below the number of items, which fits.
+    (0..args.operations / 32 * 32)
+        .map(|_| picker.pick(&mut random) as u32)
+        .collect()
+}
+
+/// Operations per second of thread time and of wall time, one thread for each of `draws`.
+#[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
+fn measure(
+    subject: &dyn Subject,
+    operation: Operation,
+    draws: &[Vec<u32>],
+) -> Result<(f64, f64), Error> {
+    let start = Barrier::new(draws.len());
+    let results: Vec<Run> = std::thread::scope(|scope| {
+        let start = &start;
+        let threads: Vec<_> = (0..)
+            .zip(draws)
+            .map(|(thread, draws)| {
+                scope.spawn(move || {
+                    bind(thread);
+                    start.wait();
+                    Run::of(|| subject.run(operation, draws, thread == 0))
+                })
+            })
+            .collect();
+        let joined = threads.into_iter().filter_map(|thread| thread.join().ok());
+        joined.collect()
+    });
+    if results.len() < draws.len() {
+        return Err(Error::Wrong(
+            "a thread of the measurement has panicked".to_owned(),
+        ));
+    }
+    let found: u64 = results.iter().map(|run| run.found).sum();
+    let operations: usize = draws.iter().map(Vec::len).sum();
+    if found != operations as u64 {
+        return Err(Error::Wrong(format!(
+            "{}: {} of {operations} operations of {} were misses or refused",
+            subject.name(),
+            operations as u64 - found,
+            operation.name()
+        )));
+    }
+    let cpu_ns: u64 = results.iter().map(|run| run.cpu_ns).sum();
+    let first_ns = results.iter().map(|run| run.started_ns).min().unwrap_or(0);
+    let last_ns = results.iter().map(|run| run.ended_ns).max().unwrap_or(0);
+    let operations = operations as f64;
+    Ok((
+        operations / seconds(cpu_ns),
+        operations / seconds(last_ns - first_ns),
+    ))
+}
+
 /// One thread's result.
 struct Run {
     started_ns: u64,
@@ -467,11 +515,24 @@ struct Run {
     found: u64,
 }
 
+impl Run {
+    fn of(work: impl FnOnce() -> u64) -> Run {
+        let (started_ns, cpu_before_ns) = (now_ns(), thread_cpu_ns());
+        let found = work();
+        Run {
+            started_ns,
+            ended_ns: now_ns(),
+            cpu_ns: thread_cpu_ns() - cpu_before_ns,
+            found,
+        }
+    }
+}
+
 /// Copies the value, as a server must that sends it after the lock.
 #[inline]
-fn copy_out(item: &Item<'_>, sink: &mut [u8]) {
-    let bytes = item.value.len().min(sink.len());
-    sink[..bytes].copy_from_slice(&item.value[..bytes]);
+fn copy_out(value: &[u8], sink: &mut [u8]) {
+    let bytes = value.len().min(sink.len());
+    sink[..bytes].copy_from_slice(&value[..bytes]);
     black_box(sink);
 }
 

@@ -12,6 +12,7 @@ pub mod popularity;
 pub mod record;
 pub mod latency;
 pub mod usage;
+mod footprint;
 pub mod address;
 pub mod resp;
 pub mod web;

@@ -79,7 +79,8 @@ pub const PARTS: [Part; 14] = [
     part(
         "engine",
         "",
-        "How fast the engine is without sockets, and how many bytes an item takes.",
+        "How fast the engine is without sockets, and how many bytes an item takes, beside caches \
+         of the Rust registry.",
         engine::stored_page,
     ),
     part(

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// So many that what a process takes besides, and is counted late, is little for each.
+/// So many that what the process takes besides, its code above all, is little for each.
 const ENTRIES: u64 = 1_000_000;
 /// Key and value of the memory rows.
 const RAW_BYTES: f64 = 128.0;

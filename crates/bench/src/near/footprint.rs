@@ -1,13 +1,12 @@
 //! How much memory an entry takes: each cache in a fresh process, by resident memory.
 
-use std::process::Command;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::subject::{Name, VALUE_BYTES, Value};
 use crate::error::Error;
-use crate::usage::rss_bytes;
+use crate::footprint;
 
 const KEY_BYTES: usize = size_of::<u64>();
 /// Caches whose memory is of interest.
@@ -31,19 +30,10 @@ pub(super) struct Footprint {
 /// All caches with so many entries.
 #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 pub(super) fn all(entries: u64) -> Result<Vec<Footprint>, Error> {
-    let program = std::env::current_exe()
-        .map_err(|error| Error::system("looking for this program", error))?;
+    let count = entries.to_string();
     let run = |cache: Name| {
-        let output = Command::new(&program)
-            .args(["near", "--footprint", cache.option(), "--entries"])
-            .arg(entries.to_string())
-            .output()
-            .map_err(|error| Error::system("starting this program again", error))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let growth = text.trim().parse::<u64>().map_err(|_| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Error::Wrong(format!("{}: {text} {said}", cache.text()))
-        })?;
+        let arguments = ["near", "--footprint", cache.option(), "--entries", &count];
+        let growth = footprint::in_fresh_process(&arguments)?;
         let raw = (KEY_BYTES + VALUE_BYTES) as f64;
         Ok(Footprint {
             cache,
@@ -56,15 +46,13 @@ pub(super) fn all(entries: u64) -> Result<Vec<Footprint>, Error> {
 
 /// Fills one cache and prints by how much this process has grown.
 pub(super) fn print(cache: Name, entries: u64) -> Result<(), Error> {
-    let rss = || {
-        rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
-    };
-    let before_bytes = rss()?;
-    let filled = cache.build::<Value>(entries);
-    // A tenth more than fits, so that it is full and has evicted.
-    (0..entries + entries / 10).for_each(|key| filled.insert(key, Arc::new([1; VALUE_BYTES])));
-    filled.settle();
-    let growth_bytes = rss()?.saturating_sub(before_bytes);
+    let (growth_bytes, filled) = footprint::growth_bytes(|| {
+        let filled = cache.build::<Value>(entries);
+        // A tenth more than fits, so that it is full and has evicted.
+        (0..entries + entries / 10).for_each(|key| filled.insert(key, Arc::new([1; VALUE_BYTES])));
+        filled.settle();
+        Ok(filled)
+    })?;
     let held = (0..entries + entries / 10)
         .filter(|&key| filled.has(key))
         .count() as u64;
