@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::machine::Setting;
-use crate::page::{Finding, Headline, Page};
-use crate::plot::{Axis, Plot, Scale, Series};
+use crate::page::{Finding, Headline, Page, distinct};
+use crate::plot::{Axis, Plot, Scale};
 use crate::spread::{Spread, short};
 use crate::versus::Versus;
 
@@ -137,48 +137,19 @@ fn source_table(outcome: &SourceOutcome) -> String {
 }
 
 /// The gains of the cases, one line for the source and one for each kind of server.
-#[expect(clippy::cast_precision_loss, reason = "shown on an axis")]
 fn source_plot(outcome: &SourceOutcome) -> Plot {
-    let mut series: Vec<Series> = Vec::new();
-    for row in &outcome.rows {
-        let label = format!("Cellar's client on {}", row.server);
-        for (label, gain) in [
-            ("the source's client".to_owned(), row.claim()),
-            (label, row.gain()),
-        ] {
-            if !series.iter().any(|line| line.label == label) {
-                series.push(Series {
-                    label: label.clone(),
-                    points: Vec::new(),
-                });
-            }
-            let mut cases: Vec<&str> = Vec::new();
-            for other in &outcome.rows {
-                if !cases.contains(&other.case.as_str()) {
-                    cases.push(&other.case);
-                }
-            }
-            let at = cases.iter().position(|case| *case == row.case).unwrap_or(0);
-            let point = (at as f64 + 1.0, gain);
-            if let Some(line) = series.iter_mut().find(|line| line.label == label)
-                && !line.points.contains(&point)
-            {
-                line.points.push(point);
-            }
-        }
-    }
-    Plot {
-        title: "Times as fast as the old client, by case".to_owned(),
-        x: Axis {
-            label: "case, in the order of the table".to_owned(),
-            scale: Scale::Linear,
-        },
-        y: Axis {
-            label: "times as fast".to_owned(),
-            scale: Scale::Linear,
-        },
-        series,
-    }
+    let cells = outcome.rows.iter().flat_map(|row| {
+        let (source, own) = ("the source's client", "Cellar's client on ");
+        [
+            (row.case.clone(), source.to_owned(), row.claim()),
+            (row.case.clone(), own.to_owned() + &row.server, row.gain()),
+        ]
+    });
+    let y = Axis {
+        label: "times as fast".to_owned(),
+        scale: Scale::Linear,
+    };
+    Plot::of_rows("Times as fast as the old client, by case", "case", y, cells)
 }
 
 /// The range of the gains on memcached, and that on a cluster.
@@ -248,7 +219,13 @@ fn clients_page(outcome: &ClientsOutcome) -> Page {
                 + SERVERS,
         versus: versus.collect(),
         headline: None,
-        findings: vec![Finding::Text(clients_table(outcome))],
+        findings: vec![
+            Finding::Text(clients_table(outcome)),
+            Finding::Plot {
+                name: "clients".to_owned(),
+                plot: clients_plot(outcome),
+            },
+        ],
         meaning: "The last column is Cellar's client over the best of the others in the same row."
             .to_owned(),
         limits: "Clients, JMH and server share one machine's processors, so that a client that \
@@ -263,40 +240,49 @@ fn find<'o>(outcome: &'o ClientsOutcome, row: &str, client: &str) -> Option<&'o 
     rows.find(|it| it.row == row && it.client == client)
 }
 
-fn distinct<'o>(outcome: &'o ClientsOutcome, of: fn(&'o ClientRow) -> &'o str) -> Vec<&'o str> {
-    let mut all = Vec::new();
-    for name in outcome.rows.iter().map(of) {
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all
+/// Requests per second of Cellar's client and of the best of the others in each row.
+fn clients_plot(outcome: &ClientsOutcome) -> Plot {
+    let cells = rows(outcome).into_iter().flat_map(|row| {
+        let own = find(outcome, row, OWN).map(|own| (OWN, own.requests_per_s));
+        let best = best_other(outcome, row).map(|best| ("the best of the others", best));
+        let cells = own.into_iter().chain(best);
+        cells.map(|(name, per_s)| (row.to_owned(), name.to_owned(), per_s))
+    });
+    let y = Axis {
+        label: "requests per second".to_owned(),
+        scale: Scale::Logarithmic,
+    };
+    Plot::of_rows("Requests per second", "row", y, cells)
+}
+
+fn rows(outcome: &ClientsOutcome) -> Vec<&str> {
+    distinct(outcome.rows.iter().map(|row| row.row.as_str()))
+}
+
+/// Requests per second of the best client that is not Cellar's.
+fn best_other(outcome: &ClientsOutcome, row: &str) -> Option<f64> {
+    let others = outcome.rows.iter();
+    let others = others.filter(|it| it.row == row && it.client != OWN);
+    others.map(|it| it.requests_per_s).reduce(f64::max)
 }
 
 fn clients_table(outcome: &ClientsOutcome) -> String {
-    let clients = distinct(outcome, |row| &row.client);
+    let clients = distinct(outcome.rows.iter().map(|row| row.client.as_str()));
     let mut text = format!(
         "Requests per second:\n\n| row | {} | x best |\n|---|{}---|\n",
         clients.join(" | "),
         "---|".repeat(clients.len())
     );
-    for row in distinct(outcome, |row| &row.row) {
+    for row in rows(outcome) {
         // Writing to a string cannot fail.
         let _ = write!(text, "| {row} |");
-        let mut best = 0.0f64;
         for client in &clients {
             let cell = find(outcome, row, client);
-            if let Some(other) = cell.filter(|it| it.client != OWN) {
-                best = best.max(other.requests_per_s);
-            }
             let _ = write!(text, " {} |", cell.map_or_else(|| "-".to_owned(), shown));
         }
         let own = find(outcome, row, OWN).map_or(0.0, |own| own.requests_per_s);
-        let ratio = if best > 0.0 {
-            format!("{:.2}", own / best)
-        } else {
-            "-".to_owned()
-        };
+        let ratio = best_other(outcome, row).map(|best| format!("{:.2}", own / best));
+        let ratio = ratio.unwrap_or_else(|| "-".to_owned());
         let _ = writeln!(text, " {ratio} |");
     }
     text

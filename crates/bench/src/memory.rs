@@ -20,6 +20,7 @@ use crate::machine::Setting;
 use crate::output::FileArgs;
 use crate::page::{Finding, Page};
 use crate::peers::{PeerArgs, started_as, takes_part};
+use crate::plot::{Axis, Plot, Scale};
 use crate::process::{Ingredients, Recipe};
 use crate::versus::Versus;
 use scenario::{SCENARIOS, Scenario};
@@ -255,6 +256,17 @@ fn versus(rows: &[Row]) -> Vec<Versus> {
     all
 }
 
+/// What part of what a server occupies is data, in each scenario.
+fn plot(rows: &[Row]) -> Plot {
+    let cells = rows.iter();
+    let cells = cells.map(|row| (row.scenario.clone(), row.server.clone(), row.efficiency));
+    let y = Axis {
+        label: "keys and values over resident memory".to_owned(),
+        scale: Scale::Linear,
+    };
+    Plot::of_rows("How much of resident memory is data", "scenario", y, cells)
+}
+
 fn page(outcome: &Outcome) -> Page {
     let scenarios = SCENARIOS.iter().filter(|scenario| {
         let mut rows = outcome.rows.iter();
@@ -298,6 +310,10 @@ fn page(outcome: &Outcome) -> Page {
             Finding::Text(verdict(&outcome.rows)),
             Finding::Text(table(&outcome.rows)),
             Finding::Text(goal::table(&goals(&outcome.rows))),
+            Finding::Plot {
+                name: "data".to_owned(),
+                plot: plot(&outcome.rows),
+            },
         ],
         meaning: format!(
             "Cellar promises at most 16 MiB beside `--memory`, and 64 KiB for each connection.\

@@ -30,6 +30,9 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
 ];
 const MARKERS_MAX: usize = 40;
+/// The part of a plot's height that a line's name takes, and all names at most.
+const NAME_SHARE: f64 = 0.05;
+const NAMES_SHARE_MAX: f64 = 0.4;
 
 /// How values lie along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +75,43 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// Figures of a table's rows from left to right, one line for each name: each cell is its row,
+    /// a name and a figure. Of several figures with one row and name the first counts.
+    #[expect(clippy::cast_precision_loss, reason = "shown on an axis")]
+    pub fn of_rows(
+        title: &str,
+        row: &str,
+        y: Axis,
+        cells: impl IntoIterator<Item = (String, String, f64)>,
+    ) -> Plot {
+        let (mut rows, mut series): (Vec<String>, Vec<Series>) = (Vec::new(), Vec::new());
+        for (name, label, figure) in cells {
+            let place = rows.iter().position(|row| *row == name);
+            let place = place.unwrap_or_else(|| {
+                rows.push(name);
+                rows.len() - 1
+            });
+            let x = place as f64 + 1.0;
+            match series.iter_mut().find(|line| line.label == label) {
+                Some(line) if line.points.iter().any(|point| point.0 == x) => {}
+                Some(line) => line.points.push((x, figure)),
+                None => series.push(Series {
+                    label,
+                    points: vec![(x, figure)],
+                }),
+            }
+        }
+        Plot {
+            title: title.to_owned(),
+            x: Axis {
+                label: format!("{row}, in the order of the table"),
+                scale: Scale::Linear,
+            },
+            y,
+            series,
+        }
+    }
+
     /// Writes the plot to an SVG file.
     ///
     /// # Errors
@@ -89,7 +129,7 @@ impl Plot {
     /// As [`Plot::write`], but no file is involved.
     pub fn svg(&self) -> Result<String, Error> {
         let x = self.range(&self.x, |point| point.0)?;
-        let y = self.range(&self.y, |point| point.1)?;
+        let y = self.below_names(self.range(&self.y, |point| point.1)?);
         let mut svg = String::new();
         {
             let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -120,6 +160,17 @@ impl Plot {
                 1.0
             }),
         }
+    }
+
+    /// The vertical values with room above them for the names of the lines.
+    #[expect(clippy::cast_precision_loss, reason = "few lines")]
+    fn below_names(&self, y: Range<f64>) -> Range<f64> {
+        let names = (NAME_SHARE * self.series.len() as f64).min(NAMES_SHARE_MAX);
+        let high = match self.y.scale {
+            Scale::Linear => y.start + (y.end - y.start) / (1.0 - names),
+            Scale::Logarithmic => y.start * (y.end / y.start).powf(1.0 / (1.0 - names)),
+        };
+        y.start..high
     }
 
     fn draw(&self, area: &Area<'_>, x: Range<f64>, y: Range<f64>) -> Drawn {
@@ -214,6 +265,33 @@ mod tests {
                 assert!(svg.contains(text), "{text} in {svg}");
             }
         }
+    }
+
+    #[test]
+    fn rows_have_a_place_each_and_names_a_line_each() {
+        let y = plot(Scale::Linear, vec![]).y;
+        let cell = |row: &str, name: &str, figure| (row.to_owned(), name.to_owned(), figure);
+        let plot = Plot::of_rows(
+            "Misses",
+            "trace",
+            y,
+            [
+                cell("a", "cellar", 0.5),
+                cell("a", "other", 0.6),
+                cell("b", "other", 0.7),
+                cell("a", "other", 0.8),
+            ],
+        );
+        let lines = plot.series.iter();
+        let lines: Vec<_> = lines
+            .map(|it| (it.label.as_str(), it.points.clone()))
+            .collect();
+        let expected = [
+            ("cellar", vec![(1.0, 0.5)]),
+            ("other", vec![(1.0, 0.6), (2.0, 0.7)]),
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!(plot.x.label, "trace, in the order of the table");
     }
 
     #[test]

@@ -95,6 +95,47 @@ fn the_stored_pages_are_what_the_raw_results_give() {
     );
 }
 
+/// The numbers of a text, as they are written.
+fn numbers(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let words = words.map(|word| word.trim_matches('.'));
+    words.filter(|word| !word.is_empty())
+}
+
+/// Where the readme quotes a page: in the text of a link to it, and in its table of costs.
+fn quotes(readme: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = readme.split("](docs/benchmarks/").collect();
+    let links = parts.windows(2).filter_map(|pair| {
+        let (text, page) = (pair[0].rsplit('[').next()?, pair[1].split(')').next()?);
+        page.ends_with(".md").then_some((text, page))
+    });
+    let lines = readme.lines();
+    let table = lines.skip_while(|line| !line.starts_with("| | get, us"));
+    let table = table.take_while(|line| line.starts_with('|'));
+    links
+        .chain(table.map(|line| (line, "protocol.md")))
+        .collect()
+}
+
+#[test]
+fn the_readmes_figures_stand_on_the_pages_it_takes_them_from() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (text, page) in quotes(&readme) {
+        let shown = fs::read_to_string(root.join("docs/benchmarks").join(page)).unwrap();
+        for number in numbers(text) {
+            count += 1;
+            if !numbers(&shown).any(|it| it == number) {
+                wrong.push(format!("{page} does not say {number}: {text}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 30, "{count} figures are compared");
+}
+
 #[test]
 fn a_raw_result_becomes_a_page_that_begins_with_where_a_peer_wins() {
     let folders = Folders::with_contest("pages");

@@ -307,16 +307,17 @@ fn meaning(outcome: &Outcome) -> String {
             text,
             "; the tail of other requests (p99.9) is {ratio:.2} times what it was"
         );
-        let _ = if ratio > GOAL_RATIO && control > GOAL_RATIO {
-            writeln!(
-                text,
-                ", but {control:.2} times without any expiry: not to be told from noise."
-            )
-        } else if ratio > GOAL_RATIO {
-            writeln!(text, ": they notice.")
+        if control > GOAL_RATIO {
+            let _ = write!(text, ", {control:.2} times without any expiry");
+        }
+        let verdict = if ratio <= GOAL_RATIO {
+            "they do not notice"
+        } else if ratio <= control * GOAL_RATIO {
+            "not to be told from noise"
         } else {
-            writeln!(text, ": they do not notice.")
+            "they notice"
         };
+        let _ = writeln!(text, ": {verdict}.");
     }
     let best = |figure: fn(&ServerResult) -> f64| {
         let servers = outcome.servers.iter();

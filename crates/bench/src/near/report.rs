@@ -6,9 +6,10 @@ use super::Outcome;
 use super::footprint::Footprint;
 use super::ratio::{CACHES, Ratio};
 use super::speed::Speed;
-use super::subject::{Name, VALUE_BYTES};
+use super::subject::{self, Name, VALUE_BYTES};
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Page};
+use crate::plot::{Axis, Plot, Scale, Series};
 use crate::spread::short;
 use crate::versus::Versus;
 
@@ -33,7 +34,7 @@ pub(super) fn page(outcome: &Outcome) -> Page {
         method: method(outcome),
         versus: versus(outcome),
         headline: None,
-        findings: tables(outcome).into_iter().map(Finding::Text).collect(),
+        findings: findings(outcome),
         meaning: "A goal that is reached holds in this run, on this machine. The local store also \
             keeps deadlines, counts hits and misses and tells what leaves; quick_cache has no time \
             to live and counts nothing by default."
@@ -43,6 +44,40 @@ pub(super) fn page(outcome: &Outcome) -> Page {
             run to run. A trace says what one cache was asked for, not what yours will be."
             .to_owned(),
         setting: outcome.setting.clone(),
+    }
+}
+
+fn findings(outcome: &Outcome) -> Vec<Finding> {
+    let mut findings: Vec<_> = tables(outcome).into_iter().map(Finding::Text).collect();
+    findings.push(Finding::Plot {
+        name: "hits".to_owned(),
+        plot: plot(outcome),
+    });
+    findings
+}
+
+/// Hits of all threads together over their number, one line for each cache.
+#[expect(clippy::cast_precision_loss, reason = "shown on an axis")]
+fn plot(outcome: &Outcome) -> Plot {
+    let series = subject::ALL.map(|name| {
+        let speeds = outcome.speeds.iter().filter(|speed| speed.cache == name);
+        let point = |speed: &Speed| (speed.threads as f64, speed.hits_per_s.median / 1e6);
+        Series {
+            label: name.text().to_owned(),
+            points: speeds.map(point).collect(),
+        }
+    });
+    Plot {
+        title: "Hits of all threads together".to_owned(),
+        x: Axis {
+            label: "threads".to_owned(),
+            scale: Scale::Linear,
+        },
+        y: Axis {
+            label: "million per second".to_owned(),
+            scale: Scale::Linear,
+        },
+        series: series.into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Contest, Outcome, started};
-use crate::page::{Finding, Page};
+use crate::page::{Finding, Page, distinct};
 use crate::plot::{Axis, Plot, Scale, Series};
 use crate::replay::report::share;
 use crate::replay::size::binary;
@@ -95,6 +95,10 @@ pub(super) fn page(contest: &Contest) -> Page {
     let mut findings = vec![
         Finding::Text(verdict(contest)),
         Finding::Text(summary(contest)),
+        Finding::Plot {
+            name: "misses".to_owned(),
+            plot: ratios(contest),
+        },
         Finding::Text(render(contest)),
     ];
     for trace in distinct(contest.results.iter().map(|outcome| outcome.trace.as_str())) {
@@ -252,16 +256,6 @@ fn ratio(contest: &Contest, outcome: &Outcome) -> Option<f64> {
     (outcome.fits && cellar.fits).then(|| share(outcome.misses, cellar.misses))
 }
 
-fn distinct<'c>(names: impl Iterator<Item = &'c str>) -> Vec<&'c str> {
-    let mut distinct = Vec::new();
-    for name in names {
-        if !distinct.contains(&name) {
-            distinct.push(name);
-        }
-    }
-    distinct
-}
-
 #[expect(clippy::cast_precision_loss, reason = "shown on an axis")]
 fn plot(contest: &Contest, trace: &str) -> Plot {
     let of_trace = || {
@@ -293,6 +287,20 @@ fn plot(contest: &Contest, trace: &str) -> Plot {
         },
         series: series.collect(),
     }
+}
+
+/// The misses of those that fit over Cellar's, for each trace and limit.
+fn ratios(contest: &Contest) -> Plot {
+    let cells = contest.results.iter().filter_map(|outcome| {
+        let row = format!("{} {}", outcome.trace, outcome.rss_limit_bytes);
+        Some((row, outcome.server.clone(), ratio(contest, outcome)?))
+    });
+    let y = Axis {
+        label: "misses over those of Cellar".to_owned(),
+        scale: Scale::Linear,
+    };
+    let title = "Misses in the same resident memory, over those of Cellar";
+    Plot::of_rows(title, "trace and limit", y, cells)
 }
 
 /// For each other server, how its misses compare with Cellar's.
@@ -379,7 +387,7 @@ mod tests {
             assert!(summary.contains(line), "{summary}");
         }
         let page = page(&contest);
-        assert_eq!(page.findings.len(), 3);
+        assert_eq!(page.findings.len(), 4);
         let meaning = "memcached misses 1.25 to 1.50 times as often as Cellar. \
                        redis-server does not fit in the memory.";
         assert_eq!(page.meaning, meaning);
