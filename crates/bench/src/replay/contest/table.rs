@@ -95,12 +95,16 @@ pub(super) fn page(contest: &Contest) -> Page {
     let mut findings = vec![
         Finding::Text(verdict(contest)),
         Finding::Text(summary(contest)),
-        Finding::Plot {
-            name: "misses".to_owned(),
-            plot: ratios(contest),
-        },
-        Finding::Text(render(contest)),
     ];
+    // Nobody's misses are over Cellar's where Cellar takes no part or too much memory.
+    let misses = ratios(contest);
+    if !misses.series.is_empty() {
+        findings.push(Finding::Plot {
+            name: "misses".to_owned(),
+            plot: misses,
+        });
+    }
+    findings.push(Finding::Text(render(contest)));
     for trace in distinct(contest.results.iter().map(|outcome| outcome.trace.as_str())) {
         let plot = plot(contest, trace);
         if plot.series.iter().any(|series| series.points.len() > 2) {
