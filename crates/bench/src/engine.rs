@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use self::peers::{Name, Peer, PeerFootprint};
 use crate::clock::{now_ns, seconds, thread_cpu_ns};
 use crate::error::Error;
-use crate::footprint::growth_bytes;
+use crate::footprint::{growth_bytes, overhead_bytes};
 use crate::machine::Setting;
 use crate::output::FileArgs;
 use crate::page::Page;
@@ -35,6 +35,7 @@ use crate::spread::Spread;
 const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
 const MEMORY_KEY_BYTES: usize = 16;
 const MEMORY_VALUE_BYTES: usize = 32;
+const MEMORY_RAW_BYTES: usize = MEMORY_KEY_BYTES + MEMORY_VALUE_BYTES;
 const MEMORY_TTL: &str = "30m..2h";
 /// Items of the speed rows live this long.
 const TTL_MS: u64 = 3_600_000;
@@ -118,14 +119,12 @@ struct Outcome {
     rounds: usize,
     rows: Vec<Row>,
     memory: Option<Footprint>,
-    #[serde(default)]
     peers_memory: Vec<PeerFootprint>,
 }
 
 /// One operation, distribution and number of threads of one cache.
 #[derive(Debug, Deserialize, Serialize)]
 struct Row {
-    #[serde(default = "own_name")]
     cache: String,
     operation: String,
     distribution: String,
@@ -148,10 +147,6 @@ struct Footprint {
 
 /// How the engine is called in tables.
 const OWN_NAME: &str = "cellar-engine";
-
-fn own_name() -> String {
-    OWN_NAME.to_owned()
-}
 
 /// A cache that holds all items.
 trait Subject: Sync {
@@ -231,14 +226,13 @@ fn footprint(args: &EngineArgs) -> Result<Footprint, Error> {
         let fill_ns = bench.fill(&ttl)?;
         Ok((bench, fill_ns))
     })?;
-    let raw_bytes = (MEMORY_KEY_BYTES + MEMORY_VALUE_BYTES) as f64;
     Ok(Footprint {
         items,
         key_bytes: MEMORY_KEY_BYTES,
         value_bytes: MEMORY_VALUE_BYTES,
         ttl_s: MEMORY_TTL.to_owned(),
         rss_growth_bytes: growth_bytes,
-        overhead_per_item_bytes: growth_bytes as f64 / items as f64 - raw_bytes,
+        overhead_per_item_bytes: overhead_bytes(growth_bytes, items, MEMORY_RAW_BYTES),
         inserts_per_s: items as f64 / seconds(fill_ns),
     })
 }
@@ -338,17 +332,9 @@ impl Bench {
     /// How many of these keys an operation succeeds with.
     #[inline]
     fn count(&self, draws: &[u32], mut operation: impl FnMut(Key<'_>) -> bool) -> u64 {
-        let mut key = Vec::with_capacity(self.records.key_bytes());
-        let mut found = 0;
-        for &number in draws {
-            key.clear();
-            self.records.push_key(&mut key, u64::from(number));
-            let Ok(key) = self.cache.key(&key) else {
-                continue;
-            };
-            found += u64::from(operation(key));
-        }
-        found
+        count(&self.records, draws, |key| {
+            self.cache.key(key).is_ok_and(&mut operation)
+        })
     }
 
     fn get_batches<const BATCH: usize>(&self, draws: &[u32]) -> u64 {
@@ -505,6 +491,19 @@ fn measure(
         operations / seconds(cpu_ns),
         operations / seconds(last_ns - first_ns),
     ))
+}
+
+/// How many of these records an operation with their keys succeeds with.
+#[inline]
+fn count(records: &Records, draws: &[u32], mut operation: impl FnMut(&[u8]) -> bool) -> u64 {
+    let mut key = Vec::with_capacity(records.key_bytes());
+    let mut found = 0;
+    for &number in draws {
+        key.clear();
+        records.push_key(&mut key, u64::from(number));
+        found += u64::from(operation(&key));
+    }
+    found
 }
 
 /// One thread's result.

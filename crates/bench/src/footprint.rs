@@ -5,6 +5,8 @@
 
 use std::process::Command;
 
+use clap::ValueEnum;
+
 use crate::error::Error;
 use crate::usage::rss_bytes;
 
@@ -18,17 +20,31 @@ pub(crate) fn growth_bytes<T>(work: impl FnOnce() -> Result<T, Error>) -> Result
     Ok((rss()?.saturating_sub(before_bytes), result))
 }
 
-/// The number that this program prints when it is started again with these arguments.
-pub(crate) fn in_fresh_process(arguments: &[&str]) -> Result<u64, Error> {
+/// By how many bytes this program grows when it is started again with `--footprint`, as the part
+/// `part`, to fill one cache; `count` is the option for the number of items, and the number.
+pub(crate) fn in_fresh_process(
+    part: &str,
+    cache: &impl ValueEnum,
+    count: (&str, u64),
+) -> Result<u64, Error> {
+    let cache = cache.to_possible_value().expect("no cache is hidden");
+    let (option, items) = count;
     let program = std::env::current_exe()
         .map_err(|error| Error::system("looking for this program", error))?;
     let output = Command::new(&program)
-        .args(arguments)
+        .args([part, "--footprint", cache.get_name(), option])
+        .arg(items.to_string())
         .output()
         .map_err(|error| Error::system("starting this program again", error))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.trim().parse().map_err(|_| {
         let said = String::from_utf8_lossy(&output.stderr);
-        Error::Wrong(format!("{}: {text} {said}", arguments.join(" ")))
+        Error::Wrong(format!("{}: {text} {said}", cache.get_name()))
     })
+}
+
+/// What each of `items` takes over the `raw_bytes` of its key and value, if all take so many.
+#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
+pub(crate) fn overhead_bytes(growth_bytes: u64, items: u64, raw_bytes: usize) -> f64 {
+    growth_bytes as f64 / items as f64 - raw_bytes as f64
 }

@@ -112,6 +112,20 @@ impl Plot {
         }
     }
 
+    /// What all threads together do in a second, in millions, over their number.
+    pub fn over_threads(title: &str, series: Vec<Series>) -> Plot {
+        let axis = |label: &str| Axis {
+            label: label.to_owned(),
+            scale: Scale::Linear,
+        };
+        Plot {
+            title: title.to_owned(),
+            x: axis("threads"),
+            y: axis("million per second"),
+            series,
+        }
+    }
+
     /// Writes the plot to an SVG file.
     ///
     /// # Errors

@@ -9,7 +9,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::{MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES, Operation, Subject, TTL_MS, copy_out};
+use super::{
+    MEMORY_KEY_BYTES, MEMORY_RAW_BYTES, MEMORY_VALUE_BYTES, Operation, Subject, TTL_MS, copy_out,
+    count,
+};
 use crate::error::Error;
 use crate::footprint;
 use crate::popularity::Scatter;
@@ -35,14 +38,6 @@ impl Name {
     pub(super) fn text(self) -> &'static str {
         match self {
             Name::QuickCache => "quick_cache",
-            Name::Moka => "moka",
-        }
-    }
-
-    /// How the name is written on the command line.
-    fn option(self) -> &'static str {
-        match self {
-            Name::QuickCache => "quick-cache",
             Name::Moka => "moka",
         }
     }
@@ -121,22 +116,9 @@ impl Peer {
         peer
     }
 
-    /// How many of these records an operation succeeds with.
-    #[inline]
-    fn count(&self, draws: &[u32], mut operation: impl FnMut(&[u8]) -> bool) -> u64 {
-        let mut key = Vec::with_capacity(self.records.key_bytes());
-        let mut found = 0;
-        for &number in draws {
-            key.clear();
-            self.records.push_key(&mut key, u64::from(number));
-            found += u64::from(operation(&key));
-        }
-        found
-    }
-
     fn gets(&self, draws: &[u32]) -> u64 {
         let mut sink = vec![0; self.records.value_bytes().high];
-        self.count(draws, |key| match self.cache.get(key) {
+        count(&self.records, draws, |key| match self.cache.get(key) {
             Some(value) => {
                 copy_out(&value, &mut sink);
                 true
@@ -148,7 +130,7 @@ impl Peer {
     fn sets(&self, draws: &[u32]) -> u64 {
         let mut value = Vec::new();
         self.records.push_value(&mut value, 0, 1);
-        self.count(draws, |key| {
+        count(&self.records, draws, |key| {
             self.cache.set(key, &value);
             true
         })
@@ -183,23 +165,13 @@ pub(super) struct PeerFootprint {
 }
 
 /// The memory row of all peers, each in a fresh process.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 pub(super) fn footprints(items: u64) -> Result<Vec<PeerFootprint>, Error> {
-    let count = items.to_string();
     let run = |cache: Name| {
-        let arguments = [
-            "engine",
-            "--footprint",
-            cache.option(),
-            "--memory-items",
-            &count,
-        ];
-        let growth = footprint::in_fresh_process(&arguments)?;
-        let raw = (MEMORY_KEY_BYTES + MEMORY_VALUE_BYTES) as f64;
+        let growth = footprint::in_fresh_process("engine", &cache, ("--memory-items", items))?;
         Ok(PeerFootprint {
             cache,
             rss_growth_bytes: growth,
-            overhead_per_item_bytes: growth as f64 / items as f64 - raw,
+            overhead_per_item_bytes: footprint::overhead_bytes(growth, items, MEMORY_RAW_BYTES),
         })
     };
     ALL.into_iter().map(run).collect()

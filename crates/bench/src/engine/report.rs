@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{OWN_NAME, Operation, Outcome, Row};
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Page};
-use crate::plot::{Axis, Plot, Scale, Series};
+use crate::plot::{Plot, Series};
 use crate::popularity::Popularity;
 use crate::spread::{Spread, short};
 use crate::versus::Versus;
@@ -229,16 +229,6 @@ fn plot(outcome: &Outcome) -> Plot {
             points: of_it.map(point).collect(),
         }
     });
-    Plot {
-        title: "Operations of all threads together, keys by Zipf's law".to_owned(),
-        x: Axis {
-            label: "threads".to_owned(),
-            scale: Scale::Linear,
-        },
-        y: Axis {
-            label: "million per second".to_owned(),
-            scale: Scale::Linear,
-        },
-        series: series.into(),
-    }
+    let title = "Operations of all threads together, keys by Zipf's law";
+    Plot::over_threads(title, series.into())
 }

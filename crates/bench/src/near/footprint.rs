@@ -28,17 +28,14 @@ pub(super) struct Footprint {
 }
 
 /// All caches with so many entries.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 pub(super) fn all(entries: u64) -> Result<Vec<Footprint>, Error> {
-    let count = entries.to_string();
     let run = |cache: Name| {
-        let arguments = ["near", "--footprint", cache.option(), "--entries", &count];
-        let growth = footprint::in_fresh_process(&arguments)?;
-        let raw = (KEY_BYTES + VALUE_BYTES) as f64;
+        let growth = footprint::in_fresh_process("near", &cache, ("--entries", entries))?;
+        let raw_bytes = KEY_BYTES + VALUE_BYTES;
         Ok(Footprint {
             cache,
             rss_growth_bytes: growth,
-            overhead_per_entry_bytes: growth as f64 / entries as f64 - raw,
+            overhead_per_entry_bytes: footprint::overhead_bytes(growth, entries, raw_bytes),
         })
     };
     CACHES.into_iter().map(run).collect()

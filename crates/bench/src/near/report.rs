@@ -9,7 +9,7 @@ use super::speed::Speed;
 use super::subject::{self, Name, VALUE_BYTES};
 use crate::goal::{self, Goal};
 use crate::page::{Finding, Page};
-use crate::plot::{Axis, Plot, Scale, Series};
+use crate::plot::{Plot, Series};
 use crate::spread::short;
 use crate::versus::Versus;
 
@@ -67,18 +67,7 @@ fn plot(outcome: &Outcome) -> Plot {
             points: speeds.map(point).collect(),
         }
     });
-    Plot {
-        title: "Hits of all threads together".to_owned(),
-        x: Axis {
-            label: "threads".to_owned(),
-            scale: Scale::Linear,
-        },
-        y: Axis {
-            label: "million per second".to_owned(),
-            scale: Scale::Linear,
-        },
-        series: series.into(),
-    }
+    Plot::over_threads("Hits of all threads together", series.into())
 }
 
 fn method(outcome: &Outcome) -> String {

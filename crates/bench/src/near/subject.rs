@@ -56,18 +56,6 @@ impl Name {
         }
     }
 
-    /// How the name is written on the command line.
-    pub(super) fn option(self) -> &'static str {
-        match self {
-            Name::Cellar => "cellar",
-            Name::CellarTtl => "cellar-ttl",
-            Name::CellarLru => "cellar-lru",
-            Name::QuickCache => "quick-cache",
-            Name::Moka => "moka",
-            Name::LruMutex => "lru-mutex",
-        }
-    }
-
     /// An empty cache for so many entries.
     pub(super) fn build<V: Send + Sync + 'static>(self, entries: u64) -> Box<dyn Subject<V>> {
         let builder = Local::builder().entries_max(entries);
