@@ -11,6 +11,8 @@ import time
 START_SECONDS_MAX = 20
 STOP_SECONDS_MAX = 15
 SUITE_SECONDS_MAX = 600
+# The sockets that hold the ports given out.
+RESERVED = []
 
 
 class Server:
@@ -68,9 +70,16 @@ class Server:
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port for a server that is to be started.
+
+    Until this program ends, a socket that does not listen is bound to the port: so the system gives
+    it to nobody else, while a server that sets SO_REUSEADDR may bind it too (socket(7)).
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    RESERVED.append(holder)
+    return holder.getsockname()[1]
 
 
 def accepts(port):

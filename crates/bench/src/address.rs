@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -27,6 +27,18 @@ pub enum Stream {
     Tcp(TcpStream),
     /// Over a UNIX socket.
     Unix(UnixStream),
+}
+
+/// A port of this machine for a server that is to be started: nobody else gets it meanwhile.
+///
+/// A socket that does not listen is bound to it. So the system gives the port neither to others who
+/// let it choose nor to the near end of a connection, while a server that sets `SO_REUSEADDR` may
+/// bind it too (socket(7)).
+#[derive(Debug)]
+pub struct ReservedPort {
+    address: Address,
+    /// Holds the port.
+    _socket: OwnedFd,
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -81,16 +93,6 @@ impl Address {
         }
     }
 
-    /// A port of this machine that is free at this moment.
-    ///
-    /// # Errors
-    /// What the system answers.
-    pub fn free_port() -> io::Result<Address> {
-        Ok(Address::Tcp(
-            TcpListener::bind("127.0.0.1:0")?.local_addr()?,
-        ))
-    }
-
     /// The TCP port; zero for a UNIX socket.
     #[must_use]
     pub fn port(&self) -> u16 {
@@ -101,8 +103,40 @@ impl Address {
     }
 }
 
+impl ReservedPort {
+    /// Takes a port that nobody has.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn take() -> io::Result<ReservedPort> {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let socket = reusable_socket(&any)?;
+        net::bind(&socket, &any)?;
+        let address = SocketAddr::try_from(net::getsockname(&socket)?)?;
+        Ok(ReservedPort {
+            address: Address::Tcp(address),
+            _socket: socket,
+        })
+    }
+
+    /// Where the server is to listen.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
 /// A socket that does not block and that others may listen beside.
 fn listen_shared(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = reusable_socket(&address)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// A socket that does not block and whose port may be bound again while it does not listen.
+fn reusable_socket(address: &SocketAddr) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -110,9 +144,6 @@ fn listen_shared(address: SocketAddr) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    sockopt::set_socket_reuseport(&socket, true)?;
-    net::bind(&socket, &address)?;
-    net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
@@ -221,5 +252,25 @@ mod tests {
         for bad in ["", "unix:", "127.0.0.1", "127.0.0.1:x", ":"] {
             assert!(bad.parse::<Address>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_reserved_port_is_the_server_s_alone() {
+        let reserved = ReservedPort::take().unwrap();
+        let address = reserved.address();
+        assert!(address.connect().is_err(), "nobody listens yet");
+        let Address::Tcp(socket) = *address else {
+            panic!("{address} is no port");
+        };
+        // Two threads of a server that share the port, too.
+        let listeners = [0, 1].map(|_| listen_shared(socket).unwrap());
+        address.connect().unwrap();
+        drop(listeners);
+        let listener = address.listen().unwrap();
+        address.connect().unwrap();
+        let other = address.listen().unwrap_err();
+        assert_eq!(other.kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+        assert_ne!(ReservedPort::take().unwrap().address(), address);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::address::Address;
+use crate::address::{Address, ReservedPort};
 use crate::client::Client;
 use crate::clock::{NS_PER_S, now_ns};
 use crate::error::Error;
@@ -59,7 +59,7 @@ pub struct Server {
     name: String,
     wire: Wire,
     child: Child,
-    address: Address,
+    reserved: ReservedPort,
     /// What it writes to stderr; the file has no name any more.
     output: File,
 }
@@ -242,19 +242,20 @@ impl Recipe {
     /// # Errors
     /// [`Error::Server`] with the server's last words, if it does not come up.
     pub fn start(&self, with: Ingredients) -> Result<Server, Error> {
-        let address = Address::free_port()
+        let reserved = ReservedPort::take()
             .map_err(|error| Error::system("looking for a free port", error))?;
+        let port = reserved.address().port();
         let words: Vec<String> = self
             .words
             .iter()
             .map(|word| {
-                word.replace("{port}", &address.port().to_string())
+                word.replace("{port}", &port.to_string())
                     .replace("{memory_mib}", &with.memory_mib.to_string())
                     .replace("{memory_bytes}", &(with.memory_mib << 20).to_string())
                     .replace("{threads}", &with.threads.to_string())
             })
             .collect();
-        let (output, log) = nameless_file(address.port())
+        let (output, log) = nameless_file(port)
             .map_err(|error| Error::system("making a file for the server's output", error))?;
         let child = command(&words, with.cpu, log)
             .spawn()
@@ -263,7 +264,7 @@ impl Recipe {
             name: self.name.clone(),
             wire: self.wire,
             child,
-            address,
+            reserved,
             output,
         };
         server.wait_until_ready()?;
@@ -310,7 +311,7 @@ impl Server {
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> &Address {
-        &self.address
+        self.reserved.address()
     }
 
     /// Its process.
@@ -330,7 +331,7 @@ impl Server {
     /// # Errors
     /// If it does not answer.
     pub fn version(&self) -> Result<String, Error> {
-        Client::connect(&self.address, self.wire, ASK_TIMEOUT)?.version()
+        Client::connect(self.address(), self.wire, ASK_TIMEOUT)?.version()
     }
 
     /// The resident memory of its process.
@@ -391,7 +392,7 @@ impl Server {
     fn wait_until_ready(&mut self) -> Result<(), Error> {
         let started_ns = now_ns();
         loop {
-            if self.address.connect().is_ok() {
+            if self.address().connect().is_ok() {
                 return Ok(());
             }
             let ended = self

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
+use cellar_bench::address::ReservedPort;
 use serde_json::Value;
 
 /// How the test's server treats its clients.
@@ -131,14 +132,6 @@ impl Drop for Guard {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
-
 fn wait_for(connect: impl Fn() -> bool) {
     for _ in 0..500 {
         if connect() {
@@ -256,7 +249,8 @@ fn the_echo_floor_answers_with_as_many_bytes_as_a_server_would() {
 }
 
 fn check_echo_floor(threads: &str) {
-    let port = free_port();
+    let reserved = ReservedPort::take().unwrap();
+    let port = reserved.address().port();
     let echo = Command::new(env!("CARGO_BIN_EXE_cellar-bench"))
         .args([
             "echo",
@@ -290,7 +284,8 @@ fn debians_memcached_is_loaded_over_tcp_and_over_a_unix_socket() {
         println!("skipped: {PROGRAM} is not installed");
         return;
     }
-    let port = free_port();
+    let reserved = ReservedPort::take().unwrap();
+    let port = reserved.address().port();
     let socket = std::env::temp_dir().join(format!("cellar-bench-test-{port}.sock"));
     let start = |options: &[&str]| {
         let mut command = Command::new(PROGRAM);

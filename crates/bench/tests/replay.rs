@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use cellar_bench::address::ReservedPort;
 use cellar_bench::random::Random;
 use serde_json::Value;
 
@@ -395,8 +396,8 @@ fn a_page_compares_with_lru_and_shows_its_plots() {
     }
 }
 
-/// A server on a free port, ended with the test.
-struct Server(std::process::Child, String);
+/// A server on a port that nobody else gets, ended with the test.
+struct Server(std::process::Child, ReservedPort);
 
 impl Server {
     fn start(program: &str, options: &[&str]) -> Option<Server> {
@@ -404,19 +405,17 @@ impl Server {
             println!("skipped: {program} is not installed");
             return None;
         }
-        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        drop(socket);
-        let port = address.port().to_string();
+        let reserved = ReservedPort::take().unwrap();
+        let port = reserved.address().port().to_string();
         let child = Command::new(program)
             .args(options.iter().map(|word| word.replace("PORT", &port)))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let server = Server(child, address.to_string());
+        let server = Server(child, reserved);
         for _ in 0..500 {
-            if std::net::TcpStream::connect(address).is_ok() {
+            if server.1.address().connect().is_ok() {
                 return Some(server);
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -449,7 +448,8 @@ fn over_the_network_a_server_with_room_misses_as_often_as_the_engine() {
         let Some(server) = Server::start(program, options) else {
             continue;
         };
-        let arguments = ["--over", protocol, "--target", &server.1, "--json", "-"];
+        let target = server.1.address().to_string();
+        let arguments = ["--over", protocol, "--target", &target, "--json", "-"];
         let served = report(&replay_of(trace.as_bytes(), &arguments));
         for field in ["requests", "hits", "misses", "sets", "stores", "miss_ratio"] {
             assert_eq!(served[field], engine[field], "{program}: {field}");

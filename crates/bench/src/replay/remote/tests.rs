@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
 use super::*;
+use crate::address::ReservedPort;
 use crate::replay::trace::Interner;
 
 /// What a server does with the values it is given.
@@ -124,8 +125,8 @@ fn a_key_that_memcached_cannot_take_is_refused_before_anything_is_sent() {
         keys: interner.into_keys(),
         rows: vec![Row::new(0, false, key, 1, 0)],
     };
-    let nowhere = Address::free_port().unwrap();
-    let error = play(&trace, Wire::Memcached, &nowhere).unwrap_err();
+    let nowhere = ReservedPort::take().unwrap();
+    let error = play(&trace, Wire::Memcached, nowhere.address()).unwrap_err();
     assert!(matches!(error, Error::Usage(_)), "{error}");
 }
 
