@@ -203,10 +203,8 @@ mod tests {
         let part = "| 1 |\n\n![Memory of the dead](expiry-memory.svg)\n\n## How it was measured";
         assert!(text.contains(part), "{text}");
         assert!(text.starts_with("# Expiry\n\nWho pays for the dead?\n\n"));
-        let folder = std::env::temp_dir().join(format!("cellar-page-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        page.write(&folder.join("expiry.md")).unwrap();
-        assert!(folder.join("expiry-memory.svg").exists());
-        std::fs::remove_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        page.write(&folder.path().join("expiry.md")).unwrap();
+        assert!(folder.path().join("expiry-memory.svg").exists());
     }
 }

@@ -250,18 +250,17 @@ mod tests {
 
     #[test]
     fn only_a_raw_result_of_this_very_commit_counts_as_measured() {
-        let folder = std::env::temp_dir().join(format!("cellar-parts-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let part = named("growth").unwrap();
-        assert!(!part.is_measured(&folder, "abc"));
+        assert!(!part.is_measured(folder, "abc"));
         for (commit, measured) in [("abc", true), ("abd", false), ("abc-dirty", false)] {
             let mut setting = Setting::here();
             setting.commit = commit.to_owned();
             let text = serde_json::json!({ "setting": setting }).to_string();
-            std::fs::write(part.raw_file(&folder), text).unwrap();
-            assert_eq!(part.is_measured(&folder, "abc"), measured, "{commit}");
+            std::fs::write(part.raw_file(folder), text).unwrap();
+            assert_eq!(part.is_measured(folder, "abc"), measured, "{commit}");
         }
-        assert!(!part.is_measured(&folder, "abc-dirty"));
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(!part.is_measured(folder, "abc-dirty"));
     }
 }

@@ -286,7 +286,8 @@ fn debians_memcached_is_loaded_over_tcp_and_over_a_unix_socket() {
     }
     let reserved = ReservedPort::take().unwrap();
     let port = reserved.address().port();
-    let socket = std::env::temp_dir().join(format!("cellar-bench-test-{port}.sock"));
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("memcached.sock");
     let start = |options: &[&str]| {
         let mut command = Command::new(PROGRAM);
         command
@@ -314,5 +315,4 @@ fn debians_memcached_is_loaded_over_tcp_and_over_a_unix_socket() {
         assert_eq!(report["mismatches"], 0);
         assert!(report["server_cpu_us_per_request"].as_f64().unwrap() > 0.0);
     }
-    let _ = std::fs::remove_file(socket);
 }

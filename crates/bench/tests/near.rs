@@ -31,7 +31,8 @@ fn an_entry_of_the_local_store_takes_at_most_64_bytes_over_key_and_value() {
 
 #[test]
 fn a_quick_run_shows_every_cache_and_the_trace() {
-    let trace = std::env::temp_dir().join(format!("cellar-near-{}.csv", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.csv");
     let keys = (0..2_000).map(|n| format!("{}\n", n * n % 97));
     std::fs::write(&trace, format!("key\n{}", keys.collect::<String>())).unwrap();
     let text = run(&[
@@ -42,7 +43,6 @@ fn a_quick_run_shows_every_cache_and_the_trace() {
         "2000",
         trace.to_str().unwrap(),
     ]);
-    std::fs::remove_file(&trace).unwrap();
     for name in [
         "cellar-near",
         "quick_cache",

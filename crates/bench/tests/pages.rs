@@ -11,37 +11,45 @@ use std::process::{Command, Output};
 
 use cellar_bench::pages::{differences, render};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// Folders for raw results and pages; they go with the test.
-struct Folders(PathBuf);
+struct Folders(TempDir);
 
 impl Folders {
-    fn new(name: &str) -> Folders {
-        let folder = std::env::temp_dir().join(format!("cellar-{name}-{}", std::process::id()));
+    fn new() -> Folders {
+        let folder = tempfile::tempdir().unwrap();
         for part in ["results", "pages"] {
-            fs::create_dir_all(folder.join(part)).unwrap();
+            fs::create_dir(folder.path().join(part)).unwrap();
         }
         Folders(folder)
     }
 
     /// With the raw result of one small contest.
-    fn with_contest(name: &str) -> Folders {
-        let folders = Folders::new(name);
+    fn with_contest() -> Folders {
+        let folders = Folders::new();
         let raw = contest().to_string();
-        fs::write(folders.0.join("results/contest.json"), raw).unwrap();
+        fs::write(folders.raw("contest"), raw).unwrap();
         folders
     }
 
+    fn raw(&self, part: &str) -> PathBuf {
+        self.0.path().join(format!("results/{part}.json"))
+    }
+
     fn page(&self, name: &str) -> PathBuf {
-        self.0.join("pages").join(name)
+        self.0.path().join("pages").join(name)
     }
 
     fn pages(&self, options: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_cellar-bench"))
             .arg("pages")
             .args(options)
-            .args(["--results", self.0.join("results").to_str().unwrap()])
-            .args(["--pages", self.0.join("pages").to_str().unwrap()])
+            .args([
+                "--results".as_ref(),
+                self.0.path().join("results").as_os_str(),
+            ])
+            .args(["--pages".as_ref(), self.0.path().join("pages").as_os_str()])
             .output()
             .unwrap()
     }
@@ -52,12 +60,6 @@ impl Folders {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.success(), errors.is_empty(), "{errors}");
         errors
-    }
-}
-
-impl Drop for Folders {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -138,7 +140,7 @@ fn the_readmes_figures_stand_on_the_pages_it_takes_them_from() {
 
 #[test]
 fn a_raw_result_becomes_a_page_that_begins_with_where_a_peer_wins() {
-    let folders = Folders::with_contest("pages");
+    let folders = Folders::with_contest();
     assert!(folders.pages(&[]).status.success());
     assert_eq!(folders.faults(), "");
     let page = fs::read_to_string(folders.page("contest.md")).unwrap();
@@ -165,7 +167,7 @@ fn a_raw_result_becomes_a_page_that_begins_with_where_a_peer_wins() {
 
 #[test]
 fn an_edited_page_and_one_without_raw_result_are_found() {
-    let folders = Folders::with_contest("edited-pages");
+    let folders = Folders::with_contest();
     assert!(folders.faults().contains("contest.md is missing"));
     assert!(folders.pages(&[]).status.success());
     let page = fs::read_to_string(folders.page("contest.md")).unwrap();
@@ -182,15 +184,15 @@ fn an_edited_page_and_one_without_raw_result_are_found() {
 
 #[test]
 fn a_raw_result_that_belongs_to_no_part_or_is_none_is_an_error() {
-    let folders = Folders::with_contest("odd-pages");
-    fs::write(folders.0.join("results/contest-2026-01-31.json"), "{}").unwrap();
+    let folders = Folders::with_contest();
+    fs::write(folders.raw("contest-2026-01-31"), "{}").unwrap();
     assert!(folders.pages(&[]).status.success());
     let faults = folders.faults();
     assert!(
         faults.contains("contest-2026-01-31.json is no raw result"),
         "{faults}"
     );
-    fs::write(folders.0.join("results/memory.json"), "{}").unwrap();
+    fs::write(folders.raw("memory"), "{}").unwrap();
     let output = folders.pages(&[]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(

@@ -15,7 +15,7 @@ use program::{Folder, cellar, figures, run};
 
 #[test]
 fn growth_times_every_window_and_writes_its_page() {
-    let folder = Folder::new("growth");
+    let folder = Folder::new();
     let output = run(&folder, "growth --quick --items 20k --window 8k");
     let figures = figures(&folder, &output);
     let windows = figures["windows"].as_array().unwrap();
@@ -41,7 +41,7 @@ fn growth_times_every_window_and_writes_its_page() {
 
 #[test]
 fn growth_in_too_little_memory_is_an_error_that_names_the_option() {
-    let folder = Folder::new("growth-small");
+    let folder = Folder::new();
     let output = run(&folder, "growth --items 200k --memory-mib 4 --no-upkeep");
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -93,7 +93,7 @@ fn check_expiry(folder: &Folder, options: &str, servers: &[&str]) {
 #[test]
 fn a_mass_expiry_is_watched_in_cellar() {
     let Some(cellar) = cellar() else { return };
-    let folder = Folder::new("expiry-cellar");
+    let folder = Folder::new();
     check_expiry(
         &folder,
         &format!("--redis off --mixed --cellar {cellar}"),
@@ -108,7 +108,7 @@ fn a_mass_expiry_is_watched_in_debians_redis() {
         println!("skipped: {REDIS} is not installed");
         return;
     }
-    let folder = Folder::new("expiry-redis");
+    let folder = Folder::new();
     let options = format!("--cellar off --redis {REDIS} --redis-efforts 10");
     // Spread over databases no item is missed either, and the dead are counted in all of them.
     check_expiry(
@@ -125,7 +125,7 @@ fn every_stage_of_the_ad_service_reads_its_ads() {
         println!("skipped: redis-server is not installed");
         return;
     }
-    let folder = Folder::new("s1");
+    let folder = Folder::new();
     let cellar = cellar().unwrap_or_else(|| "off".to_owned());
     let size = "--ads 400 --held 390 --ads-per-request 8 --threads 2 --qps 50,100";
     let output = run(

@@ -3,13 +3,16 @@
 //! The sample trace is drawn here from a seed: some popular keys, some scans, sizes and TTLs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use cellar_bench::address::ReservedPort;
 use cellar_bench::random::Random;
+use program::{Folder, PROGRAM};
 use serde_json::Value;
 
 const ROWS: u64 = 30_000;
@@ -52,33 +55,9 @@ fn sample(has_ttl: bool) -> String {
     text
 }
 
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let own = format!("cellar-replay-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(own);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Runs `cellar-bench replay` with bytes on its stdin.
 fn replay_of(stdin: &[u8], arguments: &[&str]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cellar-bench"))
+    let mut child = Command::new(PROGRAM)
         .arg("replay")
         .args(arguments)
         .stdin(Stdio::piped())
@@ -134,7 +113,7 @@ fn lasting(mut report: Value) -> Value {
 
 #[test]
 fn every_packing_gives_the_same_result_from_a_file_and_from_stdin() {
-    let folder = Folder::new("packing");
+    let folder = Folder::new();
     let plain = sample(true).into_bytes();
     let (first, second) = plain.split_at(plain.len() / 3);
     let expected = lasting(report_of(std::str::from_utf8(&plain).unwrap(), &[]));
@@ -152,7 +131,7 @@ fn every_packing_gives_the_same_result_from_a_file_and_from_stdin() {
         ("joined.xz", [xz(first), xz(second)].concat()),
     ];
     for (name, bytes) in forms {
-        let file = folder.file(name, &bytes);
+        let file = folder.put(name, &bytes);
         let from_file = report(&replay(&["--memory", "1MiB", "--json", &file]));
         assert_eq!(from_file["trace"], name.split('.').next().unwrap());
         assert_eq!(lasting(from_file), expected, "{name}");
@@ -266,7 +245,7 @@ fn overwrites_can_be_given_other_lengths() {
 
 #[test]
 fn a_bad_row_is_an_error_with_file_and_line() {
-    let folder = Folder::new("bad");
+    let folder = Folder::new();
     for (text, line, word) in [
         ("", 1, "key is missing"),
         ("time_s,op\n1,get\n", 1, "key is missing"),
@@ -283,7 +262,7 @@ fn a_bad_row_is_an_error_with_file_and_line() {
         ("op,key\nget,\n", 2, "a key has"),
         ("key,op\r\na,get\r\nb,put", 3, "\"put\""),
     ] {
-        let file = folder.file("trace.csv", text.as_bytes());
+        let file = folder.put("trace.csv", text.as_bytes());
         let output = replay(&["--memory", "1MiB", &file]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{text:?}: {errors}");
@@ -296,10 +275,10 @@ fn a_bad_row_is_an_error_with_file_and_line() {
 
 #[test]
 fn a_file_that_is_missing_or_cut_off_is_an_error() {
-    let folder = Folder::new("cut");
+    let folder = Folder::new();
     let whole = gzip(sample(false).as_bytes());
-    let cut = folder.file("cut.csv.gz", &whole[..whole.len() / 2]);
-    let missing = folder.0.join("missing.csv").to_str().unwrap().to_owned();
+    let cut = folder.put("cut.csv.gz", &whole[..whole.len() / 2]);
+    let missing = folder.path("missing.csv").to_str().unwrap().to_owned();
     for file in [cut, missing] {
         let output = replay(&["--memory", "1MiB", &file]);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -310,8 +289,8 @@ fn a_file_that_is_missing_or_cut_off_is_an_error() {
 
 #[test]
 fn options_that_make_no_sense_are_refused() {
-    let folder = Folder::new("usage");
-    let file = folder.file("a.csv", b"key\na\n");
+    let folder = Folder::new();
+    let file = folder.put("a.csv", b"key\na\n");
     for (options, word) in [
         (&[][..], "--memory"),
         (&["--memory", "1KiB"], "at least"),
@@ -344,9 +323,9 @@ fn options_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_sweep_reports_each_size_and_says_which_are_too_small() {
-    let folder = Folder::new("sweep");
-    let file = folder.file("sample.csv", sample(true).as_bytes());
-    let plot = folder.0.join("curve.svg").to_str().unwrap().to_owned();
+    let folder = Folder::new();
+    let file = folder.put("sample.csv", sample(true).as_bytes());
+    let plot = folder.path("curve.svg").to_str().unwrap().to_owned();
     let options = ["--sizes", "0.001%,20%,60%", "--baseline", "lru"];
     let sweep = [&options[..], &["--plot", &plot, &file]].concat();
     let swept = report(&replay(&[&sweep[..], &["--json"]].concat()));
@@ -367,9 +346,9 @@ fn a_sweep_reports_each_size_and_says_which_are_too_small() {
 
 #[test]
 fn several_traces_run_one_after_the_other_on_fresh_caches() {
-    let folder = Folder::new("several");
-    let file = folder.file("sample.csv", sample(true).as_bytes());
-    let json = folder.0.join("report.json").to_str().unwrap().to_owned();
+    let folder = Folder::new();
+    let file = folder.put("sample.csv", sample(true).as_bytes());
+    let json = folder.path("report.json").to_str().unwrap().to_owned();
     let option = format!("--json={json}");
     let output = replay(&["--memory", "2MiB", &option, &file, &file]);
     assert!(output.status.success() && output.stdout.is_empty());
@@ -381,9 +360,9 @@ fn several_traces_run_one_after_the_other_on_fresh_caches() {
 
 #[test]
 fn a_page_compares_with_lru_and_shows_its_plots() {
-    let folder = Folder::new("page");
-    let file = folder.file("sample.csv", sample(true).as_bytes());
-    let page = folder.0.join("misses.md");
+    let folder = Folder::new();
+    let file = folder.put("sample.csv", sample(true).as_bytes());
+    let page = folder.path("misses.md");
     let options = ["--sizes", "20%,60%", "--page", page.to_str().unwrap()];
     let output = replay(&[&options[..], &[&file]].concat());
     assert!(output.status.success());
@@ -391,7 +370,7 @@ fn a_page_compares_with_lru_and_shows_its_plots() {
     assert!(text.contains("| trace | 20 % | 60 % |"), "{text}");
     for plot in ["misses-ratios.svg", "misses-sample.svg"] {
         assert!(text.contains(plot), "{text}");
-        let svg = std::fs::read_to_string(folder.0.join(plot)).unwrap();
+        let svg = std::fs::read_to_string(folder.path(plot)).unwrap();
         assert!(svg.contains("<polyline"), "{plot}");
     }
 }
@@ -474,10 +453,10 @@ fn a_contest_finds_each_servers_setting_below_the_limit() {
         println!("skipped: one of {PROGRAMS:?} is not installed");
         return;
     }
-    let folder = Folder::new("contest");
-    let file = folder.file("sample.csv", sample(true).as_bytes());
-    let page = folder.0.join("contest.md").to_str().unwrap().to_owned();
-    let output = Command::new(env!("CARGO_BIN_EXE_cellar-bench"))
+    let folder = Folder::new();
+    let file = folder.put("sample.csv", sample(true).as_bytes());
+    let page = folder.path("contest.md").to_str().unwrap().to_owned();
+    let output = Command::new(PROGRAM)
         .args(["contest", "--quick", "--cellar", "off", "--json"])
         .args(["--rss", "4MiB,48MiB", "--page", &page, &file])
         .output()

@@ -23,7 +23,7 @@ fn run(folder: &Folder, cellar: &str, bigcache: &str, options: &str) -> Output {
 #[test]
 fn cellar_keeps_every_message_and_costs_are_told_against_the_floor() {
     let Some(cellar) = cellar() else { return };
-    let folder = Folder::new("service");
+    let folder = Folder::new();
     let output = run(&folder, &cellar, "off", "--rate 1500 --prefill 5000");
     let figures = figures(&folder, &output);
     let servers = figures["servers"].as_array().unwrap();
@@ -67,7 +67,7 @@ fn cellar_keeps_every_message_and_costs_are_told_against_the_floor() {
 #[test]
 fn messages_that_were_evicted_are_found_missing() {
     let Some(cellar) = cellar() else { return };
-    let folder = Folder::new("service-small");
+    let folder = Folder::new();
     let options = "--rate 1000 --prefill 20000 --memory-mib 4 --rounds 0";
     let output = run(&folder, &cellar, "off", options);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -83,7 +83,7 @@ fn the_service_on_bigcache_is_measured_too() {
         println!("skipped: {} is not built", program.display());
         return;
     }
-    let folder = Folder::new("service-bigcache");
+    let folder = Folder::new();
     let program = program.display().to_string();
     let options = "--rate 1000 --prefill 5000 --rounds 1";
     let output = run(&folder, "off", &program, options);
@@ -98,7 +98,7 @@ fn the_service_on_bigcache_is_measured_too() {
 
 #[test]
 fn options_that_make_no_sense_are_refused_with_their_name() {
-    let folder = Folder::new("service-usage");
+    let folder = Folder::new();
     for (options, name) in [
         ("--connections 0", "--connections"),
         ("--message-bytes 10", "--message-bytes"),

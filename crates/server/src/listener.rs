@@ -261,10 +261,6 @@ fn reason(errno: Errno) -> String {
 mod tests {
     use super::*;
 
-    fn path(name: &str) -> PathBuf {
-        std::env::temp_dir().join(format!("cellar-{}-{name}.sock", std::process::id()))
-    }
-
     #[test]
     fn port_zero_tells_the_port_it_took_and_a_taken_port_is_an_error() {
         let listeners = Listener::tcp(Protocol::Memcached, "127.0.0.1:0").unwrap();
@@ -278,7 +274,8 @@ mod tests {
 
     #[test]
     fn a_living_socket_is_an_error_and_a_dead_one_is_replaced() {
-        let path = path("life");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("life.sock");
         let living = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap();
         let mode = std::fs::metadata(&path).unwrap().mode() & 0o777;
         assert_eq!(mode, 0o600);
@@ -297,19 +294,17 @@ mod tests {
         std::fs::write(&path, "precious").unwrap();
         let error = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap_err();
         assert!(error.to_string().contains("no socket"), "{error}");
-        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn a_file_that_took_its_place_is_left_alone() {
-        let path = path("successor");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("successor.sock");
         let old = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap();
         let moved = path.with_extension("old");
         std::fs::rename(&path, &moved).unwrap();
         std::fs::write(&path, "another's").unwrap();
         drop(old);
         assert!(path.exists());
-        std::fs::remove_file(&path).unwrap();
-        std::fs::remove_file(&moved).unwrap();
     }
 }

@@ -88,12 +88,14 @@ fn group_bytes(root: &Path, line: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
 
-    fn machine(name: &str, files: &[(&str, &str)]) -> PathBuf {
-        let root = std::env::temp_dir().join(format!("cellar-{}-{name}", std::process::id()));
+    fn machine(files: &[(&str, &str)]) -> TempDir {
+        let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
-            let path = root.join(path);
+            let path = root.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
@@ -104,9 +106,9 @@ mod tests {
 
     #[test]
     fn the_machine_is_the_limit_outside_of_groups() {
-        let root = machine("bare", &[MEMINFO, ("proc/self/cgroup", "0::/\n")]);
+        let root = machine(&[MEMINFO, ("proc/self/cgroup", "0::/\n")]);
         assert_eq!(
-            limit(&root),
+            limit(root.path()),
             Some(Limit {
                 bytes: 2 << 20,
                 owner: "this machine"
@@ -121,29 +123,23 @@ mod tests {
             bytes: 1 << 20,
             owner: "this process's control group",
         });
-        let root = machine(
-            "v2",
-            &[
-                MEMINFO,
-                ("proc/self/cgroup", "0::/outer/inner\n"),
-                ("sys/fs/cgroup/outer/memory.max", "1048576\n"),
-                ("sys/fs/cgroup/outer/inner/memory.max", "max\n"),
-            ],
-        );
-        assert_eq!(limit(&root), group);
-        let root = machine(
-            "v1",
-            &[
-                MEMINFO,
-                ("proc/self/cgroup", "4:memory:/inner\n1:cpu:/\n"),
-                ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n"),
-                (
-                    "sys/fs/cgroup/memory/inner/memory.limit_in_bytes",
-                    "9223372036854771712\n",
-                ),
-            ],
-        );
-        assert_eq!(limit(&root), group);
+        let root = machine(&[
+            MEMINFO,
+            ("proc/self/cgroup", "0::/outer/inner\n"),
+            ("sys/fs/cgroup/outer/memory.max", "1048576\n"),
+            ("sys/fs/cgroup/outer/inner/memory.max", "max\n"),
+        ]);
+        assert_eq!(limit(root.path()), group);
+        let root = machine(&[
+            MEMINFO,
+            ("proc/self/cgroup", "4:memory:/inner\n1:cpu:/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n"),
+            (
+                "sys/fs/cgroup/memory/inner/memory.limit_in_bytes",
+                "9223372036854771712\n",
+            ),
+        ]);
+        assert_eq!(limit(root.path()), group);
     }
 
     #[test]

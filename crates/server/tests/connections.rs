@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
-use daemon::{Daemon, check, expect, expect_end, hit, pattern, scratch, set};
+use daemon::{Daemon, check, expect, expect_end, hit, pattern, set};
 
 #[test]
 fn a_client_beyond_the_limit_is_told_and_closed_and_the_others_live() {
@@ -457,7 +457,8 @@ fn a_get_of_many_large_values_is_answered_in_bounded_memory() {
 
 #[test]
 fn a_unix_socket_serves_like_a_port() {
-    let path = scratch("serve.sock");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("serve.sock");
     let flags = [
         "--memcached",
         "off",

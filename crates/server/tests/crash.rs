@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use daemon::{Daemon, PATIENCE, check, hit, pattern, scratch, set};
+use daemon::{Daemon, PATIENCE, check, hit, pattern, set};
 use rustix::process::Signal;
 
 /// Moments at which the server is killed: milliseconds after its load began, and whether it had
@@ -58,8 +58,8 @@ fn load(address: &str, thread: u64) {
 
 #[test]
 fn a_killed_server_comes_back_empty_and_leaves_no_files() {
-    let home = scratch("crash");
-    let socket = scratch("crash.sock");
+    let folder = tempfile::tempdir().unwrap();
+    let (home, socket) = (folder.path().join("home"), folder.path().join("socket"));
     std::fs::create_dir(&home).unwrap();
     let unix = socket.to_str().unwrap();
     let mut daemon = Daemon::start_in(&home, &["--unix", unix]);
@@ -90,6 +90,4 @@ fn a_killed_server_comes_back_empty_and_leaves_no_files() {
     drop(daemon);
     let left: Vec<_> = std::fs::read_dir(&home).unwrap().collect();
     assert!(left.is_empty(), "files are left: {left:?}");
-    std::fs::remove_dir(&home).unwrap();
-    std::fs::remove_file(&socket).unwrap();
 }

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-use daemon::{Daemon, PATIENCE, check, expect, expect_end, hit, pattern, scratch, set};
+use daemon::{Daemon, PATIENCE, check, expect, expect_end, hit, pattern, set};
 use rustix::process::Signal;
 
 /// Waits until the peer's system has acknowledged all that was written.
@@ -104,7 +104,8 @@ fn a_client_that_reads_slowly_gets_its_large_values_whole() {
 
 #[test]
 fn idle_and_half_finished_clients_hold_nothing_up() {
-    let path = scratch("drain.sock");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drain.sock");
     let mut daemon = Daemon::start(&["--unix", path.to_str().unwrap(), "--drain-timeout", "50s"]);
     let mut idle = daemon.connect();
     let mut half = daemon.connect();

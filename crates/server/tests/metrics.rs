@@ -243,7 +243,8 @@ fn prometheus_understands_every_query_of_the_dashboard() {
     let rule = |(number, query)| serde_json::json!({"record": format!("q{number}"), "expr": query});
     let rules: Vec<serde_json::Value> = (1..).zip(queries()).map(rule).collect();
     let count = rules.len();
-    let file = std::env::temp_dir().join(format!("cellar-queries-{}.yml", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("queries.yml");
     let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
     std::fs::write(&file, groups.to_string()).unwrap();
     if let Some(said) = promtool(&["check", "rules", file.to_str().unwrap()], "") {
@@ -252,7 +253,6 @@ fn prometheus_understands_every_query_of_the_dashboard() {
             "{said}"
         );
     }
-    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod daemon;
 
 use std::process::{Command, Stdio};
 
-use daemon::{Daemon, scratch};
+use daemon::Daemon;
 
 /// Runs the binary, which is expected to refuse, and gives its one line.
 fn refusal(flags: &[&str], variables: &[(&str, &str)]) -> String {
@@ -84,7 +84,8 @@ fn a_bad_size_is_told_wherever_it_came_from() {
         &variables,
         &format!("--memory (from CELLAR_MEMORY): {reason}"),
     );
-    let path = scratch("size.toml");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("size.toml");
     std::fs::write(&path, "memory = \"12QB\"\n").unwrap();
     let path = path.to_str().unwrap();
     check(
@@ -120,7 +121,8 @@ fn unknown_names_are_told() {
         &[("CELLAR_MEMROY", "1GiB")],
         "environment variable CELLAR_MEMROY: unknown setting; --help lists all flags",
     );
-    let path = scratch("key.toml");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key.toml");
     std::fs::write(&path, "memroy = \"1GiB\"\n").unwrap();
     let path = path.to_str().unwrap();
     check(
@@ -148,7 +150,8 @@ fn a_unix_socket_that_cannot_be_made_is_told() {
         unix("/nonexistent/cellar.sock"),
         "cellar: --unix /nonexistent/cellar.sock: the directory does not exist"
     );
-    let file = scratch("precious");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("precious");
     std::fs::write(&file, "precious").unwrap();
     let file = file.to_str().unwrap();
     assert_eq!(
@@ -164,7 +167,8 @@ fn a_unix_socket_that_cannot_be_made_is_told() {
 
 #[test]
 fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
-    let path = scratch("living.sock");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("living.sock");
     let path = path.to_str().unwrap();
     let _daemon = Daemon::start(&only(path));
     check(

@@ -5,27 +5,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_cellar-bench");
 
 /// A folder for what one test writes; it goes with the test.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("cellar-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
+    pub(crate) fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.0.path().join(file)
     }
 
     pub(crate) fn read(&self, file: &str) -> String {
-        std::fs::read_to_string(self.0.join(file)).unwrap()
+        std::fs::read_to_string(self.path(file)).unwrap()
     }
-}
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+    /// Writes a file and returns its path.
+    pub(crate) fn put(&self, file: &str, bytes: &[u8]) -> String {
+        let path = self.path(file);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 }
 
@@ -34,9 +38,9 @@ pub(crate) fn run(folder: &Folder, options: &str) -> Output {
     Command::new(PROGRAM)
         .args(options.split_whitespace())
         .arg("--json")
-        .arg(folder.0.join("figures.json"))
+        .arg(folder.path("figures.json"))
         .arg("--page")
-        .arg(folder.0.join("page.md"))
+        .arg(folder.path("page.md"))
         .output()
         .unwrap()
 }

@@ -1,12 +1,11 @@
 //! A cluster of three nodes of Debian's redis-server: routing, moved slots, lost nodes.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use cellar_near::codec::Plain;
 use cellar_near::origin::{Redis, Remote};
 use cellar_near::{Near, Stats};
+use tempfile::TempDir;
 
 use crate::scripted::BOUND;
 use crate::servers::{Client, Kind, Server};
@@ -18,15 +17,8 @@ type Cache = Near<String, String>;
 struct Nodes {
     servers: Vec<Server>,
     clients: Vec<Client>,
-    /// Where they keep their maps; removed when dropped.
-    folder: PathBuf,
-}
-
-impl Drop for Nodes {
-    fn drop(&mut self) {
-        self.servers.clear();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
+    /// Where they keep their maps; dropped after them, and removed.
+    folder: TempDir,
 }
 
 /// First and last slots of the nodes.
@@ -34,19 +26,14 @@ const RANGES: [(u16, u16); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
 impl Nodes {
     async fn start() -> Nodes {
-        static STARTED: AtomicU32 = AtomicU32::new(0);
-        let started = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = format!("cellar-near-cluster-{}-{started}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        std::fs::create_dir_all(&folder).unwrap();
         let mut nodes = Nodes {
             servers: Vec::new(),
             clients: Vec::new(),
-            folder: folder.clone(),
+            folder: tempfile::tempdir().unwrap(),
         };
         for _ in RANGES {
             let name = format!("nodes-{}.conf", nodes.servers.len());
-            let path = folder.join(&name);
+            let path = nodes.folder.path().join(&name);
             let path = path.to_string_lossy();
             let flags = ["--cluster-enabled", "yes", "--cluster-config-file", &path];
             let server = Server::start_with(Kind::Redis, &flags).await;

@@ -9,33 +9,18 @@ use cellar_near::{Error, Near};
 use crate::servers::{Kind, Server, free_port};
 use crate::subject::{Cellar, PATIENCE, settles};
 
-/// A folder of this test alone, removed when dropped.
-struct Folder(std::path::PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Folder {
-    /// Writes a file and returns its path.
-    fn put(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_string_lossy().into_owned()
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_told_over_tls_and_a_stranger_is_not_believed() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let folder = std::env::temp_dir().join(format!("cellar-near-tls-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let folder = Folder(folder);
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    };
     let certificate = made.cert.pem();
-    let certificate_path = folder.put("certificate.pem", &certificate);
-    let key_path = folder.put("key.pem", &made.signing_key.serialize_pem());
+    let certificate_path = put("certificate.pem", &certificate);
+    let key_path = put("key.pem", &made.signing_key.serialize_pem());
     let port = free_port().to_string();
     let server = Server::start_with(
         Kind::Redis,

@@ -259,6 +259,10 @@ fn read_file(loaded: &mut Loaded, path: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use tempfile::{NamedTempFile, TempPath};
+
     use super::*;
 
     fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Loaded, String> {
@@ -274,20 +278,26 @@ mod tests {
         }
     }
 
-    fn file(name: &str, text: &str) -> String {
-        let path = std::env::temp_dir().join(format!("cellar-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
+    /// A settings file with this text; it goes with the path.
+    fn file(text: &str) -> TempPath {
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.into_temp_path()
+    }
+
+    fn text_of(path: &TempPath) -> &str {
+        path.to_str().unwrap()
     }
 
     #[test]
     fn a_flag_goes_before_a_variable_and_that_before_the_file() {
-        let path = file(
-            "order.toml",
-            "memory = \"1MiB\"\nthreads = 3\nmax_value = 2048\n",
-        );
+        let path = file("memory = \"1MiB\"\nthreads = 3\nmax_value = 2048\n");
         let variables = [("CELLAR_MEMORY", "2MiB"), ("CELLAR_THREADS", "4")];
-        let loaded = run(&["--config", &path, "--memory", "3MiB"], &variables).unwrap();
+        let loaded = run(
+            &["--config", text_of(&path), "--memory", "3MiB"],
+            &variables,
+        )
+        .unwrap();
         assert_eq!(loaded.settings.memory_bytes, 3 << 20);
         assert_eq!(loaded.settings.threads, 4);
         assert_eq!(loaded.settings.max_value_bytes, Some(2048));
@@ -299,14 +309,17 @@ mod tests {
 
     #[test]
     fn a_switch_is_a_bare_flag_or_says_on_or_off() {
-        let path = file("switch.toml", "release_memory = true\n");
+        let path = file("release_memory = true\n");
         for (arguments, expected) in [
             (vec![], false),
             (vec!["--release-memory"], true),
             (vec!["--release-memory", "--memory", "3MiB"], true),
             (vec!["--release-memory=off"], false),
-            (vec!["--config", &path], true),
-            (vec!["--config", &path, "--release-memory=off"], false),
+            (vec!["--config", text_of(&path)], true),
+            (
+                vec!["--config", text_of(&path), "--release-memory=off"],
+                false,
+            ),
         ] {
             let loaded = run(&arguments, &[]).unwrap();
             assert_eq!(loaded.settings.release_memory, expected, "{arguments:?}");
@@ -317,9 +330,9 @@ mod tests {
 
     #[test]
     fn every_mistake_is_one_line_that_names_its_place() {
-        let unknown = file("unknown.toml", "memroy = \"1MiB\"\n");
-        let broken = file("broken.toml", "threads = 1\nmemory = \n");
-        let wrong = file("wrong.toml", "threads = true\n");
+        let unknown = file("memroy = \"1MiB\"\n");
+        let broken = file("threads = 1\nmemory = \n");
+        let wrong = file("threads = true\n");
         for (arguments, variables, expected) in [
             (
                 vec!["--memory", "12QB"],
@@ -340,9 +353,13 @@ mod tests {
                 vec![],
                 "--config /nonexistent",
             ),
-            (vec!["--config", &unknown], vec![], "unknown key \"memroy\""),
-            (vec!["--config", &broken], vec![], "line 2"),
-            (vec!["--config", &wrong], vec![], "\"threads\""),
+            (
+                vec!["--config", text_of(&unknown)],
+                vec![],
+                "unknown key \"memroy\"",
+            ),
+            (vec!["--config", text_of(&broken)], vec![], "line 2"),
+            (vec!["--config", text_of(&wrong)], vec![], "\"threads\""),
             (vec!["--http", "8080"], vec![], "is not an address"),
         ] {
             let message = run(&arguments, &variables).unwrap_err();
@@ -375,9 +392,9 @@ mod tests {
     fn printed_settings_are_a_settings_file() {
         let text = run(&["--memory", "3MiB", "--print-config"], &[]).unwrap_err();
         assert!(text.contains("memory = \"3MiB\" # --memory"), "{text}");
-        let path = file("printed.toml", &text);
+        let path = file(&text);
         assert_eq!(
-            run(&["--config", &path], &[])
+            run(&["--config", text_of(&path)], &[])
                 .unwrap()
                 .settings
                 .memory_bytes,

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -239,11 +239,6 @@ pub(crate) fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
     .flatten()
     .take(bytes)
     .collect()
-}
-
-/// A path of this test process alone.
-pub(crate) fn scratch(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("cellar-{}-{name}", std::process::id()))
 }
 
 fn tail(bytes: &[u8]) -> &[u8] {
