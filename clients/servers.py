@@ -69,15 +69,15 @@ class Server:
         return None if code == 0 else f"the server left with {code}:\n{self.output()}"
 
 
-def free_port():
-    """A port for a server that is to be started.
+def free_port(port=0):
+    """A port for a server that is to be started, or this one; OSError if it is not free.
 
     Until this program ends, a socket that does not listen is bound to the port: so the system gives
     it to nobody else, while a server that sets SO_REUSEADDR may bind it too (socket(7)).
     """
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
+    holder.bind(("127.0.0.1", port))
     RESERVED.append(holder)
     return holder.getsockname()[1]
 

@@ -28,18 +28,18 @@ pub(crate) fn in_fresh_process(
     count: (&str, u64),
 ) -> Result<u64, Error> {
     let cache = cache.to_possible_value().expect("no cache is hidden");
-    let (option, items) = count;
+    let (option, items) = (count.0, count.1.to_string());
+    let arguments = [part, "--footprint", cache.get_name(), option, &items];
     let program = std::env::current_exe()
         .map_err(|error| Error::system("looking for this program", error))?;
     let output = Command::new(&program)
-        .args([part, "--footprint", cache.get_name(), option])
-        .arg(items.to_string())
+        .args(arguments)
         .output()
         .map_err(|error| Error::system("starting this program again", error))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.trim().parse().map_err(|_| {
         let said = String::from_utf8_lossy(&output.stderr);
-        Error::Wrong(format!("{}: {text} {said}", cache.get_name()))
+        Error::Wrong(format!("{}: {text} {said}", arguments.join(" ")))
     })
 }
 

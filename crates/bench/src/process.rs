@@ -4,7 +4,7 @@
 //! A server dies with the thread that started it (`setpriv --pdeathsig`), so that an interrupted
 //! comparison leaves nothing running.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -255,7 +255,7 @@ impl Recipe {
                     .replace("{threads}", &with.threads.to_string())
             })
             .collect();
-        let (output, log) = nameless_file(port)
+        let (output, log) = nameless_file()
             .map_err(|error| Error::system("making a file for the server's output", error))?;
         let child = command(&words, with.cpu, log)
             .spawn()
@@ -274,14 +274,10 @@ impl Recipe {
 
 /// Two handles on a file that goes away by itself with the last of them, so that a measurement that
 /// is killed leaves nothing behind.
-fn nameless_file(port: u16) -> io::Result<(File, File)> {
-    let path = std::env::temp_dir().join(format!("cellar-bench-{}-{port}", std::process::id()));
-    let file = File::options()
-        .read(true)
-        .append(true)
-        .create_new(true)
-        .open(&path)?;
-    fs::remove_file(&path)?;
+fn nameless_file() -> io::Result<(File, File)> {
+    let named = tempfile::Builder::new().append(true).tempfile()?;
+    let (file, path) = named.into_parts();
+    path.close()?;
     let other = file.try_clone()?;
     Ok((file, other))
 }

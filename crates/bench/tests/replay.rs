@@ -8,9 +8,10 @@ mod program;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use cellar_bench::address::ReservedPort;
+use cellar_bench::process::{Ingredients, Recipe};
 use cellar_bench::random::Random;
 use program::{Folder, PROGRAM};
 use serde_json::Value;
@@ -375,40 +376,14 @@ fn a_page_compares_with_lru_and_shows_its_plots() {
     }
 }
 
-/// A server on a port that nobody else gets, ended with the test.
-struct Server(std::process::Child, ReservedPort);
-
-impl Server {
-    fn start(program: &str, options: &[&str]) -> Option<Server> {
-        if !std::path::Path::new(program).exists() {
-            println!("skipped: {program} is not installed");
-            return None;
-        }
-        let reserved = ReservedPort::take().unwrap();
-        let port = reserved.address().port().to_string();
-        let child = Command::new(program)
-            .args(options.iter().map(|word| word.replace("PORT", &port)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Server(child, reserved);
-        for _ in 0..500 {
-            if server.1.address().connect().is_ok() {
-                return Some(server);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        panic!("{program} does not listen");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+const MEMCACHED: &str = "/usr/bin/memcached";
+const PEERS: [&str; 2] = [MEMCACHED, "/usr/bin/redis-server"];
+/// As much memory as memcached takes unless it is told otherwise: more than the sample needs.
+const ROOM: Ingredients = Ingredients {
+    memory_mib: 64,
+    threads: 1,
+    cpu: None,
+};
 
 #[test]
 fn over_the_network_a_server_with_room_misses_as_often_as_the_engine() {
@@ -418,17 +393,20 @@ fn over_the_network_a_server_with_room_misses_as_often_as_the_engine() {
         &["--memory", "64MiB", "--json", "-"],
     ));
     assert_eq!(engine["misses_evicted"], 0);
-    let memcached = ["-l", "127.0.0.1", "-p", "PORT", "-U", "0", "-u", "root"];
-    let redis = ["--bind", "127.0.0.1", "--port", "PORT", "--save", ""];
-    for (protocol, program, options) in [
-        ("memcached", "/usr/bin/memcached", &memcached[..]),
-        ("resp", "/usr/bin/redis-server", &redis[..]),
-    ] {
-        let Some(server) = Server::start(program, options) else {
+    for program in PEERS {
+        if !Path::new(program).exists() {
+            println!("skipped: {program} is not installed");
             continue;
+        }
+        let recipe = if program == MEMCACHED {
+            Recipe::memcached(program)
+        } else {
+            Recipe::redis(program, &[])
         };
-        let target = server.1.address().to_string();
-        let arguments = ["--over", protocol, "--target", &target, "--json", "-"];
+        let server = recipe.start(ROOM).unwrap();
+        let target = server.address().to_string();
+        let over = server.wire().name();
+        let arguments = ["--over", over, "--target", &target, "--json", "-"];
         let served = report(&replay_of(trace.as_bytes(), &arguments));
         for field in ["requests", "hits", "misses", "sets", "stores", "miss_ratio"] {
             assert_eq!(served[field], engine[field], "{program}: {field}");
@@ -445,12 +423,8 @@ fn over_the_network_a_server_with_room_misses_as_often_as_the_engine() {
 
 #[test]
 fn a_contest_finds_each_servers_setting_below_the_limit() {
-    const PROGRAMS: [&str; 2] = ["/usr/bin/memcached", "/usr/bin/redis-server"];
-    if PROGRAMS
-        .iter()
-        .any(|program| !std::path::Path::new(program).exists())
-    {
-        println!("skipped: one of {PROGRAMS:?} is not installed");
+    if PEERS.iter().any(|program| !Path::new(program).exists()) {
+        println!("skipped: one of {PEERS:?} is not installed");
         return;
     }
     let folder = Folder::new();
