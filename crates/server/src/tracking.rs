@@ -2,7 +2,7 @@
 //!
 //! In the default mode the table remembers for each key name who has read it; the first change
 //! tells them and forgets the name. In broadcast mode a client is told of all names that begin with
-//! its prefixes, once for each turn of the event loop that changed them.
+//! its prefixes, gathered over a turn of the event loop that changed them.
 //!
 //! Who reads registers before it reads, and a change is told under the shard's lock, so no change
 //! falls between the two. Lock order: shard, table, inbox.
@@ -137,7 +137,7 @@ impl Tracking {
         let was_told = trackers.remove(&client.id).is_some();
         if was_told && trackers.is_empty() {
             // While nobody listens, flushes are not heard of.
-            self.table.clear();
+            self.table.clear(|| ());
             self.due.clear();
         }
         was_told
@@ -175,8 +175,8 @@ impl Tracking {
     /// All keys of some database are gone.
     pub fn flushed(&self) {
         let trackers = self.lock_trackers();
-        self.table.clear();
-        trackers.values().for_each(|client| tell(client, Told::All));
+        let tell_all = || trackers.values().for_each(|client| tell(client, Told::All));
+        self.table.clear(tell_all);
     }
 
     /// Sends what broadcasting clients have to be told; nothing to do costs one load.
@@ -308,6 +308,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::AssertUnwindSafe;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::client::{Clients, Delivery, Seat};
 
@@ -419,6 +422,68 @@ mod tests {
         tracking.changed(b"user:1", true);
         tracking.broadcast();
         assert_eq!((told(&some), tracking.counts().2), (String::new(), 1));
+    }
+
+    /// So many that telling all of them takes a while, in the order in which they are told.
+    fn many(clients: &Clients, tracking: &Tracking, mode: Mode) -> Vec<Arc<Client>> {
+        let all: Vec<_> = (0..200).map(|_| client(clients)).collect();
+        for client in &all {
+            tracking.start(client, mode, None, &[]);
+        }
+        all
+    }
+
+    /// Runs `disturb` on another thread again and again while `check` runs.
+    fn beside(disturb: impl Fn() + Sync, check: impl FnOnce()) {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    disturb();
+                }
+            });
+            let result = std::panic::catch_unwind(AssertUnwindSafe(check));
+            is_over.store(true, Ordering::Relaxed);
+            if let Err(panic) = result {
+                std::panic::resume_unwind(panic);
+            }
+        });
+    }
+
+    /// Lets the other thread go a few steps on, in each round more or fewer.
+    fn pause(round: usize) {
+        (0..round % 1000).for_each(|_| std::hint::spin_loop());
+    }
+
+    #[test]
+    fn a_change_is_told_before_its_reply_even_if_another_thread_tells_it() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let all = many(&clients, &tracking, Mode::BCAST);
+        let send = || tracking.broadcast();
+        beside(send, || {
+            for round in 0..10_000 {
+                tracking.changed(b"key", true);
+                pause(round);
+                tracking.broadcast();
+                assert_eq!(told(&all[199]), push(&["key"]), "round {round}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_change_beside_a_flush_is_told_before_its_reply() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let all = many(&clients, &tracking, Mode::default());
+        let flush = || tracking.flushed();
+        beside(flush, || {
+            for round in 0..10_000 {
+                told(&all[199]);
+                tracking.remember(b"key", &all[199]);
+                pause(round);
+                tracking.changed(b"key", true);
+                assert_ne!(told(&all[199]), "", "round {round}");
+            }
+        });
     }
 
     #[test]

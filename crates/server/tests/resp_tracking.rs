@@ -209,7 +209,14 @@ fn who_wants_no_loop_is_not_told_of_its_own_changes() {
     client.run("SET a1 1");
     expect_nothing(&mut client);
     other.run("MSET a2 1 b1 1 a1 2");
-    assert_eq!(client.read(), invalidation(&["a1", "a2"]));
+    // Together, unless another loop's turn ends between the two.
+    let first = client.read();
+    if first == invalidation(&["a2"]) {
+        assert_eq!(client.read(), invalidation(&["a1"]));
+    } else {
+        assert_eq!(first, invalidation(&["a1", "a2"]));
+    }
+    expect_nothing(&mut client);
 }
 
 #[test]

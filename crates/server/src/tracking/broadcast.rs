@@ -2,7 +2,8 @@
 //!
 //! Changes are gathered by prefix and sent by [`Broadcast::send`], which each event loop calls
 //! after it has executed and before it writes replies, so nobody sees the reply to a change earlier
-//! than the change is on its way.
+//! than the change is on its way. A loop sends what others have gathered, too, so one command's
+//! names may come in more than one message.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,6 +35,7 @@ struct Prefixes {
 pub(super) struct Broadcast {
     prefixes: Mutex<Prefixes>,
     count: AtomicUsize,
+    /// Whether something is gathered, or being sent: it is false only when all of it is told.
     has_gathered: AtomicBool,
 }
 
@@ -107,18 +109,19 @@ impl Broadcast {
         }
     }
 
-    /// Sends what is gathered.
+    /// Sends what is gathered; when it returns, all that this thread has gathered is told, even if
+    /// it is another thread that does so.
     #[inline]
     pub(super) fn send(&self) {
-        // Relaxed: a thread sees what it has gathered itself; others send theirs.
-        if self.has_gathered.load(Ordering::Relaxed) {
+        // Acquire: what it finds told is told; the pair is in `send_from`. A thread sees what it
+        // has gathered itself; others send theirs.
+        if self.has_gathered.load(Ordering::Acquire) {
             self.send_from(&mut lock(&self.prefixes));
         }
     }
 
     #[cold]
     fn send_from(&self, known: &mut Prefixes) {
-        self.has_gathered.store(false, Ordering::Relaxed);
         known.gathered_bytes = 0;
         for audience in known.audiences.values_mut() {
             let changed = std::mem::take(&mut audience.changed);
@@ -138,5 +141,6 @@ impl Broadcast {
                 }
             }
         }
+        self.has_gathered.store(false, Ordering::Release);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Names lie in parts by their hash, each behind a lock of its own. Invariant: `keys`, `items` and
 //! `bytes` are the sums over the parts; while a part is locked, it alone may differ from its share.
+//! A name counts until its readers are told: who finds no name in the table has nobody to tell.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -99,8 +100,8 @@ impl Table {
         }
         let mut part = self.part(key);
         if let Some(readers) = part.swap_remove(key) {
-            self.subtract(key, &readers);
             readers.iter().for_each(each);
+            self.subtract(key, &readers);
         }
     }
 
@@ -114,22 +115,23 @@ impl Table {
             }
             let place = self.random() % part.len();
             if let Some((key, readers)) = part.swap_remove_index(place) {
-                self.subtract(&key, &readers);
                 readers.iter().for_each(|client| each(&key, client));
+                self.subtract(&key, &readers);
                 return true;
             }
         }
         false
     }
 
-    /// Forgets all names.
-    pub(super) fn clear(&self) {
-        for part in &self.parts {
-            let mut part = lock(part);
+    /// Forgets all names once `tell` has run; all of them stay locked meanwhile.
+    pub(super) fn clear(&self, tell: impl FnOnce()) {
+        let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
+        tell();
+        for part in &mut parts {
             for (key, readers) in part.iter() {
                 self.subtract(key, readers);
             }
-            *part = IndexMap::with_hasher(self.hasher.clone());
+            **part = IndexMap::with_hasher(self.hasher.clone());
         }
     }
 
