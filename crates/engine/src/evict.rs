@@ -34,7 +34,7 @@ const FRONT_BYTES: usize = 128;
 const ENTRIES_PER_TICK: usize = 128;
 /// Pause of upkeep between two looks at all segments when the first found nothing to do.
 const SCAN_MS: u64 = 50;
-/// Free segments that a shard with more than its share gives back for each that it opens.
+/// Free segments that a shard which holds much gives back for each that it opens.
 const GIVEN_BACK_PER_SEGMENT: usize = 2;
 /// Buckets by which the index may shrink in one tick.
 const SHRINK_PER_TICK: usize = 64;
@@ -160,9 +160,9 @@ impl Reclaimer {
 
     /// While this shard has free memory but all shards together run short of it, each time it opens
     /// a segment: empties what is largely dead, so that little is dead when the first shard has to
-    /// evict. A shard with more than its share gives back what it can do without.
+    /// evict. A shard that holds much gives back what it can do without.
     fn keep_tidy(&mut self, store: &mut Store, now: Instant) {
-        if store.log.is_over_share() {
+        if store.log.holds_much() {
             for _ in 0..GIVEN_BACK_PER_SEGMENT {
                 if store.log.free_segments() > RESERVE {
                     store.log.release_free();

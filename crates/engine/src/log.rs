@@ -9,10 +9,12 @@
 //! Why: docs/decisions/0008.
 
 mod residence;
+mod share;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use self::share::Share;
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
@@ -22,9 +24,6 @@ use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;
-
-/// The budget is short when less than this part of all memory is left.
-const BUDGET_SHORT_SHARE: usize = 8;
 
 /// Bytes that a place in the segment table takes: what is known of the segment, and its pins.
 pub(crate) const TABLE_ENTRY_BYTES: usize = size_of::<Segment>() + Arena::PIN_BYTES;
@@ -62,10 +61,7 @@ pub(crate) struct Room {
 pub(crate) struct Log {
     arena: Arc<Arena>,
     segments: Vec<Segment>,
-    budget: Arc<Budget>,
-    /// Logs that draw on the budget, and this log's share of all of it.
-    sharers: usize,
-    share_bytes: usize,
+    share: Share,
     free: Vec<u32>,
     /// Fewest free segments since the last look at what may be given back.
     free_low: usize,
@@ -109,9 +105,7 @@ impl Log {
         share_bytes: usize,
     ) -> Log {
         Log {
-            budget,
-            sharers,
-            share_bytes,
+            share: Share::new(budget, sharers, share_bytes),
             // Address space only: the table grows without being copied.
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
@@ -142,7 +136,7 @@ impl Log {
     }
 
     pub(crate) fn budget(&self) -> &Budget {
-        &self.budget
+        self.share.budget()
     }
 
     /// Bytes in one segment.
@@ -198,17 +192,23 @@ impl Log {
 
     /// Whether little fresh memory is left for this log and the others.
     pub(crate) fn is_budget_short(&self) -> bool {
-        self.budget.left() / self.sharers < self.share_bytes / BUDGET_SHORT_SHARE
+        self.share.is_short()
     }
 
     /// This log's share of all memory, in bytes.
     pub(crate) fn share_bytes(&self) -> usize {
-        self.share_bytes
+        self.share.bytes()
     }
 
-    /// Whether this log holds more than its share while others may be in need of memory.
-    pub(crate) fn is_over_share(&self) -> bool {
-        self.resident_bytes > self.share_bytes
+    /// Bytes of memory that it holds of what the logs share evenly, and whether a segment or extent
+    /// of `bytes` is a part of that.
+    pub(crate) fn held_bytes(&self) -> (usize, impl Fn(usize) -> bool + '_) {
+        (self.share.held(), |bytes| self.share.counts(bytes))
+    }
+
+    /// Whether this log holds so much more than others that some of it should go to them.
+    pub(crate) fn holds_much(&self) -> bool {
+        self.share.is_much()
     }
 
     /// Bytes of bookkeeping for the segments.
@@ -369,7 +369,7 @@ impl Log {
     /// Takes the memory of a segment's histogram of deaths, if need be out of a free segment, but
     /// not the last one.
     fn pay_for_deaths(&mut self) -> bool {
-        while !self.budget.take(DEATHS_BYTES) {
+        while !self.budget().take(DEATHS_BYTES) {
             if self.free.len() < 2 || !self.release_free() {
                 return false;
             }
@@ -382,7 +382,7 @@ impl Log {
     fn give_back_deaths(&mut self, was_there: bool) {
         if was_there {
             self.deaths_bytes -= DEATHS_BYTES;
-            self.budget.give(DEATHS_BYTES);
+            self.budget().give(DEATHS_BYTES);
         }
     }
 
@@ -392,14 +392,14 @@ impl Log {
     }
 
     /// Segments that could be opened without reclaiming, counted up to `enough`: the free ones, and
-    /// this log's share of what is left in the budget.
+    /// this log's part of what is left in the budget.
     #[inline]
     pub(crate) fn available(&self, enough: usize) -> usize {
         if self.free.len() >= enough {
             return enough;
         }
-        let share = self.budget.left() / self.sharers;
-        (self.free.len() + (share >> self.arena.segment_shift())).min(enough)
+        let fresh = self.share.left() >> self.arena.segment_shift();
+        (self.free.len() + fresh).min(enough)
     }
 
     /// Segments that are resident and empty.
@@ -422,11 +422,11 @@ impl Log {
 
     /// A segment without memory, which is paid for from here on.
     fn take_fresh(&mut self) -> Option<u32> {
-        if !self.budget.take(self.segment_bytes()) {
+        if !self.share.take(self.segment_bytes()) {
             return None;
         }
         let Some(number) = self.find_unused(1) else {
-            self.budget.give(self.segment_bytes());
+            self.share.give(self.segment_bytes());
             return None;
         };
         self.resident_bytes += self.segment_bytes();
@@ -452,7 +452,7 @@ impl Log {
         // The table grows; what it takes is paid for once and for all.
         let first = self.segments.len() - run;
         let more = span - run;
-        if first + span > self.arena.segments() || !self.budget.take(more * TABLE_ENTRY_BYTES) {
+        if first + span > self.arena.segments() || !self.budget().take(more * TABLE_ENTRY_BYTES) {
             return None;
         }
         self.segments.resize(first + span, Segment::unused());
@@ -478,12 +478,12 @@ impl Log {
         now: Instant,
     ) -> Option<Room> {
         let room_bytes = self.extent_bytes(bytes);
-        if !self.budget.take(room_bytes) {
+        if !self.share.take(room_bytes) {
             return None;
         }
         let span = bytes.div_ceil(self.segment_bytes());
         let Some(number) = self.find_unused(span) else {
-            self.budget.give(room_bytes);
+            self.share.give(room_bytes);
             return None;
         };
         let offset = self.start_of(number);

@@ -343,10 +343,11 @@ impl Drop for Space {
     }
 }
 
-/// Bytes of memory that may still become resident, shared by all shards.
+/// Bytes of memory that may still become resident, shared by all shards, and what their logs hold.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: AtomicUsize,
+    held: AtomicUsize,
 }
 
 impl Budget {
@@ -354,6 +355,7 @@ impl Budget {
     pub(crate) fn new(bytes: usize) -> Budget {
         Budget {
             left: AtomicUsize::new(bytes),
+            held: AtomicUsize::new(0),
         }
     }
 
@@ -375,6 +377,21 @@ impl Budget {
     /// Bytes left now.
     pub(crate) fn left(&self) -> usize {
         self.left.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that all logs hold of what they share evenly.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Notes that some log holds more.
+    pub(crate) fn note_held(&self, bytes: usize) {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that some log holds less.
+    pub(crate) fn note_given(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

@@ -208,6 +208,6 @@ impl Log {
         self.head = self.head.filter(|&(head, _)| head != segment);
         self.unused_from = self.unused_from.min(segment as usize);
         self.resident_bytes -= room_bytes;
-        self.budget.give(room_bytes);
+        self.share.give(room_bytes);
     }
 }

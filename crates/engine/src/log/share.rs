@@ -1,0 +1,207 @@
+//! Share: how much of the memory that all logs have in common one of them holds.
+//!
+//! Keys spread evenly over the shards, so logs that hold equally much keep their items equally long,
+//! as one log would. While memory lasts, each takes what it needs. When it is short, a log that
+//! holds more than the mean takes no more than it has given back just before: what is left over
+//! goes to those that hold less, and a log that holds much more gives some of it up. Without that,
+//! what one log gives back for a moment goes to whichever asks first, and some log ends with next
+//! to nothing.
+//!
+//! Large extents do not count: one such item is a burden that all logs bear.
+//!
+//! Why: docs/decisions/0008. Tests: tests/evict.rs.
+
+use std::sync::Arc;
+
+use crate::memory::Budget;
+
+/// The budget is short when less than this part of all memory is left, and as good as used up when
+/// less than this part of one log's share is.
+const SHORT_SHARE: usize = 8;
+/// Extents above this part of a log's share do not count.
+const COUNTED_SHARE: usize = 8;
+/// A log holds much more than the mean if it is more by this part of the mean.
+const MUCH_SHARE: usize = 32;
+
+/// What a log holds.
+#[derive(Debug)]
+pub(super) struct Share {
+    budget: Arc<Budget>,
+    /// Logs that draw on the budget.
+    sharers: usize,
+    /// This log's part of all memory.
+    bytes: usize,
+    /// Bytes of its segments and of extents that count.
+    held: usize,
+    /// Bytes it has given back since it last took any.
+    given: usize,
+}
+
+impl Share {
+    pub(super) fn new(budget: Arc<Budget>, sharers: usize, bytes: usize) -> Share {
+        Share {
+            budget,
+            sharers,
+            bytes,
+            held: 0,
+            given: 0,
+        }
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// This log's part of all memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes memory for a segment or an extent, if there is enough and this log may have it.
+    pub(super) fn take(&mut self, bytes: usize) -> bool {
+        let may_have = bytes <= self.given || !self.is_full();
+        if !(may_have && self.budget.take(bytes)) {
+            return false;
+        }
+        self.given = self.given.saturating_sub(bytes);
+        if self.counts(bytes) {
+            self.held += bytes;
+            self.budget.note_held(bytes);
+        }
+        true
+    }
+
+    /// Gives the memory of a segment or an extent back.
+    pub(super) fn give(&mut self, bytes: usize) {
+        self.budget.give(bytes);
+        self.given = (self.given + bytes).min(self.budget.left());
+        if self.counts(bytes) {
+            self.held -= bytes;
+            self.budget.note_given(bytes);
+        }
+    }
+
+    /// Whether little memory is left for all logs.
+    pub(super) fn is_short(&self) -> bool {
+        self.budget.left() / self.sharers < self.bytes / SHORT_SHARE
+    }
+
+    /// Bytes that this log may count on when all ask for more.
+    pub(super) fn left(&self) -> usize {
+        let left = self.budget.left();
+        if self.is_full() {
+            self.given.min(left)
+        } else {
+            left / self.sharers
+        }
+    }
+
+    /// Whether this log holds so much more than others that some of it should go to them.
+    pub(super) fn is_much(&self) -> bool {
+        let mean = self.mean();
+        self.held > mean + mean / MUCH_SHARE
+    }
+
+    /// Whether what is left is for logs that hold less.
+    fn is_full(&self) -> bool {
+        self.budget.left() < self.bytes / SHORT_SHARE && self.held > self.mean()
+    }
+
+    /// What a log holds in the mean.
+    fn mean(&self) -> usize {
+        self.budget.held() / self.sharers
+    }
+
+    /// Bytes of its segments and of extents that count.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Whether a segment or extent of `bytes` counts.
+    pub(super) fn counts(&self, bytes: usize) -> bool {
+        bytes <= self.bytes / COUNTED_SHARE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cache;
+    use crate::options::{Config, SetOptions};
+
+    /// Two shares of `bytes` each in one budget.
+    fn pair(bytes: usize) -> (Arc<Budget>, [Share; 2]) {
+        let budget = Arc::new(Budget::new(2 * bytes));
+        let share = || Share::new(Arc::clone(&budget), 2, bytes);
+        (Arc::clone(&budget), [share(), share()])
+    }
+
+    #[test]
+    fn while_memory_lasts_each_takes_what_it_needs() {
+        let (budget, [mut one, _]) = pair(1000);
+        while one.take(100) {}
+        assert!(budget.left() >= 100 && budget.left() < 1000 / SHORT_SHARE);
+        let alone = Arc::new(Budget::new(1000));
+        let mut alone = Share::new(alone, 1, 1000);
+        assert!((0..10).all(|_| alone.take(100)) && !alone.take(100));
+    }
+
+    #[test]
+    fn what_one_gives_back_for_a_moment_does_not_go_to_one_that_holds_more() {
+        let (budget, [mut more, mut less]) = pair(1000);
+        assert!((0..12).all(|_| more.take(100)) && (0..8).all(|_| less.take(100)));
+        less.give(100);
+        assert_eq!((more.left(), more.take(100)), (0, false));
+        assert!(less.take(100));
+        more.give(100);
+        assert!(more.left() == 100 && more.take(100) && !more.take(100));
+        more.give(100);
+        assert!(less.take(100), "it goes to one that holds less");
+        assert!(!more.take(100) && budget.left() == 0);
+        assert!(more.is_much() && !less.is_much());
+    }
+
+    #[test]
+    fn a_large_extent_is_a_burden_for_all() {
+        let (_, [mut one, mut other]) = pair(1000);
+        assert!(one.take(600));
+        assert!((0..6).all(|_| one.take(100) && other.take(100)));
+        assert!(!one.is_much());
+        one.give(100);
+        assert!(one.take(100));
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn shards_hold_equally_much_however_long_large_values_come_and_go() {
+        const MEMORY: usize = 16 << 20;
+        let cache = Cache::new(Config {
+            shards: Some(4),
+            seed: Some(7),
+            ..Config::with_memory(MEMORY)
+        })
+        .unwrap();
+        let value = vec![b'x'; 40 << 10];
+        let mut state = 1_u64;
+        for _ in 0..100_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let (draw, length) = (state >> 40, (state >> 16) % 39_000);
+            // Low numbers come more often than high ones.
+            let key = (draw % (1 + (draw >> 8) % 5_000)).to_string();
+            let key = cache.key(key.as_bytes()).unwrap();
+            if cache.get(key, |_| ()).is_none() {
+                let value = &value[..1_000 + length as usize];
+                cache.set(key, value, &SetOptions::default()).unwrap();
+            }
+        }
+        assert!(cache.stats().evicted > 10_000);
+        let mut held = Vec::new();
+        cache.each_shard(|shard| held.push(shard.store.log.resident_bytes()));
+        let mean = held.iter().sum::<usize>() / held.len();
+        assert!(mean > MEMORY / 4 * 9 / 10, "{held:?}");
+        let is_even = |bytes: &usize| bytes.abs_diff(mean) < mean / 16;
+        assert!(held.iter().all(is_even), "{held:?}");
+    }
+}
