@@ -1,11 +1,11 @@
 //! Share: how much of the memory that all logs have in common one of them holds.
 //!
-//! Keys spread evenly over the shards, so logs that hold equally much keep their items equally long,
-//! as one log would. While memory lasts, each takes what it needs. When it is short, a log that
-//! holds more than the mean takes no more than it has given back just before: what is left over
-//! goes to those that hold less, and a log that holds much more gives some of it up. Without that,
-//! what one log gives back for a moment goes to whichever asks first, and some log ends with next
-//! to nothing.
+//! Keys spread evenly over the shards, so logs that hold equally much keep their items equally
+//! long, as one log would. While memory lasts, each takes what it needs. When it is short, a log
+//! that holds more than the mean takes no more than it has given back just before: what is left
+//! over goes to those that hold less, and a log that holds much more gives some of it up. Without
+//! that, what one log gives back for a moment goes to whichever asks first, and some log ends with
+//! next to nothing.
 //!
 //! Large extents do not count: one such item is a burden that all logs bear.
 //!
