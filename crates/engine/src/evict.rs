@@ -187,7 +187,10 @@ impl Reclaimer {
                 return Some(room);
             }
             if !self.give_up_segment(store, spec, &mut copy_bytes, now) {
-                return None;
+                store.log.set_in_need(true);
+                let room = store.take_room(queue, spec, now);
+                store.log.set_in_need(false);
+                return room;
             }
         }
     }

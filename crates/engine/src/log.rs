@@ -200,6 +200,11 @@ impl Log {
         self.share.bytes()
     }
 
+    /// Sets whether this log may have whatever is left, because nothing of its own can leave.
+    pub(crate) fn set_in_need(&mut self, in_need: bool) {
+        self.share.set_in_need(in_need);
+    }
+
     /// Bytes of memory that it holds of what the logs share evenly, and whether a segment or extent
     /// of `bytes` is a part of that.
     pub(crate) fn held_bytes(&self) -> (usize, impl Fn(usize) -> bool + '_) {

@@ -5,7 +5,7 @@
 //! that holds more than the mean takes no more than it has given back just before: what is left
 //! over goes to those that hold less, and a log that holds much more gives some of it up. Without
 //! that, what one log gives back for a moment goes to whichever asks first, and some log ends with
-//! next to nothing.
+//! next to nothing. Only when nothing of its own can leave may a log have whatever there is.
 //!
 //! Large extents do not count: one such item is a burden that all logs bear.
 //!
@@ -35,6 +35,8 @@ pub(super) struct Share {
     held: usize,
     /// Bytes it has given back since it last took any.
     given: usize,
+    /// It may have whatever is left, because nothing of its own can leave.
+    in_need: bool,
 }
 
 impl Share {
@@ -45,6 +47,7 @@ impl Share {
             bytes,
             held: 0,
             given: 0,
+            in_need: false,
         }
     }
 
@@ -57,9 +60,14 @@ impl Share {
         self.bytes
     }
 
+    /// Sets whether this log may have whatever is left, because nothing of its own can leave.
+    pub(super) fn set_in_need(&mut self, in_need: bool) {
+        self.in_need = in_need;
+    }
+
     /// Takes memory for a segment or an extent, if there is enough and this log may have it.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
-        let may_have = bytes <= self.given || !self.is_full();
+        let may_have = bytes <= self.given || self.in_need || !self.is_full();
         if !(may_have && self.budget.take(bytes)) {
             return false;
         }
@@ -169,6 +177,25 @@ mod tests {
         assert!(!one.is_much());
         one.give(100);
         assert!(one.take(100));
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn a_shard_of_which_nothing_can_leave_gets_all_that_is_left() {
+        const MEMORY: usize = 8 << 20;
+        let cache = Cache::new(Config {
+            shards: Some(2),
+            ..Config::with_memory(MEMORY)
+        })
+        .unwrap();
+        let names = (0..1_000).map(|number| number.to_string());
+        let keys: Vec<String> = names
+            .filter(|name| cache.key(name.as_bytes()).unwrap().hash() >> 63 == 0)
+            .collect();
+        let draft = |name: &String| cache.draft(cache.key(name.as_bytes()).unwrap(), 60_000);
+        let drafts: Vec<_> = keys.iter().map_while(|name| draft(name).ok()).collect();
+        let bytes = drafts.len() * 60_000;
+        assert!(bytes > MEMORY * 96 / 100, "{bytes}");
     }
 
     #[cfg(not(miri))]
