@@ -72,7 +72,6 @@ fn run(cache: &Cache, thread: u64) {
         }
         if step % 10_000 == 0 {
             cache.tick();
-            cache.use_huge_pages();
         }
     }
 }

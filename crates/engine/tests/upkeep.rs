@@ -12,7 +12,7 @@ use support::Timed;
 
 const ITEMS: u64 = 60_000;
 const VALUE_BYTES: usize = 400;
-const MEMORY_BYTES: usize = 64 << 20;
+const MEMORY_BYTES: usize = 128 << 20;
 
 fn key_of(number: u64) -> String {
     format!("key{number:08}")
@@ -25,9 +25,13 @@ fn value_of(number: u64) -> Vec<u8> {
 }
 
 fn filled() -> Timed {
+    filled_in(MEMORY_BYTES)
+}
+
+fn filled_in(memory_bytes: usize) -> Timed {
     let timed = Timed::with(Config {
         shards: Some(1),
-        ..Config::with_memory(MEMORY_BYTES)
+        ..Config::with_memory(memory_bytes)
     });
     for number in 0..ITEMS {
         timed.set(&key_of(number), &value_of(number), None).unwrap();
@@ -58,6 +62,12 @@ fn items_are_whole_when_all_memory_is_on_huge_pages() {
         timed.set(&key_of(number), &value_of(number), None).unwrap();
     }
     check_all(&timed);
+}
+
+#[test]
+fn a_small_cache_has_no_huge_page_made_beside_its_memory() {
+    let timed = filled_in(MEMORY_BYTES - 1);
+    assert!(!timed.cache.use_huge_pages());
 }
 
 /// Reads, writes in place, holds values and receives new ones outside the lock, until it is over.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::{Cache, Slot};
 use crate::clock::Instant;
+use crate::memory::HUGE_PAGE_BYTES;
 
 /// Pause between two steps when there was something to do, now or shortly before.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
@@ -19,6 +20,8 @@ const PAUSE_SHARE: u32 = 100;
 /// Time without work before memory is put on huge pages, and the pause between two of them.
 const QUIET: Duration = Duration::from_millis(100);
 const HUGE_PAUSE: Duration = Duration::from_millis(10);
+/// A huge page that is made beside a cache's memory may take this part of it at most.
+const HUGE_PAGE_SHARE: usize = 64;
 /// Time without any work after which a cache counts as settled: longer than growth holds up huge
 /// pages.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -115,11 +118,14 @@ impl Cache {
 
     /// Puts one stretch of memory that is in full use on a huge page, of the index or of the log of
     /// some shard. Whether there was any; none while the cache grows, because copying takes a share
-    /// of what memory can do.
+    /// of what memory can do, and none in a small cache, because the page stands beside its memory.
     ///
     /// To be called now and then from a thread that serves nobody. It may itself take milliseconds,
     /// for a page beside the stretch; it holds a shard's lock while 2 MiB are copied.
     pub fn use_huge_pages(&self) -> bool {
+        if self.config.memory_bytes / HUGE_PAGE_SHARE < HUGE_PAGE_BYTES {
+            return false;
+        }
         let now = self.now();
         let is_growing = |slot: &Slot| self.lock(slot).store.log.is_growing(now);
         if self.shards.iter().any(is_growing) {
