@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::memory::Budget;
 
 /// The budget is short when less than this part of all memory is left, and as good as used up when
-/// less than this part of one log's share is.
+/// less than this part of one log's share would be left behind what is asked for.
 const SHORT_SHARE: usize = 8;
 /// Extents above this part of a log's share do not count.
 const COUNTED_SHARE: usize = 8;
@@ -67,7 +67,7 @@ impl Share {
 
     /// Takes memory for a segment or an extent, if there is enough and this log may have it.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
-        let may_have = bytes <= self.given || self.in_need || !self.is_full();
+        let may_have = bytes <= self.given || self.in_need || !self.is_full(bytes);
         if !(may_have && self.budget.take(bytes)) {
             return false;
         }
@@ -97,7 +97,7 @@ impl Share {
     /// Bytes that this log may count on when all ask for more.
     pub(super) fn left(&self) -> usize {
         let left = self.budget.left();
-        if self.is_full() {
+        if self.is_full(0) {
             self.given.min(left)
         } else {
             left / self.sharers
@@ -110,9 +110,9 @@ impl Share {
         self.held > mean + mean / MUCH_SHARE
     }
 
-    /// Whether what is left is for logs that hold less.
-    fn is_full(&self) -> bool {
-        self.budget.left() < self.bytes / SHORT_SHARE && self.held > self.mean()
+    /// Whether what would be left behind `bytes` is for logs that hold less.
+    fn is_full(&self, bytes: usize) -> bool {
+        self.budget.left() < self.bytes / SHORT_SHARE + bytes && self.held > self.mean()
     }
 
     /// What a log holds in the mean.
@@ -148,7 +148,7 @@ mod tests {
     fn while_memory_lasts_each_takes_what_it_needs() {
         let (budget, [mut one, _]) = pair(1000);
         while one.take(100) {}
-        assert!(budget.left() >= 100 && budget.left() < 1000 / SHORT_SHARE);
+        assert!(budget.left() >= 1000 / SHORT_SHARE && budget.left() < 1000 / SHORT_SHARE + 100);
         let alone = Arc::new(Budget::new(1000));
         let mut alone = Share::new(alone, 1, 1000);
         assert!((0..10).all(|_| alone.take(100)) && !alone.take(100));
