@@ -9,15 +9,16 @@
 //!
 //! Large extents do not count: one such item is a burden that all logs bear.
 //!
-//! Why: docs/decisions/0008. Tests: tests/evict.rs.
+//! Why: docs/decisions/0008. Tests: at the end of this file.
 
 use std::sync::Arc;
 
 use crate::memory::Budget;
 
-/// The budget is short when less than this part of all memory is left, and as good as used up when
-/// less than this part of one log's share would be left behind what is asked for.
+/// The budget is short when less than this part of all memory is left.
 const SHORT_SHARE: usize = 8;
+/// The last of the budget, this part of a log's share, is for logs that hold less than the mean.
+const KEPT_SHARE: usize = 8;
 /// Extents above this part of a log's share do not count.
 const COUNTED_SHARE: usize = 8;
 /// A log holds much more than the mean if it is more by this part of the mean.
@@ -33,7 +34,7 @@ pub(super) struct Share {
     bytes: usize,
     /// Bytes of its segments and of extents that count.
     held: usize,
-    /// Bytes it has given back since it last took any.
+    /// Bytes it has given back and may take again, if nobody else has taken them.
     given: usize,
     /// It may have whatever is left, because nothing of its own can leave.
     in_need: bool,
@@ -67,7 +68,7 @@ impl Share {
 
     /// Takes memory for a segment or an extent, if there is enough and this log may have it.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
-        let may_have = bytes <= self.given || self.in_need || !self.is_full(bytes);
+        let may_have = bytes <= self.given || bytes + self.kept() <= self.budget.left();
         if !(may_have && self.budget.take(bytes)) {
             return false;
         }
@@ -96,12 +97,9 @@ impl Share {
 
     /// Bytes that this log may count on when all ask for more.
     pub(super) fn left(&self) -> usize {
-        let left = self.budget.left();
-        if self.is_full(0) {
-            self.given.min(left)
-        } else {
-            left / self.sharers
-        }
+        let (left, kept) = (self.budget.left(), self.kept());
+        let own = if kept > 0 { self.given.min(left) } else { 0 };
+        own.max(left.saturating_sub(kept) / self.sharers)
     }
 
     /// Whether this log holds so much more than others that some of it should go to them.
@@ -110,9 +108,13 @@ impl Share {
         self.held > mean + mean / MUCH_SHARE
     }
 
-    /// Whether what would be left behind `bytes` is for logs that hold less.
-    fn is_full(&self, bytes: usize) -> bool {
-        self.budget.left() < self.bytes / SHORT_SHARE + bytes && self.held > self.mean()
+    /// Bytes of what is left that are for logs which hold less.
+    fn kept(&self) -> usize {
+        if self.in_need || self.held <= self.mean() {
+            0
+        } else {
+            self.bytes / KEPT_SHARE
+        }
     }
 
     /// What a log holds in the mean.
@@ -148,7 +150,7 @@ mod tests {
     fn while_memory_lasts_each_takes_what_it_needs() {
         let (budget, [mut one, _]) = pair(1000);
         while one.take(100) {}
-        assert!(budget.left() >= 1000 / SHORT_SHARE && budget.left() < 1000 / SHORT_SHARE + 100);
+        assert!(budget.left() >= 1000 / KEPT_SHARE && budget.left() < 1000 / KEPT_SHARE + 100);
         let alone = Arc::new(Budget::new(1000));
         let mut alone = Share::new(alone, 1, 1000);
         assert!((0..10).all(|_| alone.take(100)) && !alone.take(100));
@@ -159,7 +161,7 @@ mod tests {
         let (budget, [mut more, mut less]) = pair(1000);
         assert!((0..12).all(|_| more.take(100)) && (0..8).all(|_| less.take(100)));
         less.give(100);
-        assert_eq!((more.left(), more.take(100)), (0, false));
+        assert_eq!((more.left(), more.take(100), less.left()), (0, false, 50));
         assert!(less.take(100));
         more.give(100);
         assert!(more.left() == 100 && more.take(100) && !more.take(100));
