@@ -205,10 +205,14 @@ impl Log {
         self.share.set_in_need(in_need);
     }
 
-    /// Bytes of memory that it holds of what the logs share evenly, and whether a segment or extent
-    /// of `bytes` is a part of that.
-    pub(crate) fn held_bytes(&self) -> (usize, impl Fn(usize) -> bool + '_) {
-        (self.share.held(), |bytes| self.share.counts(bytes))
+    /// Bytes of memory that it holds of what the logs share evenly.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.share.held()
+    }
+
+    /// Whether a segment or extent of `bytes` is a part of what the logs share evenly.
+    pub(crate) fn counts(&self, bytes: usize) -> bool {
+        self.share.counts(bytes)
     }
 
     /// Whether this log holds so much more than others that some of it should go to them.

@@ -146,6 +146,16 @@ mod tests {
         (Arc::clone(&budget), [share(), share()])
     }
 
+    #[cfg(not(miri))]
+    fn cache_of(shards: usize, memory_bytes: usize) -> Cache {
+        Cache::new(Config {
+            shards: Some(shards),
+            seed: Some(7),
+            ..Config::with_memory(memory_bytes)
+        })
+        .unwrap()
+    }
+
     #[test]
     fn while_memory_lasts_each_takes_what_it_needs() {
         let (budget, [mut one, _]) = pair(1000);
@@ -185,11 +195,7 @@ mod tests {
     #[test]
     fn a_shard_of_which_nothing_can_leave_gets_all_that_is_left() {
         const MEMORY: usize = 8 << 20;
-        let cache = Cache::new(Config {
-            shards: Some(2),
-            ..Config::with_memory(MEMORY)
-        })
-        .unwrap();
+        let cache = cache_of(2, MEMORY);
         let names = (0..1_000).map(|number| number.to_string());
         let keys: Vec<String> = names
             .filter(|name| cache.key(name.as_bytes()).unwrap().hash() >> 63 == 0)
@@ -204,12 +210,7 @@ mod tests {
     #[test]
     fn shards_hold_equally_much_however_long_large_values_come_and_go() {
         const MEMORY: usize = 16 << 20;
-        let cache = Cache::new(Config {
-            shards: Some(4),
-            seed: Some(7),
-            ..Config::with_memory(MEMORY)
-        })
-        .unwrap();
+        let cache = cache_of(4, MEMORY);
         let value = vec![b'x'; 40 << 10];
         let mut state = 1_u64;
         for _ in 0..100_000 {
