@@ -11,6 +11,7 @@ const TRICKLE_BYTES_MAX: usize = 600;
 const LIMITS: Limits = Limits {
     bulk_bytes_max: 1_500,
     args_max: 40,
+    command_bytes_max: 10_000,
     inline_bytes_max: 60,
     value_bytes_max: 20,
     uploads: true,

@@ -9,7 +9,7 @@
 //! Why: docs/decisions/0009. Tests: tests/handles.rs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::clock::Deadline;
 use crate::error::Error;
@@ -277,6 +277,48 @@ impl std::fmt::Debug for Handle {
     }
 }
 
+/// What all drafts of a cache hold: at most half of its memory, so that whatever is being received,
+/// a value that is there can be stored. A draft that is alone may always be.
+#[derive(Debug)]
+pub(crate) struct DraftShare {
+    bytes: AtomicUsize,
+    bytes_max: usize,
+}
+
+impl DraftShare {
+    /// The share of a cache with so much memory.
+    pub(crate) fn of(memory_bytes: usize) -> DraftShare {
+        DraftShare {
+            bytes: AtomicUsize::new(0),
+            bytes_max: memory_bytes / 2,
+        }
+    }
+
+    /// Takes a part for one draft; none if the others hold too much.
+    pub(crate) fn take(self: &Arc<DraftShare>, bytes: usize) -> Option<DraftPart> {
+        // Relaxed: a sum that orders nothing.
+        let others = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let part = DraftPart {
+            share: Arc::clone(self),
+            bytes,
+        };
+        (others == 0 || others.saturating_add(bytes) <= self.bytes_max).then_some(part)
+    }
+}
+
+/// One draft's part of what all may hold, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct DraftPart {
+    share: Arc<DraftShare>,
+    bytes: usize,
+}
+
+impl Drop for DraftPart {
+    fn drop(&mut self) {
+        self.share.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// Memory inside the cache for a value that is still being received.
 ///
 /// Stored by [`Cache::commit`](crate::Cache::commit), given back when dropped.
@@ -291,6 +333,8 @@ pub struct Draft {
     /// The key, kept here because the room's prefix is written at the commit.
     pub(crate) key: Box<[u8]>,
     pub(crate) space: Space,
+    /// Set once the draft is made.
+    pub(crate) part: Option<DraftPart>,
 }
 
 impl Draft {
@@ -314,6 +358,7 @@ impl Draft {
             value_bytes,
             key: key.bytes().into(),
             space: key.space(),
+            part: None,
         }
     }
 

@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::arena::{Arena, Draft, Handle};
+use crate::arena::{Arena, Draft, DraftShare, Handle};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::evict::Newest;
@@ -69,6 +69,7 @@ pub struct Cache {
     hasher: Hasher,
     config: Config,
     pub(crate) budget: Arc<Budget>,
+    drafts: Arc<DraftShare>,
     segment_bytes: usize,
     insight: Arc<Mutex<Insight>>,
 }
@@ -171,6 +172,7 @@ impl Cache {
             hasher,
             config,
             budget,
+            drafts: Arc::new(DraftShare::of(memory)),
             segment_bytes,
             insight,
         })
@@ -559,14 +561,18 @@ impl Cache {
     /// large values need no other buffer.
     ///
     /// # Errors
-    /// As [`Cache::set`].
+    /// As [`Cache::set`]; [`Error::Busy`] also if this draft and others would hold more than half
+    /// of the memory.
     pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
         self.check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
-        self.write_with_room(
+        let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
+        let mut draft = self.write_with_room(
             key,
             || value_bytes,
             |shard, now| shard.draft(key, value_bytes, now),
-        )
+        )?;
+        draft.part = Some(part);
+        Ok(draft)
     }
 
     /// Stores a received value if the condition holds; else its memory is given back.

@@ -21,7 +21,8 @@ pub enum Error {
         /// Longest value this cache takes.
         max: usize,
     },
-    /// So many values are being received or sent at this moment that no memory can be freed.
+    /// So many values are being received or sent at this moment that no memory can be freed, or
+    /// that one more would leave too little for the others.
     Busy,
     /// The configured memory is below the least a cache can work with.
     MemoryTooSmall {

@@ -20,7 +20,7 @@ pub mod decode;
 pub mod reply;
 pub mod command;
 
-pub use decode::{Decoded, Limits, decode};
+pub use decode::{Decoded, Limits, decode, is_still_incomplete};
 pub use meta::{Meta, OwnedMeta};
 pub use refusal::Refused;
 pub use request::{Get, Listing, Request, Stats, Store, Verb};

@@ -20,6 +20,7 @@ use rustix::net::RecvFlags;
 use crate::execute::http::{Gather, Peer};
 use crate::execute::resp::Session;
 use crate::execute::{HttpScan, Unfinished, Upload};
+use crate::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
 use crate::listener::{Protocol, Transport};
 use crate::output::Output;
 
@@ -36,20 +37,18 @@ pub(crate) enum Intake {
     Value(Upload),
     /// So many bytes of a refused value.
     Skip(usize),
-    /// More of a long command, whose beginning is what is left over.
+    /// More of a long request, whose beginning is what is left over.
     Frame,
     /// More of the body of a request over HTTP.
     Body(Box<Gather>),
 }
 
-/// How far a client that speaks HTTP has come with a request that is not whole.
+/// What is known of a client that speaks HTTP.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HttpLink {
     pub(crate) peer: Peer,
     /// How far what is left over was looked at.
     pub(crate) scan: HttpScan,
-    /// Whether the rest of a request is waited for.
-    pub(crate) is_waiting: bool,
 }
 
 /// How a connection comes to its end.
@@ -81,6 +80,8 @@ pub(crate) struct Connection {
     pub(crate) leftover: Vec<u8>,
     /// Whether `leftover` may hold a complete request.
     pub(crate) backlog: bool,
+    /// Whether the rest of a request is waited for.
+    pub(crate) is_waiting: bool,
     pub(crate) intake: Intake,
     /// The answer that goes on when there is room for it, before the next request.
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
@@ -131,6 +132,7 @@ impl Connection {
             http: None,
             leftover: Vec::new(),
             backlog: false,
+            is_waiting: false,
             intake: Intake::Requests,
             unfinished: None,
             output: Output::default(),
@@ -205,26 +207,6 @@ impl Connection {
         received
     }
 
-    /// Reads once behind what is left over, at most `bytes_max`.
-    pub(crate) fn receive_frame(&mut self, bytes_max: usize) -> Received {
-        let kept = self.leftover.len();
-        self.leftover.resize(kept + bytes_max, 0);
-        let received = receive(
-            &self.socket,
-            &mut self.leftover[kept..],
-            &mut self.readable,
-            &mut self.hung_up,
-            &mut self.ended,
-        );
-        let bytes = if let Received::Bytes(bytes) = received {
-            bytes
-        } else {
-            0
-        };
-        self.leftover.truncate(kept + bytes);
-        received
-    }
-
     /// Whether there is something to do as soon as its turn comes.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
@@ -252,6 +234,7 @@ impl Connection {
         self.unfinished = None;
         self.leftover = Vec::new();
         self.backlog = false;
+        self.is_waiting = false;
     }
 
     /// Bytes of lines that wait, incomplete or not yet answered.
@@ -280,11 +263,9 @@ impl Connection {
     }
 
     /// Whether a transfer waits for the client: replies to be taken, a value to be sent on, or the
-    /// rest of a request over HTTP.
+    /// rest of a request.
     pub(crate) fn is_in_transfer(&self) -> bool {
-        self.blocked
-            || !matches!(self.intake, Intake::Requests)
-            || self.http.is_some_and(|http| http.is_waiting)
+        self.blocked || self.is_waiting || !matches!(self.intake, Intake::Requests)
     }
 
     /// Bytes of the cache's memory that it holds back now.
@@ -294,7 +275,36 @@ impl Connection {
             Intake::Value(upload) => upload.value_bytes(),
             Intake::Requests | Intake::Skip(_) | Intake::Frame | Intake::Body(_) => 0,
         };
-        receiving + self.output.pinned_bytes()
+        let received = self
+            .session
+            .as_ref()
+            .map_or(0, |session| session.received_bytes());
+        receiving + received + self.output.pinned_bytes()
+    }
+
+    /// Notes what is waited for after a look at its bytes: `found` a request or not, it ends with
+    /// one that is not whole, or not.
+    pub(crate) fn note_waiting(&mut self, found: bool, is_incomplete: bool, now_ms: u64) {
+        let is_waiting = is_incomplete || self.awaits_tail();
+        if is_waiting && (found || !self.is_waiting) {
+            self.start_transfer(now_ms);
+        }
+        self.is_waiting = is_waiting;
+    }
+
+    /// Whether a received value waits for the arguments behind it.
+    fn awaits_tail(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.tail_args().is_some())
+    }
+
+    /// How much of its next turn's bytes goes through the arena, at most.
+    #[inline]
+    pub(crate) fn turn_bytes_max(&self) -> usize {
+        match self.intake {
+            Intake::Frame => LONG_READ_BYTES_MAX,
+            _ => self.leftover.len() + READ_BYTES_MAX,
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod error;
 pub mod settings;
+pub mod limits;
 pub mod memory;
 pub mod process;
 pub mod logging;

@@ -383,8 +383,8 @@ pub const TABLE: &[Row] = &[
         name: "write-timeout",
         value: "DURATION",
         default: "30s",
-        help: "Drops a client that leaves its replies unread, or stops in the middle of a large \
-               value, for this long. While a quarter of the cache is held by such transfers, 1 s.",
+        help: "Drops a client that leaves its replies unread, or stops in the middle of a request, \
+               for this long. While a quarter of the cache is held by values in transfer, 1 s.",
         set: |s, v| put(&mut s.write_timeout_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.write_timeout_ms),
     },

@@ -121,6 +121,14 @@ pub fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
     }
 }
 
+/// Whether [`decode`] would still call `input` incomplete, given that it did so for the first
+/// `looked_at` bytes, a line without its end. Costs a look at the bytes behind them.
+#[must_use]
+pub fn is_still_incomplete(input: &[u8], looked_at: usize, limits: &Limits) -> bool {
+    input.len() <= limits.keys_line_bytes_max
+        && memchr(b'\n', input.get(looked_at..).unwrap_or_default()).is_none()
+}
+
 /// Refuses the first `used` bytes.
 ///
 /// The binary protocol's mark ends the connection: its client waits for an answer that never comes.

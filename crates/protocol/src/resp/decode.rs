@@ -22,6 +22,9 @@ mod inline;
 const ARGS_INLINE_DIGIT: u8 = b'0' + ARGS_INLINE as u8;
 const _: () = assert!(ARGS_INLINE < 10);
 
+/// Most arguments behind a value of SET that is [`Decoded::Upload`]; SET has no use for more.
+pub const TAIL_ARGS_MAX: usize = 16;
+
 /// What a decoder waits for at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -29,6 +32,9 @@ pub struct Limits {
     pub bulk_bytes_max: usize,
     /// Most arguments of an array; more end the connection.
     pub args_max: usize,
+    /// Longest array, values of SET that are [`Decoded::Upload`] not counted; a longer one ends the
+    /// connection as soon as that is known. At least 10,000: the usual requests are not measured.
+    pub command_bytes_max: usize,
     /// Longest line of words, and longest line that tells a length.
     pub inline_bytes_max: usize,
     /// Longest value of SET that is waited for if `uploads` is set.
@@ -44,6 +50,7 @@ impl Default for Limits {
         Limits {
             bulk_bytes_max: 512 << 20,
             args_max: 1 << 20,
+            command_bytes_max: 1 << 30,
             inline_bytes_max: 64 << 10,
             value_bytes_max: 16 << 10,
             uploads: true,
@@ -176,6 +183,7 @@ enum Fault {
     NoBulk(u8),
     LineEndless,
     Quotes,
+    CommandLength(usize),
 }
 
 impl Fault {
@@ -191,15 +199,14 @@ impl Fault {
             Fault::NoBulk(_) => "expected '$', got '",
             Fault::LineEndless => "too big inline request",
             Fault::Quotes => "unbalanced quotes in request",
+            Fault::CommandLength(_) => "too big command, bytes at most: ",
         };
         let mut message = format!("ERR Protocol error: {text}").into_bytes();
-        if let Fault::NoBulk(byte) = self {
-            let shown = if matches!(byte, b'\r' | b'\n') {
-                b' '
-            } else {
-                byte
-            };
-            message.extend_from_slice(&[shown, b'\'']);
+        match self {
+            Fault::NoBulk(b'\r' | b'\n') => message.extend_from_slice(b" '"),
+            Fault::NoBulk(byte) => message.extend_from_slice(&[byte, b'\'']),
+            Fault::CommandLength(max) => message.extend_from_slice(max.to_string().as_bytes()),
+            _ => {}
         }
         message
     }
@@ -294,6 +301,10 @@ pub fn decode_tail<'a>(input: &'a [u8], count: usize, limits: &Limits) -> Tail<'
     let mut at = 0;
     while args.len() < count {
         match bulk_head(&input[at..], limits) {
+            Ok(Some((length, head))) if at + head + length + 2 > limits.command_bytes_max => {
+                let message = Fault::CommandLength(limits.command_bytes_max).message();
+                return Tail::Refused { message };
+            }
             Ok(Some((length, head))) if input.len() - at >= head + length + 2 => {
                 args.push(&input[at + head..at + head + length]);
                 at += head + length + 2;
@@ -384,7 +395,7 @@ fn any_array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
             Err(fault) => return fault.refuse(input),
         };
         let start = at + head;
-        if length > limits.plain_bytes_max() && is_upload(&args, length, limits) {
+        if length > limits.plain_bytes_max() && is_upload(&args, count, length, limits) {
             return Decoded::Upload {
                 key: args[1],
                 value_bytes: length,
@@ -393,6 +404,9 @@ fn any_array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
             };
         }
         let end = start + length + 2;
+        if end > limits.command_bytes_max {
+            return Fault::CommandLength(limits.command_bytes_max).refuse(input);
+        }
         if end > input.len() {
             return incomplete(at, count - args.len());
         }
@@ -412,8 +426,9 @@ fn incomplete<'a>(at: usize, left: usize) -> Decoded<'a> {
 
 /// Whether the argument after these, of this length, is a value that is not waited for.
 #[cold]
-fn is_upload(args: &[&[u8]], length: usize, limits: &Limits) -> bool {
+fn is_upload(args: &[&[u8]], count: usize, length: usize, limits: &Limits) -> bool {
     limits.uploads
+        && count <= 3 + TAIL_ARGS_MAX
         && length > limits.value_bytes_max
         && matches!(args, [name, _] if name.eq_ignore_ascii_case(b"set"))
 }
@@ -434,6 +449,9 @@ fn resume<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
             break;
         }
         let end = at + head + length + 2;
+        if end > limits.command_bytes_max {
+            return Fault::CommandLength(limits.command_bytes_max).refuse(input);
+        }
         if end > input.len() {
             return incomplete(at, left);
         }

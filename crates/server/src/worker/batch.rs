@@ -9,10 +9,9 @@ use cellar_protocol::memcached::{Limits, Refused};
 use cellar_protocol::{http, resp};
 
 use crate::execute;
+use crate::limits::ARENA_BYTES;
 use crate::listener::Protocol;
 
-/// Bytes taken from one socket in one turn.
-pub(super) const READ_BYTES_MAX: usize = 16 << 10;
 /// Requests decoded before they are executed.
 pub(super) const STEPS_MAX: usize = 512;
 /// Longest value that is received through the arena; a longer one goes straight to the cache.
@@ -31,10 +30,6 @@ pub(super) const HTTP_LIMITS: http::Limits = http::Limits {
     body_bytes_max: SMALL_VALUE_BYTES_MAX,
 };
 
-/// The arena: the longest incomplete request and what is read behind it, and room for some forty
-/// full reads. The system gives memory to the part that is used.
-const ARENA_BYTES: usize = KEYS_LINE_BYTES_MAX + (1 << 20);
-
 /// How a connection's bytes are decoded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Codec {
@@ -47,6 +42,21 @@ pub(super) enum Codec {
 }
 
 impl Codec {
+    /// The same for bytes of which nothing was looked at.
+    #[inline]
+    pub(super) fn afresh(self) -> Codec {
+        match self {
+            Codec::Memcached => self,
+            Codec::Resp(codec) => Codec::Resp(RespCodec {
+                scan: resp::Scan::default(),
+                ..codec
+            }),
+            Codec::Http(_) => Codec::Http(HttpCodec {
+                scan: http::Scan::default(),
+            }),
+        }
+    }
+
     /// The protocol that it decodes.
     #[inline]
     pub(super) fn protocol(self) -> Protocol {
@@ -63,8 +73,6 @@ impl Codec {
 pub(super) struct HttpCodec {
     /// How far an incomplete head was looked at.
     pub(super) scan: http::Scan,
-    /// Whether a request was found in these bytes.
-    pub(super) found: bool,
 }
 
 /// What decoding a client's RESP depends on.
@@ -93,6 +101,8 @@ pub(super) struct Span {
     pub(super) decoded: usize,
     /// End of the received bytes.
     pub(super) end: usize,
+    /// Whether a request was found in it.
+    pub(super) found: bool,
     /// Whether no further request of it may be executed in this turn.
     pub(super) stopped: bool,
 }
@@ -185,10 +195,19 @@ impl Batch {
         }
     }
 
-    /// Whether a connection with so many bytes left over can be read.
+    /// Whether a connection whose turn may take so many bytes can have it now.
+    ///
+    /// In an empty batch it can, so that each turn gets on.
     #[inline]
-    pub(super) fn has_room(&self, leftover_bytes: usize) -> bool {
-        self.used + leftover_bytes + READ_BYTES_MAX <= self.arena.len()
+    pub(super) fn has_room(&mut self, bytes: usize) -> bool {
+        if self.used + bytes <= self.arena.len() {
+            return true;
+        }
+        let is_empty = self.spans.is_empty();
+        if is_empty {
+            self.arena.resize(self.used + bytes, 0);
+        }
+        is_empty
     }
 
     /// Adds a span of the bytes from `from` to `end`.
@@ -201,6 +220,7 @@ impl Batch {
             from,
             decoded: from,
             end,
+            found: false,
             stopped: false,
         });
     }
@@ -234,11 +254,5 @@ mod tests {
         let steps = recycle(recycle(steps));
         assert_eq!(steps.as_ptr(), memory);
         assert!(steps.capacity() >= STEPS_MAX);
-    }
-
-    #[test]
-    fn the_arena_holds_the_longest_incomplete_request() {
-        assert!(LIMITS.input_bytes_max() + 2 * READ_BYTES_MAX <= ARENA_BYTES);
-        assert!(HTTP_LIMITS.input_bytes_max() + 2 * READ_BYTES_MAX <= ARENA_BYTES);
     }
 }

@@ -3,16 +3,18 @@
 //! Requests go through the arena; a large value goes into the cache's memory; a long command is
 //! gathered behind what is left over of its connection.
 
+use cellar_protocol::memcached::is_still_incomplete;
+
 use super::Worker;
-use super::batch::{Codec, HttpCodec, READ_BYTES_MAX, RespCodec};
+use super::batch::{Codec, HttpCodec, LIMITS, RespCodec};
 use super::steps::{finish, follow, gather_body, run_frame};
 use crate::connection::{Connection, Ending, Intake, Received};
 use crate::counters::Counters;
 use crate::execute::{Context, Flow};
+use crate::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
+use crate::listener::Protocol;
 use crate::state::State;
 
-/// Bytes of a large value or a long command taken in one turn.
-const VALUE_READ_BYTES_MAX: usize = 256 << 10;
 /// Bytes behind a value that are received together with the next requests.
 const LINE_END_BYTES: usize = 2;
 
@@ -20,10 +22,7 @@ const LINE_END_BYTES: usize = 2;
 #[inline]
 fn codec(connection: &Connection, state: &State) -> Codec {
     if let Some(link) = &connection.http {
-        return Codec::Http(HttpCodec {
-            scan: link.scan,
-            found: false,
-        });
+        return Codec::Http(HttpCodec { scan: link.scan });
     }
     match &connection.session {
         None => Codec::Memcached,
@@ -176,9 +175,19 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let received = connection.receive_frame(VALUE_READ_BYTES_MAX);
+        let from = self.batch.used;
+        let room = &mut self.batch.arena[from..from + LONG_READ_BYTES_MAX];
+        let received = connection.receive(room);
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
+        }
+        if let Received::Bytes(bytes) = received {
+            connection.leftover.extend_from_slice(&room[..bytes]);
+            let looked_at = connection.leftover.len() - bytes;
+            let is_line = connection.protocol() == Protocol::Memcached;
+            if is_line && is_still_incomplete(&connection.leftover, looked_at, &LIMITS) {
+                return self.line_up(slot);
+            }
         }
         connection.output.borrow_buffer(&mut self.spares);
         let pass = self.common.state.gates.enter(self.index);
@@ -200,7 +209,7 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let received = connection.receive_value(VALUE_READ_BYTES_MAX);
+        let received = connection.receive_value(LONG_READ_BYTES_MAX);
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
         }

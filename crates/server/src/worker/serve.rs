@@ -8,24 +8,21 @@
 //! ```
 //!
 //! A large value goes past the arena: its first bytes come with its command line, the rest is
-//! received in the cache's memory. Other long commands are received behind what is left over.
+//! received in the cache's memory. Other long requests are gathered behind what is left over.
 //! What other event loops have for a client is delivered when all spans are settled.
 
-use cellar_protocol::resp::Scan;
-
 use super::Worker;
-use super::batch::{Batch, Codec, Span, recycle};
-use super::steps::{decode_spans, fetch_ahead, run};
+use super::batch::{Batch, Span, recycle};
+use super::steps::{decode_spans, fetch_ahead, keep_scan, run};
 use crate::client::{Delivery, INBOX_BYTES_MAX};
 use crate::connection::Intake;
-use crate::execute::{Context, HttpScan};
+use crate::execute::Context;
+use crate::limits::LONG_REQUEST_BYTES_MIN;
 use crate::output::WAITING_BYTES_MAX;
 
 /// Bytes of long lines that wait in one loop, to be received or answered; the connection that goes
 /// above it is closed.
 const LONG_LINES_BYTES_MAX: usize = 32 << 20;
-/// A line that counts as long: a read with very many keys, or a Redis command with much data.
-const LONG_LINE_BYTES_MIN: usize = 64 << 10;
 
 impl Worker {
     /// Serves all connections in the ready list once.
@@ -58,11 +55,11 @@ impl Worker {
 
     #[inline]
     fn has_room_for(&mut self, slot: u32) -> bool {
-        let leftover = self
+        let bytes = self
             .table
             .get_mut(slot)
-            .map_or(0, |connection| connection.leftover.len());
-        self.batch.has_room(leftover)
+            .map_or(0, |connection| connection.turn_bytes_max());
+        self.batch.has_room(bytes)
     }
 
     /// Decodes and executes all spans.
@@ -113,8 +110,11 @@ impl Worker {
             from,
             decoded,
             end,
+            found,
             stopped,
         } = self.batch.spans[index];
+        // All that was decoded was executed, unless it was stopped; blank lines are not executed.
+        let from = if stopped { from } else { decoded };
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
@@ -128,30 +128,17 @@ impl Worker {
             connection.leftover = Vec::new();
         }
         connection.backlog = stopped && from < end;
-        if let (Codec::Resp(codec), Some(session)) = (codec, &mut connection.session) {
+        let is_incomplete = !stopped && from < end;
+        if let Some(session) = &connection.session {
             session.client.note_active(self.now_ms);
-            let is_incomplete = !stopped && from == decoded && from < end;
-            session.scan = if is_incomplete {
-                codec.scan
-            } else {
-                Scan::default()
-            };
-            if is_incomplete && end - from >= LONG_LINE_BYTES_MIN {
-                connection.intake = Intake::Frame;
-            }
         }
-        if let (Codec::Http(codec), Some(link)) = (codec, &mut connection.http) {
-            let is_incomplete = !stopped && from < end;
-            link.scan = if is_incomplete {
-                codec.scan
-            } else {
-                HttpScan::default()
-            };
-            let begins = is_incomplete && (codec.found || !link.is_waiting);
-            link.is_waiting = is_incomplete;
-            if begins {
-                connection.start_transfer(self.now_ms);
-            }
+        keep_scan(
+            if is_incomplete { codec } else { codec.afresh() },
+            connection,
+        );
+        connection.note_waiting(found, is_incomplete, self.now_ms);
+        if is_incomplete && end - from >= LONG_REQUEST_BYTES_MIN {
+            connection.intake = Intake::Frame;
         }
         if !self.note_long(slot) {
             return self.close(slot);
@@ -166,10 +153,10 @@ impl Worker {
             return true;
         };
         let (before, after) = (connection.long_bytes, connection.waiting_line_bytes());
-        if before == 0 && after < LONG_LINE_BYTES_MIN {
+        if before == 0 && after < LONG_REQUEST_BYTES_MIN {
             return true;
         }
-        connection.long_bytes = if after < LONG_LINE_BYTES_MIN {
+        connection.long_bytes = if after < LONG_REQUEST_BYTES_MIN {
             0
         } else {
             after

@@ -57,6 +57,7 @@ fn decode_next<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Ta
         let is_all_used = span.from == span.decoded;
         span.decoded += used;
         if task.is_some() {
+            span.found = true;
             return task;
         }
         // Blank lines with nothing before them that is still to be executed: they are done with.
@@ -189,7 +190,6 @@ fn decode_http<'a>(input: &'a [u8], codec: &mut HttpCodec, cache: &Cache) -> Fou
         }
         Decoded::Refused(refused) => (Task::Unread(refused), input.len()),
     };
-    codec.found = true;
     Some((Some(task), used))
 }
 
@@ -485,6 +485,7 @@ pub(super) fn run_frame(
         from: 0,
         decoded: 0,
         end: frame.len(),
+        found: false,
         stopped: false,
     };
     let is_whole = if let Some(task) = decode_next(&frame, &mut span, context.cache()) {
@@ -505,8 +506,17 @@ pub(super) fn run_frame(
             connection.intake = Intake::Requests;
         }
     }
-    if let (Codec::Resp(codec), Some(session)) = (span.codec, &mut connection.session) {
-        session.scan = codec.scan;
-    }
+    connection.note_waiting(is_whole, !is_whole, now_ms);
+    keep_scan(span.codec, connection);
     is_whole
+}
+
+/// Keeps how far a request that is not whole was looked at.
+#[inline]
+pub(super) fn keep_scan(codec: Codec, connection: &mut Connection) {
+    match (codec, &mut connection.session, &mut connection.http) {
+        (Codec::Resp(codec), Some(session), _) => session.scan = codec.scan,
+        (Codec::Http(codec), _, Some(link)) => link.scan = codec.scan,
+        _ => {}
+    }
 }

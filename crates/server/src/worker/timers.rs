@@ -170,9 +170,6 @@ impl Worker {
             return self.close(slot);
         }
         connection.end_after_output();
-        if let Some(link) = &mut connection.http {
-            link.is_waiting = false;
-        }
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         execute::http::time_out(context, &mut connection.output);

@@ -83,6 +83,18 @@ impl Daemon {
         self.child.id()
     }
 
+    /// Time that the processors have spent on it, in ticks of the system's clock (10 ms).
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap();
+        let fields = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace();
+        let times = fields.skip(11).take(2);
+        times.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
     /// A new connection; its reads fail rather than hang.
     pub(crate) fn connect(&self) -> TcpStream {
         self.connect_to(&self.address)

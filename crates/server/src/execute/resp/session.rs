@@ -31,6 +31,8 @@ pub(super) enum ReplyMode {
 pub(super) struct Tail {
     /// The value; none if it was refused.
     pub(super) draft: Option<Draft>,
+    /// Length of the value.
+    pub(super) value_bytes: usize,
     pub(super) key: Box<[u8]>,
     /// How many arguments follow.
     pub(super) args: usize,
@@ -107,6 +109,13 @@ impl Session {
         } else {
             limits.unauthenticated()
         }
+    }
+
+    /// Bytes of the cache's memory that are held for a value whose arguments have yet to come.
+    #[must_use]
+    pub fn received_bytes(&self) -> usize {
+        let tail = self.tail.as_ref();
+        tail.map_or(0, |tail| tail.value_bytes)
     }
 
     /// How many arguments follow the value that was received last.

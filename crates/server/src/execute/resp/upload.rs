@@ -52,8 +52,12 @@ pub fn receive(
         Err(error) => {
             append_failure(&error.into(), session.proto, context, output);
             if args > 0 {
-                let (draft, key) = (None, Box::default());
-                session.tail = Some(Tail { draft, key, args });
+                session.tail = Some(Tail {
+                    draft: None,
+                    value_bytes: 0,
+                    key: Box::default(),
+                    args,
+                });
             }
             Received::Swallow(value_bytes + LINE_END.len())
         }
@@ -71,6 +75,7 @@ pub fn finish(
     output: &mut Output,
 ) -> Flow {
     let Upload { filling, key, args } = upload;
+    let value_bytes = filling.value_bytes();
     let Some(draft) = filling.finish() else {
         let mut reply = Reply::new(output.bytes(), session.proto);
         reply.error("ERR Protocol error: expected a line end behind the value");
@@ -78,6 +83,7 @@ pub fn finish(
     };
     session.tail = Some(Tail {
         draft: Some(draft),
+        value_bytes,
         key,
         args,
     });
