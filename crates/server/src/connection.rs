@@ -97,6 +97,8 @@ pub(crate) struct Connection {
     pub(crate) ended: bool,
     /// Whether the socket refused replies; they wait for room.
     pub(crate) blocked: bool,
+    /// Whether replies wait for the next turn although the socket may have room for them.
+    pub(crate) unsent: bool,
     /// Whether the poller reports room to write.
     pub(crate) watches_room: bool,
     /// When bytes last arrived, in engine milliseconds.
@@ -142,6 +144,7 @@ impl Connection {
             hung_up: false,
             ended: false,
             blocked: false,
+            unsent: false,
             // A UNIX socket reports room after each reply the peer takes, a TCP socket only after
             // it was full.
             watches_room: transport == Transport::Tcp,
@@ -210,6 +213,9 @@ impl Connection {
     /// Whether there is something to do as soon as its turn comes.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
+        if self.unsent {
+            return true;
+        }
         match self.ending {
             Ending::No | Ending::AfterRequests => {
                 (self.readable || !self.is_through()) && !self.output.is_full()

@@ -36,6 +36,8 @@ pub struct Pass<'g> {
     gates: &'g Gates,
     index: usize,
     is_alone: Cell<bool>,
+    /// Whether something was done that does not take constant time.
+    is_heavy: Cell<bool>,
 }
 
 impl Gates {
@@ -58,6 +60,7 @@ impl Gates {
             gates: self,
             index,
             is_alone: Cell::new(false),
+            is_heavy: Cell::new(false),
         }
     }
 
@@ -102,6 +105,19 @@ impl Gates {
 }
 
 impl Pass<'_> {
+    /// Notes that a request of otherwise constant time had much to do, with a long value or with
+    /// many keys: its time counts against its connection's share of the turn.
+    #[inline]
+    pub fn note_heavy(&self) {
+        self.is_heavy.set(true);
+    }
+
+    /// Whether that was noted since the last look.
+    #[inline]
+    pub fn take_heavy(&self) -> bool {
+        self.is_heavy.take()
+    }
+
     /// Runs `run` while no other loop executes. Inside itself it just runs.
     ///
     /// Cost: nothing with one loop; else a wait for what the other loops are executing, at most

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 use cellar_engine::Handle;
@@ -23,6 +24,9 @@ pub const WAITING_BYTES_MAX: usize = 32 << 10;
 const WAITING_VALUES_MAX: usize = 4;
 /// Waiting bytes in values from which an output is full.
 const WAITING_VALUE_BYTES_MAX: usize = 4 << 20;
+/// Bytes that one connection is sent in one turn, so that a quick reader of long values does not
+/// keep the others waiting.
+pub const WRITE_BYTES_MAX: usize = 2 << 20;
 /// Pieces handed to the system in one call.
 const PIECES_MAX: usize = 2 * WAITING_VALUES_MAX + 1;
 /// A larger buffer is given back to the allocator when it is empty.
@@ -32,8 +36,30 @@ const KEPT_BUFFER_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
 #[derive(Debug)]
 struct Pinned {
     at: usize,
+    /// How far it is sent; at first where its part begins.
     sent: usize,
+    /// Where its part ends.
+    end: usize,
     value: Handle,
+}
+
+/// What is offered to the system in one call.
+struct Pieces<'p> {
+    slices: [IoSlice<'p>; PIECES_MAX],
+    count: usize,
+    /// How many bytes may still be offered.
+    left: usize,
+}
+
+impl<'p> Pieces<'p> {
+    fn add(&mut self, bytes: &'p [u8]) {
+        let bytes = &bytes[..bytes.len().min(self.left)];
+        if !bytes.is_empty() {
+            self.slices[self.count] = IoSlice::new(bytes);
+            self.count += 1;
+            self.left -= bytes.len();
+        }
+    }
 }
 
 /// Replies in the order they will be written.
@@ -53,6 +79,8 @@ pub enum Written {
     All(usize),
     /// The socket takes no more for the present.
     Some(usize),
+    /// [`WRITE_BYTES_MAX`]; the socket may take more, when the others had their turn.
+    Enough(usize),
     /// The connection is broken.
     Gone,
 }
@@ -68,14 +96,25 @@ impl Output {
     ///
     /// A value below [`PINNED_VALUE_BYTES_MIN`] is copied instead.
     pub fn push_value(&mut self, value: Handle) {
-        if value.len() < PINNED_VALUE_BYTES_MIN {
-            self.bytes.extend_from_slice(&value);
+        let all = 0..value.len();
+        self.push_part(value, all);
+    }
+
+    /// The same of a part of a value.
+    ///
+    /// # Panics
+    /// If the value has no such part.
+    pub fn push_part(&mut self, value: Handle, part: Range<usize>) {
+        let bytes = &value[part.clone()];
+        if bytes.len() < PINNED_VALUE_BYTES_MIN {
+            self.bytes.extend_from_slice(bytes);
             return;
         }
         self.value_bytes += value.len();
         self.values.push_back(Pinned {
             at: self.bytes.len(),
-            sent: 0,
+            sent: part.start,
+            end: part.end,
             value,
         });
     }
@@ -161,7 +200,7 @@ impl Output {
         let mut from = self.sent;
         for pinned in &self.values {
             all.extend_from_slice(&self.bytes[from..pinned.at]);
-            all.extend_from_slice(&pinned.value[pinned.sent..]);
+            all.extend_from_slice(&pinned.value[pinned.sent..pinned.end]);
             from = pinned.at;
         }
         all.extend_from_slice(&self.bytes[from..]);
@@ -169,16 +208,22 @@ impl Output {
         all
     }
 
-    /// Writes what waits until the socket takes no more.
+    /// Writes what waits until the socket takes no more, or it was enough for one turn.
     #[inline]
     pub fn write_to(&mut self, socket: impl AsFd) -> Written {
         let socket = socket.as_fd();
         let mut total = 0;
         while !self.is_empty() {
+            if total >= WRITE_BYTES_MAX {
+                return Written::Enough(total);
+            }
+            let most = WRITE_BYTES_MAX - total;
             let written = if self.values.is_empty() {
-                rustix::net::send(socket, &self.bytes[self.sent..], SendFlags::NOSIGNAL)
+                let waiting = &self.bytes[self.sent..];
+                let piece = &waiting[..waiting.len().min(most)];
+                rustix::net::send(socket, piece, SendFlags::NOSIGNAL)
             } else {
-                self.write_pieces(socket)
+                self.write_pieces(socket, most)
             };
             match written {
                 Ok(n) => {
@@ -195,29 +240,25 @@ impl Output {
         Written::All(total)
     }
 
-    /// One call that offers replies and values in their order.
-    fn write_pieces(&self, socket: impl AsFd) -> Result<usize, Errno> {
-        let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-        let mut count = 0;
+    /// One call that offers replies and values in their order, at most `bytes_max`.
+    fn write_pieces(&self, socket: impl AsFd, bytes_max: usize) -> Result<usize, Errno> {
+        let mut pieces = Pieces {
+            slices: [IoSlice::new(&[]); PIECES_MAX],
+            count: 0,
+            left: bytes_max,
+        };
         let mut from = self.sent;
         for pinned in self.values.iter().take(WAITING_VALUES_MAX) {
-            if from < pinned.at {
-                pieces[count] = IoSlice::new(&self.bytes[from..pinned.at]);
-                count += 1;
-                from = pinned.at;
-            }
-            pieces[count] = IoSlice::new(&pinned.value[pinned.sent..]);
-            count += 1;
+            pieces.add(&self.bytes[from..pinned.at]);
+            from = pinned.at;
+            pieces.add(&pinned.value[pinned.sent..pinned.end]);
         }
         let until = self
             .values
             .get(WAITING_VALUES_MAX)
             .map_or(self.bytes.len(), |next| next.at);
-        if from < until {
-            pieces[count] = IoSlice::new(&self.bytes[from..until]);
-            count += 1;
-        }
-        rustix::io::writev(socket, &pieces[..count])
+        pieces.add(&self.bytes[from..until]);
+        rustix::io::writev(socket, &pieces.slices[..pieces.count])
     }
 
     /// Notes that `n` further bytes are written; a value that is through is let go.
@@ -226,10 +267,10 @@ impl Output {
             let replies = n.min(first.at - self.sent);
             self.sent += replies;
             n -= replies;
-            let of_value = n.min(first.value.len() - first.sent);
+            let of_value = n.min(first.end - first.sent);
             first.sent += of_value;
             n -= of_value;
-            if first.sent < first.value.len() || self.sent < first.at {
+            if first.sent < first.end || self.sent < first.at {
                 return;
             }
             self.value_bytes -= first.value.len();
@@ -288,6 +329,40 @@ mod tests {
         assert!(output.is_empty());
         assert_eq!(output.pinned_bytes(), 0);
         assert_eq!(output.write_to(&writer), Written::All(0));
+    }
+
+    #[test]
+    fn a_part_of_a_value_leaves_without_the_rest() {
+        let mut output = Output::default();
+        output.push_part(handle(b'v', 50_000), 10_000..40_000);
+        output.bytes().extend_from_slice(b"!");
+        output.push_part(handle(b'w', 50_000), 7..9);
+        let (writer, mut reader) = UnixStream::pair().unwrap();
+        assert_eq!(output.write_to(&writer), Written::All(30_003));
+        let mut received = vec![0; 30_003];
+        reader.read_exact(&mut received).unwrap();
+        assert!(received[..30_000].iter().all(|&byte| byte == b'v'));
+        assert_eq!(received[30_000..], *b"!ww");
+        assert_eq!(output.pinned_bytes(), 0);
+    }
+
+    #[test]
+    fn a_turn_sends_so_much_and_the_rest_later() {
+        let mut output = Output::default();
+        output.push_value(handle(b'v', 3 << 20));
+        output.bytes().extend_from_slice(&[b'b'; 3 << 20]);
+        let (writer, mut reader) = UnixStream::pair().unwrap();
+        let taker = std::thread::spawn(move || {
+            let mut received = Vec::new();
+            reader.read_to_end(&mut received).map(|_| received)
+        });
+        assert_eq!(output.write_to(&writer), Written::Enough(WRITE_BYTES_MAX));
+        assert_eq!(output.write_to(&writer), Written::Enough(WRITE_BYTES_MAX));
+        assert_eq!(output.write_to(&writer), Written::All(WRITE_BYTES_MAX));
+        drop(writer);
+        let received = taker.join().unwrap().unwrap();
+        assert_eq!(received.len(), 6 << 20);
+        assert!(received.ends_with(b"bb") && received.starts_with(b"vv"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod table;
 mod door;
 mod batch;
 mod steps;
+mod share;
 mod receive;
 mod serve;
 mod timers;
@@ -45,6 +46,8 @@ const SIGNAL_TOKEN: u64 = u64::MAX - 1;
 const LISTENER_TOKEN: u64 = u64::MAX - 2;
 /// Most listeners, for the range of their tokens.
 pub(crate) const LISTENERS_MAX: usize = 64;
+/// New connections taken over in one turn.
+const ARRIVALS_MAX: usize = 64;
 /// Reply buffers kept for the next turn.
 const SPARE_BUFFERS_MAX: usize = 64;
 
@@ -70,7 +73,7 @@ pub(crate) struct Worker {
     /// An empty list, for the next turn.
     resting: Vec<u32>,
     batch: Batch,
-    /// Connections whose inbox got something; empty between turns.
+    /// Connections whose inbox got something, more than one turn empties.
     calls: Vec<u64>,
     /// Empty reply buffers.
     spares: Vec<Vec<u8>>,
@@ -120,7 +123,7 @@ impl Worker {
     /// The system's, when waiting for sockets fails, which it does not.
     pub(crate) fn run(mut self) -> Result<(), Errno> {
         while !self.is_done() {
-            let timeout_ms = if self.ready.is_empty() {
+            let timeout_ms = if self.ready.is_empty() && self.calls.is_empty() {
                 self.timers.wait_ms(self.now_ms)
             } else {
                 0
@@ -133,6 +136,9 @@ impl Worker {
                 self.dispatch(self.poller.ready(index));
             }
             self.serve();
+            if !self.calls.is_empty() {
+                self.deliver();
+            }
             if has_work {
                 self.note_turn(began_us);
             }
@@ -204,7 +210,14 @@ impl Worker {
 
     /// Takes over new connections, and notices the drain.
     fn open_mailbox(&mut self) {
-        while let Some(arrival) = self.mailbox().take() {
+        for arrivals in 0.. {
+            if arrivals == ARRIVALS_MAX {
+                // The others in the next turn, and only behind them a drain.
+                return self.mailbox().waker.wake();
+            }
+            let Some(arrival) = self.mailbox().take() else {
+                break;
+            };
             let (protocol, peer) = (arrival.protocol, arrival.peer);
             let mut connection = Connection::new(arrival.socket, arrival.transport, self.now_ms);
             let interest = if connection.watches_room {
@@ -277,10 +290,28 @@ impl Worker {
                 self.counters.bytes_written.add(bytes as u64);
                 self.block(slot, bytes);
             }
+            Written::Enough(bytes) => {
+                self.counters.bytes_written.add(bytes as u64);
+                self.write_on_later(slot);
+            }
             Written::Gone => return self.close(slot),
         }
         self.note_transfer(slot);
         self.try_to_end(slot);
+    }
+
+    /// Lets the other connections have their turns before more is written to this one.
+    #[cold]
+    fn write_on_later(&mut self, slot: u32) {
+        let now_ms = self.now_ms;
+        if let Some(connection) = self.table.get_mut(slot) {
+            connection.blocked = false;
+            connection.start_transfer(now_ms);
+            connection.unsent = true;
+            if !std::mem::replace(&mut connection.queued, true) {
+                self.ready.push(slot);
+            }
+        }
     }
 
     /// Waits for the client to take its replies.

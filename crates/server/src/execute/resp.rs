@@ -83,6 +83,9 @@ const REPEATED_BYTES_MAX: usize = 128;
 /// A threshold of slow commands, in microseconds, that commands of constant time do not reach.
 const QUICK_US_MAX: i64 = 1_000;
 
+/// Most arguments of a request that takes constant time.
+const QUICK_ARGS_MAX: usize = 16;
+
 /// A request and the hash of its first key.
 #[derive(Debug)]
 pub struct Prepared<'a> {
@@ -96,6 +99,15 @@ impl<'a> Prepared<'a> {
     #[must_use]
     pub fn key(&self) -> Option<Key<'a>> {
         self.key
+    }
+
+    /// Whether its time depends on what is stored, or it has many arguments.
+    #[inline]
+    #[must_use]
+    pub fn is_heavy(&self) -> bool {
+        let command = self.request.command;
+        !command.is_some_and(|command| command.flags.has(Flags::FAST))
+            || self.request.args.len() > QUICK_ARGS_MAX
     }
 }
 

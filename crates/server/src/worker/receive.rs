@@ -61,7 +61,9 @@ impl Worker {
         if !std::mem::take(&mut connection.queued) || !connection.has_work() {
             return;
         }
-        if matches!(connection.ending, Ending::Linger { .. }) {
+        if std::mem::take(&mut connection.unsent) {
+            self.line_up(slot);
+        } else if matches!(connection.ending, Ending::Linger { .. }) {
             self.discard(slot);
         } else if connection.unfinished.is_some() {
             self.resume(slot);

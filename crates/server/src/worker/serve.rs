@@ -13,6 +13,7 @@
 
 use super::Worker;
 use super::batch::{Batch, Span, recycle};
+use super::share::{Shares, is_heavy};
 use super::steps::{decode_spans, fetch_ahead, keep_scan, run};
 use crate::client::{Delivery, INBOX_BYTES_MAX};
 use crate::connection::Intake;
@@ -23,6 +24,8 @@ use crate::output::WAITING_BYTES_MAX;
 /// Bytes of long lines that wait in one loop, to be received or answered; the connection that goes
 /// above it is closed.
 const LONG_LINES_BYTES_MAX: usize = 32 << 20;
+/// Inboxes emptied in one go; each takes a write, or the end of a connection.
+const DELIVERIES_MAX: usize = 256;
 
 impl Worker {
     /// Serves all connections in the ready list once.
@@ -77,6 +80,7 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let cache = &self.common.state.cache;
+        let mut shares = Shares::starting_at(self.common.clock.us());
         let mut next = 0;
         loop {
             next = decode_spans(arena, spans, next, cache, &mut steps);
@@ -93,6 +97,9 @@ impl Worker {
                 let connection = self.table.get_mut(span.slot);
                 let connection = connection.expect("nothing closes connections in this phase");
                 run(context, step, span, arena, connection, self.now_ms);
+                if shares.wants_time(pass.take_heavy() | is_heavy(&step.task)) {
+                    span.stopped |= shares.note(step.span, self.common.clock.us());
+                }
                 let is_answered = !connection.awaits_value();
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
             }
@@ -189,7 +196,8 @@ impl Worker {
     pub(super) fn deliver(&mut self) {
         let mut calls = std::mem::take(&mut self.calls);
         self.mailbox().take_calls(&mut calls);
-        for token in calls.drain(..) {
+        let now = calls.len().min(DELIVERIES_MAX);
+        for token in calls.drain(..now) {
             if let Some(slot) = self.table.slot(token) {
                 self.deliver_to(slot);
             }

@@ -13,6 +13,9 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Most bytes that a change may add to a collection; far above what can be stored.
 const ADDED_BYTES_MAX: usize = 2 << 30;
 
+/// A collection from this length on takes more than constant time.
+const HEAVY_BYTES_MIN: usize = 16 << 10;
+
 /// What became of a collection.
 pub(super) struct Edited<R> {
     pub(super) answer: R,
@@ -27,8 +30,12 @@ impl Call<'_> {
     /// # Errors
     /// [`Failure::WrongType`].
     pub(super) fn value(&self, key: Key<'_>, kind: Kind) -> Result<Option<Handle>, Failure> {
+        let pass = self.context.pass;
         let found = self.cache().get(key, |item| {
             let is_wanted = item.kind == kind;
+            if item.value.len() >= HEAVY_BYTES_MIN {
+                pass.note_heavy();
+            }
             is_wanted.then(|| item.pin())
         });
         let value = match found {
@@ -66,7 +73,11 @@ impl Call<'_> {
         }
         let now = self.now();
         let mut scratch = Vec::new();
+        let pass = self.context.pass;
         let edited = self.cache().update(key, &mut scratch, |old, scratch| {
+            if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
+                pass.note_heavy();
+            }
             let mut collection = match old {
                 Some(item) if item.kind != C::KIND => {
                     return (Err(Failure::WrongType), Change::Keep);

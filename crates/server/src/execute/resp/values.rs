@@ -9,6 +9,9 @@ use super::notify::Class;
 use crate::kind::own_deadline;
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
+/// A string from this length on takes more than constant time to change.
+const HEAVY_BYTES_MIN: usize = 16 << 10;
+
 /// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
 ///
 /// `decide` may run twice; see [`cellar_engine::Cache::update`].
@@ -18,7 +21,11 @@ pub(super) fn update<R>(
     mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> Result<(R, Change), Failure>,
 ) -> Result<R, Failure> {
     let mut scratch = Vec::new();
+    let pass = call.context.pass;
     let outcome = call.cache().update(key, &mut scratch, |old, scratch| {
+        if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
+            pass.note_heavy();
+        }
         match decide(old, scratch) {
             Ok((result, change)) => (Ok(result), change),
             Err(failure) => (Err(failure), Change::Keep),
