@@ -1,10 +1,16 @@
-//! Clock: the time that a whole batch of requests shares.
+//! Clock: the time that a whole batch of requests shares, and the wall clock by it.
 //!
 //! Each event loop reads the machine's clock once a turn and sets the engine's clock to it, so an
 //! operation on the cache costs no clock call. While all loops sleep the engine's time stands
 //! still; a loop refreshes it before it serves anybody.
+//!
+//! The engine's time never goes back and no step of the wall clock moves it. What is told or asked
+//! as a Unix time goes through [`WallClock`], which is the distance between the two.
+//!
+//! Why: docs/decisions/0028. Tests: below, tests/wall_clock.rs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
@@ -14,6 +20,7 @@ use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
 pub struct LoopClock {
     system: Arc<SystemClock>,
     engine: Arc<ManualClock>,
+    wall: Arc<WallClock>,
 }
 
 impl Default for LoopClock {
@@ -26,9 +33,15 @@ impl LoopClock {
     /// A clock that starts at zero.
     #[must_use]
     pub fn new() -> LoopClock {
+        let system = Arc::new(SystemClock::new());
+        let (offset_us, _) = distance_us(&system);
         LoopClock {
-            system: Arc::new(SystemClock::new()),
             engine: Arc::new(ManualClock::default()),
+            wall: Arc::new(WallClock {
+                unix_ms_at_zero: AtomicI64::new(rounded_ms(offset_us)),
+                system: Some(Arc::clone(&system)),
+            }),
+            system,
         }
     }
 
@@ -36,6 +49,12 @@ impl LoopClock {
     #[must_use]
     pub fn engine(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.engine) as Arc<dyn Clock>
+    }
+
+    /// The wall clock by the engine's time; [`WallClock::follow`] keeps it right.
+    #[must_use]
+    pub fn wall(&self) -> Arc<WallClock> {
+        Arc::clone(&self.wall)
     }
 
     /// Reads the machine's clock and moves the engine's there.
@@ -59,24 +78,127 @@ impl LoopClock {
     pub fn us(&self) -> u64 {
         self.system.us()
     }
+}
+
+/// Distance from which a step of the wall clock is one, in microseconds. Less is how it was
+/// rounded: a deadline that was given as a Unix time has to be told as the same one.
+const STEP_US_MIN: i64 = 1_000;
+/// Longest time between the readings of two clocks that are taken for one moment.
+const APART_US_MAX: u64 = 100;
+/// Readings until one is taken as it is.
+const READINGS_MAX: u32 = 10;
+
+/// Unix times by the engine's moments, and back.
+///
+/// All that tells or takes a Unix time reads this one number, so all of it agrees.
+#[derive(Debug)]
+pub struct WallClock {
+    /// Unix time in milliseconds at the engine's time zero; below zero if the wall clock has been
+    /// set to before 1970 and some.
+    unix_ms_at_zero: AtomicI64,
+    /// The machine's clock, if this follows it.
+    system: Option<Arc<SystemClock>>,
+}
+
+impl WallClock {
+    /// A wall clock that follows nothing and is moved by hand.
+    #[must_use]
+    pub fn starting_at(unix_ms_at_zero: u64) -> WallClock {
+        WallClock {
+            unix_ms_at_zero: AtomicI64::new(i64::try_from(unix_ms_at_zero).unwrap_or(i64::MAX)),
+            system: None,
+        }
+    }
 
     /// Unix time in milliseconds at the engine's time zero.
+    #[inline]
     #[must_use]
-    pub fn unix_ms_at_zero(&self) -> u64 {
-        let unix_ms = u64::try_from(unix_time().as_millis()).unwrap_or(u64::MAX);
-        unix_ms.saturating_sub(self.system.now().0)
+    pub fn unix_ms_at_zero(&self) -> i64 {
+        // Relaxed: a number that orders nothing.
+        self.unix_ms_at_zero.load(Ordering::Relaxed)
+    }
+
+    /// The Unix time of an engine's moment, in milliseconds; zero for those before 1970.
+    #[inline]
+    #[must_use]
+    pub fn unix_ms(&self, at: Instant) -> u64 {
+        let after_zero = i64::try_from(at.0).unwrap_or(i64::MAX);
+        let unix_ms = self.unix_ms_at_zero().saturating_add(after_zero);
+        u64::try_from(unix_ms).unwrap_or(0)
+    }
+
+    /// The engine's moment of a Unix time in milliseconds; `None` if it lies before the start.
+    #[inline]
+    #[must_use]
+    pub fn instant(&self, unix_ms: i64) -> Option<Instant> {
+        let after_zero = unix_ms.saturating_sub(self.unix_ms_at_zero());
+        u64::try_from(after_zero).ok().map(Instant)
+    }
+
+    /// Unix time in microseconds when the engine's clock shows `now`, or later if the machine's
+    /// clock has gone on since.
+    #[must_use]
+    pub fn unix_us(&self, now: Instant) -> u64 {
+        let us = self.system.as_ref().map_or(0, |system| system.us());
+        let after_zero = i64::try_from(us.max(now.0 * 1_000)).unwrap_or(i64::MAX);
+        let zero = self.unix_ms_at_zero().saturating_mul(1_000);
+        u64::try_from(zero.saturating_add(after_zero)).unwrap_or(0)
+    }
+
+    /// Steps by so many milliseconds, as somebody does who sets the machine's clock.
+    pub fn step_ms(&self, ms: i64) {
+        self.unix_ms_at_zero.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Looks whether the machine's wall clock has stepped, and goes with it; returns by how many
+    /// milliseconds.
+    pub fn follow(&self) -> Option<i64> {
+        let (read_us, apart_us) = distance_us(self.system.as_ref()?);
+        let known_ms = self.unix_ms_at_zero();
+        let moved_us = read_us.saturating_sub(known_ms.saturating_mul(1_000));
+        let doubt_us = i64::try_from(apart_us).unwrap_or(i64::MAX);
+        if moved_us.saturating_abs() < STEP_US_MIN.saturating_add(doubt_us) {
+            return None;
+        }
+        let now_ms = rounded_ms(read_us);
+        self.unix_ms_at_zero.store(now_ms, Ordering::Relaxed);
+        Some(now_ms - known_ms)
     }
 }
 
-/// The time since 1970; for starts and for those who ask for it, not for requests.
-#[must_use]
+/// Unix time at the zero of a clock, in microseconds, and within which time the two were read.
+fn distance_us(clock: &SystemClock) -> (i64, u64) {
+    let mut best = (0, u64::MAX);
+    for _ in 0..READINGS_MAX {
+        let before_us = clock.us();
+        let wall_us = unix_us();
+        let apart_us = clock.us().saturating_sub(before_us);
+        if apart_us < best.1 {
+            let middle_us = i64::try_from(before_us + apart_us / 2).unwrap_or(i64::MAX);
+            best = (wall_us.saturating_sub(middle_us), apart_us);
+        }
+        if apart_us <= APART_US_MAX {
+            break;
+        }
+    }
+    best
+}
+
+fn rounded_ms(us: i64) -> i64 {
+    us.saturating_add(500).div_euclid(1_000)
+}
+
+/// The machine's wall clock: microseconds since 1970, below zero for a time before.
 #[expect(
     clippy::disallowed_methods,
     reason = "no other clock knows the time of day"
 )]
-pub fn unix_time() -> Duration {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    since_epoch.unwrap_or_default()
+fn unix_us() -> i64 {
+    let us = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => us(since),
+        Err(before) => -us(before.duration()),
+    }
 }
 
 /// Measures how long something takes.
@@ -100,5 +222,47 @@ impl Stopwatch {
     #[must_use]
     pub fn us(self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_wrong_by_hours_is_right_after_one_look() {
+        let clock = LoopClock::new();
+        let wall = clock.wall();
+        let right = wall.unix_ms_at_zero();
+        for wrong_ms in [-7_200_000, 3_600_000, 5, -5, -right - 86_400_000] {
+            wall.step_ms(wrong_ms);
+            let back = wall.follow().expect("that is a step");
+            assert!((back + wrong_ms).abs() <= 1, "{back} after {wrong_ms}");
+            assert!((wall.unix_ms_at_zero() - right).abs() <= 1);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_nobody_sets_gives_the_same_times_for_ever() {
+        let clock = LoopClock::new();
+        let wall = clock.wall();
+        let first = wall.unix_ms_at_zero();
+        for _ in 0..10_000 {
+            assert_eq!(wall.follow(), None);
+        }
+        assert_eq!(wall.unix_ms_at_zero(), first);
+    }
+
+    #[test]
+    fn times_before_1970_and_before_the_start_do_no_harm() {
+        let wall = WallClock::starting_at(10_000);
+        assert_eq!(wall.instant(9_999), None);
+        assert_eq!(wall.instant(i64::MIN), None);
+        assert_eq!(wall.instant(10_000), Some(Instant(0)));
+        wall.step_ms(-70_000);
+        assert_eq!(wall.unix_ms(Instant(59_000)), 0);
+        assert_eq!(wall.unix_us(Instant(59_000)), 0);
+        assert_eq!(wall.unix_ms(Instant(61_000)), 1_000);
+        assert_eq!(wall.instant(1_000), Some(Instant(61_000)));
     }
 }

@@ -42,5 +42,6 @@ pub mod execute;
 mod connection;
 mod worker;
 mod upkeep;
+mod watchdog;
 pub mod server;
 pub mod top;

@@ -17,6 +17,7 @@ use crate::settings::load::{Loaded, Origin};
 use crate::signals::Signals;
 use crate::state::State;
 use crate::upkeep::Upkeep;
+use crate::watchdog::Watchdog;
 use crate::worker::{Common, Door, LISTENERS_MAX, Worker};
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.
@@ -47,9 +48,10 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         what: "taking over signals",
         source,
     })?;
-    let state = State::observed(cache, settings, clock.unix_ms_at_zero(), observer);
+    let state = State::observed(cache, settings, clock.wall(), observer);
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
+    let watchdog = Watchdog::start(Arc::clone(&state)).map_err(no_thread)?;
     let workers = make_workers(state, clock, Door::new(listeners, signals))?;
     let threads = start(workers)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
@@ -58,6 +60,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         done.map_err(Error::system("waiting for sockets"))?;
     }
     upkeep.stop();
+    watchdog.stop();
     tracing::info!("cellar stopped");
     Ok(())
 }

@@ -4,9 +4,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cellar_engine::Cache;
+use cellar_engine::{Cache, Instant};
 
 use crate::client::Clients;
+use crate::clock::WallClock;
 use crate::content_types::ContentTypes;
 use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
@@ -49,10 +50,8 @@ pub struct State {
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
     pub transfer_bytes: AtomicU64,
-    /// Unix time at start, in seconds.
-    pub start_unix_s: u64,
-    /// Unix time in milliseconds at engine time zero: turns engine instants into wall time.
-    pub unix_ms_at_zero: u64,
+    /// Turns the engine's moments into Unix times and back.
+    pub wall: Arc<WallClock>,
     /// What `stats` counts from.
     pub stats_zero: Mutex<StatsZero>,
     /// What CONFIG GET shows.
@@ -90,15 +89,16 @@ impl State {
     #[must_use]
     pub fn new(cache: Cache, settings: Settings, unix_ms_at_zero: u64) -> State {
         let observer = Arc::new(Observer::new(&settings));
-        State::observed(cache, settings, unix_ms_at_zero, observer)
+        let wall = Arc::new(WallClock::starting_at(unix_ms_at_zero));
+        State::observed(cache, settings, wall, observer)
     }
 
-    /// The same, with the observer that the cache tells of changes.
+    /// The same, by this wall clock, with the observer that the cache tells of changes.
     #[must_use]
     pub fn observed(
         cache: Cache,
         settings: Settings,
-        unix_ms_at_zero: u64,
+        wall: Arc<WallClock>,
         observer: Arc<Observer>,
     ) -> State {
         let counters = (0..settings.threads)
@@ -124,10 +124,15 @@ impl State {
             counters,
             connections: AtomicU64::new(0),
             transfer_bytes: AtomicU64::new(0),
-            start_unix_s: unix_ms_at_zero / 1_000,
-            unix_ms_at_zero,
+            wall,
             stats_zero: Mutex::default(),
         }
+    }
+
+    /// Unix time of the start, in seconds, by the wall clock as it goes now.
+    #[must_use]
+    pub fn start_unix_s(&self) -> u64 {
+        self.wall.unix_ms(Instant(0)) / 1_000
     }
 
     /// Sums of the event loops' counters, since their start.

@@ -88,13 +88,9 @@ impl<'s> Context<'s> {
         } else if exptime <= RELATIVE_EXPTIME_S_MAX {
             self.cache().now().plus_ms(seconds * 1000)
         } else {
-            Deadline::at(self.instant(seconds))
+            let at = self.state.wall.instant(i64::from(exptime) * 1000);
+            at.map_or(Deadline::PASSED, Deadline::at)
         }
-    }
-
-    /// The engine's moment of a Unix time; zero if that lies before the start.
-    pub(in crate::execute) fn instant(&self, unix_s: u64) -> Instant {
-        Instant((unix_s * 1000).saturating_sub(self.state.unix_ms_at_zero))
     }
 
     /// Whole seconds left, a begun one counted; `None` for ever.
@@ -106,7 +102,7 @@ impl<'s> Context<'s> {
 
     /// The Unix time of an engine's moment, in seconds.
     pub(in crate::execute) fn unix_s(&self, at: Instant) -> u64 {
-        self.state.unix_ms_at_zero.saturating_add(at.0) / 1000
+        self.state.wall.unix_ms(at) / 1000
     }
 
     /// The hashed key of decoded bytes.

@@ -100,7 +100,7 @@ impl<'s> Facts<'s> {
     /// Unix time in milliseconds.
     #[must_use]
     pub fn now_unix_ms(&self) -> u64 {
-        self.state.unix_ms_at_zero + self.uptime_ms()
+        self.state.wall.unix_ms(self.state.cache.now())
     }
 
     /// The hottest keys, at most so many.

@@ -190,7 +190,7 @@ pub const FAMILIES: &[Family] = &[
         kind: Kind::Gauge,
         labels: "",
         help: "Unix time of the start.",
-        write: |facts, samples| samples.one(facts.state.start_unix_s),
+        write: |facts, samples| samples.one(facts.state.start_unix_s()),
     },
 ];
 

@@ -68,7 +68,7 @@ macro_rules! families {
 families! {
     "redis_up" Gauge "Always 1: who answers is up.": |_| 1;
     "redis_uptime_in_seconds" Gauge "Time since the start.": |facts| facts.uptime_ms() / 1_000;
-    "redis_start_time_seconds" Gauge "Unix time of the start.": |facts| facts.state.start_unix_s;
+    "redis_start_time_seconds" Gauge "Unix time of the start.": |facts| facts.state.start_unix_s();
     "redis_connected_clients" Gauge "Open connections.": |facts| facts.connections();
     "redis_blocked_clients" Gauge "Always 0: no command waits.": |_| 0;
     "redis_tracking_clients" Gauge "Clients that are told of changes.":

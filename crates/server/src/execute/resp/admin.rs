@@ -21,7 +21,6 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::flush;
 use super::handlers::{Handler, unknown};
-use crate::clock::unix_time;
 use crate::execute::context::Flow;
 
 /// The function that runs a command of this group.
@@ -74,17 +73,17 @@ pub(super) fn handler(verb: Verb) -> Handler {
 
 /// TIME
 fn time(call: &mut Call<'_>) -> Outcome {
-    let now = unix_time();
+    let now_us = call.context.state.wall.unix_us(call.now());
     let mut reply = call.reply();
     reply.array(2);
-    reply.bulk(now.as_secs().to_string());
-    reply.bulk(now.subsec_micros().to_string());
+    reply.bulk((now_us / 1_000_000).to_string());
+    reply.bulk((now_us % 1_000_000).to_string());
     DONE
 }
 
 /// LASTSAVE: nothing is saved, so it is the start.
 fn last_save(call: &mut Call<'_>) -> Outcome {
-    let start = call.context.state.start_unix_s;
+    let start = call.context.state.start_unix_s();
     call.integer(i64::try_from(start).unwrap_or(i64::MAX))
 }
 

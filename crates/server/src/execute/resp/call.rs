@@ -80,7 +80,7 @@ impl<'c> Call<'c> {
 
     /// The Unix time of an engine's moment, in milliseconds.
     pub(super) fn unix_ms(&self, at: Instant) -> u64 {
-        self.context.state.unix_ms_at_zero.saturating_add(at.0)
+        self.context.state.wall.unix_ms(at)
     }
 
     /// Milliseconds until a deadline; `None` for never.

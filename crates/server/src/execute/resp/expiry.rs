@@ -50,20 +50,19 @@ impl Unit {
             Unit::Ex | Unit::ExAt => number.checked_mul(1_000).ok_or_else(bad)?,
             Unit::Px | Unit::PxAt => number,
         };
-        let zero = i64::try_from(context.state.unix_ms_at_zero).unwrap_or(0);
-        let now = i64::try_from(context.cache().now().0).unwrap_or(i64::MAX);
+        let (wall, now) = (&context.state.wall, context.cache().now());
         let at = match self {
             // As in Redis, the Unix time has to fit, too.
             Unit::Ex | Unit::Px => {
-                ms.checked_add(zero.saturating_add(now)).ok_or_else(bad)?;
-                ms.checked_add(now).ok_or_else(bad)?
+                let unix_ms = i64::try_from(wall.unix_ms(now)).unwrap_or(i64::MAX);
+                ms.checked_add(unix_ms).ok_or_else(bad)?;
+                let now = i64::try_from(now.0).unwrap_or(i64::MAX);
+                let at = ms.checked_add(now).ok_or_else(bad)?;
+                u64::try_from(at).ok().map(Instant)
             }
-            Unit::ExAt | Unit::PxAt => ms.saturating_sub(zero),
+            Unit::ExAt | Unit::PxAt => wall.instant(ms),
         };
-        let Ok(at) = u64::try_from(at) else {
-            return Ok(Deadline::PASSED);
-        };
-        Ok(Deadline::at(Instant(at)))
+        Ok(at.map_or(Deadline::PASSED, Deadline::at))
     }
 
     /// The deadline that an option's argument means, which has to be a positive number.

@@ -26,7 +26,7 @@ fn process(context: Context<'_>, out: &mut Vec<u8>) {
     stat(
         out,
         "uptime",
-        now_unix_s.saturating_sub(state.start_unix_s).max(1),
+        now_unix_s.saturating_sub(state.start_unix_s()).max(1),
     );
     stat(out, "time", now_unix_s);
     stat(out, "version", VERSION);

@@ -233,7 +233,10 @@ fn persistence(facts: &Facts<'_>, text: &mut Text) {
         ("rdb_changes_since_last_save", 0),
         ("rdb_bgsave_in_progress", 0),
     ]);
-    text.field("rdb_last_save_time", facts.call.context.state.start_unix_s);
+    text.field(
+        "rdb_last_save_time",
+        facts.call.context.state.start_unix_s(),
+    );
     text.field("rdb_last_bgsave_status", "ok");
     text.fields([
         ("rdb_last_bgsave_time_sec", -1),
