@@ -66,7 +66,9 @@ conformance: ## replay the transcripts in conformance/
 fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (20) each
 	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test hostile
 
-soak: tools build ## the random tests, SOAK_ROUNDS (10) times with new seeds, which they print
+soak: tools build ## all sizes, thousands of hostile clients; the random tests SOAK_ROUNDS (10) times
+	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
+		$(CARGO) test --locked --package cellar --test size_matrix -- --nocapture
 	for round in $$(seq $(SOAK_ROUNDS)); do \
 		export TEST_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 		export PROPTEST_RNG_SEED=$$TEST_SEED; \

@@ -1,4 +1,5 @@
-//! Daemon: the real binary on a free port, for tests.
+//! Daemon: the real binary on a free port, for tests; another one than cargo's if `CELLAR_BIN`
+//! names it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,6 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Longest time that anything here waits; only a hanging server reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Variables that are for tests; the server would take them for settings.
+const OWN_VARIABLES: [&str; 3] = ["CELLAR_BIN", "CELLAR_MATRIX", "CELLAR_MATRIX_ONLY"];
 
 /// A running server; killed when dropped.
 pub(crate) struct Daemon {
@@ -35,7 +39,9 @@ impl Daemon {
 
     /// The same, with another working directory.
     pub(crate) fn start_in(home: &Path, flags: &[&str]) -> Daemon {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cellar"));
+        let binary = std::env::var("CELLAR_BIN");
+        let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_cellar"));
+        let mut command = Command::new(binary);
         let mut arguments: Vec<&str> = Vec::new();
         for pair in [
             ["--memory", "64MiB"],
@@ -47,6 +53,9 @@ impl Daemon {
             if !flags.contains(&pair[0]) {
                 arguments.extend(pair);
             }
+        }
+        for variable in OWN_VARIABLES {
+            command.env_remove(variable);
         }
         command
             .current_dir(home)

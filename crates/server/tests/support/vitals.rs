@@ -1,0 +1,66 @@
+//! Vitals: what the system says of a server's process: memory, descriptors, processor time.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::time::Duration;
+
+/// A size from the system's account of the process: `VmRSS`, `VmHWM`.
+pub(crate) fn occupied_bytes(process: u32, name: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .unwrap_or(":0 kB");
+    let kib = line.trim_start_matches(':').trim().trim_end_matches(" kB");
+    kib.parse::<usize>().unwrap() * 1024
+}
+
+/// Open files, sockets among them.
+pub(crate) fn descriptors(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd"))
+        .unwrap()
+        .count()
+}
+
+/// Processor time of all its threads.
+pub(crate) fn processor_time(process: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let of_thread = |path: std::path::PathBuf| {
+        let line = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        line.split(' ').next()?.parse::<u64>().ok()
+    };
+    let threads = threads.filter_map(|entry| of_thread(entry.ok()?.path()));
+    Duration::from_nanos(threads.sum())
+}
+
+/// Sets `VmHWM` back to what the process occupies at present.
+pub(crate) fn forget_peak(process: u32) {
+    std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
+}
+
+/// Tries until `is_so`, at most for `patience`; whether it came to be.
+pub(crate) fn comes_true(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    const STEP: Duration = Duration::from_micros(200);
+    const STEP_MAX: Duration = Duration::from_millis(20);
+    let (mut waited, mut step) = (Duration::ZERO, STEP);
+    while !is_so() {
+        if waited > patience {
+            return false;
+        }
+        std::thread::sleep(step);
+        waited += step;
+        step = (step * 2).min(STEP_MAX);
+    }
+    true
+}
+
+/// Lets this process have as many open files as the system allows; how many that are.
+pub(crate) fn raise_descriptors() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    limit.maximum.map_or(usize::MAX, |most| most as usize)
+}
