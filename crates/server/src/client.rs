@@ -13,10 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::command::TABLE;
 use cellar_protocol::resp::{Command, Proto, Verb};
 
+use crate::budget::Budget;
+use crate::limits::INBOX_BYTES_MAX;
 use crate::mailbox::Mailbox;
-
-/// Bytes that may wait in an inbox; a client with more is dropped.
-pub const INBOX_BYTES_MAX: usize = 8 << 20;
 
 /// What the client told about itself.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +79,8 @@ struct Inbox {
     /// Whether the loop was called for what waits.
     called: bool,
     overflown: bool,
+    /// What was taken for it from the budget.
+    taken_bytes: usize,
 }
 
 /// What the event loop finds in an inbox.
@@ -120,6 +121,9 @@ pub struct Client {
     is_gone: AtomicBool,
     /// Its event loop's mailbox and its token there; a client without is only in tests.
     home: Option<(Arc<Vec<Mailbox>>, usize, u64)>,
+    budget: Arc<Budget>,
+    /// Bytes that its connection holds beside the inbox, for listings.
+    held_bytes: AtomicUsize,
 }
 
 impl Client {
@@ -188,6 +192,7 @@ impl Client {
         let mut inbox = self.inbox();
         self.is_gone.store(true, Ordering::Relaxed);
         inbox.bytes = Vec::new();
+        self.settle(&mut inbox);
     }
 
     /// Puts bytes into the inbox and calls the event loop.
@@ -199,9 +204,10 @@ impl Client {
             return;
         }
         append(&mut inbox.bytes);
-        if inbox.bytes.len() > INBOX_BYTES_MAX {
+        if inbox.bytes.len() > INBOX_BYTES_MAX || !self.settle(&mut inbox) {
             inbox.overflown = true;
             inbox.bytes = Vec::new();
+            self.settle(&mut inbox);
         }
         if !std::mem::replace(&mut inbox.called, true) {
             self.call();
@@ -226,10 +232,44 @@ impl Client {
         self.inbox().overflown || self.is_killed.load(Ordering::Relaxed)
     }
 
+    /// Takes from the budget what the inbox has grown by, or gives back; whether there was so much.
+    fn settle(&self, inbox: &mut Inbox) -> bool {
+        let (before, after) = (inbox.taken_bytes, inbox.bytes.capacity());
+        let index = self.home.as_ref().map_or(0, |(_, index, _)| *index);
+        let is_there = if after > before {
+            self.budget.take_inbox(index, after - before)
+        } else {
+            self.budget.give_inbox(index, before - after);
+            true
+        };
+        if is_there {
+            inbox.taken_bytes = after;
+        }
+        is_there
+    }
+
     /// Bytes that wait in its inbox.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.inbox().bytes.len()
+    }
+
+    /// Bytes of memory that its inbox takes.
+    #[must_use]
+    pub fn inbox_bytes(&self) -> usize {
+        self.inbox().taken_bytes
+    }
+
+    /// Notes what its connection holds.
+    pub fn note_held(&self, bytes: usize) {
+        // Relaxed: a fact for listings.
+        self.held_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that it has the server hold.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Ordering::Relaxed) + self.inbox_bytes() + size_of::<Client>()
     }
 
     /// Takes what waits; for the event loop.
@@ -239,7 +279,9 @@ impl Client {
         if inbox.overflown || self.is_killed.load(Ordering::Relaxed) {
             return Delivery::Drop;
         }
-        Delivery::Bytes(std::mem::take(&mut inbox.bytes))
+        let bytes = std::mem::take(&mut inbox.bytes);
+        self.settle(&mut inbox);
+        Delivery::Bytes(bytes)
     }
 
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
@@ -256,11 +298,21 @@ impl Client {
 /// All clients that have a number.
 #[derive(Debug, Default)]
 pub struct Clients {
+    budget: Arc<Budget>,
     last: AtomicU64,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
 }
 
 impl Clients {
+    /// No clients yet, whose inboxes take from this budget.
+    #[must_use]
+    pub fn new(budget: Arc<Budget>) -> Clients {
+        Clients {
+            budget,
+            ..Clients::default()
+        }
+    }
+
     /// Registers a client; `home` is its loop's mailbox, by index, and its token there.
     pub fn add(
         &self,
@@ -285,6 +337,8 @@ impl Clients {
             is_killed: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             home,
+            budget: Arc::clone(&self.budget),
+            held_bytes: AtomicUsize::new(0),
         });
         self.lock().insert(client.id, Arc::clone(&client));
         client
@@ -336,6 +390,7 @@ mod tests {
             client.push(|out| out.resize(out.len() + INBOX_BYTES_MAX / 2 + 1, b'x'));
         }
         assert_eq!(client.inbox().bytes.capacity(), 0);
+        assert_eq!(client.budget.bytes(), 0);
         assert_eq!(client.deliver(), Delivery::Drop);
     }
 

@@ -20,7 +20,7 @@ use rustix::net::RecvFlags;
 use crate::execute::http::{Gather, Peer};
 use crate::execute::resp::Session;
 use crate::execute::{HttpScan, Unfinished, Upload};
-use crate::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
+use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::listener::{Protocol, Transport};
 use crate::output::Output;
 
@@ -109,8 +109,8 @@ pub(crate) struct Connection {
     moved_bytes: usize,
     /// What [`State::transfer_bytes`](crate::state::State) holds for this connection.
     pub(crate) transfer_bytes: usize,
-    /// What its event loop counts for it as long lines.
-    pub(crate) long_bytes: usize,
+    /// What its event loop counts for it of the memory that clients hold.
+    pub(crate) noted_bytes: usize,
 }
 
 /// What became of a read.
@@ -152,7 +152,7 @@ impl Connection {
             progress_ms: now_ms,
             moved_bytes: 0,
             transfer_bytes: 0,
-            long_bytes: 0,
+            noted_bytes: 0,
         }
     }
 
@@ -173,8 +173,23 @@ impl Connection {
     }
 
     /// Bytes of its buffers.
+    #[inline]
     pub(crate) fn buffer_bytes(&self) -> usize {
-        self.leftover.capacity() + self.output.buffer_bytes()
+        let leftover = self.leftover.capacity().min(2 * LONG_REQUEST_BYTES_MIN);
+        leftover.max(self.leftover.len()) + self.output.buffer_bytes()
+    }
+
+    /// Bytes that it has the server hold outside of the cache's memory.
+    #[inline]
+    pub(crate) fn held_beside(&self) -> usize {
+        let unanswered = self.unfinished.as_ref().map(|rest| rest.waiting_bytes());
+        let gathered = match &self.intake {
+            Intake::Body(gather) => gather.waiting_bytes(),
+            _ => 0,
+        };
+        let session = self.session.as_ref();
+        let set_up = session.map_or(0, |session| session.held_bytes());
+        self.buffer_bytes() + unanswered.unwrap_or(0) + gathered + set_up
     }
 
     /// Reads once into `buffer` and notes whether more may be there.
@@ -241,17 +256,6 @@ impl Connection {
         self.leftover = Vec::new();
         self.backlog = false;
         self.is_waiting = false;
-    }
-
-    /// Bytes of lines that wait, incomplete or not yet answered.
-    #[inline]
-    pub(crate) fn waiting_line_bytes(&self) -> usize {
-        let unanswered = self.unfinished.as_ref().map(|rest| rest.waiting_bytes());
-        let gathered = match &self.intake {
-            Intake::Body(gather) => gather.waiting_bytes(),
-            _ => 0,
-        };
-        self.leftover.len() + unanswered.unwrap_or(0) + gathered
     }
 
     /// Notes that bytes of a transfer moved.

@@ -158,6 +158,8 @@ counters! {
     connections_idle_closed "idle_kicks": "Connections closed because they were idle.";
     connections_slow_closed "slow_kicks":
         "Connections closed because the client did not read its replies.";
+    connections_memory_closed "memory_kicks":
+        "Connections closed because all clients together held too much memory.";
     protocol_errors "protocol_errors": "Requests answered with an error line.";
     accept_failures "listen_disabled_num": "Times the system had no room for a further connection.";
     output_pauses "": "Times a connection had to wait because its client did not take its replies.";

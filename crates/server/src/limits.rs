@@ -1,5 +1,8 @@
 //! Limits: what one client may have the server hold outside of the cache's memory.
 //!
+//! Each bound holds for one client; the sum over all of them is bounded by `--client-memory`, see
+//! [`Budget`](crate::budget::Budget).
+//!
 //! Tests: tests/client_memory.rs.
 
 /// Bytes taken from one socket in one turn.
@@ -16,3 +19,32 @@ const _: () = assert!(
         && LONG_READ_BYTES_MAX + READ_BYTES_MAX <= ARENA_BYTES,
     "what is left over of one connection has room in an empty arena"
 );
+
+/// Waiting reply bytes from which a connection gets no further request.
+pub const WAITING_BYTES_MAX: usize = 32 << 10;
+/// Waiting reply bytes of several connections with which a turn's requests end; the others wait for
+/// the next turn.
+pub const TURN_REPLY_BYTES_MAX: usize = 8 << 20;
+/// Longest reply that a command makes in one piece where the client chooses its length, and all
+/// replies of a transaction together.
+pub const REPLY_BYTES_MAX: usize = 32 << 20;
+/// Bytes that may wait in an inbox; a client with more is dropped.
+pub const INBOX_BYTES_MAX: usize = 8 << 20;
+/// Bytes that a transaction's queued commands may take.
+pub const QUEUED_BYTES_MAX: usize = 32 << 20;
+/// Bytes that the keys one client watches may take, each with [`ENTRY_BYTES`].
+pub const WATCHED_BYTES_MAX: usize = 16 << 20;
+/// Bytes that the names of one client's subscriptions may take, each with [`ENTRY_BYTES`].
+pub const SUBSCRIPTION_BYTES_MAX: usize = 16 << 20;
+/// Bytes that the prefixes of one client's tracking may take, each with [`ENTRY_BYTES`].
+pub const PREFIX_BYTES_MAX: usize = 1 << 20;
+/// Bookkeeping of a watched key, a subscription or a prefix, at the client and where all are.
+pub const ENTRY_BYTES: usize = 256;
+/// What the program itself takes, in bytes.
+pub const PROGRAM_BYTES: usize = 16 << 20;
+/// What an idle connection takes, in bytes: its entry, its session, its place in listings.
+pub const CONNECTION_BYTES: usize = 4 << 10;
+/// What one event loop keeps of reply buffers.
+pub const SPARE_BYTES: usize = 4 << 20;
+/// What a command may need while it runs: copies of a value it changes, its arguments, its reply.
+pub const SCRATCH_BYTES: usize = 64 << 20;

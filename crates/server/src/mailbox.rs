@@ -36,6 +36,8 @@ pub struct Mailbox {
     /// Connections that the loop serves or that wait here.
     connections: AtomicUsize,
     draining: AtomicBool,
+    /// Whether the loop is to look whether its clients hold too much.
+    sheds: AtomicBool,
 }
 
 impl Mailbox {
@@ -51,6 +53,7 @@ impl Mailbox {
             is_called: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            sheds: AtomicBool::new(false),
         })
     }
 
@@ -92,6 +95,19 @@ impl Mailbox {
     /// Whether the loop is to finish.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
+    }
+
+    /// Has the loop close connections if its clients hold too much.
+    pub fn ask_to_shed(&self) {
+        // Relaxed: what the loop then looks at is a sum that orders nothing.
+        if !self.sheds.swap(true, Ordering::Relaxed) {
+            self.waker.wake();
+        }
+    }
+
+    /// Whether it was asked to since the last time.
+    pub fn was_asked_to_shed(&self) -> bool {
+        self.sheds.load(Ordering::Relaxed) && self.sheds.swap(false, Ordering::Relaxed)
     }
 
     /// Tells the loop that something waits in the inbox of the connection with this token.

@@ -15,11 +15,11 @@ use cellar_engine::Handle;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use crate::limits::WAITING_BYTES_MAX;
+
 /// Values of at least this many bytes are sent from the engine's memory; below it a copy is
 /// cheaper than a handle.
 pub const PINNED_VALUE_BYTES_MIN: usize = 16 << 10;
-/// Waiting reply bytes from which an output is full.
-pub const WAITING_BYTES_MAX: usize = 32 << 10;
 /// Waiting values from which an output is full.
 const WAITING_VALUES_MAX: usize = 4;
 /// Waiting bytes in values from which an output is full.
@@ -165,10 +165,12 @@ impl Output {
         self.value_bytes
     }
 
-    /// Bytes of the buffer, used or not.
+    /// Bytes of memory that its buffers take: of a large one what is used, as the system gives no
+    /// memory to the rest.
     #[must_use]
     pub fn buffer_bytes(&self) -> usize {
-        self.bytes.capacity()
+        let buffer = self.bytes.capacity().min(KEPT_BUFFER_BYTES_MAX);
+        buffer.max(self.bytes.len()) + self.values.capacity() * size_of::<Pinned>()
     }
 
     /// Gives an output without a buffer one from `spares`.

@@ -12,6 +12,7 @@ pub mod top;
 pub mod load;
 pub mod page;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
@@ -69,6 +70,9 @@ pub struct Settings {
     pub unix_mode: u32,
     /// Most connections at one time.
     pub max_connections: usize,
+    /// Most bytes outside of the cache's memory that clients have the server hold; none for a share
+    /// of the memory.
+    pub client_memory_bytes: Option<usize>,
     /// Longest value in bytes; none for limits that suit each protocol.
     pub max_value_bytes: Option<usize>,
     /// Seconds after which an idle connection is closed; 0 = never.
@@ -98,7 +102,22 @@ const MEMCACHED_VALUE_BYTES_MAX: usize = 1 << 20;
 /// the cache's memory, of a collection twice.
 const UPDATE_BYTES_MAX: usize = 4 << 20;
 
+/// What clients may hold unless it is said: a part of the memory, as a divisor, within bounds.
+const CLIENT_MEMORY_SHARE: usize = 8;
+const CLIENT_MEMORY_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
+/// The least that clients may be allowed to hold: an ordinary request and its reply.
+const CLIENT_MEMORY_BYTES_MIN: usize = 1 << 20;
+
 impl Settings {
+    /// Most bytes outside of the cache's memory that clients have the server hold.
+    #[must_use]
+    pub fn client_memory_bytes(&self) -> usize {
+        let (least, most) = (*CLIENT_MEMORY_BYTES.start(), *CLIENT_MEMORY_BYTES.end());
+        let share = self.memory_bytes / CLIENT_MEMORY_SHARE;
+        self.client_memory_bytes
+            .unwrap_or_else(|| share.clamp(least, most))
+    }
+
     /// Longest value of any protocol, in bytes.
     #[must_use]
     pub fn value_bytes_max(&self) -> usize {
@@ -137,6 +156,7 @@ impl Default for Settings {
             unix: None,
             unix_mode: 0o700,
             max_connections: 10_000,
+            client_memory_bytes: None,
             max_value_bytes: None,
             idle_timeout_s: 0,
             write_timeout_ms: 30_000,
@@ -354,6 +374,20 @@ pub const TABLE: &[Row] = &[
         show: |s| s.max_connections.to_string(),
     },
     Row {
+        name: "client-memory",
+        value: "SIZE|auto",
+        default: "auto",
+        help: "Most memory beside --memory that clients have the server hold: requests on their way, \
+               replies that wait, transactions, subscriptions. Above it connections are closed, \
+               first the largest of those that do not get on. Also the longest command, a value \
+               of SET not counted. auto = an eighth of --memory, from 64MiB to 1GiB.",
+        set: |s, v| put(&mut s.client_memory_bytes, client_memory(v)),
+        show: |s| {
+            s.client_memory_bytes
+                .map_or_else(|| "auto".to_owned(), show_size)
+        },
+    },
+    Row {
         name: "max-value",
         value: "SIZE|auto",
         default: "auto",
@@ -543,6 +577,19 @@ fn value_limit(text: &str) -> Result<Option<usize>, String> {
     }
 }
 
+fn client_memory(text: &str) -> Result<Option<usize>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    match parse_size(text)? {
+        bytes if bytes < CLIENT_MEMORY_BYTES_MIN => Err(format!(
+            "{text} is less than {}",
+            show_size(CLIENT_MEMORY_BYTES_MIN)
+        )),
+        bytes => Ok(Some(bytes)),
+    }
+}
+
 fn non_zero_duration(text: &str) -> Result<u64, String> {
     match parse_duration_ms(text)? {
         0 => Err("0 is not allowed here".to_owned()),
@@ -610,6 +657,8 @@ mod tests {
             ("unix-mode", "999"),
             ("unix-mode", "7777"),
             ("max-connections", "0"),
+            ("client-memory", "1000KiB"),
+            ("client-memory", "much"),
             ("max-value", "513MiB"),
             ("max-value", "0"),
             ("idle-timeout", "10"),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cellar_engine::{Cache, Instant};
 
+use crate::budget::Budget;
 use crate::client::Clients;
 use crate::clock::WallClock;
 use crate::content_types::ContentTypes;
@@ -36,6 +37,8 @@ pub struct State {
     pub gates: Gates,
     /// Which of the engine's spaces each database is.
     pub databases: Databases,
+    /// What clients have the server hold outside of the cache's memory.
+    pub budget: Arc<Budget>,
     /// Clients of the Redis protocol.
     pub clients: Clients,
     /// Who is told of changes.
@@ -104,11 +107,14 @@ impl State {
         let counters = (0..settings.threads)
             .map(|_| Arc::new(Counters::default()))
             .collect();
+        let budget = Budget::new(settings.client_memory_bytes(), settings.threads);
+        let budget = Arc::new(budget);
         State {
             cache,
             gates: Gates::new(settings.threads),
             databases: observer.databases().clone(),
-            clients: Clients::default(),
+            clients: Clients::new(Arc::clone(&budget)),
+            budget,
             parameters: Parameters::new(&settings),
             slow_log: SlowLog::default(),
             pace: Pace::default(),

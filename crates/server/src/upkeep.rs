@@ -12,6 +12,9 @@ use std::time::Duration;
 use crate::clock::LoopClock;
 use crate::state::State;
 
+/// What clients hold less than at the peak when the heap is asked to give memory back.
+const HEAP_BYTES_MIN: usize = 16 << 20;
+
 /// The running thread.
 #[derive(Debug)]
 pub(crate) struct Upkeep {
@@ -49,5 +52,8 @@ fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
         }
         state.observer.tracking.tell_due(state.cache.now().0);
         state.observer.tracking.broadcast();
+        if state.budget.has_fallen(HEAP_BYTES_MIN) {
+            cellar_engine::release_heap();
+        }
     }
 }

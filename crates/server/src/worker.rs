@@ -12,6 +12,7 @@ mod door;
 mod batch;
 mod steps;
 mod share;
+mod shed;
 mod receive;
 mod serve;
 mod timers;
@@ -77,8 +78,10 @@ pub(crate) struct Worker {
     calls: Vec<u64>,
     /// Empty reply buffers.
     spares: Vec<Vec<u8>>,
-    /// Bytes of long lines that wait in all its connections.
-    long_bytes: usize,
+    /// What all its connections hold outside of the cache's memory, and at the last look whether
+    /// that is too much.
+    held_bytes: usize,
+    looked_at_bytes: usize,
     /// Requests answered in this turn.
     answered: PerProtocol,
     now_ms: u64,
@@ -109,7 +112,8 @@ impl Worker {
             batch: Batch::new(),
             calls: Vec::new(),
             spares: Vec::new(),
-            long_bytes: 0,
+            held_bytes: 0,
+            looked_at_bytes: 0,
             answered: PerProtocol::default(),
             now_ms,
             timers: timers::Timers::starting_at(now_ms),
@@ -252,6 +256,9 @@ impl Worker {
             }
         }
         self.deliver();
+        if self.mailbox().was_asked_to_shed() {
+            self.shed();
+        }
         if self.mailbox().is_draining() && !self.is_draining() {
             self.begin_drain();
         }
@@ -340,7 +347,7 @@ impl Worker {
         }
     }
 
-    /// Keeps the daemon's sum of transfers right.
+    /// Keeps the sums of what connections hold right, in the cache's memory and outside of it.
     #[inline]
     fn note_transfer(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -351,6 +358,7 @@ impl Worker {
             connection.transfer_bytes = after;
             self.common.state.note_transfer(before, after);
         }
+        self.note_held(slot);
     }
 
     /// Ends a connection whose last reply is written.
@@ -380,7 +388,9 @@ impl Worker {
             self.common
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
-            self.long_bytes -= connection.long_bytes;
+            self.held_bytes -= connection.noted_bytes;
+            let budget = &self.common.state.budget;
+            budget.set_connections(self.index, self.held_bytes);
             let protocol = connection.protocol();
             self.counters.load.note_closed(protocol as usize);
             if let Some(session) = &mut connection.session {

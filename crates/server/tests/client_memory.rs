@@ -3,13 +3,35 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "support/resident.rs"]
+#[allow(dead_code, reason = "a part of it is used here")]
+mod resident;
 #[path = "support/resp.rs"]
 mod resp;
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::time::Duration;
 
 use daemon::{Daemon, check, expect, expect_end, pattern};
+use resident::occupied_bytes;
 use resp::{Client, Value, ok};
+
+const MIB: usize = 1 << 20;
+/// What a server of these tests may occupy beside `--memory` and `--client-memory`.
+const BASE_BYTES: usize = 24 << 20;
+
+/// Waits until the server occupies at most so much.
+fn wait_for_resident(daemon: &Daemon, most: usize) {
+    let mut bytes = 0;
+    for _ in 0..200 {
+        bytes = occupied_bytes(daemon, "VmRSS");
+        if bytes <= most {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{} MiB stay, {} are wanted", bytes / MIB, most / MIB);
+}
 
 #[test]
 fn long_commands_of_any_kind_are_answered_and_nobody_stands_still() {
@@ -63,7 +85,7 @@ fn a_value_whose_options_never_come_is_let_go() {
     }
     for half in &mut halves {
         let mut answer = Vec::new();
-        let _ = std::io::Read::read_to_end(half, &mut answer);
+        let _ = half.read_to_end(&mut answer);
     }
 }
 
@@ -96,7 +118,7 @@ fn a_request_that_is_never_whole_ends_its_connection() {
     for client in &mut clients {
         expect_end(client);
     }
-    std::thread::sleep(std::time::Duration::from_millis(1_000));
+    std::thread::sleep(Duration::from_millis(1_000));
     check(&mut calm, b"PING\r\n", b"+PONG\r\n");
 }
 
@@ -119,4 +141,120 @@ fn a_line_that_trickles_costs_no_more_than_its_bytes() {
         ticks < 200,
         "{ticks} hundredths of a second for 2,000 bytes"
     );
+}
+
+#[test]
+fn who_holds_memory_leaves_for_who_gets_on() {
+    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "32MiB"]);
+    let part = [b"get ".as_slice(), &b"k ".repeat(500_000)].concat();
+    let mut holders = Vec::new();
+    for _ in 0..64 {
+        let mut holder = daemon.connect();
+        // One that is closed for those behind it may be so while it sends.
+        let _ = holder.write_all(&part);
+        holders.push(holder);
+    }
+    let keys: Vec<String> = (0..20_000).map(|number| format!("key:{number}")).collect();
+    let mut args: Vec<&[u8]> = vec![b"MGET"];
+    args.extend(keys.iter().map(|key| key.as_bytes()));
+    for _ in 0..10 {
+        let mut client = Client::connect(&daemon);
+        assert_eq!(
+            client.call(&args),
+            Value::Array(vec![Value::Null; keys.len()])
+        );
+    }
+    assert!(daemon.stat("memory_kicks") >= 32);
+    assert!(daemon.stat("client_memory") <= 32 * MIB as u64);
+    let most = occupied_bytes(&daemon, "VmHWM");
+    assert!(most <= 32 * MIB + BASE_BYTES + 64 * MIB, "{}", most / MIB);
+}
+
+#[test]
+fn what_clients_held_goes_back_to_the_system_when_they_leave() {
+    let daemon = Daemon::start(&["--threads", "2", "--client-memory", "64MiB"]);
+    let part = [b"get ".as_slice(), &b"k ".repeat(30_000)].concat();
+    let before = occupied_bytes(&daemon, "VmRSS");
+    let mut holders = Vec::new();
+    for _ in 0..800 {
+        let mut holder = daemon.connect();
+        holder.write_all(&part).unwrap();
+        holders.push(holder);
+    }
+    daemon.wait_for_stat("client_memory", |bytes| bytes >= 800 * 60_000);
+    let held = occupied_bytes(&daemon, "VmRSS");
+    assert!(held > before + 40 * MIB, "{}", held / MIB);
+    drop(holders);
+    wait_for_resident(&daemon, before + 16 * MIB);
+}
+
+#[test]
+fn a_transaction_counts_with_all_it_takes_and_its_replies_are_bounded() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    let value = vec![b'v'; 16_000];
+    assert_eq!(client.call(&[b"SET", b"k", &value]), ok());
+    assert_eq!(client.run("MULTI"), ok());
+    let queued = 40_000;
+    client.send_raw(&b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".repeat(queued));
+    client.send(&[b"INCR", b"n"]);
+    for _ in 0..=queued {
+        assert_eq!(client.read(), Value::Simple("QUEUED".to_owned()));
+    }
+    let Value::Array(replies) = client.run("EXEC") else {
+        panic!("no array");
+    };
+    let too_long = resp::error("ERR the replies before are too long");
+    let values = replies.iter().take_while(|&reply| *reply != too_long);
+    let values = values.count();
+    assert!((1_000..3_000).contains(&values), "{values}");
+    assert_eq!(replies[values..], vec![too_long; queued + 1 - values]);
+    // What a transaction does is done, whatever of it can be told.
+    assert_eq!(client.run("GET n"), resp::bulk("1"));
+    let most = occupied_bytes(&daemon, "VmHWM");
+    assert!(most <= 64 * MIB + BASE_BYTES, "{}", most / MIB);
+}
+
+#[test]
+fn a_transaction_of_very_many_small_commands_is_refused_at_its_limit() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.run("MULTI"), ok());
+    let mut refused = false;
+    for _ in 0..150 {
+        client.send_raw(&b"*1\r\n$4\r\nPING\r\n".repeat(10_000));
+        for _ in 0..10_000 {
+            refused |= client.read() != Value::Simple("QUEUED".to_owned());
+        }
+    }
+    assert!(refused);
+    let aborted = "EXECABORT Transaction discarded because of previous errors.";
+    assert_eq!(client.run("EXEC"), resp::error(aborted));
+    let most = occupied_bytes(&daemon, "VmHWM");
+    assert!(most <= 64 * MIB + BASE_BYTES, "{}", most / MIB);
+}
+
+#[test]
+fn subscribers_that_do_not_read_lose_their_connections_and_nobody_else() {
+    let daemon = Daemon::start(&["--threads", "2", "--client-memory", "32MiB"]);
+    let mut silent = Vec::new();
+    for _ in 0..60 {
+        let mut client = Client::connect(&daemon);
+        client.send(&[b"SUBSCRIBE", b"news"]);
+        _ = client.read();
+        silent.push(client);
+    }
+    let mut other = Client::connect(&daemon);
+    let message = vec![b'm'; 100_000];
+    for _ in 0..200 {
+        let Value::Integer(_) = other.call(&[b"PUBLISH", b"news", &message]) else {
+            panic!("not published");
+        };
+    }
+    let bytes = daemon.stat("client_memory");
+    assert!(bytes <= 32 * MIB as u64, "{bytes}");
+    let most = occupied_bytes(&daemon, "VmHWM");
+    assert!(most <= 64 * MIB + 2 * 32 * MIB, "{}", most / MIB);
+    drop(silent);
+    assert_eq!(other.run("PING"), Value::Simple("PONG".to_owned()));
 }

@@ -27,6 +27,11 @@ fn the_settings_page_is_what_the_table_says() {
 }
 
 #[test]
+fn the_limits_page_is_what_the_bounds_say() {
+    check("limits.md", &cellar::limits_page::page());
+}
+
+#[test]
 fn the_metrics_page_is_what_the_tables_say() {
     check("metrics.md", &cellar::metrics::page::page());
 }

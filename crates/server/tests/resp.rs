@@ -120,6 +120,21 @@ fn without_a_limit_of_its_own_each_protocol_has_one_that_suits_it() {
 }
 
 #[test]
+fn a_command_behind_one_that_came_in_two_pieces_is_read_from_its_beginning() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    let bytes = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n";
+    for cut in 1..22 {
+        let (first, second) = bytes.split_at(cut);
+        client.send_raw(first);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        client.send_raw(second);
+        assert_eq!(client.read(), Value::Null);
+        assert!(matches!(client.read(), Value::Integer(_)), "cut at {cut}");
+    }
+}
+
+#[test]
 fn large_values_in_a_transaction_and_in_pieces_are_stored() {
     let daemon = Daemon::start(&["--threads", "2"]);
     let mut client = Client::connect(&daemon);

@@ -355,7 +355,7 @@ fn admit(
         ));
     }
     transaction.queue(command, args)?;
-    note_queued(&session.client, Some(transaction.queued.len()));
+    note_queued(&session.client, Some(transaction.len()));
     Ok(None)
 }
 

@@ -78,6 +78,13 @@ impl<'s> Facts<'s> {
         self.state.transfer_bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes that clients have the server hold outside of the cache, and their limit.
+    #[must_use]
+    pub fn client_memory(&self) -> (u64, u64) {
+        let budget = &self.state.budget;
+        (budget.bytes() as u64, budget.bytes_max() as u64)
+    }
+
     /// Bytes of items and bookkeeping, as Redis counts them.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {

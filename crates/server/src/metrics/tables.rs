@@ -106,6 +106,18 @@ pub const GAUGES: &[GaugeRow] = &[
         help: "Bytes of the cache held by values that are being received or sent.",
         read: |facts| facts.transfer_bytes(),
     },
+    GaugeRow {
+        name: "client_memory_bytes",
+        stat: "client_memory",
+        help: "Bytes outside of the cache's memory that clients have the server hold.",
+        read: |facts| facts.client_memory().0,
+    },
+    GaugeRow {
+        name: "client_memory_limit_bytes",
+        stat: "client_memory_max",
+        help: "The limit on them (--client-memory).",
+        read: |facts| facts.client_memory().1,
+    },
 ];
 
 /// The name that Prometheus is shown.

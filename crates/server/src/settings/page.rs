@@ -26,11 +26,7 @@ Sizes: `64MiB`, `1GiB`, `500MB` or a number of bytes. Durations: `500ms`, `30s`,
 or `0`. Variables that Kubernetes sets for a service named `cellar` (`CELLAR_SERVICE_*`,
 `CELLAR_PORT*`) are ignored.
 
-Memory outside of `--memory`: a few MiB for the program; up to 2 MiB for each event loop's arena and
-4 MiB for its spare reply buffers, as far as they were ever used, and up to 32 MiB for long requests
-on their way. A connection holds no buffer while it is idle; at most some 35 KiB of
-requests that are incomplete or have to wait, and replies that the client has not taken: 32 KiB and
-what one more request answers. Large values are received in, and sent from, the cache's own memory.
+Memory outside of `--memory` is summed up in [limits](limits.md).
 
 | flag | variable | key in the file | default | meaning |
 |---|---|---|---|---|

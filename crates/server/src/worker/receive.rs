@@ -200,9 +200,6 @@ impl Worker {
         self.answered[codec.protocol() as usize] += u64::from(is_whole);
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
-        if !self.note_long(slot) {
-            return self.close(slot);
-        }
         self.line_up(slot);
     }
 

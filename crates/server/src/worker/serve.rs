@@ -15,15 +15,13 @@ use super::Worker;
 use super::batch::{Batch, Span, recycle};
 use super::share::{Shares, is_heavy};
 use super::steps::{decode_spans, fetch_ahead, keep_scan, run};
-use crate::client::{Delivery, INBOX_BYTES_MAX};
+use crate::client::Delivery;
 use crate::connection::Intake;
 use crate::execute::Context;
-use crate::limits::LONG_REQUEST_BYTES_MIN;
-use crate::output::WAITING_BYTES_MAX;
+use crate::limits::{
+    INBOX_BYTES_MAX, LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX,
+};
 
-/// Bytes of long lines that wait in one loop, to be received or answered; the connection that goes
-/// above it is closed.
-const LONG_LINES_BYTES_MAX: usize = 32 << 20;
 /// Inboxes emptied in one go; each takes a write, or the end of a connection.
 const DELIVERIES_MAX: usize = 256;
 
@@ -51,6 +49,7 @@ impl Worker {
             }
             self.batch.clear();
             self.deliver();
+            self.check_budget();
         }
         list.clear();
         self.resting = list;
@@ -81,7 +80,7 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let cache = &self.common.state.cache;
         let mut shares = Shares::starting_at(self.common.clock.us());
-        let mut next = 0;
+        let (mut next, mut replied_bytes) = (0, 0);
         loop {
             next = decode_spans(arena, spans, next, cache, &mut steps);
             if steps.is_empty() {
@@ -91,7 +90,8 @@ impl Worker {
                 fetch_ahead(cache, &steps, index);
                 let step = &steps[index];
                 let span = &mut spans[step.span];
-                if span.stopped {
+                if span.stopped || replied_bytes >= TURN_REPLY_BYTES_MAX {
+                    span.stopped = true;
                     continue;
                 }
                 let connection = self.table.get_mut(span.slot);
@@ -99,6 +99,9 @@ impl Worker {
                 run(context, step, span, arena, connection, self.now_ms);
                 if shares.wants_time(pass.take_heavy() | is_heavy(&step.task)) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
+                }
+                if connection.output.is_full() {
+                    replied_bytes += connection.output.waiting_bytes();
                 }
                 let is_answered = !connection.awaits_value();
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
@@ -147,29 +150,7 @@ impl Worker {
         if is_incomplete && end - from >= LONG_REQUEST_BYTES_MIN {
             connection.intake = Intake::Frame;
         }
-        if !self.note_long(slot) {
-            return self.close(slot);
-        }
         self.line_up(slot);
-    }
-
-    /// Keeps the sum of long lines that wait in memory; whether it is within its limit.
-    #[inline]
-    pub(super) fn note_long(&mut self, slot: u32) -> bool {
-        let Some(connection) = self.table.get_mut(slot) else {
-            return true;
-        };
-        let (before, after) = (connection.long_bytes, connection.waiting_line_bytes());
-        if before == 0 && after < LONG_REQUEST_BYTES_MIN {
-            return true;
-        }
-        connection.long_bytes = if after < LONG_REQUEST_BYTES_MIN {
-            0
-        } else {
-            after
-        };
-        self.long_bytes = self.long_bytes + connection.long_bytes - before;
-        connection.long_bytes <= before || self.long_bytes <= LONG_LINES_BYTES_MAX
     }
 
     /// Writes what there is, and puts the connection where it belongs: in the ready list, at its

@@ -105,6 +105,8 @@ fn decode_resp<'a>(input: &'a [u8], codec: &mut RespCodec, cache: &Cache) -> Fou
         return decode_tail(input, args, codec);
     }
     if let Some(plain) = resp::decode_plain(input, &codec.limits) {
+        // What was looked at belonged to these bytes.
+        codec.scan = resp::Scan::default();
         let (task, used) = match plain {
             Plain::Get { key, used } => {
                 let get = execute::resp::PlainGet::of(key, codec.space, cache);

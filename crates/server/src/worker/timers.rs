@@ -111,6 +111,7 @@ impl Worker {
             self.check_time(slot, is_short);
         }
         self.counters.load.set_buffer_bytes(buffer_bytes as u64);
+        self.keep_to_budget();
         let next_ms = if self.is_draining() {
             DRAIN_SWEEP_MS
         } else {

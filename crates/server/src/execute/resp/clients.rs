@@ -97,7 +97,7 @@ fn describe(client: &Client, now_ms: u64) -> String {
         counts.queued.load(Ordering::Relaxed),
         counts.watched.load(Ordering::Relaxed),
         client.waiting_bytes(),
-        client.waiting_bytes() + size_of::<Client>(),
+        client.held_bytes(),
         client.command(),
         redirection(client),
         client.protocol.load(Ordering::Relaxed),

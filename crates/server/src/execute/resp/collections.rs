@@ -7,9 +7,8 @@ use super::failure::Failure;
 use crate::collection::Collection;
 use crate::collection::hash::Hash;
 use crate::kind::HASH;
+use crate::limits::REPLY_BYTES_MAX;
 
-/// Longest reply that is made of a collection in one piece, where the client chooses its length.
-const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Most bytes that a change may add to a collection; far above what can be stored.
 const ADDED_BYTES_MAX: usize = 2 << 30;
 
@@ -148,10 +147,10 @@ impl Call<'_> {
     /// Whether a reply that began when the output had `start` bytes may become longer.
     ///
     /// # Errors
-    /// A text, from 64 MiB on.
+    /// A text, from 32 MiB on.
     pub(super) fn check_reply(&mut self, start: usize) -> Result<(), Failure> {
         if self.output.bytes().len() - start > REPLY_BYTES_MAX {
-            return Err(Failure::text("ERR the reply would be longer than 64 MiB"));
+            return Err(Failure::text("ERR the reply would be longer than 32 MiB"));
         }
         Ok(())
     }

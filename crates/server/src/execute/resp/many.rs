@@ -24,18 +24,19 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
     let (space, proto, keys) = (call.space(), call.session.proto, &call.args[1..]);
+    let start = call.output.bytes().len();
     call.reply().array(keys.len());
     let pauses = call.session.may_pause();
     let mut read = 0;
     while read < keys.len() {
-        let most = if pauses { ANSWER_BYTES_MAX } else { usize::MAX };
         read += read_some(
             &keys[read..],
             (space, proto),
-            most,
+            ANSWER_BYTES_MAX,
             call.context,
             call.output,
         )?;
+        call.check_reply(start)?;
         if pauses && read < keys.len() {
             let rest = Rest::of(&keys[read..], space, proto);
             return Ok(Flow::Unfinished(Box::new(rest)));

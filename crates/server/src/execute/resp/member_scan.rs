@@ -120,7 +120,7 @@ pub(super) fn draw(len: usize, count: i64) -> Box<dyn Iterator<Item = usize>> {
 /// the reply a member is.
 ///
 /// # Errors
-/// From 64 MiB on, see [`Call::check_reply`].
+/// From 32 MiB on, see [`Call::check_reply`].
 pub(super) fn answer_drawn(
     call: &mut Call<'_>,
     places: impl Iterator<Item = usize>,

@@ -1,35 +1,54 @@
-//! Queue: the commands between MULTI and EXEC, kept as bytes.
+//! Queue: the commands between MULTI and EXEC, kept as bytes one behind the other.
 
 use cellar_protocol::resp::Command;
 
 use super::failure::Failure;
-
-/// Bytes that a transaction's queued commands may take.
-const QUEUED_BYTES_MAX: usize = 32 << 20;
-/// Bookkeeping of a queued argument, for the bound above.
-const ARGUMENT_COST_BYTES: usize = 16;
+use crate::limits::QUEUED_BYTES_MAX;
 
 /// The commands between MULTI and EXEC.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
-    pub(super) queued: Vec<Queued>,
-    bytes: usize,
+    queued: Vec<Queued>,
+    /// All their arguments.
+    bytes: Vec<u8>,
+    /// Where each argument ends in them.
+    ends: Vec<u32>,
     /// Whether a command was refused when it was queued.
     pub(super) is_broken: bool,
 }
 
-/// A command and its arguments.
-#[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) command: &'static Command,
-    pub(super) args: Box<[Box<[u8]>]>,
+/// A command and how many arguments it has.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    command: &'static Command,
+    args: u32,
 }
 
+/// What a queued command takes, and each of its arguments beside its bytes.
+const COMMAND_BYTES: usize = size_of::<Queued>();
+const ARG_BYTES: usize = size_of::<u32>();
+const _: () = assert!(
+    QUEUED_BYTES_MAX <= u32::MAX as usize,
+    "places and counts are numbers of 32 bits"
+);
+
 impl Transaction {
+    /// How many commands there are.
+    pub(super) fn len(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Bytes of memory that they take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * ARG_BYTES + self.queued.len() * COMMAND_BYTES
+    }
+
     /// Notes that a command was refused, so that EXEC is too.
     pub(super) fn spoil(&mut self) {
-        self.is_broken = true;
-        self.queued = Vec::new();
+        *self = Transaction {
+            is_broken: true,
+            ..Transaction::default()
+        };
     }
 
     /// Keeps a command for EXEC.
@@ -41,14 +60,34 @@ impl Transaction {
         if self.is_broken {
             return Ok(());
         }
-        let bytes = args.iter().map(|arg| arg.len() + ARGUMENT_COST_BYTES);
-        self.bytes += bytes.sum::<usize>();
-        if self.bytes > QUEUED_BYTES_MAX {
+        let bytes = args.iter().map(|arg| arg.len()).sum::<usize>();
+        let args_bytes = self.bytes.len() + bytes + (self.ends.len() + args.len()) * ARG_BYTES;
+        if args_bytes + (self.len() + 1) * COMMAND_BYTES > QUEUED_BYTES_MAX {
             self.spoil();
             return Err(Failure::text("ERR the transaction is too large"));
         }
-        let args = args.iter().map(|&arg| arg.into()).collect();
-        self.queued.push(Queued { command, args });
+        for arg in args {
+            self.bytes.extend_from_slice(arg);
+            self.ends.push(self.bytes.len() as u32);
+        }
+        self.queued.push(Queued {
+            command,
+            args: args.len() as u32,
+        });
         Ok(())
+    }
+
+    /// Shows each command with its arguments, in their order.
+    pub(super) fn each(&self, mut run: impl FnMut(&'static Command, &[&[u8]])) {
+        let (mut ends, mut start) = (self.ends.iter(), 0);
+        let mut args = Vec::new();
+        for queued in &self.queued {
+            args.clear();
+            for &end in ends.by_ref().take(queued.args as usize) {
+                args.push(&self.bytes[start..end as usize]);
+                start = end as usize;
+            }
+            run(queued.command, &args);
+        }
     }
 }

@@ -48,6 +48,8 @@ pub struct Session {
     /// Arguments that follow a value received straight into the engine's memory.
     pub(super) tail: Option<Tail>,
     pub(super) proto: Proto,
+    /// Longest command that is waited for.
+    command_bytes_max: usize,
     pub(super) database: u32,
     pub(super) is_known: bool,
     pub(super) reply_mode: ReplyMode,
@@ -68,6 +70,7 @@ impl Session {
             scan: Scan::default(),
             tail: None,
             proto: Proto::V2,
+            command_bytes_max: state.budget.bytes_max(),
             database: 0,
             is_known: state.settings.password.is_empty(),
             reply_mode: ReplyMode::On,
@@ -102,6 +105,7 @@ impl Session {
     pub fn limits(&self) -> Limits {
         let limits = Limits {
             uploads: self.takes_uploads(),
+            command_bytes_max: self.command_bytes_max,
             ..Limits::default()
         };
         if self.is_known {
@@ -116,6 +120,17 @@ impl Session {
     pub fn received_bytes(&self) -> usize {
         let tail = self.tail.as_ref();
         tail.map_or(0, |tail| tail.value_bytes)
+    }
+
+    /// Bytes of memory that is set up for the client.
+    #[inline]
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let queued = self.transaction.as_ref().map(|queued| queued.held_bytes());
+        queued.unwrap_or(0)
+            + self.subscriptions.held_bytes()
+            + self.watched.held_bytes()
+            + self.tracked.held_bytes()
     }
 
     /// How many arguments follow the value that was received last.

@@ -9,13 +9,9 @@ use cellar_protocol::resp::{Command, Verb};
 
 use super::failure::Failure;
 use crate::client::Client;
+use crate::limits::{ENTRY_BYTES, SUBSCRIPTION_BYTES_MAX};
 use crate::pubsub::Kind;
 use crate::state::State;
-
-/// Bytes that the names of one client's subscriptions may take.
-pub(super) const SUBSCRIPTION_BYTES_MAX: usize = 4 << 20;
-/// Bookkeeping of a subscription, for the bound above.
-const SUBSCRIPTION_COST_BYTES: usize = 64;
 
 /// One client's subscriptions.
 #[derive(Debug, Default)]
@@ -29,6 +25,11 @@ impl Subscriptions {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.bytes == 0
+    }
+
+    /// Bytes of memory that they take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many there are.
@@ -55,7 +56,7 @@ impl Subscriptions {
         client: &Arc<Client>,
         state: &State,
     ) -> Result<(), Failure> {
-        let cost = name.len() + SUBSCRIPTION_COST_BYTES;
+        let cost = name.len() + ENTRY_BYTES;
         if self.set(kind).contains(name) {
             return Ok(());
         }
@@ -72,7 +73,7 @@ impl Subscriptions {
     /// Ends to listen.
     pub(super) fn remove(&mut self, kind: Kind, name: &[u8], client: &Client, state: &State) {
         if self.set(kind).remove(name) {
-            self.bytes -= name.len() + SUBSCRIPTION_COST_BYTES;
+            self.bytes -= name.len() + ENTRY_BYTES;
             self.note(client);
             state.observer.pubsub.unsubscribe(kind, name, client);
         }

@@ -6,6 +6,7 @@ use cellar_protocol::resp::Command;
 use cellar_protocol::resp::command::find;
 
 use crate::client::Client;
+use crate::limits::ENTRY_BYTES;
 use crate::state::State;
 use crate::tracking::Mode;
 
@@ -30,6 +31,12 @@ impl Tracked {
             !(mode.has(Mode::OPTOUT) && self.caching)
         };
         is_wanted && !mode.has(Mode::BCAST)
+    }
+
+    /// Bytes of memory that its prefixes take.
+    pub(super) fn held_bytes(&self) -> usize {
+        let prefixes = self.prefixes.iter();
+        prefixes.map(|prefix| prefix.len() + ENTRY_BYTES).sum()
     }
 
     /// What CLIENT CACHING said is over after one command, or after one transaction.

@@ -15,12 +15,8 @@ use super::failure::Failure;
 use super::handlers::{Handler, unknown};
 use super::session::Session;
 use crate::client::Client;
+use crate::limits::{ENTRY_BYTES, PREFIX_BYTES_MAX};
 use crate::tracking::{Mode, as_writer};
-
-/// Bytes that the prefixes of one client may take.
-const PREFIX_BYTES_MAX: usize = 1 << 20;
-/// Bookkeeping of a prefix, for the bound above.
-const PREFIX_COST_BYTES: usize = 64;
 
 /// The function that runs a command of this group.
 pub(super) fn handler(verb: Verb) -> Handler {
@@ -143,7 +139,7 @@ impl<'a> Options<'a> {
         }
         let held = present.iter().map(|prefix| prefix.len());
         let asked = self.prefixes.iter().map(|prefix| prefix.len());
-        let bytes = held.chain(asked).map(|length| length + PREFIX_COST_BYTES);
+        let bytes = held.chain(asked).map(|length| length + ENTRY_BYTES);
         if bytes.sum::<usize>() > PREFIX_BYTES_MAX {
             return Err(Failure::text("ERR too many prefixes"));
         }

@@ -5,14 +5,16 @@
 //!
 //! Source: redis.io/docs/latest/develop/interact/transactions.
 
-use cellar_protocol::resp::Verb;
+use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::{Command, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::filter::note_queued;
 use super::handlers::{Handler, unknown};
-use super::queue::Queued;
+use super::queue::Transaction;
 use super::run;
+use crate::limits::REPLY_BYTES_MAX;
 
 /// Whether a command runs at once, even between MULTI and EXEC.
 pub(super) fn is_for_transaction(verb: Verb) -> bool {
@@ -69,22 +71,36 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
             call.reply().null_array();
             return DONE;
         }
-        call.reply().array(transaction.queued.len());
         call.session.answers_whole = true;
-        for Queued { command, args } in &transaction.queued {
-            let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
-            run(
-                command,
-                &args,
-                None,
-                call.session,
-                call.context,
-                call.output,
-            );
-        }
+        run_queued(call, &transaction);
         call.session.answers_whole = false;
         DONE
     })
+}
+
+/// Runs all commands and answers as many as fit into one reply. The others are run as well, and
+/// their places in the answer say that theirs is left out.
+fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
+    call.reply().array(transaction.len());
+    let most = call.output.bytes().len() + REPLY_BYTES_MAX;
+    let mut is_full = false;
+    transaction.each(|command, args| {
+        let start = call.output.bytes().len();
+        if !(is_full && only_reads(command)) {
+            let (session, context) = (&mut *call.session, call.context);
+            run(command, args, None, session, context, call.output);
+            is_full |= call.output.bytes().len() > most;
+        }
+        if is_full {
+            call.output.truncate(start);
+            call.reply().error("ERR the replies before are too long");
+        }
+    });
+}
+
+/// Whether a command changes nothing that lasts.
+fn only_reads(command: &Command) -> bool {
+    command.flags.has(Flags::READONLY)
 }
 
 fn watch(call: &mut Call<'_>) -> Outcome {

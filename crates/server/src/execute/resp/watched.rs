@@ -6,13 +6,9 @@ use std::sync::atomic::Ordering;
 
 use super::failure::Failure;
 use crate::client::Client;
+use crate::limits::{ENTRY_BYTES, WATCHED_BYTES_MAX};
 use crate::state::State;
 use crate::watching::Mark;
-
-/// Bytes that the keys one client watches may take.
-const WATCHED_BYTES_MAX: usize = 4 << 20;
-/// Bookkeeping of a watched key, for the bound above.
-const KEY_COST_BYTES: usize = 64;
 
 /// One client's watched keys, each with its database.
 #[derive(Debug, Default)]
@@ -34,7 +30,7 @@ impl Watched {
         client: &Client,
         state: &State,
     ) -> Result<(), Failure> {
-        let cost = key.len() + KEY_COST_BYTES;
+        let cost = key.len() + ENTRY_BYTES;
         let entry = (database, key.into());
         if self.keys.contains(&entry) {
             return Ok(());
@@ -52,6 +48,11 @@ impl Watched {
             .observer
             .watch(key, database, &self.mark, &state.cache);
         Ok(())
+    }
+
+    /// Bytes of memory that they take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether one of the keys has changed, or its deadline has passed.

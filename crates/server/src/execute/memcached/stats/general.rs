@@ -50,6 +50,8 @@ fn connections(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "total_connections", totals.connections_total);
     stat(out, "rejected_connections", totals.connections_rejected);
     stat(out, "connection_structures", open);
+    stat(out, "client_memory", state.budget.bytes());
+    stat(out, "client_memory_max", state.budget.bytes_max());
 }
 
 fn commands(counts: &Counts, out: &mut Vec<u8>) {
@@ -94,6 +96,7 @@ fn server(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
     for (name, value) in [
         ("idle_kicks", totals.connections_idle_closed),
         ("slow_kicks", totals.connections_slow_closed),
+        ("memory_kicks", totals.connections_memory_closed),
         ("bytes_read", totals.bytes_read),
         ("bytes_written", totals.bytes_written),
         ("limit_maxbytes", settings.memory_bytes as u64),

@@ -1,0 +1,170 @@
+//! Budget: what all clients together have the server hold outside of the cache's memory.
+//!
+//! Each event loop notes the sum of its connections ([`Budget::set_connections`]); who puts
+//! something into an inbox takes its bytes first ([`Budget::take_inbox`]). Above the limit each loop
+//! that holds more than its part closes its largest connections (worker/shed.rs).
+//!
+//! Invariant: inboxes alone never hold more than half of the limit.
+//! Tests: at the end of this file, tests/client_memory.rs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What stays when connections are closed for their memory, in eighths of the limit.
+const KEPT_EIGHTHS: usize = 7;
+
+/// What the clients of one event loop hold, alone on its cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Part {
+    connections: AtomicUsize,
+    inboxes: AtomicUsize,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        // Relaxed, here and below: sums that order nothing.
+        self.connections.load(Ordering::Relaxed) + self.inboxes.load(Ordering::Relaxed)
+    }
+}
+
+/// What clients hold, and what they may.
+#[derive(Debug)]
+pub struct Budget {
+    bytes_max: usize,
+    parts: Box<[Part]>,
+    /// Most that was seen since the heap gave back memory last.
+    peak: AtomicUsize,
+}
+
+impl Default for Budget {
+    /// One loop without a limit.
+    fn default() -> Budget {
+        Budget::new(usize::MAX, 1)
+    }
+}
+
+impl Budget {
+    /// A budget of so many bytes for so many event loops.
+    #[must_use]
+    pub fn new(bytes_max: usize, loops: usize) -> Budget {
+        Budget {
+            bytes_max,
+            parts: (0..loops).map(|_| Part::default()).collect(),
+            peak: AtomicUsize::new(0),
+        }
+    }
+
+    /// The limit.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// What all hold.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(Part::bytes).sum()
+    }
+
+    /// Notes what the connections of a loop hold beside their inboxes.
+    #[inline]
+    pub fn set_connections(&self, index: usize, bytes: usize) {
+        self.parts[index]
+            .connections
+            .store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether all together hold too much; also keeps the peak.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let bytes = self.bytes();
+        self.peak.fetch_max(bytes, Ordering::Relaxed);
+        bytes > self.bytes_max
+    }
+
+    /// How many bytes a loop has to let go now: as long as all together hold too much, what it
+    /// holds above its part.
+    #[must_use]
+    pub fn excess_of(&self, index: usize) -> usize {
+        let (all, own) = (self.bytes(), self.parts[index].bytes());
+        if all <= self.bytes_max {
+            return 0;
+        }
+        let kept = self.bytes_max / 8 * KEPT_EIGHTHS;
+        let above_part = own.saturating_sub(kept / self.parts.len());
+        above_part.min(all - kept)
+    }
+
+    /// Takes bytes for the inbox of a client of this loop; whether there were so many.
+    #[must_use]
+    pub fn take_inbox(&self, index: usize, bytes: usize) -> bool {
+        self.parts[index]
+            .inboxes
+            .fetch_add(bytes, Ordering::Relaxed);
+        let inboxes = |part: &Part| part.inboxes.load(Ordering::Relaxed);
+        let is_there = self.parts.iter().map(inboxes).sum::<usize>() <= self.bytes_max / 2;
+        if !is_there {
+            self.give_inbox(index, bytes);
+        }
+        is_there
+    }
+
+    /// Gives back what was taken.
+    pub fn give_inbox(&self, index: usize, bytes: usize) {
+        self.parts[index]
+            .inboxes
+            .fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether so much less is held than at the peak that the heap has something to give back; then
+    /// a new peak begins.
+    #[must_use]
+    pub fn has_fallen(&self, bytes: usize) -> bool {
+        let now = self.bytes();
+        let peak = self.peak.fetch_max(now, Ordering::Relaxed).max(now);
+        let has_fallen = peak - now >= bytes;
+        if has_fallen {
+            self.peak.store(now, Ordering::Relaxed);
+        }
+        has_fallen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loop_that_holds_more_than_its_part_lets_go() {
+        let budget = Budget::new(800, 2);
+        budget.set_connections(0, 700);
+        budget.set_connections(1, 100);
+        assert_eq!((budget.excess_of(0), budget.excess_of(1)), (0, 0));
+        budget.set_connections(1, 200);
+        assert!(budget.is_over());
+        assert_eq!((budget.excess_of(0), budget.excess_of(1)), (200, 0));
+        // Whatever is over, some loop has to let go of something.
+        budget.set_connections(0, 401);
+        budget.set_connections(1, 400);
+        assert!(budget.excess_of(0) > 0 && budget.excess_of(1) > 0);
+    }
+
+    #[test]
+    fn inboxes_hold_at_most_half() {
+        let budget = Budget::new(1_000, 2);
+        assert!(budget.take_inbox(0, 300) && budget.take_inbox(1, 200));
+        assert!(!budget.take_inbox(1, 1));
+        budget.give_inbox(0, 300);
+        assert!(budget.take_inbox(1, 300));
+        assert_eq!(budget.bytes(), 500);
+    }
+
+    #[test]
+    fn the_heap_gives_back_once_for_each_fall() {
+        let budget = Budget::new(1_000, 1);
+        budget.set_connections(0, 900);
+        assert!(!budget.is_over() && !budget.has_fallen(500));
+        budget.set_connections(0, 100);
+        assert!(budget.has_fallen(500) && !budget.has_fallen(500));
+    }
+}

@@ -1,0 +1,88 @@
+//! Page: docs/limits.md, written from the bounds themselves.
+
+use crate::limits::{
+    ARENA_BYTES, CONNECTION_BYTES, INBOX_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES,
+    QUEUED_BYTES_MAX, REPLY_BYTES_MAX, SCRATCH_BYTES, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX,
+    WATCHED_BYTES_MAX,
+};
+use crate::script::{MEMORY_BYTES_MAX, SOURCE_BYTES_MAX};
+use crate::settings::units::round_size;
+use crate::tracking::TABLE_BYTES_MAX;
+
+const HEAD: &str = "\
+# Limits
+
+Written from the bounds in `crates/server/src/limits.rs`; do not edit by hand
+(`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
+
+`--memory` is all that items, index and bookkeeping take. What the process takes beside it is at
+most the sum of these; most of it only where it is used:
+
+| what | at most |
+|---|---|
+";
+
+const CLIENTS: &str = "
+`--client-memory` (an eighth of `--memory`, from 64 MiB to 1 GiB, unless it is set) bounds what all
+clients together have the server hold: requests that are not whole, replies that wait, and what is
+set up for them. While a command runs it may be exceeded by that command's reply; then, and whenever
+clients hold more, connections are closed until an eighth is free: first those that have not got on
+for a tenth of a second, among them the largest first; last those that asked for CLIENT NO-EVICT.
+Freed memory goes back to the system. Large values are received in, and sent from, the cache's own
+memory: those on their way in hold at most half of it, and slow ones are dropped after
+`--write-timeout`, or after a second while a quarter of the cache is held by such transfers.
+
+Within that, one client is held to:
+
+| what | at most |
+|---|---|
+";
+
+/// The page's text.
+#[must_use]
+pub fn page() -> String {
+    let beside = [
+        ("the program", PROGRAM_BYTES, ""),
+        ("idle connections", CONNECTION_BYTES, " for each"),
+        ("clients together", 0, "`--client-memory`"),
+        ("arenas for requests", ARENA_BYTES, " for each event loop"),
+        ("spare reply buffers", SPARE_BYTES, " for each event loop"),
+        (
+            "the commands that run",
+            SCRATCH_BYTES,
+            " for each event loop",
+        ),
+        (
+            "scripts",
+            MEMORY_BYTES_MAX,
+            " for each event loop that runs some",
+        ),
+        ("sources of scripts", SOURCE_BYTES_MAX, ""),
+        ("names remembered for CLIENT TRACKING", TABLE_BYTES_MAX, ""),
+    ];
+    let client = [
+        (
+            "a command, a value of SET not counted",
+            0,
+            "`--client-memory`",
+        ),
+        (
+            "a reply in one piece, or all of a transaction",
+            REPLY_BYTES_MAX,
+            "",
+        ),
+        ("messages that wait while it reads", INBOX_BYTES_MAX, ""),
+        ("commands queued by MULTI", QUEUED_BYTES_MAX, ""),
+        ("watched keys", WATCHED_BYTES_MAX, ""),
+        ("subscriptions", SUBSCRIPTION_BYTES_MAX, ""),
+        ("prefixes of CLIENT TRACKING", PREFIX_BYTES_MAX, ""),
+    ];
+    let rows = |rows: &[(&str, usize, &str)]| -> String {
+        let row = |&(what, bytes, more): &(&str, usize, &str)| match bytes {
+            0 => format!("| {what} | {more} |\n"),
+            _ => format!("| {what} | {}{more} |\n", round_size(bytes)),
+        };
+        rows.iter().map(row).collect()
+    };
+    [HEAD, &rows(&beside), CLIENTS, &rows(&client)].concat()
+}
