@@ -1,8 +1,9 @@
 //! Time: what the engine takes for "now", and when an item's time is over.
 //!
 //! [`Instant`] counts milliseconds from a clock's own start, so deadlines are small numbers and no
-//! step of the wall clock moves them; they go on while the machine sleeps. [`Clock`] is injected: the server reads time once a batch,
-//! tests move it by hand ([`ManualClock`]), a trace replay follows the trace.
+//! step of the wall clock moves them; they go on while the machine sleeps. [`Clock`] is injected:
+//! the server reads time once a batch, tests move it by hand ([`ManualClock`]), a trace replay
+//! follows the trace.
 //!
 //! Invariant: a clock never goes back.
 

@@ -166,19 +166,9 @@ impl Client {
     /// What it sent last, as listings say it.
     #[must_use]
     pub fn command(&self) -> String {
-        let Some(number) = self.command.load(Ordering::Relaxed).checked_sub(1) else {
-            return "NULL".to_owned();
-        };
-        let is_it = |command: &&Command| command.verb as usize == number;
-        for command in TABLE {
-            if is_it(&command) {
-                return command.name.to_owned();
-            }
-            if let Some(sub) = command.subcommands.iter().find(is_it) {
-                return format!("{}|{}", command.name, sub.name);
-            }
-        }
-        "NULL".to_owned()
+        let number = self.command.load(Ordering::Relaxed).checked_sub(1);
+        let name = number.and_then(command_name);
+        name.unwrap_or_else(|| "NULL".to_owned())
     }
 
     /// Whether its connection has ended or is about to.
@@ -293,6 +283,19 @@ impl Client {
             mailboxes[*index].call(*token);
         }
     }
+}
+
+/// The name of the command with this `verb as usize`, as listings say it.
+#[must_use]
+pub fn command_name(verb: usize) -> Option<String> {
+    let is_it = |command: &&Command| command.verb as usize == verb;
+    TABLE.iter().find_map(|command| {
+        if is_it(&command) {
+            return Some(command.name.to_owned());
+        }
+        let sub = command.subcommands.iter().find(is_it)?;
+        Some(format!("{}|{}", command.name, sub.name))
+    })
 }
 
 /// All clients that have a number.

@@ -4,12 +4,14 @@
 //! readers sum over threads ([`Counters::sum`]).
 
 pub mod load;
+pub mod pulse;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cellar_protocol::resp::Verb;
 
 use self::load::Load;
+use self::pulse::Pulse;
 
 /// A count with one writer and any number of readers.
 #[derive(Debug, Default)]
@@ -90,6 +92,8 @@ macro_rules! counters {
             pub calls: Calls,
             /// Its time, its requests and how long they took.
             pub load: Load,
+            /// Whether it goes on, and what it began last.
+            pub pulse: Pulse,
         }
 
         /// Sums of all event loops' counters.

@@ -14,6 +14,7 @@ use crate::memory;
 use crate::observer::Observer;
 use crate::settings::Settings;
 use crate::settings::load::{Loaded, Origin};
+use crate::settings::units::show_duration_ms;
 use crate::signals::Signals;
 use crate::state::State;
 use crate::upkeep::Upkeep;
@@ -36,6 +37,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let mut settings = loaded.settings.clone();
     memory::check(settings.memory_bytes)?;
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
+    fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
     settings.memcached = addresses(&listeners, Protocol::Memcached);
@@ -51,7 +53,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let state = State::observed(cache, settings, clock.wall(), observer);
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
-    let watchdog = Watchdog::start(Arc::clone(&state)).map_err(no_thread)?;
+    let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let workers = make_workers(state, clock, Door::new(listeners, signals))?;
     let threads = start(workers)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
@@ -110,6 +112,27 @@ fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> 
         "fewer connections: the limit of open files is {files}"
     );
     settings.max_connections = room;
+    Ok(())
+}
+
+/// Sees to it that no script that may run is taken for a loop that hangs.
+///
+/// A default gives way; a time that was asked for does not.
+fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
+    if settings.watchdog_ms == 0 || settings.watchdog_ms > settings.script_time_ms {
+        return Ok(());
+    }
+    if origin != Origin::Default {
+        return Err(Error::Setting {
+            flag: "watchdog",
+            origin: String::new(),
+            reason: format!(
+                "a script may take --script-time-limit, {}; give the watchdog more, or off",
+                show_duration_ms(settings.script_time_ms),
+            ),
+        });
+    }
+    settings.watchdog_ms = settings.script_time_ms.saturating_mul(2);
     Ok(())
 }
 

@@ -90,6 +90,8 @@ pub struct Settings {
     pub enable_debug_commands: bool,
     /// Milliseconds after which a script is ended.
     pub script_time_ms: u64,
+    /// Milliseconds after which an event loop that stands still ends the process; 0 = never.
+    pub watchdog_ms: u64,
     /// Least severe log lines that are printed.
     pub log_level: LevelFilter,
     /// How log lines look.
@@ -165,6 +167,7 @@ impl Default for Settings {
             lease_ms: 30_000,
             enable_debug_commands: false,
             script_time_ms: 5_000,
+            watchdog_ms: 60_000,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
         }
@@ -468,6 +471,26 @@ pub const TABLE: &[Row] = &[
         show: |s| show_duration_ms(s.script_time_ms),
     },
     Row {
+        name: "watchdog",
+        value: "DURATION|off",
+        default: "1m",
+        help: "Ends the process (SIGABRT) when an event loop has stood still for this long: what \
+               started it starts it anew. More than --script-time-limit. A loop that stands still \
+               for a second is logged and counted in any case.",
+        set: |s, v| {
+            let ms = if v == "off" {
+                Ok(0)
+            } else {
+                parse_duration_ms(v)
+            };
+            put(&mut s.watchdog_ms, ms)
+        },
+        show: |s| match s.watchdog_ms {
+            0 => "off".to_owned(),
+            ms => show_duration_ms(ms),
+        },
+    },
+    Row {
         name: "log-level",
         value: "LEVEL",
         default: "info",
@@ -665,6 +688,8 @@ mod tests {
             ("write-timeout", "0"),
             ("lease-timeout", "-1s"),
             ("script-time-limit", "0"),
+            ("watchdog", "on"),
+            ("watchdog", "10"),
             ("release-memory", "yes"),
             ("log-level", "loud"),
             ("log-level", "3"),

@@ -13,12 +13,16 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// Exit status when a second signal cuts the drain short.
-const IMPATIENT_STATUS: i32 = 1;
+/// Exit status when a second signal cuts the drain short, or when there is none because an event
+/// loop stands still.
+pub(crate) const IMPATIENT_STATUS: i32 = 1;
 
 /// The receiving end of both signals.
 #[derive(Debug)]
-pub struct Signals(UnixStream);
+pub struct Signals {
+    receiver: UnixStream,
+    told: Arc<AtomicBool>,
+}
 
 impl Signals {
     /// Takes over SIGTERM and SIGINT.
@@ -35,12 +39,21 @@ impl Signals {
             flag::register(signal, Arc::clone(&once))?;
             low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        Ok(Signals(receiver))
+        Ok(Signals {
+            receiver,
+            told: once,
+        })
+    }
+
+    /// Whether a signal has come, also while nobody polls.
+    #[must_use]
+    pub fn told(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.told)
     }
 }
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.receiver.as_fd()
     }
 }

@@ -126,6 +126,7 @@ impl Worker {
     /// # Errors
     /// The system's, when waiting for sockets fails, which it does not.
     pub(crate) fn run(mut self) -> Result<(), Errno> {
+        self.counters.pulse.set_stack(&self);
         while !self.is_done() {
             let timeout_ms = if self.ready.is_empty() && self.calls.is_empty() {
                 self.timers.wait_ms(self.now_ms)
@@ -133,6 +134,7 @@ impl Worker {
                 0
             };
             let count = self.poller.wait(timeout_ms)?;
+            self.counters.pulse.beat();
             let (now, began_us) = self.common.clock.refresh_us();
             self.now_ms = now.0;
             let has_work = count > 0 || !self.ready.is_empty();
@@ -147,6 +149,7 @@ impl Worker {
                 self.note_turn(began_us);
             }
             self.run_timers();
+            self.counters.pulse.beat();
         }
         self.close_all();
         Ok(())

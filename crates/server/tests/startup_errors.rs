@@ -111,6 +111,15 @@ fn memory_that_is_not_there_is_told_with_what_is_there() {
 }
 
 #[test]
+fn a_watchdog_that_would_bite_scripts_is_told() {
+    check(
+        &["--watchdog", "3s"],
+        &[],
+        "--watchdog: a script may take --script-time-limit, 5s; give the watchdog more, or off",
+    );
+}
+
+#[test]
 fn unknown_names_are_told() {
     let line = refusal(&["--memroy", "1GiB"], &[]);
     assert!(line.contains("--memroy"), "{line}");

@@ -24,7 +24,7 @@ const UPTIME_MS: u64 = 600_000;
 const STEPS_MS: [i64; 6] = [
     HOUR_MS,
     -2 * HOUR_MS,
-    1_500,
+    2_000,
     -60_000,
     365 * 24 * HOUR_MS,
     -(UNIX_MS_AT_ZERO as i64) + 24 * HOUR_MS,

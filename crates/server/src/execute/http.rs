@@ -89,6 +89,7 @@ pub fn execute(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    context.counters.pulse.begin_http();
     let mut call = Call::new(&prepared.request, context, output);
     let outcome = match prepared.route {
         Route::Page => page(&mut call, peer),

@@ -58,6 +58,7 @@ pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
 /// Runs a request and appends its answer.
 #[inline]
 pub fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -> Flow {
+    context.counters.pulse.begin_memcached();
     match (&prepared.request, prepared.key) {
         (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
         (Request::Store(request), Some(key)) => store::classic(request, key, context, output),

@@ -155,6 +155,7 @@ fn run(
     let key = key.filter(|key| key.space() == session.space(context.state));
     let proto = session.proto;
     session.client.note_command(command.verb);
+    context.counters.pulse.begin_resp(command.verb as usize);
     let mut call = Call {
         command,
         args,

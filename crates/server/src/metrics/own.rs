@@ -3,6 +3,7 @@
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, Kind, Samples};
 use crate::counters::load::{BOUNDS_US, LoadTotals, PROTOCOLS};
+use crate::counters::pulse::Pulse;
 
 /// The families.
 pub const FAMILIES: &[Family] = &[
@@ -65,6 +66,22 @@ pub const FAMILIES: &[Family] = &[
         labels: "thread",
         help: "Requests that an event loop answered.",
         write: |facts, samples| each_thread(facts, samples, LoadTotals::requests),
+    },
+    Family {
+        name: "cellar_loop_stalls_total",
+        kind: Kind::Count,
+        labels: "thread",
+        help: "Times that an event loop stood still for a second or more.",
+        write: |facts, samples| each_pulse(facts, samples, Pulse::stalls),
+    },
+    Family {
+        name: "cellar_loop_stalled_seconds",
+        kind: Kind::Gauge,
+        labels: "thread",
+        help: "For how long an event loop stands still by now; 0 if it goes on.",
+        write: |facts, samples| {
+            each_pulse(facts, samples, |pulse| seconds(pulse.stalled_ms(), 1e3));
+        },
     },
     Family {
         name: "cellar_thread_connections",
@@ -227,6 +244,16 @@ fn each_thread<V: std::fmt::Display>(
 ) {
     for (thread, load) in facts.loads.iter().enumerate() {
         samples.with(&[("thread", &thread.to_string())], value(load));
+    }
+}
+
+fn each_pulse<V: std::fmt::Display>(
+    facts: &Facts<'_>,
+    samples: &mut Samples<'_>,
+    value: impl Fn(&Pulse) -> V,
+) {
+    for (thread, counters) in facts.state.counters.iter().enumerate() {
+        samples.with(&[("thread", &thread.to_string())], value(&counters.pulse));
     }
 }
 

@@ -114,6 +114,7 @@ pub fn execute_set(
 fn note(verb: Verb, session: &Session, context: Context<'_>) {
     session.client.note_command(verb);
     context.counters.calls.add(verb);
+    context.counters.pulse.begin_resp(verb as usize);
 }
 
 #[inline]
