@@ -81,14 +81,14 @@ def test_sizes_by_length_and_as_a_stream(web, size):
 
 
 def test_a_value_that_is_too_long(web, raw):
-    raw.sendall(b"PUT /v1/cache/long HTTP/1.1\r\nHost: a\r\nContent-Length: 600000000\r\n\r\nx")
+    raw.sendall(b"PUT /v1/cache/long HTTP/1.1\r\nHost: localhost\r\nContent-Length: 600000000\r\n\r\nx")
     assert received(raw).startswith(b"HTTP/1.1 413 ")
     assert web.get(path("long")).status_code == 404
 
 
 def test_a_large_upload_waits_for_leave(raw):
     raw.sendall(
-        b"PUT /v1/cache/leave HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n"
+        b"PUT /v1/cache/leave HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n"
         b"Expect: 100-continue\r\nConnection: close\r\n\r\n"
     )
     assert raw.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -173,7 +173,9 @@ def test_one_of_many_readers_gets_the_lease(web):
     web.delete(path("lease"))
 
     def ask(_):
-        return requests.get(path("lease"), params={"lease": "10s"}).headers["Cache-Lease"]
+        headers = {"Cache-Lease": "ask"}
+        reply = requests.get(path("lease"), params={"lease": "10s"}, headers=headers)
+        return reply.headers["Cache-Lease"]
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         leases = sorted(pool.map(ask, range(32)))
@@ -195,8 +197,8 @@ def test_the_date_is_now(web):
 
 
 def test_pipelined_requests_are_answered_in_order(raw):
-    one = b"GET /v1/cache/pipe:%d HTTP/1.1\r\nHost: a\r\n\r\n"
-    last = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    one = b"GET /v1/cache/pipe:%d HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     for number in range(300):
         requests.put(path(f"pipe:{number}"), data=f"value {number}")
     raw.sendall(b"".join(one % number for number in range(300)) + last)
@@ -206,7 +208,7 @@ def test_pipelined_requests_are_answered_in_order(raw):
     assert reply.endswith(b"\r\n\r\nok\n")
 
 
-SMUGGLED = b"GET /v1/cache/secret HTTP/1.1\r\nHost: a\r\n\r\n"
+SMUGGLED = b"GET /v1/cache/secret HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -232,13 +234,29 @@ SMUGGLED = b"GET /v1/cache/secret HTTP/1.1\r\nHost: a\r\n\r\n"
     ],
 )
 def test_nothing_is_smuggled(raw, request_head):
-    raw.sendall(b"PUT /v1/cache/front HTTP/1.1\r\nHost: a\r\n" + request_head + SMUGGLED)
+    raw.sendall(b"PUT /v1/cache/front HTTP/1.1\r\nHost: localhost\r\n" + request_head + SMUGGLED)
     reply = received(raw)
     assert reply.count(b"HTTP/1.1 ") == 1, reply
     assert reply.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 ")), reply
     assert b"\r\nConnection: close\r\n" in reply
     document = json.loads(reply.split(b"\r\n\r\n", 1)[1])
     assert set(document["error"]) == {"code", "message"}
+
+
+@pytest.mark.parametrize("host", ["rebound.example", f"rebound.example:{PORT}", ""])
+def test_another_name_is_not_answered_to(web, host):
+    assert web.get(f"{BASE}/metrics", headers={"Host": host}).status_code == 421
+    refused = web.put(path("rebound"), data=b"x", headers={"Host": host})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (421, "wrong_host")
+    assert web.get(path("rebound")).status_code == 404
+
+
+def test_a_page_of_another_origin_changes_nothing(web):
+    web.put(path("origin"), data=b"1")
+    for origin in ["http://evil.example", "null", f"http://localhost:{PORT}"]:
+        refused = web.post(path("origin") + "/incr", headers={"Origin": origin})
+        assert refused.status_code == 403
+    assert web.get(path("origin")).text == "1"
 
 
 def test_http_1_0_is_served_and_closed(raw):

@@ -23,7 +23,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Line ends of a request for a value.
 pub const LINES_PER_GET: usize = 3;
 /// What stands behind the request line and ends a request without a body.
-const HOST: &[u8] = b" HTTP/1.1\r\nHost: cache\r\n";
+const HOST: &[u8] = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n";
 
 fn push_target(out: &mut Vec<u8>, method: &[u8], key: &[u8]) {
     out.extend_from_slice(method);
@@ -79,7 +79,7 @@ pub fn push_message(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
         "{\"id\":\"\",\"content\":\"\"}".len() + key.len() + 2 * value.len() + ttl.len();
     let _ = write!(
         out,
-        "POST /v1/cache HTTP/1.1\r\nHost: cache\r\nContent-Type: application/json\r\n\
+        "POST /v1/cache HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
          Content-Length: {body_bytes}\r\n\r\n{{\"id\":\""
     );
     out.extend_from_slice(key);
@@ -456,7 +456,10 @@ mod tests {
     fn requests_name_key_and_time_to_live() {
         let mut out = Vec::new();
         push_get(&mut out, b"a/b");
-        assert_eq!(out, b"GET /v1/cache/a%2Fb HTTP/1.1\r\nHost: cache\r\n\r\n");
+        assert_eq!(
+            out,
+            b"GET /v1/cache/a%2Fb HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        );
         assert_eq!(
             out.iter().filter(|byte| **byte == b'\n').count(),
             LINES_PER_GET
@@ -465,8 +468,8 @@ mod tests {
         push_put(&mut out, b"k", 0, b"v");
         push_put(&mut out, b"k", 60, b"");
         let text = String::from_utf8(out).unwrap();
-        let expected = "PUT /v1/cache/k HTTP/1.1\r\nHost: cache\r\nContent-Length: 1\r\n\r\nv\
-            PUT /v1/cache/k?ttl=60 HTTP/1.1\r\nHost: cache\r\nContent-Length: 0\r\n\r\n";
+        let expected = "PUT /v1/cache/k HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\n\r\nv\
+            PUT /v1/cache/k?ttl=60 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(text, expected);
         let mut out = Vec::new();
         push_put(&mut out, b"k", u32::MAX, b"");

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 
 use self::scan::Returns;
 use crate::error::Error;
-use crate::memory::HUGE_PAGE_BYTES;
+use crate::memory::{HUGE_PAGE_BYTES, Region};
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, PARTNER,
     PLACES, Shape, TAG_SHIFT, Table, matches, offset_of,
@@ -64,10 +64,7 @@ impl Index {
     /// # Errors
     /// [`Error::Reserve`].
     pub(crate) fn reserve(items_max: usize) -> Result<Index, Error> {
-        let buckets = (items_max * 20 / (LOAD_PER_20 * BUCKET_SLOTS))
-            .max(64)
-            .next_power_of_two();
-        let level_max = buckets.trailing_zeros();
+        let level_max = Index::level_max(items_max);
         let table = Arc::new(Table::reserve(level_max)?);
         Ok(Index {
             table,
@@ -77,6 +74,19 @@ impl Index {
             growing_huge: false,
             returns: Returns::default(),
         })
+    }
+
+    /// Addresses that an index with room for `items_max` items takes.
+    pub(crate) fn address_bytes(items_max: usize) -> usize {
+        Region::address_bytes(BUCKET_BYTES << Index::level_max(items_max))
+    }
+
+    /// log2 of the buckets of a table with room for so many items.
+    fn level_max(items_max: usize) -> u32 {
+        let buckets = (items_max * 20 / (LOAD_PER_20 * BUCKET_SLOTS))
+            .max(64)
+            .next_power_of_two();
+        buckets.trailing_zeros()
     }
 
     /// The table, for prefetching without the lock.

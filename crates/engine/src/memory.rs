@@ -74,6 +74,15 @@ impl Region {
         })
     }
 
+    /// Addresses that a region of so many bytes takes, at most.
+    pub(crate) fn address_bytes(bytes: usize) -> usize {
+        let pages = whole_pages(bytes.max(1));
+        match pages / HUGE_PAGE_BYTES {
+            0 => pages,
+            stretches => pages + (stretches + 2) * HUGE_PAGE_BYTES,
+        }
+    }
+
     /// The first byte.
     pub(crate) fn base(&self) -> *mut u8 {
         self.space.base.as_ptr()

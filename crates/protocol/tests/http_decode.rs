@@ -298,3 +298,46 @@ fn a_body_is_told_by_one_of_two_ways() {
         (Body::Chunks, b"0\r\n\r\n".as_slice())
     );
 }
+
+#[test]
+fn the_host_of_a_target_is_told_apart_from_the_field() {
+    let of = |target: &str| {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: field:1\r\n\r\n");
+        let request = decode_head(head.as_bytes()).expect("it is a request");
+        assert_eq!(request.host, Some(b"field:1".as_slice()));
+        let authority = request.authority().map(<[u8]>::to_vec);
+        authority.map(|authority| String::from_utf8(authority).unwrap())
+    };
+    assert_eq!(of("/v1/cache/k"), None);
+    assert_eq!(of("*"), None);
+    for target in [
+        "http://evil:80",
+        "HTTP://evil:80/",
+        "http://evil:80/a//b?http://c",
+    ] {
+        assert_eq!(of(target).as_deref(), Some("evil:80"), "{target}");
+    }
+    assert_eq!(of("http://a@evil/x").as_deref(), Some("a@evil"));
+    let old = decode_head(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    assert_eq!(old.host, None);
+}
+
+#[test]
+fn what_browsers_say_of_other_origins_is_noted() {
+    let marks = |fields: &str| {
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        decode_head(head.as_bytes()).expect("it is a request").marks
+    };
+    for (site, is_foreign) in [
+        ("cross-site", true),
+        ("same-site", true),
+        ("same-origin", false),
+        ("none", false),
+    ] {
+        let marks = marks(&format!("Sec-Fetch-Site: {site}\r\n"));
+        assert_eq!(marks.has(Mark::CrossSite), is_foreign, "{site}");
+    }
+    assert!(marks("Origin: null\r\n").has(Mark::Origin));
+    assert!(marks("Cache-Lease: ask\r\n").has(Mark::CacheLease));
+    assert!(!marks("").has(Mark::Origin) && !marks("").has(Mark::WholeAddress));
+}

@@ -33,6 +33,7 @@ pub mod watching;
 pub mod observer;
 pub mod script;
 pub mod content_types;
+pub mod guesses;
 pub mod state;
 pub mod metrics;
 pub mod limits_page;

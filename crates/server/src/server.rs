@@ -40,6 +40,8 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
+    warn_of_other_doors(&settings, &listeners);
+    name_hosts(&mut settings);
     settings.memcached = addresses(&listeners, Protocol::Memcached);
     settings.resp = addresses(&listeners, Protocol::Resp);
     settings.http = addresses(&listeners, Protocol::Http);
@@ -164,6 +166,51 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
     })
 }
 
+/// Warns where a secret guards one way to the keys and another is open: all protocols reach the
+/// same ones.
+fn warn_of_other_doors(settings: &Settings, listeners: &[Listener]) {
+    let secret_of = |listener: &Listener| match listener.protocol {
+        Protocol::Memcached => None,
+        Protocol::Resp => (!settings.password.is_empty()).then_some("--password"),
+        Protocol::Http => (!settings.http_token.is_empty()).then_some("--http-token"),
+    };
+    // A socket file has its mode.
+    let doors = || {
+        listeners
+            .iter()
+            .filter(|one| one.transport == Transport::Tcp)
+    };
+    let mut secrets: Vec<&str> = doors().filter_map(secret_of).collect();
+    secrets.dedup();
+    let open = doors().filter(|door| secret_of(door).is_none());
+    let open: Vec<String> = open
+        .map(|door| format!("{} {}", door.protocol.flag(), door.address))
+        .collect();
+    if secrets.is_empty() || open.is_empty() {
+        return;
+    }
+    tracing::warn!(
+        "{} {} not guard {}: whoever reaches it reads and changes the same keys; guard it too \
+         (--password, --http-token) or turn it off (--memcached off)",
+        secrets.join(" and "),
+        if secrets.len() == 1 { "does" } else { "do" },
+        open.join(", "),
+    );
+}
+
+/// Adds the names that this server has without being given them: the machine's, and those that its
+/// addresses were given with.
+fn name_hosts(settings: &mut Settings) {
+    let machine = rustix::system::uname();
+    settings
+        .http_hosts
+        .add_own(&machine.nodename().to_string_lossy());
+    for address in &settings.http {
+        let name = address.rsplit_once(':').map_or("", |(name, _)| name);
+        settings.http_hosts.add_own(name);
+    }
+}
+
 /// The addresses in effect, for the log.
 fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     for listener in listeners.iter().filter(|listener| !listener.is_local()) {
@@ -222,7 +269,14 @@ fn make_cache(
         observer: Some(observer),
         ..Config::with_memory(settings.memory_bytes)
     };
-    let cache = Cache::new(config).map_err(|error| Error::Memory(error.to_string()))?;
+    let address_bytes = Cache::address_bytes(&config);
+    memory::check_addresses(settings.memory_bytes, address_bytes, settings.threads)?;
+    let cache = Cache::new(config).map_err(|error| match error {
+        cellar_engine::Error::Reserve { code, .. } => {
+            memory::refused(settings.memory_bytes, address_bytes, code)
+        }
+        error => Error::Memory(error.to_string()),
+    })?;
     let longest = cache.value_bytes_max();
     if settings
         .max_value_bytes

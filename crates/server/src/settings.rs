@@ -8,6 +8,7 @@
 
 pub mod units;
 pub mod letters;
+pub mod hosts;
 pub mod top;
 pub mod load;
 pub mod page;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use self::hosts::Hosts;
 use self::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 
 /// What a setting takes that is on or off; as a flag alone it means on.
@@ -52,6 +54,8 @@ pub struct Settings {
     pub http: Vec<String>,
     /// What requests over HTTP have to bear; empty = nothing.
     pub http_token: String,
+    /// What this server is called over HTTP.
+    pub http_hosts: Hosts,
     /// Whether the console may change anything.
     pub console_write: bool,
     /// How many databases `SELECT` knows.
@@ -149,6 +153,7 @@ impl Default for Settings {
             resp: vec!["127.0.0.1:6379".to_owned()],
             http: vec!["127.0.0.1:8080".to_owned()],
             http_token: String::new(),
+            http_hosts: Hosts::default(),
             console_write: false,
             databases: 16,
             password: String::new(),
@@ -329,6 +334,18 @@ pub const TABLE: &[Row] = &[
                which others can read.",
         set: |s, v| put(&mut s.http_token, token(v)),
         show: |s| show_secret(&s.http_token),
+    },
+    Row {
+        name: "http-hosts",
+        value: "NAMES|*|off",
+        default: "off",
+        help: "Names that requests over HTTP may have in their field Host besides addresses, \
+               localhost, this machine's own name and names given to --http; several with commas \
+               between them, *.cache.example for all below one, * for any. Without a port. A \
+               request with another name needs the token: it may come from a web page that has \
+               made its own name lead here.",
+        set: |s, v| put(&mut s.http_hosts, Hosts::parse(v)),
+        show: |s| s.http_hosts.show(),
     },
     Row {
         name: "console-write",
@@ -675,6 +692,8 @@ mod tests {
             ("http", "on"),
             ("http-token", "two words"),
             ("http-token", ""),
+            ("http-hosts", "http://cache.example"),
+            ("http-hosts", "cache.example:80"),
             ("console-write", "yes"),
             ("unix", ""),
             ("unix-mode", "999"),

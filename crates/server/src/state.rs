@@ -14,6 +14,7 @@ use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
 use crate::errors::Errors;
 use crate::gate::Gates;
+use crate::guesses::Guesses;
 use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::parameters::Parameters;
@@ -47,6 +48,8 @@ pub struct State {
     pub scripts: Scripts,
     /// What the flags of values that came over HTTP stand for.
     pub content_types: ContentTypes,
+    /// Who was wrong about the password or the token.
+    pub guesses: Guesses,
     /// Whether the server has been told to stop.
     pub draining: AtomicBool,
     /// Open connections now.
@@ -125,6 +128,7 @@ impl State {
             observer,
             scripts: Scripts::default(),
             content_types: ContentTypes::default(),
+            guesses: Guesses::default(),
             draining: AtomicBool::new(false),
             settings,
             counters,

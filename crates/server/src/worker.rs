@@ -33,7 +33,7 @@ use crate::connection::{Connection, Ending, HttpLink};
 use crate::counters::Counters;
 use crate::counters::load::PerProtocol;
 use crate::execute::{self, http::Peer, resp::Session};
-use crate::listener::{Protocol, is_of_this_machine, local_address};
+use crate::listener::{Protocol, local_address};
 use crate::mailbox::Mailbox;
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready};
@@ -245,9 +245,8 @@ impl Worker {
                     connection.session = Some(self.new_session(&connection.socket, peer, token));
                 }
                 Protocol::Http => {
-                    let is_loopback = is_of_this_machine(&peer);
                     connection.http = Some(HttpLink {
-                        peer: Peer { is_loopback },
+                        peer: Peer::at(&peer),
                         ..HttpLink::default()
                     });
                 }

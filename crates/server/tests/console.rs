@@ -228,8 +228,6 @@ fn with_a_token_the_files_are_open_and_the_figures_are_not() {
 #[test]
 fn a_page_from_elsewhere_cannot_read_through_a_browser_on_this_machine() {
     let daemon = Daemon::start(&["--console-write"]);
-    let mut stream = daemon.connect();
-    check(&mut stream, &set("k", b"v"), b"STORED\r\n");
     for line in [
         "GET /",
         "GET /v1/console/status",
@@ -240,9 +238,26 @@ fn a_page_from_elsewhere_cannot_read_through_a_browser_on_this_machine() {
         let refused = http.response(false);
         assert_eq!(
             (refused.status, &*refused.error()),
-            (403, "forbidden"),
+            (421, "wrong_host"),
             "{line}"
         );
     }
+    // A name that was given is no way to the console: a proxy may pass on what others ask.
+    let daemon = Daemon::start(&["--http-hosts", "*"]);
+    let mut http = Http::to(&daemon);
+    http.send(b"GET / HTTP/1.1\r\nHost: rebound.example\r\n\r\n");
+    let refused = http.response(false);
+    assert_eq!((refused.status, &*refused.error()), (403, "forbidden"));
+}
+
+#[test]
+fn what_a_rebound_page_asked_for_is_not_done() {
+    let daemon = Daemon::start(&["--console-write"]);
+    let mut stream = daemon.connect();
+    check(&mut stream, &set("k", b"v"), b"STORED\r\n");
+    let mut http = Http::to(&daemon);
+    let line = format!("DELETE {KEY}?key=k");
+    http.send(format!("{line} HTTP/1.1\r\nHost: rebound.example\r\n\r\n").as_bytes());
+    assert_eq!(http.response(false).status, 421);
     check(&mut stream, b"get k\r\n", &daemon::hit("k", b"v"));
 }

@@ -62,9 +62,10 @@ fn requests_that_are_sent_together_are_answered_in_order() {
     let mut requests = Vec::new();
     for number in 0..1_000 {
         let put = format!(
-            "PUT /v1/cache/k{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{number:4}"
+            "PUT /v1/cache/k{number} HTTP/1.1\r\nHost: localhost\r\n\
+             Content-Length: 4\r\n\r\n{number:4}"
         );
-        let get = format!("GET /v1/cache/k{number} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let get = format!("GET /v1/cache/k{number} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         requests.extend_from_slice(put.as_bytes());
         requests.extend_from_slice(get.as_bytes());
     }
@@ -88,7 +89,8 @@ fn large_values_come_whole_by_length_and_in_chunks() {
         assert_eq!(response.field("etag"), stored.field("etag"), "{bytes}");
 
         let mut request =
-            b"PUT /v1/cache/c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+            b"PUT /v1/cache/c HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                .to_vec();
         for chunk in value.chunks(10_000) {
             request.extend_from_slice(format!("{:X}\r\n", chunk.len()).as_bytes());
             request.extend_from_slice(chunk);
@@ -526,8 +528,8 @@ fn a_long_batch_comes_in_chunks_and_requests_go_on_behind_it() {
     }
     let body = format!("{{\"ids\":[{}]}}", ids.join(","));
     let request = format!(
-        "POST /v1/cache/batch/get HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{body}GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /v1/cache/batch/get HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
         body.len(),
     );
     http.send(request.as_bytes());
@@ -587,13 +589,18 @@ fn counts_go_up_and_down_and_keep_their_deadline() {
     assert_eq!(response.text(), "{\"value\":10}\n");
 }
 
+/// GET by a client that knows leases.
+fn lease(http: &mut Http, path: &str) -> http::Response {
+    http.ask(&format!("GET {path}"), &["Cache-Lease: ask"], b"")
+}
+
 #[test]
 fn one_client_computes_a_value_and_the_others_wait() {
     let daemon = Daemon::start(&[]);
     let (mut one, mut other) = (Http::to(&daemon), Http::to(&daemon));
-    let won = one.get("/v1/cache/k?lease=10s");
+    let won = lease(&mut one, "/v1/cache/k?lease=10s");
     assert_eq!((won.status, won.field("cache-lease")), (404, "won"));
-    let wait = other.get("/v1/cache/k?lease=10s");
+    let wait = lease(&mut other, "/v1/cache/k?lease=10s");
     assert_eq!((wait.status, wait.field("cache-lease")), (404, "wait"));
     assert_eq!(wait.field("retry-after"), "1");
     assert_eq!(
@@ -607,7 +614,7 @@ fn one_client_computes_a_value_and_the_others_wait() {
     assert_eq!(stored.status, 204);
     let late = other.ask("PUT /v1/cache/k", &[&condition], b"late");
     assert_eq!(late.status, 412);
-    let fresh = other.get("/v1/cache/k?lease=10s");
+    let fresh = lease(&mut other, "/v1/cache/k?lease=10s");
     assert_eq!(
         (fresh.text(), fresh.field("cache-lease")),
         ("fresh", "fresh")
@@ -619,13 +626,13 @@ fn a_value_is_computed_anew_while_the_old_one_is_served() {
     let daemon = Daemon::start(&[]);
     let (mut one, mut other) = (Http::to(&daemon), Http::to(&daemon));
     one.put("/v1/cache/k?ttl=60", b"old");
-    let early = one.get("/v1/cache/k?lease=10&early=90");
+    let early = lease(&mut one, "/v1/cache/k?lease=10&early=90");
     assert_eq!((early.text(), early.field("cache-lease")), ("old", "won"));
     assert_eq!(
         early.field("cache-control"),
         "max-age=0, stale-while-revalidate=90"
     );
-    let wait = other.get("/v1/cache/k?lease=10&early=90");
+    let wait = lease(&mut other, "/v1/cache/k?lease=10&early=90");
     assert_eq!((wait.text(), wait.field("cache-lease")), ("old", "wait"));
 
     assert_eq!(
@@ -637,13 +644,13 @@ fn a_value_is_computed_anew_while_the_old_one_is_served() {
             .status,
         204
     );
-    let stale = other.get("/v1/cache/k?lease=10");
+    let stale = lease(&mut other, "/v1/cache/k?lease=10");
     assert_eq!(
         (stale.text(), stale.field("cache-lease")),
         ("old", "stale-won")
     );
     assert_eq!(stale.field("cache-control"), "no-cache");
-    let wait = one.get("/v1/cache/k?lease=10");
+    let wait = lease(&mut one, "/v1/cache/k?lease=10");
     assert_eq!(
         (wait.text(), wait.field("cache-lease")),
         ("old", "stale-wait")

@@ -15,7 +15,7 @@ use http::Http;
 /// error, and that nothing behind them is read.
 fn check_refused(daemon: &Daemon, request: &str, status: u16) {
     let mut http = Http::to(daemon);
-    let smuggled = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+    let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     http.send(format!("{request}{smuggled}").as_bytes());
     let response = http.response(false);
     assert_eq!(response.status, status, "{request:.200?}");
@@ -25,7 +25,7 @@ fn check_refused(daemon: &Daemon, request: &str, status: u16) {
 }
 
 fn put(fields: &str) -> String {
-    format!("PUT /v1/cache/k HTTP/1.1\r\nHost: a\r\n{fields}\r\n")
+    format!("PUT /v1/cache/k HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n")
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn what_is_no_http_is_refused_at_once() {
         ("GET / HTTP/2.0\r\n\r\n", 505),
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("GET /\r\n\r\n", 400),
-        ("GET / HTTP/1.1\nHost: a\n\n", 400),
-        ("BREW /v1/cache/k HTTP/1.1\r\nHost: a\r\n\r\n", 501),
+        ("GET / HTTP/1.1\nHost: localhost\n\n", 400),
+        ("BREW /v1/cache/k HTTP/1.1\r\nHost: localhost\r\n\r\n", 501),
         ("\x16\x03\x01\x02\x00", 400),
         ("*1\r\n$4\r\nPING\r\n", 400),
         ("{\"id\":1}", 400),
@@ -106,8 +106,8 @@ fn heads_and_bodies_have_limits() {
     let many_fields = put(&"X: y\r\n".repeat(64));
     check_refused(&daemon, &many_fields, 431);
     check_refused(&daemon, &put("Content-Length: 2000000\r\n"), 413);
-    let document = "POST /v1/cache HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
-        Content-Length: 9000000\r\n\r\n";
+    let document = "POST /v1/cache HTTP/1.1\r\nHost: localhost\r\n\
+        Content-Type: application/json\r\nContent-Length: 9000000\r\n\r\n";
     check_refused(&daemon, document, 413);
 
     // A body that is not much too long is read over, and the connection stays.
@@ -176,7 +176,7 @@ fn slow_requests_end_with_their_time() {
         put("Transfer-Encoding: chunked\r\n") + "5\r\nhel",
     ] {
         let mut http = Http::to(&daemon);
-        http.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+        http.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert_eq!(http.response(false).status, 200);
         http.send(begin.as_bytes());
         let response = http.response(false);
@@ -198,7 +198,7 @@ fn a_connection_ends_when_its_client_wants_it() {
     let daemon = Daemon::start(&[]);
     for (request, told) in [
         (
-            "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
             "close",
         ),
         ("GET /healthz HTTP/1.0\r\n\r\n", "close"),

@@ -207,3 +207,118 @@ fn more_connections_than_open_files_are_told() {
          ulimit -n"
     );
 }
+
+/// Runs the binary under a limit of the shell's and gives the one line that it refuses with.
+fn refusal_under(limit: &str, flags: &str) -> String {
+    let script = format!(
+        "ulimit {limit}; exec {} --memcached 127.0.0.1:0 --resp off --http off --threads 1 {flags}",
+        env!("CARGO_BIN_EXE_cellar"),
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text.trim_end().to_owned()
+}
+
+#[test]
+fn too_few_addresses_are_told_with_the_limit_and_what_helps() {
+    for (limit, name, unit) in [
+        ("-v 1000000", "ulimit -v", "LimitAS"),
+        ("-d 1000000", "ulimit -d", "LimitDATA"),
+    ] {
+        let line = refusal_under(limit, "--memory 256MiB");
+        assert!(
+            line.starts_with("cellar: --memory: 256.0MiB and one thread need "),
+            "{line}"
+        );
+        let rest = format!(
+            " of addresses, which take memory only as they are used, but this process may have \
+             976.5MiB ({name}); lift that limit ({name} unlimited, or {unit}=infinity in its \
+             unit), or give less --memory"
+        );
+        assert!(line.ends_with(&rest), "{line}");
+    }
+}
+
+#[test]
+fn as_many_addresses_as_were_asked_for_are_enough() {
+    let line = refusal_under("-v 1000000", "--memory 256MiB");
+    let (_, rest) = line.split_once("one thread need ").unwrap();
+    let (gib, _) = rest.split_once("GiB").unwrap();
+    // The number in the line is rounded down to a tenth.
+    let kib = (gib.parse::<f64>().unwrap() + 0.1) * 1_048_576.0;
+    for limit in ["-v", "-d"] {
+        let script = format!(
+            "ulimit {limit} {kib:.0}; exec {} --memcached 127.0.0.1:0 --resp off --http off \
+             --threads 1 --memory 256MiB",
+            env!("CARGO_BIN_EXE_cellar"),
+        );
+        let log = log_until_ready(Command::new("sh").args(["-c", &script]));
+        assert!(log.contains("cellar ready"), "{log}");
+    }
+}
+
+/// Starts the server and gives its log up to the line that says it is ready, or to its end.
+fn log_until_ready(command: &mut Command) -> String {
+    use std::io::{BufRead, BufReader};
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut reader = BufReader::new(child.stderr.take().unwrap());
+    let mut log = String::new();
+    while reader.read_line(&mut log).unwrap() > 0 && !log.contains("cellar ready") {}
+    child.kill().unwrap();
+    child.wait().unwrap();
+    log
+}
+
+#[test]
+fn a_secret_that_leaves_another_way_open_is_warned_of() {
+    let warnings = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cellar"));
+        command
+            .args(["--memory", "64MiB", "--threads", "1"])
+            .args(flags);
+        let all = ["--memcached", "--resp", "--http"];
+        for flag in all.iter().filter(|flag| !flags.contains(flag)) {
+            command.args([flag, "127.0.0.1:0"]);
+        }
+        let log = log_until_ready(&mut command);
+        assert!(log.contains("cellar ready"), "{log}");
+        let lines = log.lines().filter(|line| line.contains("WARN"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (off, password) = ("off", ["--password", "s3cret"]);
+    assert_eq!(warnings(&[]), [""; 0]);
+    let all = warnings(&password);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(
+        all[0].contains("--password does not guard memcached 127.0.0.1:"),
+        "{all:?}"
+    );
+    assert!(
+        all[0].contains(", http 127.0.0.1:") && !all[0].contains("s3cret"),
+        "{all:?}"
+    );
+    let token = warnings(&["--http-token", "s3cret"]);
+    assert!(
+        token[0].contains("--http-token does not guard memcached"),
+        "{token:?}"
+    );
+    assert!(token[0].contains(", resp 127.0.0.1:"), "{token:?}");
+    let both = ["--password", "a", "--http-token", "b"];
+    let both = warnings(&both);
+    assert!(
+        both[0].contains("--password and --http-token do not guard memcached"),
+        "{both:?}"
+    );
+    let closed = ["--memcached", off, "--password", "a", "--http-token", "b"];
+    assert_eq!(warnings(&closed), [""; 0]);
+    assert_eq!(
+        warnings(&["--memcached", off, "--http", off, "--password", "a"]),
+        [""; 0]
+    );
+}

@@ -2,9 +2,12 @@
 //!
 //! Why: docs/decisions/0006, 0008, and 0011 for the room.
 
+use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN, Slot};
 use crate::hot::Hot;
+use crate::index::Index;
 use crate::insight::Insight;
 use crate::log::TABLE_ENTRY_BYTES;
+use crate::memory::Region;
 use crate::options::Config;
 use crate::segment::DEATHS_BYTES;
 use crate::simulation::Room;
@@ -34,6 +37,17 @@ const IDLE_SEGMENTS: usize = 5;
 const HOT_KEYS: usize = 2048;
 const HOT_KEYS_MIN: usize = 4;
 const HOT_KEYS_MAX: usize = 32;
+
+impl Cache {
+    /// Addresses that a cache configured like this reserves, in bytes; they take memory only as it
+    /// is used. A process that may have fewer cannot make the cache.
+    #[must_use]
+    pub fn address_bytes(config: &Config) -> usize {
+        let shape = Shape::of(config, config.memory_bytes, size_of::<Slot>());
+        let index = Index::address_bytes(shape.share / ITEM_BYTES_MIN * INDEX_HEADROOM);
+        shape.shards * (Region::address_bytes(shape.reach) + index)
+    }
+}
 
 /// How a memory is divided.
 #[derive(Clone, Copy, Debug)]

@@ -333,7 +333,7 @@ async fn a_write_over_http_is_told() {
     let server = Server::start(Kind::Cellar).await;
     let http = server.http.clone().expect("Cellar speaks HTTP");
     let send = |method: &str, value: &str| {
-        let head = format!("{method} /v1/cache/suite:k HTTP/1.1\r\nHost: test\r\n");
+        let head = format!("{method} /v1/cache/suite:k HTTP/1.1\r\nHost: localhost\r\n");
         let length = value.len();
         let request = format!("{head}Content-Length: {length}\r\n\r\n{value}");
         speak(&http, &request, "HTTP/1.1 20");

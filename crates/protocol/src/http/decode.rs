@@ -313,6 +313,9 @@ fn understand<'a>(
     if version == 0 {
         facts.marks.insert(Mark::Old);
     }
+    if !path.starts_with(['/', '*']) {
+        facts.marks.insert(Mark::WholeAddress);
+    }
     for field in parsed.headers.iter() {
         facts.note(field)?;
     }
@@ -321,6 +324,7 @@ fn understand<'a>(
         method,
         target,
         marks: facts.marks,
+        host: facts.host,
         body: &[],
         head,
     };
@@ -358,27 +362,31 @@ fn names_a_version(head: &[u8]) -> bool {
 
 /// What the header fields say about the request as a whole.
 #[derive(Default)]
-struct Facts {
+struct Facts<'a> {
     marks: Marks,
+    host: Option<&'a [u8]>,
     length: Option<u64>,
     asks_to_stay: bool,
 }
 
-impl Facts {
+impl<'a> Facts<'a> {
     /// Notes a field if it plays a part.
     #[inline]
-    fn note(&mut self, field: &Header<'_>) -> Result<(), Refused> {
+    fn note(&mut self, field: &Header<'a>) -> Result<(), Refused> {
         let name = field.name.as_bytes();
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
         let mark = match name.len() {
             3 if is("age") => Mark::Age,
             4 if is("host") => {
                 check_host(field.value)?;
+                self.host = Some(field.value);
                 Mark::Host
             }
             6 if is("expect") => return self.expect(field.value),
+            6 if is("origin") => Mark::Origin,
             8 if is("if-match") => Mark::IfMatch,
             10 if is("connection") => return self.connection(field.value),
+            11 if is("cache-lease") => Mark::CacheLease,
             12 if is("content-type") => {
                 if field.value.eq_ignore_ascii_case(b"application/json") {
                     self.marks.insert(Mark::Json);
@@ -393,7 +401,8 @@ impl Facts {
                 Mark::ContentLength
             }
             14 if is("sec-fetch-site") => {
-                if field.value == b"cross-site" {
+                // A page on another port of the same machine is of the same site, but not ours.
+                if !matches!(field.value, b"same-origin" | b"none") {
                     self.marks.insert(Mark::CrossSite);
                 }
                 return Ok(());

@@ -11,6 +11,13 @@ use super::target::encode_percent;
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Length of a `Date`.
 pub const DATE_BYTES: usize = 29;
+/// What every response tells browsers: its type is what it says, and no page of another origin may
+/// load it as a picture, a script or a style, which is how such a page could read or run it.
+macro_rules! guard {
+    () => {
+        "\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+    };
+}
 /// The last chunk of a body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
@@ -45,9 +52,9 @@ impl<'o> Head<'o> {
         out.extend_from_slice(b"Date: ");
         out.extend_from_slice(date);
         out.extend_from_slice(match stay {
-            Stay::Silent => b"\r\n",
-            Stay::KeepAlive => b"\r\nConnection: keep-alive\r\n".as_slice(),
-            Stay::Close => b"\r\nConnection: close\r\n",
+            Stay::Silent => guard!().as_bytes(),
+            Stay::KeepAlive => concat!(guard!(), "Connection: keep-alive\r\n").as_bytes(),
+            Stay::Close => concat!(guard!(), "Connection: close\r\n").as_bytes(),
         });
         Head { out }
     }
@@ -130,6 +137,7 @@ mod tests {
             .raw(b"Age: 0\r\n");
         head.end(5);
         let expected = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+            X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\
             Content-Type: text/plain\r\nCache-Control: max-age=60\r\nAge: 0\r\n\
             Content-Length: 5\r\n\r\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);

@@ -85,8 +85,14 @@ pub enum Mark {
     Close,
     /// The client of an old version asked for the connection to stay.
     KeepAlive,
-    /// A browser sends it for a page of another site.
+    /// A browser says that it sends it for a page of another origin.
     CrossSite,
+    /// Origin
+    Origin,
+    /// Cache-Lease
+    CacheLease,
+    /// The target is a whole address.
+    WholeAddress,
 }
 
 impl Mark {
@@ -107,13 +113,16 @@ impl Mark {
             Mark::TransferEncoding => "transfer-encoding",
             Mark::Old | Mark::Close | Mark::KeepAlive => "connection",
             Mark::CrossSite => "sec-fetch-site",
+            Mark::Origin => "origin",
+            Mark::CacheLease => "cache-lease",
+            Mark::WholeAddress => "",
         }
     }
 }
 
 /// A set of [`Mark`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks(u16);
+pub struct Marks(u32);
 
 impl Marks {
     /// Whether this mark is in the set.
@@ -141,6 +150,8 @@ pub struct Request<'a> {
     pub target: Target<'a>,
     /// What is known about its header.
     pub marks: Marks,
+    /// The field Host; `None` only where the version is 1.0.
+    pub host: Option<&'a [u8]>,
     /// The body; empty while it is not received.
     pub body: &'a [u8],
     /// All of the head, the blank line included.
@@ -153,6 +164,18 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn head(&self) -> &'a [u8] {
         self.head
+    }
+
+    /// The host, and perhaps its port, in a target that is a whole address; `None` for a path.
+    #[must_use]
+    pub fn authority(&self) -> Option<&'a [u8]> {
+        if !self.marks.has(Mark::WholeAddress) {
+            return None;
+        }
+        let line = Lines(self.head).next()?;
+        let target = line.split(|byte| *byte == b' ').nth(1)?;
+        let host = target.split(|byte| *byte == b'/').nth(2)?;
+        host.split(|byte| *byte == b'?').next()
     }
 
     /// The value of the first field of this kind.

@@ -1,6 +1,6 @@
 //! Status: the outcomes that a response begins with.
 //!
-//! Source: RFC 9110, section 15; RFC 6585 for 431.
+//! Source: RFC 9110, section 15; RFC 6585 for 429 and 431.
 
 /// A status code with its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ statuses! {
     URI_TOO_LONG 414 "URI Too Long";
     UNSUPPORTED_MEDIA_TYPE 415 "Unsupported Media Type";
     EXPECTATION_FAILED 417 "Expectation Failed";
+    MISDIRECTED 421 "Misdirected Request";
+    TOO_MANY_REQUESTS 429 "Too Many Requests";
     FIELDS_TOO_LARGE 431 "Request Header Fields Too Large";
     INTERNAL 500 "Internal Server Error";
     NOT_IMPLEMENTED 501 "Not Implemented";

@@ -14,13 +14,16 @@ use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
 
 use super::context::{Context, Flow};
+use crate::guesses::Source;
+use crate::listener::is_of_this_machine;
 use crate::output::Output;
 use crate::pages::{self, PageRequest};
 
 mod date;
 mod etag;
-mod route;
+pub mod route;
 mod call;
+mod guard;
 mod conditions;
 mod parameters;
 mod read;
@@ -41,6 +44,23 @@ use route::Route;
 pub struct Peer {
     /// Whether it is a program on this machine.
     pub is_loopback: bool,
+    /// Where it guesses from.
+    pub source: Source,
+    /// Whether its last token was the right one.
+    bore_token: bool,
+}
+
+impl Peer {
+    /// The peer with this address, as [`Listener::peer_of`](crate::listener::Listener::peer_of)
+    /// has it.
+    #[must_use]
+    pub fn at(address: &str) -> Peer {
+        Peer {
+            is_loopback: is_of_this_machine(address),
+            source: Source::of(address),
+            bore_token: false,
+        }
+    }
 }
 
 /// A request, what its path asks for, and the hash of its key.
@@ -85,60 +105,37 @@ pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
 #[inline]
 pub fn execute(
     prepared: &Prepared<'_>,
-    peer: Peer,
+    peer: &mut Peer,
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
     context.counters.pulse.begin_http();
     let mut call = Call::new(&prepared.request, context, output);
-    let outcome = match prepared.route {
-        Route::Page => page(&mut call, peer),
-        _ => check(&call, prepared.route).and_then(|()| run(&mut call, prepared)),
-    };
+    let outcome = guard::check(&mut call, peer, prepared.route).and_then(|bears_token| {
+        if prepared.route == Route::Page {
+            return page(&mut call, peer, bears_token);
+        }
+        check(&call, prepared.route)?;
+        run(&mut call, prepared)
+    });
     call.finish(outcome)
 }
 
-/// Whether a request may be run: it bears the token, and its path has its method.
+/// Whether a request that may be asked has a path with its method, and conditions that are some.
 #[inline]
 fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
-    if route == Route::Page {
-        return Ok(());
-    }
-    let state = call.context.state;
-    if !state.settings.http_token.is_empty() {
-        check_token(call, &state.settings.http_token)?;
-    }
-    let is_write = match (route, call.request.method) {
-        (Route::Entry(_) | Route::Collection, Method::Get | Method::Head) => false,
-        (Route::Entry(_), Method::Put | Method::Delete) => true,
-        (Route::Entry(_), _) => {
-            return Err(Failure::not_allowed("Allow: GET, HEAD, PUT, DELETE\r\n"));
-        }
-        (Route::Missing, _) => {
-            let message = "there is nothing at this path; a slash in a key is written %2F";
-            return Err(Failure::new(Status::NOT_FOUND, "no_such_path", message));
-        }
-        (_, Method::Post) => true,
-        (Route::Collection, _) => return Err(Failure::not_allowed("Allow: GET, HEAD, POST\r\n")),
-        (_, _) => return Err(Failure::not_allowed("Allow: POST\r\n")),
+    let Some(row) = route.row() else {
+        let message = "there is nothing at this path; a slash in a key is written %2F";
+        return match route {
+            Route::Page => Ok(()),
+            _ => Err(Failure::new(Status::NOT_FOUND, "no_such_path", message)),
+        };
     };
-    if is_write && call.request.marks.has(Mark::CrossSite) {
-        let message = "a page of another site may not change the cache";
-        return Err(Failure::new(Status::FORBIDDEN, "cross_site", message));
+    let method = call.request.method;
+    if !row.reads.contains(&method) && !row.writes.contains(&method) {
+        return Err(Failure::not_allowed(row.allow));
     }
     conditions::check(call.request)
-}
-
-#[cold]
-fn check_token(call: &Call<'_>, expected: &str) -> Result<(), Failure> {
-    if pages::bears_token(call.request.field(Mark::Authorization), expected) {
-        return Ok(());
-    }
-    let message = "this server asks for its token";
-    Err(Failure {
-        fields: "WWW-Authenticate: Bearer\r\n",
-        ..Failure::new(Status::UNAUTHORIZED, "unauthorized", message)
-    })
 }
 
 /// Runs a request that may be run.
@@ -190,7 +187,7 @@ fn entry(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
 }
 
 /// Answers with a page.
-fn page(call: &mut Call<'_>, peer: Peer) -> Outcome {
+fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
     let request = call.request;
     let name = match request.method {
         Method::Head => Method::Get.name(),
@@ -203,8 +200,8 @@ fn page(call: &mut Call<'_>, peer: Peer) -> Outcome {
             query: request.target.query,
             body: request.body,
             peer_is_loopback: peer.is_loopback,
-            host: request.field(Mark::Host),
-            authorization: request.field(Mark::Authorization),
+            host: request.host,
+            bears_token,
             if_none_match: request.field(Mark::IfNoneMatch),
         },
         call.context.state,

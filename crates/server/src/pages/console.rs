@@ -86,7 +86,6 @@ pub(super) fn answer(path: &str, if_none_match: Option<&[u8]>) -> Option<Page> {
     let mut headers = vec![
         ("ETag", tag),
         ("Cache-Control", "no-cache".to_owned()),
-        ("X-Content-Type-Options", "nosniff".to_owned()),
         ("Referrer-Policy", "no-referrer".to_owned()),
     ];
     if asset.content_type == HTML {

@@ -70,13 +70,12 @@ pub(super) fn answer(request: &PageRequest<'_>, state: &State) -> Page {
     };
     match request.method {
         "GET" => show(key, &state.cache),
-        "DELETE" if !state.settings.console_write => Page::error(
+        _ if !state.settings.console_write => Page::error(
             403,
             "read_only",
             "the console may not change anything; start the server with --console-write",
         ),
-        "DELETE" => delete(key, database, state),
-        _ => super::not_allowed("GET, HEAD, DELETE"),
+        _ => delete(key, database, state),
     }
 }
 

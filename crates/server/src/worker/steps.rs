@@ -261,7 +261,7 @@ pub(super) fn run(
             execute::resp::execute(prepared, session, context, &mut connection.output)
         }
         Task::Http(prepared) => {
-            let peer = connection.http.expect(HAS_LINK).peer;
+            let peer = &mut connection.http.as_mut().expect(HAS_LINK).peer;
             execute::http::execute(prepared, peer, context, &mut connection.output)
         }
         other => run_other(other, context, span, arena, connection, now_ms),
@@ -366,7 +366,8 @@ fn run_other(
             execute::resp::refuse(message, session, context, output)
         }
         Task::Body(prepared, body) => {
-            let received = execute::http::receive(prepared, *body, context, output);
+            let peer = &mut connection.http.as_mut().expect(HAS_LINK).peer;
+            let received = execute::http::receive(prepared, *body, peer, context, output);
             connection.start_transfer(now_ms);
             begin_body(received, context, span, arena, connection)
         }
@@ -439,7 +440,7 @@ pub(super) fn gather_body(
         }
         Gathered::Whole(used) => {
             span.from += used;
-            let peer = connection.http.expect(HAS_LINK).peer;
+            let peer = &mut connection.http.as_mut().expect(HAS_LINK).peer;
             gather.finish(peer, context, output)
         }
         Gathered::Refused => Flow::Close,

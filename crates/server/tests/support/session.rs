@@ -47,6 +47,7 @@ pub(crate) struct Session {
     upload: Option<Box<Upload>>,
     /// What of a request over HTTP is under way; none on a connection of memcached's protocol.
     http: Option<Web>,
+    peer: http::Peer,
     unfinished: Option<Box<dyn Unfinished>>,
     swallow: usize,
     closed: bool,
@@ -72,6 +73,7 @@ impl Session {
     pub(crate) fn http() -> Session {
         Session {
             http: Some(Web::default()),
+            peer: http::Peer::at("127.0.0.1:1"),
             ..Session::default()
         }
     }
@@ -169,7 +171,7 @@ impl Session {
 
     /// The same for HTTP.
     fn step_http(&mut self, input: &[u8], context: Context<'_>) -> Option<usize> {
-        let peer = http::Peer { is_loopback: true };
+        let peer = &mut self.peer;
         let web = self.http.as_mut()?;
         if let Some(mut upload) = web.upload.take() {
             let bytes = upload.filling.fill_from(input);
@@ -217,7 +219,7 @@ impl Session {
                 body,
             } => {
                 let prepared = http::prepare(request, context.cache());
-                match http::receive(&prepared, body, context, &mut self.output) {
+                match http::receive(&prepared, body, peer, context, &mut self.output) {
                     http::Received::Upload(upload) => web.upload = Some(upload),
                     http::Received::Gather(gather) => web.gather = Some(gather),
                     http::Received::Swallow(bytes) => self.swallow = bytes,

@@ -1,19 +1,34 @@
 //! Leases: GET with `lease` or `early`, and POST to a key's `invalidate`, so that one client
 //! computes a value and the others wait, or go on with the old one.
 //!
+//! Such a GET changes something, so it has to bear the field Cache-Lease: what a page of another
+//! origin makes a browser load, a picture say, never does.
+//!
 //! They use the same marks of the engine as memcached's meta commands and the Redis protocol's
 //! GETLEASE.
 //! Page: docs/leases.md.
 
 use cellar_engine::{DeleteOptions, Deleted, Found, Handle, Key, Kind, Lookup};
-use cellar_protocol::http::Status;
+use cellar_protocol::http::{Mark, Status};
 
-use super::call::{Call, DONE, Freshness, NOT_FOUND, Outcome, PRECONDITION_FAILED, WRONG_KIND};
+use super::call::{
+    Call, DONE, Failure, Freshness, NOT_FOUND, Outcome, PRECONDITION_FAILED, WRONG_KIND,
+};
 use super::conditions::Verdict;
 use super::etag::Tag;
 use super::parameters::{self, milliseconds};
 use super::read::{self, Writer};
 use crate::events::Class;
+
+/// Longest lease that a client may ask for.
+const LEASE_MS_MAX: u64 = 60 * 60 * 1_000;
+
+const NOT_ASKED: Failure = Failure::new(
+    Status::FORBIDDEN,
+    "lease_not_asked",
+    "a GET with lease or early changes something: it needs the field Cache-Lease: ask",
+);
+const TOO_LONG: Failure = Failure::bad("bad_lease", "a lease lasts at most an hour");
 
 /// What a client is to do, as the field that tells it.
 fn field(found: &Found<'_>) -> &'static str {
@@ -44,9 +59,15 @@ pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     let [lease, early] = parameters::take(&call.request.target, ["lease", "early"])?;
     let lease_ms = lease.as_deref().map(milliseconds).transpose()?;
     let early_ms = early.as_deref().map(milliseconds).transpose()?;
+    if lease_ms.is_some_and(|ms| ms > LEASE_MS_MAX) {
+        return Err(TOO_LONG);
+    }
     // HEAD changes nothing.
     if call.is_head() || (lease_ms, early_ms) == (None, None) {
         return read::get(call, key);
+    }
+    if !call.request.marks.has(Mark::CacheLease) {
+        return Err(NOT_ASKED);
     }
     let writer = Writer::of(call);
     let lookup = Lookup {

@@ -16,7 +16,7 @@ use crate::execute::context::Context;
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
 /// What a browser must not do with a value whose type it could run.
-const HARMLESS: &[u8] = b"X-Content-Type-Options: nosniff\r\nContent-Security-Policy: sandbox\r\n";
+const HARMLESS: &[u8] = b"Content-Security-Policy: sandbox\r\n";
 
 /// What became of a look at an item.
 enum Seen {

@@ -1,14 +1,52 @@
-//! Routes: which path asks for what.
+//! Routes: which path asks for what, and which methods it has.
 //!
-//! ```text
-//! /v1/cache                    POST: store a message; GET with ?id=: read one
-//! /v1/cache/KEY                GET HEAD PUT DELETE
-//! /v1/cache/KEY/incr           POST
-//! /v1/cache/KEY/invalidate     POST
-//! /v1/cache/batch/get          POST
-//! /v1/cache/batch/put          POST
-//! anything else                a page
-//! ```
+//! Every path is a row of [`TABLE`]; what stands in no row is a page or nothing.
+
+use cellar_protocol::http::Method;
+
+/// A path and its methods.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The path; `{key}` stands for any.
+    pub path: &'static str,
+    /// The methods with which a request only reads.
+    pub reads: &'static [Method],
+    /// The methods with which it changes something.
+    pub writes: &'static [Method],
+    /// The field that lists them all.
+    pub(super) allow: &'static str,
+}
+
+const ENTRY: Row = Row {
+    path: "/v1/cache/{key}",
+    reads: &[Method::Get, Method::Head],
+    writes: &[Method::Put, Method::Delete],
+    allow: "Allow: GET, HEAD, PUT, DELETE\r\n",
+};
+const COLLECTION: Row = Row {
+    path: "/v1/cache",
+    reads: &[Method::Get, Method::Head],
+    writes: &[Method::Post],
+    allow: "Allow: GET, HEAD, POST\r\n",
+};
+const INCREMENT: Row = post("/v1/cache/{key}/incr");
+const INVALIDATE: Row = post("/v1/cache/{key}/invalidate");
+const BATCH_GET: Row = post("/v1/cache/batch/get");
+const BATCH_PUT: Row = post("/v1/cache/batch/put");
+
+const fn post(path: &'static str) -> Row {
+    Row {
+        path,
+        reads: &[],
+        writes: &[Method::Post],
+        allow: "Allow: POST\r\n",
+    }
+}
+
+/// All paths at and below `/v1/cache`.
+pub const TABLE: &[Row] = &[
+    ENTRY, COLLECTION, INCREMENT, INVALIDATE, BATCH_GET, BATCH_PUT,
+];
 
 /// What a path asks for; keys are as they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +98,20 @@ impl<'a> Route<'a> {
             _ => Route::Missing,
         }
     }
+
+    /// The row of its path; `None` where there is nothing, and for pages.
+    #[inline]
+    pub(super) fn row(self) -> Option<&'static Row> {
+        Some(match self {
+            Route::Entry(_) => &ENTRY,
+            Route::Collection => &COLLECTION,
+            Route::Increment(_) => &INCREMENT,
+            Route::Invalidate(_) => &INVALIDATE,
+            Route::BatchGet => &BATCH_GET,
+            Route::BatchPut => &BATCH_PUT,
+            Route::Missing | Route::Page => return None,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +139,22 @@ mod tests {
             ("*", Route::Page),
         ] {
             assert_eq!(Route::of(path), route, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_found_by_its_path_and_lists_its_methods() {
+        for row in TABLE {
+            let path = row.path.replace("{key}", "k");
+            let found = Route::of(&path).row().expect("its path leads to it");
+            assert_eq!(found.path, row.path);
+            let names: Vec<&str> = row
+                .reads
+                .iter()
+                .chain(row.writes)
+                .map(|m| m.name())
+                .collect();
+            assert_eq!(row.allow, format!("Allow: {}\r\n", names.join(", ")));
         }
     }
 }

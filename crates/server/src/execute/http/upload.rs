@@ -11,7 +11,7 @@ use super::call::{Call, DOCUMENT_BYTES_MAX, Failure, write_failure};
 use super::etag::Tag;
 use super::route::Route;
 use super::write::{self, Source};
-use super::{Peer, Prepared, date, execute, prepare};
+use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::execute::context::{Context, Flow};
 use crate::execute::filling::Filling;
 use crate::output::Output;
@@ -77,11 +77,13 @@ pub enum Gathered {
 pub fn receive(
     prepared: &Prepared<'_>,
     body: Body,
+    peer: &mut Peer,
     context: Context<'_>,
     output: &mut Output,
 ) -> Received {
     let mut call = Call::new(&prepared.request, context, output);
-    let bytes_max = match super::check(&call, prepared.route) {
+    let may = guard::check(&mut call, peer, prepared.route);
+    let bytes_max = match may.and_then(|_| super::check(&call, prepared.route)) {
         Ok(()) => body_bytes_max(prepared, body, context),
         Err(failure) => return refuse_body(&mut call, &failure, body),
     };
@@ -238,7 +240,7 @@ impl Gather {
     }
 
     /// Runs the request whose body is whole.
-    pub fn finish(self, peer: Peer, context: Context<'_>, output: &mut Output) -> Flow {
+    pub fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
         let mut request = request_of(&self.head);
         request.body = &self.body;
         let prepared = prepare(request, context.cache());

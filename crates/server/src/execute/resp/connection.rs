@@ -5,12 +5,14 @@
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Verb};
 
+use super::append_failure;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::filter::note_queued;
 use super::handlers::{Handler, unknown};
 use super::session::ReplyMode;
 use crate::execute::context::Flow;
+use crate::guesses::{Guess, PER_CONNECTION_MAX, Source};
 use crate::parameters::REDIS_VERSION;
 
 /// The answer to a number that Redis would not take for an `int`.
@@ -99,7 +101,10 @@ pub(super) fn hello(call: &mut Call<'_>) -> Outcome {
     while let Some(&option) = args.next() {
         if option.eq_ignore_ascii_case(b"AUTH") && args.len() >= 2 {
             let (user, password) = (args.next(), args.next());
-            is_known = is_password(call, user.copied(), password.copied())?;
+            match enter(call, user.copied(), password.copied())? {
+                Entry::Known => is_known = true,
+                Entry::Closed => return Ok(Flow::Close),
+            }
         } else if option.eq_ignore_ascii_case(b"SETNAME") && args.len() >= 1 {
             name = args.next().copied();
         } else {
@@ -160,27 +165,62 @@ pub(super) fn set_name(call: &Call<'_>, name: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether user and password are right; there is one user, `default`.
-fn is_password(
-    call: &Call<'_>,
+/// What became of a client's user and password.
+enum Entry {
+    /// They are right.
+    Known,
+    /// The client was told that they are wrong, and its connection ends: it has guessed too often.
+    Closed,
+}
+
+/// Compares user and password; there is one user, `default`.
+///
+/// Nothing is compared for an address that was wrong too often, and a connection on which too many
+/// were wrong ends.
+fn enter(
+    call: &mut Call<'_>,
     user: Option<&[u8]>,
     password: Option<&[u8]>,
-) -> Result<bool, Failure> {
-    let expected = call.context.state.settings.password.as_bytes();
+) -> Result<Entry, Failure> {
+    let state = call.context.state;
+    let expected = state.settings.password.as_bytes();
     let is_user = user.is_none_or(|user| user == b"default");
-    let is_right = |given: &[u8]| expected.is_empty() || is_same(given, expected);
-    if is_user && password.is_some_and(is_right) {
-        Ok(true)
-    } else {
-        Err(WRONG_PASSWORD)
+    if expected.is_empty() {
+        let is_right = is_user && password.is_some();
+        return if is_right {
+            Ok(Entry::Known)
+        } else {
+            Err(WRONG_PASSWORD)
+        };
+    }
+    let source = Source::of(&call.session.client.seat.peer);
+    // A wrong user's password is compared with nothing that it could be.
+    let given = password.filter(|_| is_user).unwrap_or_default();
+    let now_ms = call.cache().now().0;
+    match state.guesses.compare(source, now_ms, given, expected) {
+        Guess::Right => Ok(Entry::Known),
+        Guess::Wrong => {
+            let wrong = call.session.wrong_passwords.saturating_add(1);
+            call.session.wrong_passwords = wrong;
+            if wrong < PER_CONNECTION_MAX {
+                return Err(WRONG_PASSWORD);
+            }
+            Ok(close(call, &WRONG_PASSWORD))
+        }
+        Guess::TooMany { wait_s } => {
+            let text = format!(
+                "ERR too many wrong passwords came from this address; the next is looked at in \
+                 {wait_s} s"
+            );
+            Ok(close(call, &Failure::Text(text.into())))
+        }
     }
 }
 
-/// Compares in a time that does not tell where the difference is.
-fn is_same(given: &[u8], expected: &[u8]) -> bool {
-    let pairs = given.iter().zip(expected);
-    let difference = pairs.fold(0, |sum, (one, other)| sum | (one ^ other));
-    given.len() == expected.len() && difference == 0
+/// Tells a client why its connection ends.
+fn close(call: &mut Call<'_>, failure: &Failure) -> Entry {
+    append_failure(failure, call.session.proto, call.context, call.output);
+    Entry::Closed
 }
 
 pub(super) fn auth(call: &mut Call<'_>) -> Outcome {
@@ -195,8 +235,13 @@ pub(super) fn auth(call: &mut Call<'_>) -> Outcome {
              Are you sure your configuration is correct?",
         ));
     }
-    call.session.is_known = is_password(call, user, Some(password))?;
-    call.ok()
+    match enter(call, user, Some(password))? {
+        Entry::Known => {
+            call.session.is_known = true;
+            call.ok()
+        }
+        Entry::Closed => Ok(Flow::Close),
+    }
 }
 
 pub(super) fn quit(call: &mut Call<'_>) -> Outcome {

@@ -52,6 +52,8 @@ pub struct Session {
     command_bytes_max: usize,
     pub(super) database: u32,
     pub(super) is_known: bool,
+    /// How many wrong passwords came.
+    pub(super) wrong_passwords: u8,
     pub(super) reply_mode: ReplyMode,
     pub(super) transaction: Option<Box<Transaction>>,
     pub(super) subscriptions: Subscriptions,
@@ -73,6 +75,7 @@ impl Session {
             command_bytes_max: state.budget.bytes_max(),
             database: 0,
             is_known: state.settings.password.is_empty(),
+            wrong_passwords: 0,
             reply_mode: ReplyMode::On,
             transaction: None,
             subscriptions: Subscriptions::default(),
@@ -88,6 +91,7 @@ impl Session {
         Session {
             database: self.database,
             is_known: true,
+            wrong_passwords: 0,
             tracked: self.tracked.for_script(),
             ..Session::new(Arc::clone(&self.client), state)
         }

@@ -1,0 +1,191 @@
+//! Guard: which requests are looked at, whatever they ask for.
+//!
+//! ```text
+//! Host     an address, localhost, a name of this server's; or the request bears the token   421
+//! Origin   of the same host, or of one that was given by name                              403
+//! Fetch    what a browser sends for another origin's page only reads                       403
+//! token    right; compared only while its sender may guess                            401, 429
+//! ```
+//!
+//! So a page that a browser has loaded from elsewhere changes nothing here, and reads nothing even
+//! when its name leads to this server. Every path goes through it, pages too.
+//!
+//! Why: docs/decisions/0027. Tests: tests/http_attacks.rs.
+
+use std::borrow::Cow;
+
+use cellar_protocol::http::reply::Stay;
+use cellar_protocol::http::{Mark, Method, Status};
+
+use super::Peer;
+use super::call::{Call, Failure};
+use super::route::Route;
+use crate::guesses::{Guess, is_same};
+use crate::pages;
+
+/// Longest name that a refusal repeats.
+const NAME_BYTES_MAX: usize = 255;
+
+const CROSS_SITE: Failure = Failure::new(
+    Status::FORBIDDEN,
+    "cross_site",
+    "a page of another origin may not change the cache",
+);
+
+const UNAUTHORIZED: Failure = Failure {
+    status: Status::UNAUTHORIZED,
+    code: "unauthorized",
+    message: Cow::Borrowed("this server asks for its token"),
+    fields: "WWW-Authenticate: Bearer\r\n",
+};
+
+const TOO_MANY_GUESSES: Failure = Failure {
+    status: Status::TOO_MANY_REQUESTS,
+    code: "too_many_guesses",
+    message: Cow::Borrowed("too many wrong tokens came from this address; wait before the next"),
+    fields: "Retry-After: 1\r\n",
+};
+
+/// Checks who asks; whether the request bears the token. Pages are asked for theirs by themselves:
+/// some are for everybody.
+#[inline]
+pub(super) fn check(
+    call: &mut Call<'_>,
+    peer: &mut Peer,
+    route: Route<'_>,
+) -> Result<bool, Failure> {
+    let state = call.context.state;
+    let token = state.settings.http_token.as_str();
+    let is_named_right = is_named_right(call);
+    let bears_token = if token.is_empty() {
+        false
+    } else {
+        let is_needed = match route {
+            Route::Page => pages::asks_for_token(call.request.target.path),
+            _ => true,
+        };
+        (is_needed || !is_named_right) && bears_token(call, peer, token)?
+    };
+    if !is_named_right && !bears_token {
+        return Err(wrong_host(call));
+    }
+    let marks = call.request.marks;
+    if marks.has(Mark::Origin) && !is_origin_ours(call) {
+        return Err(CROSS_SITE);
+    }
+    let only_reads = matches!(call.request.method, Method::Get | Method::Head);
+    if marks.has(Mark::CrossSite) && !only_reads {
+        return Err(CROSS_SITE);
+    }
+    if route != Route::Page && !token.is_empty() && !bears_token {
+        return Err(UNAUTHORIZED);
+    }
+    Ok(bears_token)
+}
+
+/// Whether the request names this server as it is called.
+#[inline]
+fn is_named_right(call: &Call<'_>) -> bool {
+    let hosts = &call.context.state.settings.http_hosts;
+    let request = call.request;
+    // What has no such field is no browser's.
+    request.host.is_none_or(|host| hosts.has(host))
+        && request.authority().is_none_or(|host| hosts.has(host))
+}
+
+/// The refusal of a request that names another server; it says what lets it in.
+#[cold]
+fn wrong_host(call: &Call<'_>) -> Failure {
+    let request = call.request;
+    let name = request.authority().or(request.host).unwrap_or_default();
+    // No byte of it needs an escape in JSON.
+    let name = String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]);
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\<>&".contains(&byte);
+    let message = if !name.is_empty() && name.bytes().all(is_plain) {
+        Cow::Owned(format!(
+            "this server does not answer to the name {name}; --http-hosts gives it names"
+        ))
+    } else {
+        Cow::Borrowed("this server does not answer to this name; --http-hosts gives it names")
+    };
+    Failure {
+        message,
+        ..Failure::new(Status::MISDIRECTED, "wrong_host", "")
+    }
+}
+
+/// Whether the page that a browser sends the request for comes from this server.
+#[cold]
+fn is_origin_ours(call: &Call<'_>) -> bool {
+    let request = call.request;
+    let origin = request.field(Mark::Origin).unwrap_or_default();
+    let host = [b"http://".as_slice(), b"https://"]
+        .into_iter()
+        .find_map(|scheme| origin.strip_prefix(scheme));
+    let hosts = &call.context.state.settings.http_hosts;
+    host.is_some_and(|origin| {
+        let is_host = request
+            .host
+            .is_some_and(|host| origin.eq_ignore_ascii_case(host));
+        is_host || hosts.names(origin)
+    })
+}
+
+/// Whether the request bears the token. A wrong one ends the connection, so that each guess costs
+/// a new one, and soon the right to guess.
+fn bears_token(call: &mut Call<'_>, peer: &mut Peer, token: &str) -> Result<bool, Failure> {
+    let field = call.request.field(Mark::Authorization);
+    let Some(given) = field.and_then(bearer) else {
+        return Ok(false);
+    };
+    if peer.bore_token && is_same(given, token.as_bytes()) {
+        return Ok(true);
+    }
+    peer.bore_token = false;
+    let now_ms = call.context.cache().now().0;
+    let guesses = &call.context.state.guesses;
+    match guesses.compare(peer.source, now_ms, given, token.as_bytes()) {
+        Guess::Right => {
+            peer.bore_token = true;
+            Ok(true)
+        }
+        Guess::Wrong => {
+            call.stay = Stay::Close;
+            Ok(false)
+        }
+        Guess::TooMany { .. } => {
+            call.stay = Stay::Close;
+            Err(TOO_MANY_GUESSES)
+        }
+    }
+}
+
+/// What an Authorization field says behind its scheme, if that is Bearer.
+fn bearer(field: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = field.split_at_checked(7)?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer ");
+    is_bearer.then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_follows_its_scheme() {
+        for (field, token) in [
+            ("Bearer s3cret", Some("s3cret")),
+            ("bearer  s3cret ", Some("s3cret")),
+            ("Bearer ", Some("")),
+            ("Basic s3cret", None),
+            ("s3cret", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                bearer(field.as_bytes()),
+                token.map(str::as_bytes),
+                "{field}"
+            );
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Guesses: how often somebody may be wrong about a password or a token.
+//!
+//! Each address has a bucket of [`BURST`] wrong guesses that fills again by one in
+//! [`REFILL_MS`]. While it is empty nothing that comes from there is compared, so that a guess
+//! that would be right does not tell itself apart. Right ones cost nothing.
+//!
+//! The buckets lie in a table of fixed size; an address without guesses has none. Where more
+//! addresses guess than fit, the one that has guessed least is forgotten.
+//!
+//! Why: docs/decisions/0027.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Wrong guesses that an address has before it has to wait.
+pub const BURST: u64 = 30;
+/// How long it takes until there is one more.
+pub const REFILL_MS: u64 = 1_000;
+/// Wrong guesses after which a connection ends.
+pub const PER_CONNECTION_MAX: u8 = 10;
+/// Sets of buckets, a power of two.
+const SETS: usize = 1 << 10;
+/// Buckets that an address may be in.
+const WAYS: usize = 4;
+
+/// Where guesses come from: an IPv4 address, or the network of an IPv6 address (/64), of which one
+/// customer has all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Source(u64);
+
+impl Source {
+    /// The source of a peer, as [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
+    #[must_use]
+    pub fn of(peer: &str) -> Source {
+        let Ok(address) = peer.parse::<SocketAddr>() else {
+            return Source::default();
+        };
+        Source(match address.ip().to_canonical() {
+            // No network of IPv6 begins with zeros and ones like these.
+            IpAddr::V4(address) => u64::from(u32::from(address)) | 0xffff << 32,
+            IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+        })
+    }
+}
+
+/// What became of a guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// It was right.
+    Right,
+    /// It was wrong.
+    Wrong,
+    /// It was not compared: too many from there were wrong.
+    TooMany {
+        /// Seconds until one is compared again.
+        wait_s: u64,
+    },
+}
+
+/// One address that has guessed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    source: Source,
+    /// When it will have all its guesses again, in engine milliseconds; not ahead: it is free.
+    full_ms: u64,
+}
+
+type Sets = Box<[[Bucket; WAYS]]>;
+
+/// The addresses that have guessed.
+#[derive(Debug, Default)]
+pub struct Guesses {
+    random: RandomState,
+    /// Made for the first wrong guess.
+    sets: OnceLock<Mutex<Sets>>,
+}
+
+impl Guesses {
+    /// Compares what came from `source` at `now_ms` with a secret.
+    pub fn compare(&self, source: Source, now_ms: u64, given: &[u8], secret: &[u8]) -> Guess {
+        let Some(sets) = self.sets.get() else {
+            if is_same(given, secret) {
+                return Guess::Right;
+            }
+            let sets = self.sets.get_or_init(|| {
+                Mutex::new(vec![[Bucket::default(); WAYS]; SETS].into_boxed_slice())
+            });
+            return self.compare_in(sets, source, now_ms, given, secret);
+        };
+        self.compare_in(sets, source, now_ms, given, secret)
+    }
+
+    fn compare_in(
+        &self,
+        sets: &Mutex<Sets>,
+        source: Source,
+        now_ms: u64,
+        given: &[u8],
+        secret: &[u8],
+    ) -> Guess {
+        let mut sets = sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.random.hash_one(source) as usize % SETS;
+        let set = &mut sets[place];
+        let known = set.iter_mut().find(|bucket| bucket.source == source);
+        let ahead_ms = known
+            .as_ref()
+            .map_or(0, |bucket| bucket.full_ms.saturating_sub(now_ms));
+        let most_ms = (BURST - 1) * REFILL_MS;
+        if ahead_ms > most_ms {
+            let wait_s = (ahead_ms - most_ms).div_ceil(1_000);
+            return Guess::TooMany { wait_s };
+        }
+        if is_same(given, secret) {
+            return Guess::Right;
+        }
+        let bucket = match known {
+            Some(bucket) => bucket,
+            None => {
+                let least = set.iter_mut().min_by_key(|bucket| bucket.full_ms);
+                least.expect("a set has buckets")
+            }
+        };
+        *bucket = Bucket {
+            source,
+            full_ms: now_ms + ahead_ms + REFILL_MS,
+        };
+        Guess::Wrong
+    }
+}
+
+/// Compares in a time that does not tell where the difference is.
+#[must_use]
+pub fn is_same(given: &[u8], secret: &[u8]) -> bool {
+    let pairs = given.iter().zip(secret);
+    let difference = pairs.fold(0, |sum, (one, other)| sum | (one ^ other));
+    given.len() == secret.len() && std::hint::black_box(difference) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"s3cret";
+
+    fn guess(guesses: &Guesses, source: Source, now_ms: u64, given: &[u8]) -> Guess {
+        guesses.compare(source, now_ms, given, SECRET)
+    }
+
+    #[test]
+    fn who_was_wrong_too_often_has_to_wait_whatever_he_says() {
+        let (guesses, now_ms) = (Guesses::default(), 5_000_000);
+        let (one, other) = (Source::of("192.0.2.7:1"), Source::of("192.0.2.8:1"));
+        for _ in 0..BURST {
+            assert_eq!(guess(&guesses, one, now_ms, b"x"), Guess::Wrong);
+        }
+        for given in [b"x".as_slice(), SECRET] {
+            let expected = Guess::TooMany { wait_s: 1 };
+            assert_eq!(guess(&guesses, one, now_ms + 1, given), expected);
+        }
+        assert_eq!(guess(&guesses, other, now_ms, SECRET), Guess::Right);
+        let later_ms = now_ms + REFILL_MS;
+        assert_eq!(guess(&guesses, one, later_ms, SECRET), Guess::Right);
+        assert_eq!(guess(&guesses, one, later_ms, b"x"), Guess::Wrong);
+        let expected = Guess::TooMany { wait_s: 1 };
+        assert_eq!(guess(&guesses, one, later_ms, SECRET), expected);
+        let much_later_ms = later_ms + BURST * REFILL_MS;
+        for _ in 0..BURST {
+            assert_eq!(guess(&guesses, one, much_later_ms, b"x"), Guess::Wrong);
+        }
+    }
+
+    #[test]
+    fn a_day_of_guesses_from_one_address_is_some_tens_of_thousands() {
+        let guesses = Guesses::default();
+        let source = Source::of("192.0.2.7:1");
+        let tries = (0..86_400 * 4).map(|quarter| guess(&guesses, source, quarter * 250, b"x"));
+        let compared = tries.filter(|guess| *guess == Guess::Wrong).count() as u64;
+        assert!(
+            (86_400..86_400 + 2 * BURST).contains(&compared),
+            "{compared}"
+        );
+    }
+
+    #[test]
+    fn however_many_addresses_guess_the_table_stays_and_who_guesses_most_is_kept() {
+        let guesses = Guesses::default();
+        let worst = Source::of("192.0.2.7:1");
+        for _ in 0..BURST {
+            guess(&guesses, worst, 0, b"x");
+        }
+        for network in 0..100_000_u64 {
+            let _ = guess(&guesses, Source(network << 16 | 1), 0, b"x");
+        }
+        assert_eq!(
+            guess(&guesses, worst, 0, SECRET),
+            Guess::TooMany { wait_s: 1 }
+        );
+        let sets = guesses.sets.get().unwrap().lock().unwrap();
+        assert_eq!(sets.len() * WAYS, 4_096);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_source() {
+        let of = Source::of;
+        assert_eq!(of("[2001:db8::1]:1"), of("[2001:db8::ffff:1]:9"));
+        assert_ne!(of("[2001:db8::1]:1"), of("[2001:db8:0:1::1]:1"));
+        assert_eq!(of("192.0.2.7:1"), of("[::ffff:192.0.2.7]:2"));
+        assert_ne!(of("192.0.2.7:1"), of("192.0.2.8:1"));
+    }
+
+    #[test]
+    fn secrets_are_the_same_or_not() {
+        for (given, expected) in [
+            ("s3cret", true),
+            ("s3cre", false),
+            ("s3crets", false),
+            ("S3cret", false),
+            ("", false),
+        ] {
+            assert_eq!(is_same(given.as_bytes(), SECRET), expected, "{given}");
+        }
+        assert!(is_same(b"", b""));
+    }
+}
