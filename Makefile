@@ -39,11 +39,12 @@ run: compilers ## start the server with its defaults, or with ARGS="--memory 1Gi
 tools: ## install what the tests need: Debian and Python packages, if missing
 	.ci/install
 
-check: ## formatting, lints, layers, house rules, and pages that agree with their raw results
+check: ## formatting, lints, layers, house rules, dependencies, pages that agree with raw results
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --quiet --package cellar-tidy
 	$(CARGO) test --locked --quiet --package cellar-bench --test pages
+	deny/check
 
 # The build of the release binaries leaves one core idle while it links; the fuzz run uses it.
 test: ## every test, Rust, Python and Java; installs what they need

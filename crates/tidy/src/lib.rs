@@ -12,5 +12,6 @@ pub mod source;
 pub mod page;
 pub mod layers;
 pub mod documents;
+pub mod supply;
 
 pub use tree::{File, Finding, Tree};

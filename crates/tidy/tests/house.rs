@@ -1,6 +1,6 @@
 //! The house rules, applied to the whole repository.
 
-use cellar_tidy::{Finding, Tree, documents, layers, page};
+use cellar_tidy::{Finding, Tree, documents, layers, page, supply};
 
 fn assert_none(findings: &[Finding]) {
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
@@ -27,4 +27,9 @@ fn modules_and_crates_depend_only_downwards() {
 #[test]
 fn documents_lead_somewhere_and_mention_nothing_forbidden() {
     assert_none(&documents::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn what_it_is_built_from_is_known_by_its_version() {
+    assert_none(&supply::check(&Tree::of_this_repository()));
 }
