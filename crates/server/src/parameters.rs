@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cellar_protocol::resp::glob;
+use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
 use crate::settings::Settings;
@@ -205,8 +205,15 @@ impl Parameters {
     /// Names and values of the parameters that one of the patterns fits, in any case.
     #[must_use]
     pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(&'static str, String)> {
-        let patterns: Vec<Vec<u8>> = patterns.iter().map(|p| p.to_ascii_lowercase()).collect();
-        let fits = |name: &str| patterns.iter().any(|p| glob::matches(p, name.as_bytes()));
+        let patterns = patterns
+            .iter()
+            .map(|text| Pattern::new(&text.to_ascii_lowercase()));
+        let patterns: Vec<Pattern> = patterns.collect();
+        let fits = |name: &str| {
+            patterns
+                .iter()
+                .any(|pattern| pattern.matches(name.as_bytes()))
+        };
         let values = self.lock();
         let pairs = TABLE.iter().zip(values.iter());
         pairs

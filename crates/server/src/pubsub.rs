@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use cellar_protocol::resp::glob;
+use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
 
 use crate::client::Client;
@@ -28,7 +28,7 @@ pub enum Kind {
 #[derive(Debug, Default)]
 struct Registry {
     channels: HashMap<Box<[u8]>, Listeners>,
-    patterns: BTreeMap<Box<[u8]>, Listeners>,
+    patterns: BTreeMap<Box<[u8]>, (Pattern, Listeners)>,
 }
 
 /// All channels and patterns that somebody listens to.
@@ -43,7 +43,11 @@ impl PubSub {
         let mut registry = self.write();
         let listeners = match kind {
             Kind::Channel => registry.channels.entry(name.into()).or_default(),
-            Kind::Pattern => registry.patterns.entry(name.into()).or_default(),
+            Kind::Pattern => {
+                let new = || (Pattern::new(name), Listeners::default());
+                let entry = registry.patterns.entry(name.into());
+                &mut entry.or_insert_with(new).1
+            }
         };
         listeners.insert(client.id, Arc::clone(client));
     }
@@ -53,7 +57,10 @@ impl PubSub {
         let mut registry = self.write();
         let listeners = match kind {
             Kind::Channel => registry.channels.get_mut(name),
-            Kind::Pattern => registry.patterns.get_mut(name),
+            Kind::Pattern => {
+                let entry = registry.patterns.get_mut(name);
+                entry.map(|(_, listeners)| listeners)
+            }
         };
         let Some(listeners) = listeners else {
             return;
@@ -77,9 +84,9 @@ impl PubSub {
             listeners.values().for_each(|client| letter.send(client));
             count += listeners.len();
         }
-        for (pattern, listeners) in &registry.patterns {
-            if glob::matches(pattern, channel) {
-                let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, message];
+        for (name, (pattern, listeners)) in &registry.patterns {
+            if pattern.matches(channel) {
+                let parts: [&[u8]; 4] = [b"pmessage", name, channel, message];
                 let mut letter = Letter::new(&parts);
                 listeners.values().for_each(|client| letter.send(client));
                 count += listeners.len();

@@ -2,7 +2,8 @@
 //!
 //! Source: redis.io/docs/latest/develop/pubsub. Tests: tests/resp_pubsub.rs.
 
-use cellar_protocol::resp::{Verb, glob};
+use cellar_protocol::resp::Verb;
+use cellar_protocol::resp::glob::Pattern;
 
 use super::call::{Call, DONE, Outcome};
 use super::handlers::{Handler, unknown, write_help};
@@ -95,12 +96,12 @@ fn publish(call: &mut Call<'_>) -> Outcome {
 fn channels(call: &mut Call<'_>) -> Outcome {
     let pattern = match call.args {
         [_, _] => None,
-        [_, _, pattern] => Some(*pattern),
+        [_, _, pattern] => Some(Pattern::new(pattern)),
         _ => return Err(super::wrong_arity(call.command, call.args)),
     };
     let mut names: Vec<Box<[u8]>> = Vec::new();
     call.context.state.observer.pubsub.channels(|name| {
-        if pattern.is_none_or(|pattern| glob::matches(pattern, name)) {
+        if pattern.as_ref().is_none_or(|pattern| pattern.matches(name)) {
             names.push(name.into());
         }
     });

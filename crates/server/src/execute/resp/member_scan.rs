@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use cellar_engine::{Handle, Kind};
-use cellar_protocol::resp::glob;
+use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, DONE, Outcome};
@@ -14,16 +14,16 @@ use crate::kind;
 const COUNT: usize = 10;
 
 /// The options of a step.
-pub(super) struct Options<'a> {
+pub(super) struct Options {
     pub(super) cursor: u64,
     pub(super) count: usize,
     /// Members alone: NOVALUES of HSCAN, NOSCORES of ZSCAN.
     pub(super) bare: bool,
-    pattern: Option<&'a [u8]>,
+    pattern: Option<Pattern>,
 }
 
-impl<'a> Options<'a> {
-    fn parse(cursor: u64, args: &[&'a [u8]], bare: Option<&str>) -> Result<Options<'a>, Failure> {
+impl Options {
+    fn parse(cursor: u64, args: &[&[u8]], bare: Option<&str>) -> Result<Options, Failure> {
         let mut options = Options {
             cursor,
             count: COUNT,
@@ -43,7 +43,7 @@ impl<'a> Options<'a> {
                 let count = usize::try_from(count).ok().filter(|&count| count > 0);
                 options.count = count.ok_or(Failure::Syntax)?;
             } else if is("MATCH") {
-                options.pattern = Some(operand);
+                options.pattern = Some(Pattern::new(operand));
             } else {
                 return Err(Failure::Syntax);
             }
@@ -53,8 +53,8 @@ impl<'a> Options<'a> {
 
     /// Whether the client wants to see a member.
     pub(super) fn wants(&self, member: &[u8]) -> bool {
-        self.pattern
-            .is_none_or(|pattern| glob::matches(pattern, member))
+        let pattern = self.pattern.as_ref();
+        pattern.is_none_or(|pattern| pattern.matches(member))
     }
 }
 
@@ -63,7 +63,7 @@ impl<'a> Options<'a> {
 pub(super) fn answer(
     call: &mut Call<'_>,
     kind: Kind,
-    scan: impl FnOnce(&mut Call<'_>, &Handle, &Options<'_>) -> (u64, usize),
+    scan: impl FnOnce(&mut Call<'_>, &Handle, &Options) -> (u64, usize),
 ) -> Outcome {
     let bad = || Failure::text("ERR invalid cursor");
     let cursor = std::str::from_utf8(call.args[2]).map_err(|_| bad())?;

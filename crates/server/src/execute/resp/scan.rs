@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use cellar_engine::{KeyFacts, ScanCursor, Space};
 use cellar_protocol::resp::Reply;
-use cellar_protocol::resp::glob::matches;
+use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, DONE, Outcome};
@@ -27,10 +27,10 @@ const LOOKS: usize = 16_384;
 const LOOKS_PER_KEY: usize = 2;
 
 /// Which keys are shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Filter<'a> {
     space: Space,
-    pattern: Option<&'a [u8]>,
+    pattern: Option<Pattern>,
     /// The name of a kind.
     kind: Option<&'a [u8]>,
 }
@@ -42,7 +42,8 @@ impl Filter<'_> {
             && self.kind.is_none_or(is_kind)
             && self
                 .pattern
-                .is_none_or(|pattern| matches(pattern, facts.key))
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(facts.key))
     }
 }
 
@@ -60,7 +61,7 @@ pub(super) fn scan(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Syntax);
         };
         match name.to_ascii_uppercase().as_slice() {
-            b"MATCH" => filter.pattern = Some(operand),
+            b"MATCH" => filter.pattern = Some(Pattern::new(operand)),
             b"TYPE" => filter.kind = Some(operand),
             b"COUNT" => {
                 let number = parse_integer(operand).ok_or(Failure::NotInteger)?;
@@ -112,7 +113,7 @@ fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
 pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
     let filter = Filter {
         space: call.space(),
-        pattern: Some(call.args[1]),
+        pattern: Some(Pattern::new(call.args[1])),
         kind: None,
     };
     let mut keys: Vec<Box<[u8]>> = Vec::new();

@@ -4,8 +4,9 @@
 //! are left out, as Redis does for commands that have none.
 
 use cellar_protocol::resp::command::{self, Command, Flags, Keys, TABLE};
+use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
-use cellar_protocol::resp::{Reply, Verb, glob};
+use cellar_protocol::resp::{Reply, Verb};
 
 use super::acl;
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -239,10 +240,10 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
 
 fn filtered(by: &[u8], what: &[u8]) -> Result<Vec<String>, Failure> {
     let by = by.to_ascii_uppercase();
-    let pattern = what.to_ascii_lowercase();
+    let pattern = Pattern::new(&what.to_ascii_lowercase());
     let every = all().flat_map(|named| std::iter::once(named).chain(named.subcommands()));
     let fits = |named: &Named| match by.as_slice() {
-        b"PATTERN" => glob::matches(&pattern, named.name().as_bytes()),
+        b"PATTERN" => pattern.matches(named.name().as_bytes()),
         b"ACLCAT" => acl::is_in(named.row, what),
         _ => false,
     };
