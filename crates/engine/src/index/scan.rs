@@ -7,10 +7,10 @@
 //! them, wherever they are by then.
 //!
 //! When nobody has scanned for a while, or too many moved back, the record is dropped and a new
-//! epoch begins. A scan of an older epoch has to begin anew. Each time that happens, the next
-//! record is given more time and room, so that a scan comes to its end.
+//! epoch begins. A scan of an older epoch has to begin anew. The first time that happens in an
+//! epoch, the record is given more time and room, so that a scan comes to its end.
 //!
-//! Tests: tests/listing.rs.
+//! Tests: at the end of this file, tests/listing.rs.
 
 use std::collections::HashSet;
 
@@ -44,6 +44,8 @@ pub(super) struct Returns {
     epoch: u16,
     until: Option<Instant>,
     doublings: u32,
+    /// Whether a scan of the epoch before has still to be given more time and room.
+    may_double: bool,
 }
 
 impl Index {
@@ -52,7 +54,9 @@ impl Index {
     pub(crate) fn step_scan(&mut self, epoch: Option<u16>, now: Instant) -> bool {
         let returns = &mut self.returns;
         let goes_on = epoch.is_none_or(|epoch| returns.is_recording && epoch == returns.epoch);
-        if !goes_on {
+        // A cursor may be any number, so each record that was dropped counts once.
+        if epoch == Some(returns.epoch.wrapping_sub(1)) && returns.may_double {
+            returns.may_double = false;
             returns.doublings = (returns.doublings + 1).min(DOUBLINGS_MAX);
         }
         returns.is_recording = true;
@@ -78,6 +82,7 @@ impl Index {
         returns.epoch = returns.epoch.wrapping_add(1);
         returns.entries = HashSet::new();
         (returns.is_recording, returns.until) = (false, None);
+        returns.may_double = true;
     }
 
     /// Records an entry of `bucket` that goes back to its home.
@@ -134,5 +139,28 @@ impl Index {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Index, Instant, PATIENCE_MS};
+
+    #[test]
+    fn forged_epochs_give_a_record_neither_time_nor_room() {
+        let mut index = Index::reserve(1_000).unwrap();
+        assert!(index.step_scan(None, Instant(0)));
+        let forge = |index: &mut Index| {
+            for epoch in (0..=u16::MAX).chain(0..=u16::MAX) {
+                index.step_scan(Some(epoch), Instant(0));
+            }
+        };
+        forge(&mut index);
+        assert_eq!(index.returns.doublings, 0);
+        assert_eq!(index.returns.until, Some(Instant(PATIENCE_MS)));
+        // A record that was dropped counts once, however many ask for it.
+        index.forget_scans(Instant(PATIENCE_MS + 1));
+        forge(&mut index);
+        assert_eq!(index.returns.doublings, 1);
     }
 }
