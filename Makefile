@@ -98,7 +98,11 @@ tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 	RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
 		--target x86_64-unknown-linux-gnu --package cellar-engine --test stress
 
+loom: ## flags that order memory, in every order of two threads (seconds)
+	RUSTFLAGS="--cfg cellar_loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom $(CARGO) test --locked \
+		--package cellar-near --no-default-features --test loom
+
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run tools check test java clients conformance fuzz soak bench compare docs miri tsan ci
+.PHONY: help compilers build run tools check test java clients conformance fuzz soak bench compare docs miri tsan loom ci

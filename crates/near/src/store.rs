@@ -13,14 +13,17 @@
 //! Invariant: board and entries of a key change together under its lane's lock.
 //! Lock order: lane, then the local store.
 
+mod sweep_flag;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use self::sweep_flag::SweepFlag;
 use crate::clock::Clock;
 use crate::counts::Counts;
 use crate::entry::{Entry, Held};
@@ -55,7 +58,7 @@ pub(crate) struct Store<K, V> {
     hasher: RandomState,
     flights: AtomicU64,
     /// A [`Sweeper`] is on its way to the entries.
-    sweep_ahead: AtomicBool,
+    sweep_ahead: SweepFlag,
 }
 
 /// What a reader who finds nothing does.
@@ -86,7 +89,7 @@ where
             lanes: (0..LANES).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             flights: AtomicU64::new(0),
-            sweep_ahead: AtomicBool::new(false),
+            sweep_ahead: SweepFlag::new(),
         })
     }
 
@@ -135,8 +138,7 @@ where
 
     /// Throws away entries whose grant is void or, unless they are kept, has ended.
     fn sweep(&self) {
-        // AcqRel: a flush that comes from here on finds no sweep ahead and begins its own.
-        self.sweep_ahead.store(false, Ordering::Release);
+        self.sweep_ahead.lower();
         self.local
             .retain(|_, entry| !entry.is_void() && (self.keep_lost || !entry.has_lost_touch()));
     }
@@ -168,8 +170,7 @@ where
     /// The entries are dead already, by their grants; their memory is given back beside requests.
     fn flush(&self) {
         self.0.counts.flushes.up();
-        // AcqRel: what was void before this call is seen by the sweep that is ahead.
-        if self.0.sweep_ahead.swap(true, Ordering::AcqRel) {
+        if !self.0.sweep_ahead.raise() {
             return;
         }
         let store = Arc::clone(&self.0);
