@@ -42,6 +42,7 @@ pub mod collection;
 pub mod kind;
 pub mod pages;
 pub mod execute;
+mod door;
 mod connection;
 mod worker;
 mod upkeep;

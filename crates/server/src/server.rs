@@ -7,11 +7,13 @@ use cellar_engine::{Cache, Config};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::clock::LoopClock;
+use crate::door::{Door, LISTENERS_MAX};
 use crate::error::Error;
 use crate::listener::{Listener, Protocol, Transport};
 use crate::mailbox::Mailbox;
 use crate::memory;
 use crate::observer::Observer;
+use crate::poller::Waker;
 use crate::settings::Settings;
 use crate::settings::load::{Loaded, Origin};
 use crate::settings::units::show_duration_ms;
@@ -19,7 +21,7 @@ use crate::signals::Signals;
 use crate::state::State;
 use crate::upkeep::Upkeep;
 use crate::watchdog::Watchdog;
-use crate::worker::{Common, Door, LISTENERS_MAX, Worker};
+use crate::worker::{Common, Worker};
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.
 const OTHER_FILES: usize = 128;
@@ -56,13 +58,21 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
-    let workers = make_workers(state, clock, Door::new(listeners, signals))?;
-    let threads = start(workers)?;
+    let common = make_common(state, clock)?;
+    let bell = Arc::clone(&common.bell);
+    let shared = (Arc::clone(&common.state), Arc::clone(&common.mailboxes));
+    let door = Door::new(listeners, signals, Arc::clone(&bell), shared);
+    let door = door.map_err(Error::system("making the door"))?;
+    let threads = start(make_workers(&common)?)?;
+    let door = door.start(common.clock).map_err(no_thread)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
     for thread in threads {
         let done = thread.join().expect("a panic ends the whole process");
         done.map_err(Error::system("waiting for sockets"))?;
     }
+    bell.wake();
+    let done = door.join().expect("a panic ends the whole process");
+    done.map_err(Error::system("waiting for connections"))?;
     upkeep.stop();
     watchdog.stop();
     tracing::info!("cellar stopped");
@@ -287,19 +297,22 @@ fn make_cache(
     Ok(cache)
 }
 
-fn make_workers(state: Arc<State>, clock: LoopClock, door: Door) -> Result<Vec<Worker>, Error> {
+fn make_common(state: Arc<State>, clock: LoopClock) -> Result<Common, Error> {
     let threads = state.settings.threads;
     let mailboxes: Result<Vec<Mailbox>, _> = (0..threads).map(|_| Mailbox::new()).collect();
     let mailboxes = Arc::new(mailboxes.map_err(Error::system("making event loops"))?);
-    let common = Common {
+    let bell = Arc::new(Waker::new().map_err(Error::system("making event loops"))?);
+    Ok(Common {
         state,
         mailboxes,
         clock,
-    };
-    let mut door = Some(door);
-    let worker = |index| Worker::new(index, common.clone(), door.take());
-    (0..threads)
-        .map(worker)
+        bell,
+    })
+}
+
+fn make_workers(common: &Common) -> Result<Vec<Worker>, Error> {
+    (0..common.mailboxes.len())
+        .map(|index| Worker::new(index, common.clone()))
         .collect::<Result<_, _>>()
         .map_err(Error::system("making event loops"))
 }

@@ -34,6 +34,8 @@ pub struct State {
     pub settings: Settings,
     /// One entry per event loop.
     pub counters: Vec<Arc<Counters>>,
+    /// What the door counts, which is no event loop.
+    pub door: Arc<Counters>,
     /// The gates of the event loops.
     pub gates: Gates,
     /// Which of the engine's spaces each database is.
@@ -114,6 +116,7 @@ impl State {
         let budget = Arc::new(budget);
         State {
             cache,
+            door: Arc::default(),
             gates: Gates::new(settings.threads),
             databases: observer.databases().clone(),
             clients: Clients::new(Arc::clone(&budget)),
@@ -145,10 +148,11 @@ impl State {
         self.wall.unix_ms(Instant(0)) / 1_000
     }
 
-    /// Sums of the event loops' counters, since their start.
+    /// Sums of the counters of the event loops and the door, since their start.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        Counters::sum(self.counters.iter().map(|counters| &**counters))
+        let all = self.counters.iter().chain([&self.door]);
+        Counters::sum(all.map(|counters| &**counters))
     }
 
     /// Calls of each command, by `verb as usize`, since the start.

@@ -8,7 +8,6 @@
 //! requests ([`Output::is_full`](crate::output::Output::is_full)); a turn reads once from a socket.
 
 mod table;
-mod door;
 mod batch;
 mod steps;
 mod share;
@@ -23,8 +22,6 @@ use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 
-pub(crate) use self::door::Door;
-
 use self::batch::Batch;
 use self::table::Table;
 use crate::client::Seat;
@@ -36,17 +33,11 @@ use crate::execute::{self, http::Peer, resp::Session};
 use crate::listener::{Protocol, local_address};
 use crate::mailbox::Mailbox;
 use crate::output::Written;
-use crate::poller::{Interest, Poller, Ready};
+use crate::poller::{Interest, Poller, Ready, Waker};
 use crate::state::State;
 
 /// Token of the mailbox's waker; a connection's slot is far below.
 const WAKE_TOKEN: u64 = u64::MAX;
-/// Token of the signals.
-const SIGNAL_TOKEN: u64 = u64::MAX - 1;
-/// Token of the first listener; the others count down from it.
-const LISTENER_TOKEN: u64 = u64::MAX - 2;
-/// Most listeners, for the range of their tokens.
-pub(crate) const LISTENERS_MAX: usize = 64;
 /// New connections taken over in one turn.
 const ARRIVALS_MAX: usize = 64;
 /// Reply buffers kept for the next turn.
@@ -58,6 +49,8 @@ pub(crate) struct Common {
     pub(crate) state: Arc<State>,
     pub(crate) mailboxes: Arc<Vec<Mailbox>>,
     pub(crate) clock: LoopClock,
+    /// Wakes the door.
+    pub(crate) bell: Arc<Waker>,
 }
 
 /// One event loop.
@@ -66,8 +59,6 @@ pub(crate) struct Worker {
     common: Common,
     counters: Arc<Counters>,
     poller: Poller,
-    /// Where connections come in: the first loop only.
-    door: Option<Door>,
     table: Table,
     /// Slots whose turn it is.
     ready: Vec<u32>,
@@ -89,23 +80,19 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// The loop with this index; the one with the door accepts for all.
+    /// The loop with this index.
     ///
     /// # Errors
     /// The system's, when it is out of files.
-    pub(crate) fn new(index: usize, common: Common, door: Option<Door>) -> Result<Worker, Errno> {
+    pub(crate) fn new(index: usize, common: Common) -> Result<Worker, Errno> {
         let poller = Poller::new()?;
         poller.add(&common.mailboxes[index].waker, WAKE_TOKEN, Interest::Reads)?;
-        if let Some(door) = &door {
-            door.register(&poller, LISTENER_TOKEN, SIGNAL_TOKEN)?;
-        }
         let counters = Arc::clone(&common.state.counters[index]);
         let now_ms = common.clock.refresh().0;
         Ok(Worker {
             index,
             counters,
             poller,
-            door,
             table: Table::default(),
             ready: Vec::new(),
             resting: Vec::new(),
@@ -171,20 +158,8 @@ impl Worker {
         if let Some(slot) = self.table.slot(ready.token) {
             return self.note_edge(slot, ready);
         }
-        match ready.token {
-            WAKE_TOKEN => self.open_mailbox(),
-            SIGNAL_TOKEN => Mailbox::drain(&self.common.mailboxes),
-            token => {
-                let index = LISTENER_TOKEN.wrapping_sub(token);
-                let Some(door) = &mut self.door else { return };
-                if index < LISTENERS_MAX as u64 {
-                    let Common {
-                        state, mailboxes, ..
-                    } = &self.common;
-                    let sinks = (&**state, &*self.counters, mailboxes.as_slice());
-                    door.accept(index as usize, sinks, &self.poller, self.now_ms);
-                }
-            }
+        if ready.token == WAKE_TOKEN {
+            self.open_mailbox();
         }
     }
 

@@ -36,3 +36,15 @@ fn many_long_requests_sent_at_once_let_others_come_in_between() {
     greedy.read_exact(&mut answers[received..]).unwrap();
     assert!(answers.chunks(4).skip(1).all(|answer| answer == b":1\r\n"));
 }
+
+#[test]
+fn a_client_comes_in_while_another_loop_is_held() {
+    let daemon = Daemon::start(&["--enable-debug-commands"]);
+    // The first connection is served by the first loop, the next one by the other.
+    let mut held = Client::connect(&daemon);
+    held.send(&[b"DEBUG", b"SLEEP", b"20"]);
+    std::thread::sleep(Duration::from_millis(50));
+    let begun = cellar::clock::Stopwatch::start();
+    assert_eq!(Client::connect(&daemon).run("PING").shown(), "+PONG");
+    assert!(begun.us() < 10_000_000, "it waited for the other loop");
+}

@@ -1,16 +1,16 @@
 //! Timers: what the clock asks of an event loop.
 //!
-//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The loop
-//! with the door also looks whether the system has files again. A drain begins here and ends here.
+//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The first
+//! loop also notes how much happens. A drain begins here and ends here.
 
 use std::sync::atomic::Ordering;
 
-use super::{Common, LISTENER_TOKEN, Worker};
+use super::{Common, Worker};
 use crate::connection::{Connection, Ending};
 use crate::execute::{self, Context};
 use crate::pace::Sample;
 
-/// How often the loop with the door looks whether it may open.
+/// How often the first loop notes how much happens.
 const TICK_MS: u64 = 100;
 /// How often connections are looked at.
 const SWEEP_MS: u64 = 1_000;
@@ -87,9 +87,6 @@ impl Worker {
         if self.index > 0 {
             self.timers.tick_ms = self.now_ms + SWEEP_MS;
             return;
-        }
-        if let Some(door) = &mut self.door {
-            door.reopen(&self.poller, LISTENER_TOKEN, self.now_ms);
         }
         let Common { state, .. } = &self.common;
         let totals = state.totals();
@@ -188,7 +185,7 @@ impl Worker {
             until_ms: self.now_ms + drain_ms,
         });
         self.timers.sweep_ms = self.now_ms;
-        self.door = None;
+        self.common.bell.wake();
         for slot in self.table.slots() {
             self.begin_ending(slot);
         }

@@ -1,20 +1,36 @@
-//! Door: where the first event loop accepts connections for all loops.
+//! Door: where connections come in, on a thread of its own, for all event loops.
+//!
+//! It also hears the signals, so neither a new client nor an operator waits for a loop that is held
+//! by a long command. It ends when the drain begins.
+//!
+//! Why: docs/decisions/0026. Tests: tests/turns.rs, tests/drain.rs, tests/connections.rs.
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-use crate::counters::Counters;
+use crate::clock::LoopClock;
 use crate::listener::{Listener, Protocol, is_of_this_machine};
 use crate::mailbox::{Arrival, Mailbox};
-use crate::poller::{Interest, Poller};
+use crate::poller::{Interest, Poller, Waker};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::state::State;
 
-/// Connections accepted from one address before the loop turns to its requests again.
+/// Token of the bell.
+const BELL_TOKEN: u64 = u64::MAX;
+/// Token of the signals; a listener's is its number.
+const SIGNAL_TOKEN: u64 = u64::MAX - 1;
+/// Most listeners.
+pub(crate) const LISTENERS_MAX: usize = 64;
+/// Connections accepted from one address before the next one's turn.
 const ACCEPTS_PER_TURN_MAX: usize = 64;
+/// Longest sleep.
+const SLEEP_MS: u32 = 60_000;
 /// How long the door stays shut when the system has no room for a connection.
 const SHUT_MS: u64 = 100;
 /// What a client beyond the limit is told.
@@ -45,48 +61,91 @@ const DENIED: &str = "-DENIED Redis is running in protected mode because protect
 /// Listeners and signals.
 pub(crate) struct Door {
     listeners: Vec<Listener>,
-    signals: Signals,
+    /// Polled, and never read: the first one is enough.
+    _signals: Signals,
+    /// Rings when the drain has begun; polled as well.
+    _bell: Arc<Waker>,
+    state: Arc<State>,
+    mailboxes: Arc<Vec<Mailbox>>,
+    poller: Poller,
     shut_until_ms: Option<u64>,
     /// Whether the last attempt failed, so that one line in the log tells of a whole series.
     failing: bool,
 }
 
 impl Door {
-    pub(crate) fn new(listeners: Vec<Listener>, signals: Signals) -> Door {
-        Door {
+    /// A door for these listeners, which are not looked at yet.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub(crate) fn new(
+        listeners: Vec<Listener>,
+        signals: Signals,
+        bell: Arc<Waker>,
+        (state, mailboxes): (Arc<State>, Arc<Vec<Mailbox>>),
+    ) -> Result<Door, Errno> {
+        let poller = Poller::new()?;
+        poller.add(&bell, BELL_TOKEN, Interest::Reads)?;
+        poller.add(&signals, SIGNAL_TOKEN, Interest::Reads)?;
+        let door = Door {
             listeners,
-            signals,
+            _signals: signals,
+            _bell: bell,
+            state,
+            mailboxes,
+            poller,
             shut_until_ms: None,
             failing: false,
+        };
+        door.open()?;
+        Ok(door)
+    }
+
+    /// Lets clients in, on a thread of its own.
+    ///
+    /// # Errors
+    /// The system's, when it has no further thread.
+    pub(crate) fn start(
+        self,
+        clock: LoopClock,
+    ) -> Result<JoinHandle<Result<(), Errno>>, std::io::Error> {
+        let thread = thread::Builder::new().name("cellar-door".to_owned());
+        thread.spawn(move || self.run(&clock))
+    }
+
+    fn run(mut self, clock: &LoopClock) -> Result<(), Errno> {
+        // Relaxed: the bell rings behind it, and a look too early is followed by another.
+        while !self.state.draining.load(Ordering::Relaxed) {
+            let now_ms = clock.us() / 1_000;
+            self.reopen(now_ms);
+            let until = self
+                .shut_until_ms
+                .map(|until| until.saturating_sub(now_ms) + 1);
+            let sleep_ms = until.and_then(|ms| u32::try_from(ms).ok());
+            let count = self.poller.wait(sleep_ms.unwrap_or(SLEEP_MS))?;
+            for index in 0..count {
+                match self.poller.ready(index).token {
+                    BELL_TOKEN => {}
+                    SIGNAL_TOKEN => {
+                        Mailbox::drain(&self.mailboxes);
+                        return Ok(());
+                    }
+                    listener => self.accept(listener as usize, clock),
+                }
+            }
         }
+        Ok(())
     }
 
-    /// Registers all listeners, counting tokens down from `first_token`, and the signals.
-    pub(super) fn register(
-        &self,
-        poller: &Poller,
-        first_token: u64,
-        signal_token: u64,
-    ) -> Result<(), Errno> {
-        poller.add(&self.signals, signal_token, Interest::Reads)?;
-        self.open(poller, first_token)
-    }
-
-    fn open(&self, poller: &Poller, first_token: u64) -> Result<(), Errno> {
+    fn open(&self) -> Result<(), Errno> {
         for (token, listener) in self.listeners.iter().enumerate() {
-            poller.add(listener, first_token - token as u64, Interest::Level)?;
+            self.poller.add(listener, token as u64, Interest::Level)?;
         }
         Ok(())
     }
 
     /// Accepts what waits at one listener.
-    pub(super) fn accept(
-        &mut self,
-        index: usize,
-        (state, counters, mailboxes): (&State, &Counters, &[Mailbox]),
-        poller: &Poller,
-        now_ms: u64,
-    ) {
+    fn accept(&mut self, index: usize, clock: &LoopClock) {
         if self.shut_until_ms.is_some() {
             return;
         }
@@ -97,56 +156,59 @@ impl Door {
             match listener.accept() {
                 Ok(socket) => {
                     self.failing = false;
-                    let peer = listener.peer_of(&socket);
-                    if listener.protocol == Protocol::Resp && is_denied(&state.settings, &peer) {
-                        counters.connections_rejected.add(1);
-                        refuse(&socket, DENIED.as_bytes());
-                        continue;
-                    }
-                    let most = state.settings.max_connections as u64;
-                    // Relaxed: only this loop adds, so the limit is exact.
-                    if state.connections.load(Ordering::Relaxed) >= most {
-                        counters.connections_rejected.add(1);
-                        refuse(&socket, refusal(listener.protocol));
-                        continue;
-                    }
-                    counters.connections_total.add(1);
-                    state.connections.fetch_add(1, Ordering::Relaxed);
-                    let arrival = Arrival {
-                        peer,
-                        socket,
-                        transport: listener.transport,
-                        protocol: listener.protocol,
-                    };
-                    Mailbox::post(mailboxes, arrival);
+                    self.let_in(listener, socket);
                 }
                 Err(Errno::AGAIN) => return,
                 // The client gave up while it waited.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
                 Err(errno) => {
-                    counters.accept_failures.add(1);
+                    self.state.door.accept_failures.add(1);
                     if !std::mem::replace(&mut self.failing, true) {
                         tracing::warn!(error = %errno, "no room for connections; trying on");
                     }
-                    self.shut(poller, now_ms);
-                    return;
+                    return self.shut(clock.us() / 1_000);
                 }
             }
         }
     }
 
+    /// Hands a client to the loop with the fewest, unless it may not come in.
+    fn let_in(&self, listener: &Listener, socket: OwnedFd) {
+        let (state, counters) = (&self.state, &self.state.door);
+        let peer = listener.peer_of(&socket);
+        if listener.protocol == Protocol::Resp && is_denied(&state.settings, &peer) {
+            counters.connections_rejected.add(1);
+            return refuse(&socket, DENIED.as_bytes());
+        }
+        let most = state.settings.max_connections as u64;
+        // Relaxed: only the door adds, so the limit is exact.
+        if state.connections.load(Ordering::Relaxed) >= most {
+            counters.connections_rejected.add(1);
+            return refuse(&socket, refusal(listener.protocol));
+        }
+        counters.connections_total.add(1);
+        state.connections.fetch_add(1, Ordering::Relaxed);
+        let arrival = Arrival {
+            peer,
+            socket,
+            transport: listener.transport,
+            protocol: listener.protocol,
+        };
+        Mailbox::post(&self.mailboxes, arrival);
+    }
+
     /// Looks away from the listeners, which would be reported again and again.
-    fn shut(&mut self, poller: &Poller, now_ms: u64) {
+    fn shut(&mut self, now_ms: u64) {
         for listener in &self.listeners {
-            let _ = poller.remove(listener);
+            let _ = self.poller.remove(listener);
         }
         self.shut_until_ms = Some(now_ms + SHUT_MS);
     }
 
     /// Looks at the listeners again when it is time.
-    pub(super) fn reopen(&mut self, poller: &Poller, first_token: u64, now_ms: u64) {
+    fn reopen(&mut self, now_ms: u64) {
         if self.shut_until_ms.is_some_and(|until| until <= now_ms) {
-            let opened = self.open(poller, first_token);
+            let opened = self.open();
             self.shut_until_ms = opened.is_err().then_some(now_ms + SHUT_MS);
         }
     }
