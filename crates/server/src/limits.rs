@@ -33,13 +33,14 @@ pub const INBOX_BYTES_MAX: usize = 8 << 20;
 /// Bytes that a transaction's queued commands may take.
 pub const QUEUED_BYTES_MAX: usize = 32 << 20;
 /// Bytes that the keys one client watches may take, each with [`ENTRY_BYTES`].
-pub const WATCHED_BYTES_MAX: usize = 16 << 20;
+pub const WATCHED_BYTES_MAX: usize = 4 << 20;
 /// Bytes that the names of one client's subscriptions may take, each with [`ENTRY_BYTES`].
-pub const SUBSCRIPTION_BYTES_MAX: usize = 16 << 20;
+pub const SUBSCRIPTION_BYTES_MAX: usize = 4 << 20;
 /// Bytes that the prefixes of one client's tracking may take, each with [`ENTRY_BYTES`].
 pub const PREFIX_BYTES_MAX: usize = 1 << 20;
-/// Bookkeeping of a watched key, a subscription or a prefix, at the client and where all are.
-pub const ENTRY_BYTES: usize = 256;
+/// Bookkeeping of a watched key, a subscription or a prefix, for the bounds above: its name stands at
+/// the client and where all are, and all of a client's are forgotten in one turn.
+pub const ENTRY_BYTES: usize = 512;
 /// What the program itself takes, in bytes.
 pub const PROGRAM_BYTES: usize = 16 << 20;
 /// What an idle connection takes, in bytes: its entry, its session, its place in listings.

@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn a_turn_sends_so_much_and_the_rest_later() {
         let mut output = Output::default();
-        output.push_value(handle(b'v', 3 << 20));
+        (0..3).for_each(|_| output.push_value(handle(b'v', 1 << 20)));
         output.bytes().extend_from_slice(&[b'b'; 3 << 20]);
         let (writer, mut reader) = UnixStream::pair().unwrap();
         let taker = std::thread::spawn(move || {

@@ -1,17 +1,22 @@
 //! Pubsub: who listens to which channels, and the way of a message to them.
 //!
-//! A message goes into the inboxes of all listeners under the registry's lock for readers, so who
-//! has left a channel gets nothing from it any more. Lock order: shard, registry, inbox.
+//! A message goes into the inboxes of its listeners under the registry's lock for readers, so who
+//! has left a channel gets nothing from it any more; a message to very many goes in steps, between
+//! which the lock is free ([`PubSub::publish_some`]). Lock order: shard, registry, inbox.
 //!
 //! Tests: tests/resp_pubsub.rs.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
 
 use crate::client::Client;
+
+/// Bytes of a message or pattern that count for one more of them.
+const WORK_BYTES: usize = 256;
 
 /// Those who listen to one channel or pattern, by their numbers.
 type Listeners = BTreeMap<u64, Arc<Client>>;
@@ -76,23 +81,58 @@ impl PubSub {
 
     /// Sends a message to all who listen; to how many, who listens twice counted twice.
     pub fn publish(&self, channel: &[u8], message: &[u8]) -> usize {
+        let mut sending = Sending::default();
+        while self.publish_some(channel, message, &mut sending, usize::MAX) {}
+        sending.count
+    }
+
+    /// Sends a message to some more of those who listen; whether there are others.
+    ///
+    /// `work_max` is how many patterns are tried and messages sent in this call, long messages
+    /// counted for several.
+    pub fn publish_some(
+        &self,
+        channel: &[u8],
+        message: &[u8],
+        sending: &mut Sending,
+        work_max: usize,
+    ) -> bool {
         let registry = self.read();
-        let mut count = 0;
-        if let Some(listeners) = registry.channels.get(channel) {
+        let mut left = work_max;
+        if sending.pattern.is_none() {
             let parts: [&[u8]; 3] = [b"message", channel, message];
-            let mut letter = Letter::new(&parts);
-            listeners.values().for_each(|client| letter.send(client));
-            count += listeners.len();
+            let listeners = registry.channels.get(channel);
+            if !sending.send(listeners, &parts, &mut left) {
+                return true;
+            }
+            sending.pattern = Some(Box::default());
         }
-        for (name, (pattern, listeners)) in &registry.patterns {
+        let first = sending.pattern.clone().unwrap_or_default();
+        let first: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&first), Bound::Unbounded);
+        for (name, (pattern, listeners)) in registry.patterns.range::<[u8], _>(first) {
+            let is_begun = sending
+                .pattern
+                .as_ref()
+                .is_some_and(|begun| begun == name);
+            if left == 0 || !is_begun {
+                sending.pattern = Some(name.clone());
+                sending.after = 0;
+            }
+            let cost = 1 + (name.len() + channel.len()) / WORK_BYTES;
+            if left == 0 {
+                return true;
+            }
+            left = left.saturating_sub(cost);
             if pattern.matches(channel) {
                 let parts: [&[u8]; 4] = [b"pmessage", name, channel, message];
-                let mut letter = Letter::new(&parts);
-                listeners.values().for_each(|client| letter.send(client));
-                count += listeners.len();
+                // Whoever is tried gets on by one listener at least.
+                left = left.max(1);
+                if !sending.send(Some(listeners), &parts, &mut left) {
+                    return true;
+                }
             }
         }
-        count
+        false
     }
 
     /// Whether nobody listens to anything.
@@ -128,6 +168,35 @@ impl PubSub {
     fn write(&self) -> RwLockWriteGuard<'_, Registry> {
         let locked = self.registry.write();
         locked.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How far a message has come.
+#[derive(Debug, Default)]
+pub struct Sending {
+    /// To how many it was sent.
+    pub count: usize,
+    /// The pattern whose listeners come next; none before those of the channel had theirs.
+    pattern: Option<Box<[u8]>>,
+    /// The listener that had it last.
+    after: u64,
+}
+
+impl Sending {
+    /// Sends to the listeners behind the last one; whether all had it before nothing was left.
+    fn send(&mut self, listeners: Option<&Listeners>, parts: &[&[u8]], left: &mut usize) -> bool {
+        let mut letter = Letter::new(parts);
+        let cost = 1 + parts.iter().map(|part| part.len()).sum::<usize>() / WORK_BYTES;
+        let others = (Bound::Excluded(self.after), Bound::Unbounded);
+        for (&id, client) in listeners.into_iter().flat_map(|all| all.range(others)) {
+            if *left == 0 {
+                return false;
+            }
+            *left = left.saturating_sub(cost);
+            letter.send(client);
+            (self.after, self.count) = (id, self.count + 1);
+        }
+        true
     }
 }
 
@@ -174,5 +243,31 @@ mod tests {
         let expected = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n\
             *4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n$2\r\nhi\r\n";
         assert_eq!(client.deliver(), Delivery::Bytes(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_message_in_steps_reaches_each_listener_once() {
+        let (pubsub, clients) = (PubSub::default(), Clients::default());
+        let listeners: Vec<_> = (0..50)
+            .map(|_| clients.add(Seat::default(), None, 0))
+            .collect();
+        for (place, client) in listeners.iter().enumerate() {
+            pubsub.subscribe(Kind::Channel, b"news", client);
+            pubsub.subscribe(Kind::Pattern, format!("n*{}", place % 3).as_bytes(), client);
+            pubsub.subscribe(Kind::Pattern, b"ne?s", client);
+        }
+        for work_max in [1, 2, 7, 1_000] {
+            let (mut sending, mut steps) = (Sending::default(), 1);
+            while pubsub.publish_some(b"news", b"hi", &mut sending, work_max) {
+                steps += 1;
+            }
+            assert_eq!(sending.count, 100, "in {steps} steps");
+            assert_eq!(steps > 1, work_max < 1_000);
+        }
+        let one = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n\
+            *4\r\n$8\r\npmessage\r\n$4\r\nne?s\r\n$4\r\nnews\r\n$2\r\nhi\r\n";
+        for client in &listeners {
+            assert_eq!(client.deliver(), Delivery::Bytes(one.repeat(4)));
+        }
     }
 }

@@ -84,7 +84,7 @@ fn maps_and_pairs_have_forms_of_their_own_in_resp3() {
             ("HRANDFIELD h 1 WITHNOTHING", error("ERR syntax error")),
             (
                 "HRANDFIELD h -9000000000000000",
-                error("ERR the reply would be longer than 32 MiB"),
+                error("ERR value is out of range, at most 1048576 are drawn"),
             ),
         ],
     );

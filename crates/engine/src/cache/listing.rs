@@ -5,6 +5,8 @@
 //!
 //! Tests: tests/listing.rs, tests/model.rs.
 
+use std::cell::Cell;
+
 use super::Cache;
 use crate::clock::Instant;
 use crate::index::Half;
@@ -15,6 +17,8 @@ use crate::space::Space;
 
 /// Buckets that one call of [`Cache::keys`] visits.
 const SCAN_BUCKETS: usize = 64;
+/// Bytes of keys from which on it visits no further bucket.
+const SCAN_BYTES: usize = 64 << 10;
 /// A cursor holds from its low end: the place in the index, the epoch of the scan, the half, and
 /// the shard.
 const PLACE_BITS: u32 = 36;
@@ -28,7 +32,7 @@ impl Cache {
     /// Lists the live keys of a stretch of the cache, of all spaces; begin with
     /// [`ScanCursor::START`] and go on with the cursor returned until it is `None`.
     ///
-    /// Each call locks one shard for some 500 keys at most. An item that exists during the whole
+    /// Each call locks one shard for some 500 keys at most, fewer if they are long. An item that exists during the whole
     /// listing is listed at least once, however the cache grows, shrinks or moves items meanwhile;
     /// one may be listed twice. A cursor that was never returned lists something or nothing.
     pub fn keys(
@@ -48,13 +52,19 @@ impl Cache {
             Half::Away
         };
         let index = &shard.store.index;
+        let bytes = Cell::new(0);
         let mut show = |entry| {
             let located = shard.store.located_at(entry);
             if !shard.store.is_over(&located, now) {
-                each(shard.facts(&located, now));
+                let facts = shard.facts(&located, now);
+                bytes.set(bytes.get() + facts.key.len());
+                each(facts);
             }
         };
         for _ in 0..SCAN_BUCKETS {
+            if bytes.get() >= SCAN_BYTES {
+                break;
+            }
             let Some((bucket, next)) = index.scan(at.place) else {
                 if half == Half::Away {
                     index.each_returned(show);

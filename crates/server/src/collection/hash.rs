@@ -138,6 +138,13 @@ impl<B: AsRef<[u8]>> Hash<B> {
         fields.filter(|field| !field.deadline.has_passed(self.now))
     }
 
+    /// The fields from a place on, each with the place behind it; the first place is zero.
+    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = (Field<'_>, usize)> {
+        let entries = self.members.iter_from(at);
+        let fields = entries.map(|entry| (Field::of(entry), entry.end));
+        fields.filter(|(field, _)| !field.deadline.has_passed(self.now))
+    }
+
     /// When the next field goes; never if none has a deadline.
     pub fn next_deadline(&self) -> Deadline {
         if !self.earliest.has_passed(self.now) {

@@ -49,7 +49,8 @@ pub struct Entry<'a> {
     /// What belongs to it.
     pub payload: &'a [u8],
     is_dead: bool,
-    end: usize,
+    /// Where it ends and the next one begins.
+    pub end: usize,
 }
 
 /// Members of a shape, in bytes that lie in the cache or in parts that can be changed.
@@ -126,7 +127,12 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
 
     /// All entries, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
-        let (mut at, end) = (0, self.entries.as_ref().len());
+        self.iter_from(0)
+    }
+
+    /// The entries from an offset on, which is zero or where an entry [ends](Entry::end).
+    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = Entry<'_>> {
+        let (mut at, end) = (at, self.entries.as_ref().len());
         std::iter::from_fn(move || {
             while at < end {
                 let entry = self.entry(at);

@@ -56,6 +56,12 @@ impl<B: AsRef<[u8]>> Set<B> {
         self.members.iter().map(|entry| entry.member)
     }
 
+    /// The members from a place on, each with the place behind it; the first place is zero.
+    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = (&[u8], usize)> {
+        let entries = self.members.iter_from(at);
+        entries.map(|entry| (entry.member, entry.end))
+    }
+
     /// As [`Members::scan`].
     pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(&[u8])) -> u64 {
         self.members.scan(cursor, count, |entry| show(entry.member))

@@ -14,6 +14,9 @@ mod tracked;
 mod watched;
 mod session;
 mod call;
+mod arguments;
+mod steps;
+mod parts;
 mod notify;
 mod expiry;
 mod handlers;
@@ -38,6 +41,7 @@ mod bits;
 mod object;
 mod deadlines;
 mod scan;
+mod listing;
 mod moves;
 mod keys;
 mod flush;
@@ -178,11 +182,31 @@ fn run(
 /// Runs a command's handler, and notes what it reads if the client's keys are tracked.
 #[inline]
 fn call_tracked(call: &mut Call<'_>) -> Outcome {
+    if parts::is_long(call.args) {
+        return call_long(call);
+    }
     if call.session.tracked.is_on {
         tracking::run_tracked(call, call_handler)
     } else {
         call_handler(call)
     }
+}
+
+/// The same for a command with very many arguments, which is counted once.
+#[cold]
+fn call_long(call: &mut Call<'_>) -> Outcome {
+    if !call.command.takes(call.args.len()) {
+        return Err(wrong_arity(call.command, call.args));
+    }
+    call.context.counters.calls.add(call.command.verb);
+    parts::run_long(call, |call| {
+        let run = |call: &mut Call<'_>| call_timed(handler(call.command), call);
+        if call.session.tracked.is_on {
+            tracking::run_tracked(call, run)
+        } else {
+            run(call)
+        }
+    })
 }
 
 #[inline]

@@ -11,6 +11,8 @@ use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
 const KEYS_TOGETHER_MAX: usize = 16;
 /// Answer bytes, pinned values included, after which a read with many keys pauses.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// What a key counts for at least, as bytes of an answer: misses take time, too.
+const KEY_BYTES_MIN: usize = 16;
 
 /// How items are read.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +101,7 @@ fn read_some(words: &mut Words<'_>, how: How, context: Context<'_>, output: &mut
     keys.iter().flatten().for_each(|key| cache.hint_item(*key));
     let mut answered = 0;
     for key in keys.into_iter().flatten() {
+        answered += KEY_BYTES_MIN;
         answered += if how.touch.is_none() && !how.with_version {
             plain(key, context, output)
         } else {

@@ -22,7 +22,7 @@ const CLASS: u32 = 1;
 /// Most bytes that `stats cachedump` answers.
 const CACHEDUMP_BYTES_MAX: usize = 64 << 10;
 /// Most calls of the cache for one `stats cachedump`.
-const CACHEDUMP_STEPS_MAX: usize = 256;
+const CACHEDUMP_STEPS_MAX: usize = 32;
 /// Width of the classes that `stats sizes` speaks of, and the size of a slab page, in bytes.
 const PAGE_BYTES: u64 = 1 << 20;
 

@@ -2,12 +2,13 @@
 //!
 //! Source: redis.io/docs/latest/develop/pubsub. Tests: tests/resp_pubsub.rs.
 
-use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::glob::Pattern;
+use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::handlers::{Handler, unknown, write_help};
-use crate::pubsub::Kind;
+use super::steps::Step;
+use crate::pubsub::{Kind, Sending};
 
 /// The function that runs a command of this group.
 pub(super) fn handler(verb: Verb) -> Handler {
@@ -87,10 +88,26 @@ fn answer(call: &mut Call<'_>, word: &str, name: Option<&[u8]>) {
     reply.integer(i64::try_from(count).unwrap_or(i64::MAX));
 }
 
+/// Listeners and patterns of a message that one step gets through.
+const LISTENERS_MAX: usize = 2_048;
+
 fn publish(call: &mut Call<'_>) -> Outcome {
     let pubsub = &call.context.state.observer.pubsub;
-    let count = pubsub.publish(call.args[1], call.args[2]);
-    call.integer(i64::try_from(count).unwrap_or(i64::MAX))
+    let (channel, message, proto) = (call.args[1], call.args[2], call.session.proto);
+    let mut sending = Sending::default();
+    if !pubsub.publish_some(channel, message, &mut sending, LISTENERS_MAX) {
+        return call.integer(i64::try_from(sending.count).unwrap_or(i64::MAX));
+    }
+    let (channel, message) = (channel.to_vec(), message.to_vec());
+    call.in_steps(move |context, output| {
+        let pubsub = &context.state.observer.pubsub;
+        if pubsub.publish_some(&channel, &message, &mut sending, LISTENERS_MAX) {
+            return Step::More;
+        }
+        let count = i64::try_from(sending.count).unwrap_or(i64::MAX);
+        Reply::new(output.bytes(), proto).integer(count);
+        Step::Last
+    })
 }
 
 fn channels(call: &mut Call<'_>) -> Outcome {

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::connection::{self, LONG_NAME, NAME_BYTES_MAX, set_name};
@@ -16,6 +16,7 @@ use super::failure::Failure;
 use super::filter::{self, Filter};
 use super::handlers::{Handler, write_help};
 use super::session::ReplyMode;
+use super::steps::Step;
 use super::tracking::{self, redirection};
 use crate::client::Client;
 use crate::execute::context::Flow;
@@ -58,16 +59,26 @@ fn info(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
+/// Lines of a listing made in one step.
+const LINES_MAX: usize = 512;
+
 fn list(call: &mut Call<'_>) -> Outcome {
     let filter = Filter::of_list(&call.args[2..])?;
-    let mut text = String::new();
-    for client in call.context.state.clients.list() {
-        if !client.is_gone() && filter.takes(&client, call.now().0) {
-            text.push_str(&describe(&client, call.now().0));
+    let (now_ms, proto) = (call.now().0, call.session.proto);
+    let is_shown = |client: &Arc<Client>| !client.is_gone() && filter.takes(client, now_ms);
+    let mut clients = call.context.state.clients.list();
+    clients.retain(is_shown);
+    let (mut clients, mut text) = (clients.into_iter(), String::new());
+    call.in_steps(move |_, output| {
+        for client in clients.by_ref().take(LINES_MAX) {
+            text.push_str(&describe(&client, now_ms));
         }
-    }
-    call.reply().verbatim(&text);
-    DONE
+        if clients.len() > 0 {
+            return Step::More;
+        }
+        Reply::new(output.bytes(), proto).verbatim(&text);
+        Step::Last
+    })
 }
 
 /// A client's line in listings.

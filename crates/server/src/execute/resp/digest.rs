@@ -3,12 +3,15 @@
 //! Source: redis.io/docs/latest/commands/digest; the hash is XXH3 of 64 bits without a seed.
 
 use std::fmt::Write;
+use std::hash::Hasher;
 
+use cellar_protocol::resp::Reply;
 use twox_hash::XxHash3_64;
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use super::values::read;
+use super::steps::Step;
+use super::values::{as_string, count_read};
 
 /// Digits of a digest.
 const DIGITS: usize = 16;
@@ -37,15 +40,29 @@ impl Digest {
     }
 }
 
+/// Bytes hashed in one step.
+const STEP_BYTES: usize = 8 << 20;
+
 /// DIGEST.
 pub(super) fn digest(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
-    let Some(Digest(number)) = read(call, key, Digest::of)? else {
+    let found = (call.cache()).get(key, |item| as_string(Some(item)).map(|_| item.pin()));
+    count_read(call, found.is_some());
+    let Some(value) = found.transpose()? else {
         call.reply().null();
         return DONE;
     };
-    let mut text = String::with_capacity(DIGITS);
-    let _ = write!(text, "{number:016x}");
-    call.reply().bulk(text);
-    DONE
+    let (proto, mut hasher, mut at) = (call.session.proto, XxHash3_64::with_seed(0), 0);
+    call.in_steps(move |_, output| {
+        let end = value.len().min(at + STEP_BYTES);
+        hasher.write(&value[at..end]);
+        at = end;
+        if at < value.len() {
+            return Step::More;
+        }
+        let mut text = String::with_capacity(DIGITS);
+        let _ = write!(text, "{:016x}", hasher.finish());
+        Reply::new(output.bytes(), proto).bulk(text);
+        Step::Last
+    })
 }

@@ -1,5 +1,6 @@
 //! Filter: which clients CLIENT LIST and CLIENT KILL are about.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::number::parse_integer;
@@ -78,7 +79,7 @@ impl Type {
 /// Which clients are meant: those to which all of this applies.
 #[derive(Debug, Default)]
 pub(super) struct Filter<'a> {
-    ids: Option<Vec<u64>>,
+    ids: Option<HashSet<u64>>,
     kind: Option<Type>,
     address: Option<&'a [u8]>,
     local: Option<&'a [u8]>,
@@ -98,7 +99,7 @@ impl<'a> Filter<'a> {
             }
             [word, ids @ ..] if word.eq_ignore_ascii_case(b"id") && !ids.is_empty() => {
                 let id = |text: &&[u8]| parse_integer(text).and_then(|id| u64::try_from(id).ok());
-                let ids: Option<Vec<u64>> = ids.iter().map(id).collect();
+                let ids: Option<HashSet<u64>> = ids.iter().map(id).collect();
                 filter.ids = Some(ids.ok_or(Failure::text("ERR Invalid client ID"))?);
             }
             _ => return Err(Failure::Syntax),
@@ -136,7 +137,7 @@ impl<'a> Filter<'a> {
                 let id = parse_integer(value).and_then(|id| u64::try_from(id).ok());
                 let id = id.filter(|&id| id > 0);
                 let refused = Failure::text("ERR client-id should be greater than 0");
-                self.ids = Some(vec![id.ok_or(refused)?]);
+                self.ids = Some(HashSet::from([id.ok_or(refused)?]));
             }
             b"maxage" => {
                 let age = parse_integer(value).and_then(|age| u64::try_from(age).ok());

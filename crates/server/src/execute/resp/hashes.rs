@@ -4,16 +4,16 @@
 
 use cellar_engine::Deadline;
 use cellar_protocol::resp::number::{Decimal, parse_float, parse_integer};
-use cellar_protocol::resp::{Proto, Verb};
+use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::fields::{append_field, first_hash, tell_removed};
 use super::handlers::{Handler, unknown};
 use super::notify::Class;
+use super::steps::{STEP_BYTES, Step};
 use super::{hash_expiry, member_scan, wrong_arity};
 use crate::collection::Hash;
-use crate::collection::hash::Field;
 use crate::kind;
 
 /// The function that runs a command of this group.
@@ -111,21 +111,29 @@ fn hgetall(call: &mut Call<'_>) -> Outcome {
         }
         return DONE;
     };
-    let hash = Hash::view(&value, call.now());
-    let mut reply = call.reply();
+    let (now, proto, mut at) = (call.now(), call.session.proto, 0);
+    let fields = Hash::view(&value, now).len();
     match verb {
-        Verb::Hgetall => reply.map(hash.len()),
-        _ => reply.array(hash.len()),
+        Verb::Hgetall => call.reply().map(fields),
+        _ => call.reply().array(fields),
     }
-    for field in hash.iter() {
-        if verb != Verb::Hvals {
-            reply.bulk(field.name);
+    call.in_steps(move |_, output| {
+        let mut reply = Reply::new(output.bytes(), proto);
+        let full = reply.out.len() + STEP_BYTES;
+        for (field, next) in Hash::view(&value, now).iter_from(at) {
+            if verb != Verb::Hvals {
+                reply.bulk(field.name);
+            }
+            if verb != Verb::Hkeys {
+                reply.bulk(field.value);
+            }
+            at = next;
+            if reply.out.len() >= full {
+                return Step::More;
+            }
         }
-        if verb != Verb::Hkeys {
-            reply.bulk(field.value);
-        }
-    }
-    DONE
+        Step::Last
+    })
 }
 
 fn hdel(call: &mut Call<'_>) -> Outcome {
@@ -215,19 +223,29 @@ fn hrandfield(call: &mut Call<'_>) -> Outcome {
     }
     member_scan::count(call.args[2], is_paired)?;
     let value = first_hash(call)?;
-    let hash = value.as_ref().map(|value| Hash::view(value, call.now()));
-    let fields: Vec<Field<'_>> = hash.iter().flat_map(Hash::iter).collect();
-    let nested = is_paired && call.session.proto == Proto::V3;
+    let (now, proto) = (call.now(), call.session.proto);
+    let hash = value.as_ref().map(|value| Hash::view(value, now));
+    let starts = hash
+        .iter()
+        .flat_map(|hash| hash.iter_from(0))
+        .map(|(_, next)| next);
+    let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
+    let nested = is_paired && proto == Proto::V3;
     let values = if is_paired && !nested { 2 } else { 1 };
-    let places = member_scan::draw(fields.len(), count);
-    member_scan::answer_drawn(call, places, values, |call, place| {
-        let mut reply = call.reply();
+    let places = member_scan::draw(starts.len() - 1, count)?;
+    member_scan::answer_drawn(call, places, values, move |output, place| {
+        let hash = value.as_ref().map(|value| Hash::view(value, now));
+        let mut fields = hash.iter().flat_map(|hash| hash.iter_from(starts[place]));
+        let Some((field, _)) = fields.next() else {
+            return;
+        };
+        let mut reply = Reply::new(output.bytes(), proto);
         if nested {
             reply.array(2);
         }
-        reply.bulk(fields[place].name);
+        reply.bulk(field.name);
         if is_paired {
-            reply.bulk(fields[place].value);
+            reply.bulk(field.value);
         }
     })
 }

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::handlers::{Handler, unknown};
 use super::notify::Class;
 use super::values::update;
-use super::{deadlines, leases, moves, object, scan};
+use super::{deadlines, leases, listing, moves, object, scan};
 use crate::kind;
 
 /// The function that runs a command of this group.
@@ -23,7 +23,7 @@ pub(super) fn handler(verb: Verb) -> Handler {
         Verb::Type => type_of,
         Verb::Wait => wait,
         Verb::Randomkey => scan::randomkey,
-        Verb::Keys => scan::keys,
+        Verb::Keys => listing::keys,
         Verb::Scan => scan::scan,
         Verb::Expire => deadlines::expire,
         Verb::Pexpire => deadlines::pexpire,

@@ -6,13 +6,16 @@
 //!
 //! Source: redis.io/docs/latest/commands/mget and its neighbours.
 
-use cellar_engine::{Key, Kind, SetOptions, Space};
+use cellar_engine::{KEY_BYTES_MAX, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
+use super::arguments::Arguments;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::options::{Condition, Options};
+use super::session::ReplyMode;
+use super::steps::STEP_ITEMS;
 use super::values::{append_value, deadline_of, tell_set};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::Output;
@@ -26,55 +29,59 @@ pub(super) fn mget(call: &mut Call<'_>) -> Outcome {
     let (space, proto, keys) = (call.space(), call.session.proto, &call.args[1..]);
     let start = call.output.bytes().len();
     call.reply().array(keys.len());
-    let pauses = call.session.may_pause();
+    if keys.iter().any(|key| key.len() > KEY_BYTES_MAX) {
+        return Err(Failure::KeyTooLong);
+    }
     let mut read = 0;
     while read < keys.len() {
-        read += read_some(
-            &keys[read..],
-            (space, proto),
-            ANSWER_BYTES_MAX,
-            call.context,
-            call.output,
-        )?;
+        let end = keys.len().min(read + STEP_ITEMS);
+        let (next, how) = (&keys[read..end], (space, proto));
+        read += read_some(next, how, ANSWER_BYTES_MAX, call.context, call.output)?;
         call.check_reply(start)?;
-        if pauses && read < keys.len() {
-            let rest = Rest::of(&keys[read..], space, proto);
-            return Ok(Flow::Unfinished(Box::new(rest)));
+        if !call.session.answers_whole && read < keys.len() {
+            return read_rest(call, &keys[read..]);
         }
     }
     DONE
 }
 
+/// Answers what is left of an MGET in further steps.
+fn read_rest(call: &Call<'_>, keys: &[&[u8]]) -> Outcome {
+    let rest = Rest {
+        keys: Arguments::of(keys),
+        answered: 0,
+        space: call.space(),
+        proto: call.session.proto,
+        is_silent: call.session.reply_mode != ReplyMode::On,
+    };
+    Ok(Flow::Unfinished(Box::new(rest)))
+}
+
 /// The keys of an MGET that is not answered whole yet.
 #[derive(Debug)]
 struct Rest {
-    keys: Vec<Box<[u8]>>,
-    /// Bytes of all these keys.
-    bytes: usize,
+    keys: Arguments,
     /// How many of them are answered.
     answered: usize,
     space: Space,
     proto: Proto,
-}
-
-impl Rest {
-    fn of(keys: &[&[u8]], space: Space, proto: Proto) -> Rest {
-        Rest {
-            keys: keys.iter().map(|&key| key.into()).collect(),
-            bytes: keys.iter().map(|key| key.len()).sum(),
-            answered: 0,
-            space,
-            proto,
-        }
-    }
+    is_silent: bool,
 }
 
 impl Unfinished for Rest {
     fn go_on(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        let (keys, how) = (&self.keys[self.answered..], (self.space, self.proto));
-        let read = read_some(keys, how, ANSWER_BYTES_MAX, context, output);
+        let start = output.bytes().len();
+        let end = self.keys.len().min(self.answered + STEP_ITEMS);
+        let keys: Vec<&[u8]> = (self.answered..end)
+            .map(|place| self.keys.get(place))
+            .collect();
+        let how = (self.space, self.proto);
+        let read = read_some(&keys, how, ANSWER_BYTES_MAX, context, output);
         // A key that is too long ended the command before the first piece.
         self.answered += read.unwrap_or(keys.len());
+        if self.is_silent {
+            output.truncate(start);
+        }
         if self.answered == self.keys.len() {
             return Flow::Continue;
         }
@@ -82,7 +89,7 @@ impl Unfinished for Rest {
     }
 
     fn waiting_bytes(&self) -> usize {
-        self.bytes
+        self.keys.bytes()
     }
 }
 

@@ -8,10 +8,15 @@ use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::steps::{STEP_BYTES, STEP_ITEMS, Step};
 use crate::kind;
+use crate::output::Output;
 
 /// Members looked at in a step if the client does not say how many.
 const COUNT: usize = 10;
+
+/// Most members looked at in a step, whatever the client says.
+const COUNT_MAX: usize = 4 * STEP_ITEMS;
 
 /// The options of a step.
 pub(super) struct Options {
@@ -41,7 +46,7 @@ impl Options {
             if is("COUNT") {
                 let count = parse_integer(operand).ok_or(Failure::NotInteger)?;
                 let count = usize::try_from(count).ok().filter(|&count| count > 0);
-                options.count = count.ok_or(Failure::Syntax)?;
+                options.count = count.ok_or(Failure::Syntax)?.min(COUNT_MAX);
             } else if is("MATCH") {
                 options.pattern = Some(Pattern::new(operand));
             } else {
@@ -92,50 +97,67 @@ pub(super) fn answer(
     DONE
 }
 
+/// Members drawn at most, where one may be drawn more than once.
+const DRAWN_MAX: usize = 1 << 20;
+
+/// Places of members.
+pub(super) type Places = Box<dyn ExactSizeIterator<Item = usize> + Send>;
+
 /// Which of `len` places are drawn: `count` different ones or all, in no order; with a negative
 /// `count` so many that may be the same.
-pub(super) fn draw(len: usize, count: i64) -> Box<dyn Iterator<Item = usize>> {
+///
+/// # Errors
+/// If more than a million are to be drawn that may be the same.
+pub(super) fn draw(len: usize, count: i64) -> Result<Places, Failure> {
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if len == 0 {
-        return Box::new(std::iter::empty());
+        return Ok(Box::new(std::iter::empty()));
     }
     if count < 0 {
-        return Box::new(std::iter::repeat_with(move || fastrand::usize(..len)).take(wanted));
+        if wanted > DRAWN_MAX {
+            return Err(Failure::text(
+                "ERR value is out of range, at most 1048576 are drawn",
+            ));
+        }
+        return Ok(Box::new((0..wanted).map(move |_| fastrand::usize(..len))));
     }
     if wanted >= len {
-        return Box::new(0..len);
+        return Ok(Box::new(0..len));
     }
     if wanted * 3 > len {
         let chosen = fastrand::choose_multiple(0..len, wanted);
-        return Box::new(chosen.into_iter());
+        return Ok(Box::new(chosen.into_iter()));
     }
     let mut chosen = HashSet::with_capacity(wanted);
     while chosen.len() < wanted {
         chosen.insert(fastrand::usize(..len));
     }
-    Box::new(chosen.into_iter())
+    Ok(Box::new(chosen.into_iter()))
 }
 
 /// Answers the members at `places`, each of which `append` writes; `values` is how many values of
 /// the reply a member is.
-///
-/// # Errors
-/// From 32 MiB on, see [`Call::check_reply`].
 pub(super) fn answer_drawn(
     call: &mut Call<'_>,
-    places: impl Iterator<Item = usize>,
+    mut places: Places,
     values: usize,
-    mut append: impl FnMut(&mut Call<'_>, usize),
+    mut append: impl FnMut(&mut Output, usize) + Send + 'static,
 ) -> Outcome {
-    let start = call.output.bytes().len();
-    let mut drawn = 0;
-    for place in places {
-        append(call, place);
-        drawn += 1;
-        call.check_reply(start)?;
-    }
-    call.reply().array_around(start, drawn * values);
-    DONE
+    call.reply().array(places.len() * values);
+    call.in_steps(move |_, output| {
+        let full = output.bytes().len() + STEP_BYTES;
+        for place in places.by_ref().take(STEP_ITEMS) {
+            append(output, place);
+            if output.bytes().len() >= full {
+                break;
+            }
+        }
+        if places.len() == 0 {
+            Step::Last
+        } else {
+            Step::More
+        }
+    })
 }
 
 /// Reads the count of a command that draws members.

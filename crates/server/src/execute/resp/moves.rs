@@ -22,8 +22,15 @@ fn value_of(call: &Call<'_>, key: Key<'_>) -> Result<Option<Handle>, Failure> {
     })
 }
 
+/// Longest value that is given another key: it is copied in one step.
+const MOVED_BYTES_MAX: usize = 24 << 20;
+
 /// Stores a copy of a value; whether the condition held.
 fn store(call: &Call<'_>, key: Key<'_>, value: &Handle, when: When) -> Result<bool, Failure> {
+    if value.len() > MOVED_BYTES_MAX.max(call.cache().update_bytes_max()) {
+        return Err(Failure::TooLong);
+    }
+    call.context.pass.note_heavy();
     let options = SetOptions {
         kind: value.kind(),
         deadline: value.deadline(),

@@ -2,13 +2,15 @@
 //!
 //! Source: redis.io/docs/latest/commands/getrange and its neighbours.
 
+use std::ops::Range;
+
 use cellar_engine::Change;
 use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::notify::Class;
-use super::values::{answer_value, as_string, bytes_of, count_read, read, store_keeping, update};
+use super::values::{as_string, bytes_of, count_read, read, store_keeping, update};
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
 /// The length of a string as it is answered.
@@ -40,11 +42,11 @@ pub(super) fn append(call: &mut Call<'_>) -> Outcome {
     call.integer(length(bytes))
 }
 
-/// The part of `value` from `start` to `end`, both included; negative ones count from its end.
-fn part(value: &[u8], start: i64, end: i64) -> &[u8] {
-    let bytes = length(value.len());
+/// The part of a value from `start` to `end`, both included; negative ones count from its end.
+fn part(bytes: usize, start: i64, end: i64) -> Range<usize> {
+    let bytes = length(bytes);
     if start < 0 && end < 0 && start > end {
-        return &[];
+        return 0..0;
     }
     let from_start = |place: i64| {
         let place = if place < 0 { place + bytes } else { place };
@@ -52,10 +54,10 @@ fn part(value: &[u8], start: i64, end: i64) -> &[u8] {
     };
     let (start, end) = (from_start(start), from_start(end).min(bytes - 1));
     if start > end || bytes == 0 {
-        return &[];
+        return 0..0;
     }
     let place = |place: i64| usize::try_from(place).expect("it lies in the value");
-    &value[place(start)..=place(end)]
+    place(start)..place(end) + 1
 }
 
 /// GETRANGE and SUBSTR.
@@ -67,22 +69,24 @@ pub(super) fn getrange(call: &mut Call<'_>) -> Outcome {
     let mut reply = call.reply();
     let found = cache.get(key, |item| {
         as_string(Some(item))?;
-        let part = part(item.value, start, end);
-        if part.len() == item.value.len() && part.len() >= PINNED_VALUE_BYTES_MIN {
-            return Ok::<_, Failure>(Some(item.pin()));
+        let part = part(item.value.len(), start, end);
+        if part.len() >= PINNED_VALUE_BYTES_MIN {
+            reply.bulk_head(part.len());
+            return Ok::<_, Failure>(Some((item.pin(), part)));
         }
-        reply.bulk(part);
+        reply.bulk(&item.value[part]);
         Ok(None)
     });
     count_read(call, found.is_some());
     match found.transpose()? {
-        Some(Some(whole)) => answer_value(call, Some(whole)),
-        Some(None) => DONE,
-        None => {
-            call.reply().bulk(b"");
-            DONE
+        Some(Some((value, part))) => {
+            call.output.push_part(value, part);
+            call.output.bytes().extend_from_slice(b"\r\n");
         }
+        Some(None) => {}
+        None => call.reply().bulk(b""),
     }
+    DONE
 }
 
 pub(super) fn setrange(call: &mut Call<'_>) -> Outcome {
@@ -133,13 +137,10 @@ mod tests {
             (i64::MIN, i64::MAX, "Hello World"),
             (i64::MAX, i64::MIN, ""),
         ] {
-            assert_eq!(
-                part(value, start, end),
-                expected.as_bytes(),
-                "{start} {end}"
-            );
+            let part = &value[part(value.len(), start, end)];
+            assert_eq!(part, expected.as_bytes(), "{start} {end}");
         }
-        assert_eq!(part(b"", 0, -1), b"");
-        assert_eq!(part(b"", -1, 0), b"");
+        assert_eq!(part(0, 0, -1), 0..0);
+        assert_eq!(part(0, -1, 0), 0..0);
     }
 }

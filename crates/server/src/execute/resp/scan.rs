@@ -1,4 +1,4 @@
-//! Scan: KEYS, SCAN and RANDOMKEY.
+//! Scan: SCAN and RANDOMKEY.
 //!
 //! The cursor is the engine's; a key that exists during the whole scan is shown at least once.
 //! COUNT is how many keys are wanted before a call ends. A call shows more, since the engine lists
@@ -21,10 +21,11 @@ use crate::kind;
 const COUNT: usize = 10;
 /// Stretches of the cache that a call looks through at most.
 const STRETCHES_MAX: usize = 1_024;
-/// Keys that a call looks at before it ends with fewer keys than it wants, give or take a stretch.
-const LOOKS: usize = 16_384;
-/// More of them for each key wanted.
-const LOOKS_PER_KEY: usize = 2;
+/// Keys that a call looks at before it ends with fewer keys than it wants, give or take a stretch:
+/// a COUNT above it asks for no more, so that no call takes long.
+const LOOKS_MAX: usize = 16_384;
+/// Bytes of keys that it looks at.
+const LOOK_BYTES_MAX: usize = 1 << 20;
 
 /// Which keys are shown.
 #[derive(Clone, Debug)]
@@ -73,15 +74,17 @@ pub(super) fn scan(call: &mut Call<'_>) -> Outcome {
     }
     let mut keys = Vec::new();
     let mut reply = Reply::new(&mut keys, call.session.proto);
-    let (mut shown, mut looks) = (0_usize, 0_usize);
-    let looks_max = LOOKS.saturating_add(count.saturating_mul(LOOKS_PER_KEY));
+    let (mut shown, mut looks, mut bytes) = (0_usize, 0_usize, 0_usize);
     let mut next = Some(cursor);
     for _ in 0..STRETCHES_MAX {
-        let Some(cursor) = next.filter(|_| shown < count && looks < looks_max) else {
+        let Some(cursor) =
+            next.filter(|_| shown < count && looks < LOOKS_MAX && bytes < LOOK_BYTES_MAX)
+        else {
             break;
         };
         next = call.cache().keys(cursor, |facts| {
             looks += 1;
+            bytes += facts.key.len();
             if filter.takes(&facts) {
                 reply.bulk(facts.key);
                 shown += 1;
@@ -107,33 +110,6 @@ fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
     number
         .map(ScanCursor)
         .ok_or(Failure::text("ERR invalid cursor"))
-}
-
-/// KEYS pattern.
-pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
-    let filter = Filter {
-        space: call.space(),
-        pattern: Some(Pattern::new(call.args[1])),
-        kind: None,
-    };
-    let mut keys: Vec<Box<[u8]>> = Vec::new();
-    let mut next = Some(ScanCursor::START);
-    while let Some(cursor) = next {
-        next = call.cache().keys(cursor, |facts| {
-            if filter.takes(&facts) {
-                keys.push(facts.key.into());
-            }
-        });
-    }
-    // A listing may show a key twice.
-    keys.sort_unstable();
-    keys.dedup();
-    let mut reply = call.reply();
-    reply.array(keys.len());
-    for key in keys {
-        reply.bulk(key);
-    }
-    DONE
 }
 
 /// RANDOMKEY.

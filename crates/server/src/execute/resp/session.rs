@@ -180,11 +180,6 @@ impl Session {
         }
     }
 
-    /// Whether a long answer may be given in pieces.
-    pub(super) fn may_pause(&self) -> bool {
-        self.takes_uploads() && !self.answers_whole
-    }
-
     pub(super) fn set_proto(&mut self, proto: Proto) {
         self.proto = proto;
         let number = if proto == Proto::V3 { 3 } else { 2 };

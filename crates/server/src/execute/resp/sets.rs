@@ -3,13 +3,14 @@
 //! Source: redis.io/docs/latest/commands, group "set". Several sets at once: set_algebra.rs.
 
 use cellar_engine::Handle;
-use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::handlers::{Handler, unknown};
 use super::notify::Class;
+use super::steps::{STEP_BYTES, Step};
 use super::{member_scan, set_algebra};
 use crate::collection::Set;
 use crate::kind;
@@ -70,14 +71,24 @@ fn tell_removed(call: &mut Call<'_>, event: &'static str, is_less: bool, is_gone
 }
 
 fn smembers(call: &mut Call<'_>) -> Outcome {
-    let value = first_set(call)?;
-    let set = value.as_ref().map(|value| Set::view(value));
-    let mut reply = call.reply();
-    reply.set(set.as_ref().map_or(0, Set::len));
-    set.iter()
-        .flat_map(Set::iter)
-        .for_each(|member| reply.bulk(member));
-    DONE
+    let Some(value) = first_set(call)? else {
+        call.reply().set(0);
+        return DONE;
+    };
+    call.reply().set(Set::view(&value).len());
+    let (proto, mut at) = (call.session.proto, 0);
+    call.in_steps(move |_, output| {
+        let mut reply = Reply::new(output.bytes(), proto);
+        let full = reply.out.len() + STEP_BYTES;
+        for (member, next) in Set::view(&value).iter_from(at) {
+            reply.bulk(member);
+            at = next;
+            if reply.out.len() >= full {
+                return Step::More;
+            }
+        }
+        Step::Last
+    })
 }
 
 fn sismember(call: &mut Call<'_>) -> Outcome {
@@ -118,7 +129,7 @@ fn spop(call: &mut Call<'_>) -> Outcome {
         }
         let members: Vec<&[u8]> = set.iter().collect();
         let wanted = i64::try_from(count.unwrap_or(1)).unwrap_or(i64::MAX);
-        let drawn = member_scan::draw(members.len(), wanted);
+        let drawn = member_scan::draw(members.len(), wanted)?;
         let drawn: Vec<Vec<u8>> = drawn.map(|index| members[index].to_vec()).collect();
         drawn.iter().for_each(|member| _ = set.remove(member));
         Ok(drawn)
@@ -158,10 +169,22 @@ fn srandmember(call: &mut Call<'_>) -> Outcome {
     let count = member_scan::count(call.args[2], false)?;
     let value = first_set(call)?;
     let set = value.as_ref().map(|value| Set::view(value));
-    let members: Vec<&[u8]> = set.iter().flat_map(Set::iter).collect();
-    let places = member_scan::draw(members.len(), count);
-    member_scan::answer_drawn(call, places, 1, |call, place| {
-        call.reply().bulk(members[place])
+    let places = member_scan::draw(set.as_ref().map_or(0, Set::len), count)?;
+    let starts = set
+        .iter()
+        .flat_map(|set| set.iter_from(0))
+        .map(|(_, next)| next);
+    let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
+    let proto = call.session.proto;
+    member_scan::answer_drawn(call, places, 1, move |output, place| {
+        let set = value.as_ref().map(|value| Set::view(value));
+        if let Some((member, _)) = set
+            .iter()
+            .flat_map(|set| set.iter_from(starts[place]))
+            .next()
+        {
+            Reply::new(output.bytes(), proto).bulk(member);
+        }
     })
 }
 

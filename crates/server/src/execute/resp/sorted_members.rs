@@ -1,6 +1,6 @@
 //! Sorted members: what commands on sorted sets have in common.
 
-use cellar_protocol::resp::Proto;
+use cellar_protocol::resp::{Proto, Reply};
 
 use super::call::Call;
 use super::notify::Class;
@@ -17,8 +17,7 @@ pub(super) fn tell_removed(call: &mut Call<'_>, event: &'static str, is_less: bo
 
 /// Answers a member, with its score if that is asked for: as a pair in RESP3, as two values in
 /// RESP2.
-pub(super) fn append_member(call: &mut Call<'_>, member: &[u8], score: Option<f64>) {
-    let mut reply = call.reply();
+pub(super) fn append_member(reply: &mut Reply<'_>, member: &[u8], score: Option<f64>) {
     let Some(score) = score else {
         reply.bulk(member);
         return;

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use cellar_protocol::resp::number::{parse_float, parse_integer};
-use cellar_protocol::resp::{Proto, Verb};
+use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::sorted_members::{append_member, tell_removed};
+use super::steps::{STEP_BYTES, Step};
 use crate::collection::SortedSet;
 use crate::kind;
 
@@ -217,16 +218,26 @@ pub(super) fn zrange(call: &mut Call<'_>) -> Outcome {
     let shown = shown.min(places.len().saturating_sub(skipped));
     let is_flat = options.with_scores && call.session.proto == Proto::V2;
     call.reply().array(if is_flat { shown * 2 } else { shown });
-    for index in skipped..skipped.saturating_add(shown) {
-        let place = if options.is_reverse {
-            places.end - 1 - index
-        } else {
-            places.start + index
-        };
-        let (member, score) = set.at(place);
-        append_member(call, member, options.with_scores.then_some(score));
-    }
-    DONE
+    let proto = call.session.proto;
+    let mut indexes = skipped..skipped.saturating_add(shown);
+    call.in_steps(move |_, output| {
+        let set = SortedSet::view(&value);
+        let mut reply = Reply::new(output.bytes(), proto);
+        let full = reply.out.len() + STEP_BYTES;
+        for index in indexes.by_ref() {
+            let place = if options.is_reverse {
+                places.end - 1 - index
+            } else {
+                places.start + index
+            };
+            let (member, score) = set.at(place);
+            append_member(&mut reply, member, options.with_scores.then_some(score));
+            if reply.out.len() >= full {
+                return Step::More;
+            }
+        }
+        Step::Last
+    })
 }
 
 /// ZCOUNT, ZLEXCOUNT.

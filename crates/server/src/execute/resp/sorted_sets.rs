@@ -4,7 +4,7 @@
 
 use cellar_engine::Handle;
 use cellar_protocol::resp::number::{FLOAT_BYTES_MAX, parse_float, write_float};
-use cellar_protocol::resp::{Proto, Verb};
+use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
@@ -286,14 +286,19 @@ fn zrandmember(call: &mut Call<'_>) -> Outcome {
     }
     member_scan::count(call.args[2], is_paired)?;
     let value = first_sorted(call)?;
-    let set = value.as_ref().map(|value| SortedSet::view(value));
-    let nested = is_paired && call.session.proto == Proto::V3;
+    let members = value
+        .as_ref()
+        .map_or(0, |value| SortedSet::view(value).len());
+    let proto = call.session.proto;
+    let nested = is_paired && proto == Proto::V3;
     let values = if is_paired && !nested { 2 } else { 1 };
-    let places = member_scan::draw(set.as_ref().map_or(0, SortedSet::len), count);
-    member_scan::answer_drawn(call, places, values, |call, place| {
-        if let Some(set) = &set {
+    let places = member_scan::draw(members, count)?;
+    member_scan::answer_drawn(call, places, values, move |output, place| {
+        if let Some(value) = &value {
+            let set = SortedSet::view(value);
             let (member, score) = set.at(place);
-            append_member(call, member, is_paired.then_some(score));
+            let mut reply = Reply::new(output.bytes(), proto);
+            append_member(&mut reply, member, is_paired.then_some(score));
         }
     })
 }

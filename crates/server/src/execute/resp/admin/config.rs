@@ -5,8 +5,16 @@ use crate::execute::resp::failure::Failure;
 use crate::parameters::Refused;
 use crate::state::State;
 
+/// Most patterns of CONFIG GET; each is tried on each name.
+const PATTERNS_MAX: usize = 256;
+
 /// CONFIG GET
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {
+    if call.args.len() - 2 > PATTERNS_MAX {
+        return Err(Failure::text(
+            "ERR too many patterns, at most 256 are tried",
+        ));
+    }
     let found = call.context.state.parameters.matching(&call.args[2..]);
     let mut reply = call.reply();
     reply.map(found.len());

@@ -1,0 +1,57 @@
+//! Arguments: those of a command that outlive its bytes, one behind the other.
+
+/// Arguments that are kept while a command is worked off in several turns.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Arguments {
+    /// A copy. Cost: one pass, two allocations.
+    pub(super) fn of(args: &[&[u8]]) -> Arguments {
+        let mut kept = Arguments {
+            bytes: Vec::with_capacity(args.iter().map(|arg| arg.len()).sum()),
+            ends: Vec::with_capacity(args.len()),
+        };
+        for arg in args {
+            kept.bytes.extend_from_slice(arg);
+            let end = u32::try_from(kept.bytes.len());
+            kept.ends
+                .push(end.expect("a command is shorter than 4 GiB"));
+        }
+        kept
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(self.ends.as_slice())
+    }
+
+    /// The one at a place.
+    pub(super) fn get(&self, place: usize) -> &[u8] {
+        let end_of = |place: usize| self.ends[place] as usize;
+        let start = place.checked_sub(1).map_or(0, end_of);
+        &self.bytes[start..end_of(place)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+
+    #[test]
+    fn they_are_kept_with_their_borders() {
+        let kept = Arguments::of(&[b"one", b"", b"three"]);
+        assert_eq!(kept.len(), 3);
+        assert_eq!(
+            [0, 1, 2].map(|place| kept.get(place)),
+            [&b"one"[..], b"", b"three"]
+        );
+    }
+}
