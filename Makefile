@@ -70,6 +70,8 @@ fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (20) e
 soak: tools build ## all sizes, thousands of hostile clients; the random tests SOAK_ROUNDS (10) times
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test size_matrix -- --nocapture
+	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \
+		$(CARGO) test --locked --package cellar --test complexity -- --nocapture
 	for round in $$(seq $(SOAK_ROUNDS)); do \
 		export TEST_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 		export PROPTEST_RNG_SEED=$$TEST_SEED; \
@@ -86,6 +88,7 @@ bench: tools build ## all measurements and their pages; PART="s2 growth" some, Q
 docs: ## write the generated pages in docs/ anew, then the API pages
 	$(CARGO) run --locked --quiet --package cellar-bench -- pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
+	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar --test complexity page
 	$(CARGO) doc --locked --workspace --no-deps
 
 miri: ## the engine's unit, handle, model and stress tests under Miri (nightly; 15 minutes)

@@ -1,0 +1,149 @@
+//! Complexity: no command keeps an event loop from its other clients for long.
+//!
+//! Each row of the table says what the worst input of a command is. The short form runs these on a
+//! hundred thousand keys and asks for no more than that others get their turns at all; the full
+//! form (`CELLAR_COMPLEXITY=full`, with `CELLAR_BIN` an optimised server) on a million, and no
+//! loop is held for longer than 10 ms. docs/complexity.md is made of the same table:
+//! `CELLAR_BLESS=1` writes it anew. `CELLAR_COMPLEXITY_ONLY=lcs` runs the rows that name a command.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "complexity/probe.rs"]
+mod probe;
+#[path = "complexity/table.rs"]
+mod table;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use cellar_protocol::memcached::command::COMMANDS;
+use cellar_protocol::resp::command::TABLE;
+use probe::{Bench, Protocol, Size};
+use table::{HTTP, MEMCACHED, RESP, Row};
+
+/// The names in rows.
+fn names(rows: &[Row]) -> BTreeSet<&'static str> {
+    let names: Vec<&str> = rows.iter().flat_map(|row| words(row.names)).collect();
+    let unique: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(
+        unique.len(),
+        names.len(),
+        "a command stands in one row only"
+    );
+    unique
+}
+
+/// Names of commands; those of two words begin with `stats` or `lru_crawler`.
+fn words(names: &'static str) -> Vec<&'static str> {
+    let is_of_two = names.starts_with("stats ") || names.starts_with("lru_crawler ");
+    if is_of_two {
+        return vec![names];
+    }
+    names.split(' ').filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn every_command_of_redis_has_a_row() {
+    let all = TABLE.iter().flat_map(|row| {
+        let subs = row.subcommands.iter();
+        let subs = subs.map(|sub| format!("{}|{}", row.name, sub.name));
+        subs.chain([row.name.to_owned()])
+    });
+    let all: BTreeSet<String> = all.collect();
+    let named: BTreeSet<String> = names(RESP).into_iter().map(str::to_owned).collect();
+    assert_eq!(named, all);
+}
+
+#[test]
+fn every_command_of_memcached_has_a_row() {
+    let all: BTreeSet<&str> = COMMANDS.iter().map(|command| command.name).collect();
+    assert_eq!(names(MEMCACHED), all);
+}
+
+#[test]
+fn every_path_of_http_has_a_row() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let document: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(document).unwrap()).unwrap();
+    let paths = document["paths"].as_object().unwrap().keys();
+    let all: BTreeSet<&str> = paths.map(String::as_str).collect();
+    let named = names(HTTP);
+    assert!(named.is_superset(&all), "{named:?} {all:?}");
+}
+
+#[test]
+fn nobody_waits_long_for_the_worst_of_any_command() {
+    let size = match std::env::var("CELLAR_COMPLEXITY").as_deref() {
+        Ok("full") => Size::FULL,
+        _ => Size::SHORT,
+    };
+    let only = std::env::var("CELLAR_COMPLEXITY_ONLY").unwrap_or_default();
+    let mut bench = Bench::start(size);
+    let mut late = Vec::new();
+    for (protocol, rows) in [
+        (Protocol::Resp, RESP),
+        (Protocol::Memcached, MEMCACHED),
+        (Protocol::Http, HTTP),
+    ] {
+        let rows = rows.iter().filter(|row| row.names.contains(&only));
+        for probe in rows.flat_map(|row| row.probes) {
+            let outcome = bench.run(protocol, probe);
+            println!("{probe:50} {outcome}");
+            if outcome.gap_us > size.gap_us_max {
+                late.push(format!("{probe}: {outcome}"));
+            }
+        }
+    }
+    assert!(late.is_empty(), "held for too long:\n{}", late.join("\n"));
+}
+
+#[test]
+fn the_page_is_what_the_table_says() {
+    let mut page = String::from(
+        "# What commands cost\n\n\
+         For each command the worst that a client can ask of it, and what keeps it from holding an \
+         event\nloop: no command keeps the other clients of its loop waiting for more than 10 ms, \
+         with a million keys\nand collections of 4 MiB. A command that has more to do works in \
+         steps, one in each turn of its\nconnection; others have their turns in between, and see \
+         what is done by then. Not in steps are EXEC\nand scripts, which are one step for \
+         everybody by their promise, and what they run.\n\n\
+         A command has at most 262,144 arguments. Requests that one connection sends at once have \
+         1 ms of\neach turn, and one of them at least.\n\n\
+         This page is generated from crates/server/tests/complexity/table.rs; the test beside it \
+         runs the\nworst inputs.\n",
+    );
+    for (title, rows) in [
+        ("Redis's protocol", RESP),
+        ("memcached's protocol", MEMCACHED),
+        ("HTTP", HTTP),
+    ] {
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| commands | cost | worst input | bound |\n|---|---|---|---|\n"
+        );
+        for row in rows {
+            let names: Vec<String> = words(row.names)
+                .iter()
+                .map(|name| format!("`{}`", name.replace('|', " ")))
+                .collect();
+            let (
+                names,
+                Row {
+                    cost, worst, bound, ..
+                },
+            ) = (names.join(", "), row);
+            let _ = writeln!(page, "| {names} | {cost} | {worst} | {bound} |");
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/complexity.md");
+    if std::env::var_os("CELLAR_BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == page,
+        "docs/complexity.md is stale; CELLAR_BLESS=1 writes it anew"
+    );
+}

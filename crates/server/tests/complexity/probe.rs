@@ -1,0 +1,329 @@
+//! Probe: a server with very much in it, a client that asks for the worst, and one that only pings.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use cellar::clock::Stopwatch;
+
+use crate::daemon::{Daemon, pattern};
+
+/// How much there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Keys of the cache.
+    pub(crate) keys: usize,
+    /// Arguments of a command.
+    args: usize,
+    /// Members of a collection.
+    members: usize,
+    /// Bytes of the long value.
+    big_bytes: usize,
+    /// Longest time that the pinging client may wait.
+    pub(crate) gap_us_max: u64,
+    /// Tries of which the quickest counts, as a busy machine makes others wait too.
+    tries: usize,
+}
+
+impl Size {
+    /// A short form, for builds that are not optimised and machines that are busy.
+    pub(crate) const SHORT: Size = Size {
+        keys: 100_000,
+        args: 40_000,
+        members: 30_000,
+        big_bytes: 16 << 20,
+        gap_us_max: 250_000,
+        tries: 2,
+    };
+    /// All of it.
+    pub(crate) const FULL: Size = Size {
+        keys: 1_000_000,
+        args: 262_140,
+        members: 170_000,
+        big_bytes: 256 << 20,
+        gap_us_max: 10_000,
+        tries: 3,
+    };
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Resp,
+    Memcached,
+    Http,
+}
+
+/// What came of a probe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    /// Longest time that the pinging client waited.
+    pub(crate) gap_us: u64,
+    took_us: u64,
+    cpu_ms: u64,
+    bytes: usize,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        write!(
+            formatter,
+            "longest wait {:9.2} ms, took {:9.2} ms, {:5} ms of CPU, {} bytes",
+            ms(self.gap_us),
+            ms(self.took_us),
+            self.cpu_ms,
+            self.bytes
+        )
+    }
+}
+
+/// A server with one event loop, filled.
+pub(crate) struct Bench {
+    daemon: Daemon,
+    size: Size,
+    stop: Arc<AtomicBool>,
+    gap_us: Arc<AtomicU64>,
+}
+
+/// What is asked last on a connection, so that its answer shows the end.
+const END: &[u8] = b"*2\r\n$4\r\nPING\r\n$7\r\nTHE-END\r\n";
+
+fn frame(args: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        bytes.extend_from_slice(arg);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+impl Bench {
+    /// Starts and fills it.
+    pub(crate) fn start(size: Size) -> Bench {
+        let memory = if size.keys > 500_000 {
+            "2GiB"
+        } else {
+            "512MiB"
+        };
+        let daemon = Daemon::start(&["--threads", "1", "--memory", memory]);
+        let bench = Bench {
+            daemon,
+            size,
+            stop: Arc::default(),
+            gap_us: Arc::default(),
+        };
+        bench.fill();
+        bench.ping();
+        bench
+    }
+
+    fn fill(&self) {
+        let mut stream = self.daemon.connect_resp();
+        let mut call = |args: Vec<Vec<u8>>| {
+            stream.write_all(&frame(&args)).unwrap();
+            stream.write_all(END).unwrap();
+            read_to_end(&mut stream, b"$7\r\nTHE-END\r\n")
+        };
+        let text = |text: &str| text.as_bytes().to_vec();
+        for first in (0..self.size.keys).step_by(2_000) {
+            let keys = first..(first + 2_000).min(self.size.keys);
+            let pairs = keys.flat_map(|key| [text(&format!("key:{key}")), text("v")]);
+            call([text("MSET")].into_iter().chain(pairs).collect());
+        }
+        for first in (0..self.size.members).step_by(2_000) {
+            let members = || {
+                let all = first..(first + 2_000).min(self.size.members);
+                all.map(|member| text(&format!("m{member}")))
+            };
+            let pairs = |value: &str| members().flat_map(move |member| [member, text(value)]);
+            let swapped = members().flat_map(|member| [text("1"), member]);
+            let others = members().map(|member| [member, text("x")].concat());
+            call(
+                [text("SADD"), text("set")]
+                    .into_iter()
+                    .chain(members())
+                    .collect(),
+            );
+            call(
+                [text("SADD"), text("popped")]
+                    .into_iter()
+                    .chain(members())
+                    .collect(),
+            );
+            call(
+                [text("SADD"), text("other")]
+                    .into_iter()
+                    .chain(others)
+                    .collect(),
+            );
+            call(
+                [text("HSET"), text("hash")]
+                    .into_iter()
+                    .chain(pairs(""))
+                    .collect(),
+            );
+            call(
+                [text("ZADD"), text("sorted")]
+                    .into_iter()
+                    .chain(swapped)
+                    .collect(),
+            );
+        }
+        for (from, to) in [
+            ("set", "copy:set"),
+            ("hash", "copy:hash"),
+            ("sorted", "copy:sorted"),
+        ] {
+            call(vec![text("COPY"), text(from), text(to)]);
+        }
+        call(vec![text("COPY"), text("sorted"), text("zpopped")]);
+        call(vec![
+            text("SET"),
+            text("big"),
+            pattern(1, self.size.big_bytes),
+        ]);
+        call(vec![text("SET"), text("long"), pattern(2, (4 << 20) - 1)]);
+        call(vec![text("SET"), text("one"), pattern(3, 4_094)]);
+        call(vec![text("SET"), text("two"), pattern(4, 4_094)]);
+    }
+
+    /// Lets a client ping from now on.
+    fn ping(&self) {
+        let mut stream = self.daemon.connect_resp();
+        let (stop, gap_us) = (Arc::clone(&self.stop), Arc::clone(&self.gap_us));
+        std::thread::spawn(move || {
+            let mut answer = [0; 7];
+            while !stop.load(Ordering::Relaxed) {
+                let watch = Stopwatch::start();
+                let asked = stream.write_all(b"PING\r\n");
+                if asked.and_then(|()| stream.read_exact(&mut answer)).is_err() {
+                    return;
+                }
+                gap_us.fetch_max(watch.us(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+    }
+
+    /// Asks, and tells how long the others waited; the best of some tries.
+    pub(crate) fn run(&mut self, protocol: Protocol, words: &str) -> Outcome {
+        let mut best = self.run_once(protocol, words);
+        for _ in 1..self.size.tries {
+            if best.gap_us * 2 <= self.size.gap_us_max {
+                break;
+            }
+            let again = self.run_once(protocol, words);
+            if again.gap_us < best.gap_us {
+                best = again;
+            }
+        }
+        best
+    }
+
+    fn run_once(&self, protocol: Protocol, words: &str) -> Outcome {
+        let (mut stream, request, end) = match protocol {
+            Protocol::Resp => {
+                let request = [&*frame(&self.expanded(words)), END].concat();
+                (
+                    self.daemon.connect_resp(),
+                    request,
+                    &b"$7\r\nTHE-END\r\n"[..],
+                )
+            }
+            Protocol::Memcached => {
+                let line = self.expanded(words).join(&b' ');
+                let request = [&*line, b"\r\nmn\r\n"].concat();
+                (self.daemon.connect(), request, &b"MN\r\n"[..])
+            }
+            Protocol::Http => {
+                let request =
+                    format!("GET {words} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+                (self.daemon.connect_http(), request.into_bytes(), &b""[..])
+            }
+        };
+        let mut sender = stream.try_clone().unwrap();
+        self.gap_us.store(0, Ordering::Relaxed);
+        let cpu_ms = self.cpu_ms();
+        let watch = Stopwatch::start();
+        let sending = std::thread::spawn(move || sender.write_all(&request));
+        let bytes = read_to_end(&mut stream, end);
+        let took_us = watch.us();
+        sending.join().unwrap().unwrap();
+        // A ping that waits is counted when it is answered.
+        std::thread::sleep(Duration::from_millis(2));
+        Outcome {
+            gap_us: self.gap_us.load(Ordering::Relaxed),
+            took_us,
+            cpu_ms: self.cpu_ms() - cpu_ms,
+            bytes,
+        }
+    }
+
+    /// The words of a probe, with what stands in braces made long.
+    fn expanded(&self, words: &str) -> Vec<Vec<u8>> {
+        let Size {
+            keys,
+            args,
+            members,
+            ..
+        } = self.size;
+        let many = |count: usize, name: &dyn Fn(usize) -> String| {
+            (0..count).map(|place| name(place).into_bytes()).collect()
+        };
+        let list = |word: &str| -> Vec<Vec<u8>> {
+            match word {
+                "{keys}" => many(args, &|place| format!("key:{}", place % keys)),
+                "{missing}" => many(args, &|place| format!("no:{place}")),
+                "{missing16k}" => many(args.min(16_000), &|place| format!("no:{place}")),
+                "{lines}" => many(args.min(60_000), &|place| format!("key:{}", place % keys)),
+                "{nolines}" => many(args.min(60_000), &|place| format!("no:{place}")),
+                "{members}" => many(args, &|place| format!("m{}", place % (members + 1_000))),
+                "{pairs}" => many(args / 2 * 2, &|place| format!("key:{}", place % keys)),
+                "{fewpairs}" => many(16_000, &|place| format!("new:{place}")),
+                "{ids}" => many(16_000, &|place| place.to_string()),
+                "{gets}" => many(args, &|_| "get".to_owned()),
+                "{stars}" => many(256, &|_| "*a*b*c".to_owned()),
+                word => vec![word.as_bytes().to_vec()],
+            }
+        };
+        words.split(' ').flat_map(list).collect()
+    }
+
+    /// CPU that the server has used, to 10 ms.
+    fn cpu_ms(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.daemon.id())).unwrap();
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        ticks.map(|ticks| ticks.parse::<u64>().unwrap() * 10).sum()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Reads until `end` comes, or the end of the connection; how many bytes that were.
+fn read_to_end(stream: &mut TcpStream, end: &[u8]) -> usize {
+    let mut buffer = vec![0; 1 << 20];
+    let (mut tail, mut total) = (Vec::new(), 0);
+    loop {
+        let bytes = stream.read(&mut buffer).unwrap();
+        if bytes == 0 {
+            assert!(end.is_empty(), "the connection was ended");
+            return total;
+        }
+        total += bytes;
+        tail.extend_from_slice(&buffer[bytes.saturating_sub(end.len())..bytes]);
+        tail.drain(..tail.len().saturating_sub(end.len()));
+        if !end.is_empty() && tail == end {
+            return total;
+        }
+    }
+}

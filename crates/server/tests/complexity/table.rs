@@ -1,0 +1,211 @@
+//! Table: for every command the worst that a client can ask of it, and what keeps it short.
+//!
+//! A probe is a command as words; `{keys}` and the like stand for many ([`super::probe`]).
+
+/// What commands have in common that cost the same.
+pub(crate) struct Row {
+    /// Their names, a subcommand's behind a bar.
+    pub(crate) names: &'static str,
+    /// What one costs.
+    pub(crate) cost: &'static str,
+    /// The worst input by design.
+    pub(crate) worst: &'static str,
+    /// How it is bounded.
+    pub(crate) bound: &'static str,
+    /// Worst inputs that are run and timed.
+    pub(crate) probes: &'static [&'static str],
+}
+
+macro_rules! rows {
+    ($($names:literal: $cost:literal, $worst:literal, $bound:literal, $probes:expr;)*) => {
+        &[$(Row {
+            names: $names,
+            cost: $cost,
+            worst: $worst,
+            bound: $bound,
+            probes: &$probes,
+        },)*]
+    };
+}
+
+/// Commands of Redis's protocol.
+pub(crate) const RESP: &[Row] = rows! {
+    "get getex getdel getlease getset setnx setex psetex set":
+        "one look-up", "a value of 512 MiB, to a quick reader",
+        "sent from the cache's memory, 2 MiB a turn; received as it comes",
+        ["GET big", "GETEX big PERSIST"];
+    "strlen getbit getrange substr":
+        "one look-up", "a part of a value of 512 MiB",
+        "long parts are sent from the cache's memory, 2 MiB a turn",
+        ["GETRANGE big 1 -2", "GETBIT big 9", "STRLEN big"];
+    "incr decr incrby decrby incrbyfloat increx":
+        "one look-up", "none", "numbers are short", ["INCR number"];
+    "append setrange setbit":
+        "a copy of the value", "a value of 4 MiB",
+        "a changed value has at most 4 MiB, or --max-value",
+        ["APPEND long x", "SETRANGE long 0 x", "SETBIT long 5 1"];
+    "delifeq delex":
+        "one comparison", "a value as long as the longest command", "32 MiB of command", ["DELIFEQ big x"];
+    "digest": "one pass over the value", "a value of 512 MiB", "8 MiB a step", ["DIGEST big"];
+    "lcs": "product of both lengths / 64", "two strings of 4 KiB",
+        "the lengths' product is at most 16 Mi, each at most 1 MiB",
+        ["LCS one two", "LCS one two LEN", "LCS one two IDX WITHMATCHLEN"];
+    "mget": "one look-up a key", "262,143 keys", "4,096 keys or 64 KiB of answer a step",
+        ["MGET {keys}", "MGET {missing}"];
+    "mset": "one store a key", "131,071 pairs", "8,192 pairs a step; up to so many are one step",
+        ["MSET {pairs}"];
+    "msetnx msetex": "one store a key", "8,191 pairs", "at most 16,384 arguments",
+        ["MSETNX {fewpairs}"];
+    "del unlink exists touch": "one look-up a key", "262,143 keys", "4,096 keys a step",
+        ["EXISTS {keys}", "TOUCH {keys}", "UNLINK {missing}", "DEL {missing}"];
+    "expire pexpire expireat pexpireat ttl pttl expiretime pexpiretime persist invalidate type":
+        "one look-up", "a hash whose fields have deadlines", "one pass over at most 4 MiB",
+        ["EXPIRE hash 1000", "TYPE hash"];
+    "object object|encoding object|freq object|idletime object|refcount object|help":
+        "one look-up", "a set of 4 MiB", "one pass over at most 4 MiB", ["OBJECT ENCODING set"];
+    "rename renamenx copy move": "a copy of the value", "a value of 24 MiB",
+        "longer values are refused; alone", ["COPY long copy REPLACE", "RENAME copy copied"];
+    "randomkey": "a few draws", "a database with one of a million keys",
+        "one pass over a shard's slots", ["SELECT 3", "RANDOMKEY", "SELECT 0"];
+    "keys": "one pass over all keys", "a million keys, all wanted",
+        "4,096 keys or 64 KiB a step, alone at no time", ["KEYS *", "KEYS nothing*x"];
+    "scan": "a stretch of the keys", "COUNT 1000000000", "16,384 keys or 1 MiB of them a call",
+        ["SCAN 0 COUNT 1000000000", "SCAN 0 MATCH nothing*x COUNT 1000000000"];
+    "wait": "nothing", "none", "answers at once", ["WAIT 0 1000"];
+    "hget hexists hstrlen hlen httl hpttl hexpiretime hpexpiretime":
+        "one look-up a field", "16,380 fields", "at most 16,384 arguments",
+        ["HLEN hash", "HGET hash m1"];
+    "hmget smismember zmscore": "one look-up a member", "262,142 members", "4,096 members a step",
+        ["HMGET hash {members}", "SMISMEMBER set {members}", "ZMSCORE sorted {members}"];
+    "hgetall hkeys hvals smembers": "one pass over the members", "a collection of 4 MiB",
+        "64 KiB of answer a step", ["HGETALL hash", "HKEYS hash", "HVALS hash", "SMEMBERS set"];
+    "hset hmset hdel sadd srem zadd zrem": "three copies of the collection and a look-up a member",
+        "262,142 members of a collection of 4 MiB", "4,096 members a step",
+        ["SADD copy:set new", "SADD copy:set {members}", "SREM copy:set {members}",
+         "HSET copy:hash m1 x", "HDEL copy:hash {members}", "ZADD copy:sorted 3 m1",
+         "ZREM copy:sorted {members}"];
+    "hsetnx hincrby hincrbyfloat zincrby smove": "three copies of the collection",
+        "a collection of 4 MiB", "a collection has at most 4 MiB, or --max-value",
+        ["HINCRBY hash n 1", "ZINCRBY sorted 1 m1", "SMOVE set set m1"];
+    "hexpire hpexpire hexpireat hpexpireat hpersist hgetex hsetex hgetdel":
+        "three copies of the collection and a look-up a field", "16,380 fields",
+        "at most 16,384 arguments", ["HEXPIRE hash 1000 FIELDS 2 m1 m2"];
+    "hrandfield srandmember zrandmember": "one pass over the members", "a count of -1,048,576",
+        "more are refused; 4,096 members a step",
+        ["SRANDMEMBER set -1000000", "HRANDFIELD hash -100000 WITHVALUES",
+         "ZRANDMEMBER sorted -100000"];
+    "sismember scard": "one look-up", "none", "answers at once", ["SISMEMBER set m1"];
+    "spop zpopmin zpopmax zremrangebyscore zremrangebyrank zremrangebylex":
+        "three copies of the collection and its members", "half of a collection of 4 MiB",
+        "a collection has at most 4 MiB, or --max-value",
+        ["SPOP popped 1000", "ZPOPMIN zpopped 1000", "ZREMRANGEBYRANK zpopped 0 1000"];
+    "hscan sscan zscan": "a stretch of the members", "COUNT 1000000000",
+        "16,384 members a call", ["SSCAN set 0 COUNT 1000000000", "HSCAN hash 0 COUNT 1000000000",
+         "ZSCAN sorted 0 COUNT 1000000000"];
+    "sunion sinter sdiff sintercard": "a look-up for each member and set",
+        "16,383 sets of 4 MiB", "16,384 look-ups a step",
+        ["SUNION set other", "SINTER set other", "SDIFF set other", "SINTERCARD 2 set other",
+         "SUNION {missing16k}"];
+    "sunionstore sinterstore sdiffstore": "the same and a copy of the result",
+        "a result of 4 MiB", "16,384 look-ups a step, then one copy",
+        ["SUNIONSTORE stored set other", "SINTERSTORE stored set other",
+         "SDIFFSTORE stored set other"];
+    "zscore zcard zcount zrank zrevrank zlexcount": "two binary searches", "none",
+        "answers at once", ["ZCOUNT sorted -inf +inf", "ZRANK sorted m1"];
+    "zrange zrevrange zrangebyscore zrevrangebyscore zrangebylex zrevrangebylex":
+        "two binary searches and the answer", "all members of 4 MiB", "64 KiB of answer a step",
+        ["ZRANGE sorted 0 -1 WITHSCORES", "ZREVRANGEBYSCORE sorted +inf -inf"];
+    "subscribe unsubscribe psubscribe punsubscribe": "a place in two trees a name",
+        "names until they are too many", "4 MiB a client, 512 bytes and its name for each",
+        ["PUBSUB NUMPAT"];
+    "publish": "a copy of the message a listener, a try a pattern",
+        "10,000 listeners, a million patterns", "2,048 listeners or patterns a step",
+        ["PUBLISH news hello"];
+    "pubsub pubsub|channels pubsub|numsub pubsub|numpat pubsub|help":
+        "one pass over the channels", "8,000 channels of each client",
+        "4 MiB of names a client; at most 16,384 arguments", ["PUBSUB CHANNELS *"];
+    "multi discard unwatch watch": "a place in two trees a key", "keys until they are too many",
+        "4 MiB a client, 512 bytes and its name for each", ["WATCH {keys}", "UNWATCH"];
+    "exec": "its commands, one after the other", "a queue of the longest commands",
+        "no steps: it is one step for everybody by its promise; its queue and its answer are bounded",
+        ["PING"];
+    "eval evalsha eval_ro evalsha_ro": "its script", "a script that never ends",
+        "no steps: --script-time-limit, --script-memory", ["EVAL return{} 0"];
+    "script script|load script|exists script|flush script|kill script|help":
+        "one digest", "262,142 digests", "4,096 digests a step", ["SCRIPT EXISTS {keys}"];
+    "function function|flush function|list function|stats function|help":
+        "nothing", "none", "there are no functions", ["FUNCTION LIST"];
+    "hello auth select ping echo quit reset": "its bytes", "a message of 32 MiB",
+        "32 MiB of command", ["PING", "SELECT 0"];
+    "client client|caching client|getname client|getredir client|id client|info client|no-evict \
+     client|no-touch client|pause client|reply client|setinfo client|setname client|trackinginfo \
+     client|unblock client|unpause client|help": "nothing", "none", "answers at once",
+        ["CLIENT INFO"];
+    "client|tracking": "a place in a tree a prefix", "prefixes until they are too many",
+        "1 MiB a client", ["CLIENT TRACKING off"];
+    "client|kill client|list": "one look at each client", "10,000 clients",
+        "512 lines a step; 256 connections are ended a turn", ["CLIENT LIST", "CLIENT LIST ID {ids}"];
+    "acl acl|cat acl|list acl|whoami acl|help": "one pass over the commands", "none",
+        "answers at once", ["ACL CAT"];
+    "cluster cluster|info cluster|keyslot cluster|myid cluster|nodes cluster|shards cluster|slots \
+     cluster|help": "nothing", "none", "there is no cluster", ["CLUSTER INFO"];
+    "command command|count command|getkeys command|getkeysandflags command|info command|list \
+     command|help command|docs": "one row a name", "16,382 names",
+        "at most 16,384 arguments; COMMAND INFO has 4,096 a step",
+        ["COMMAND", "COMMAND DOCS", "COMMAND INFO {gets}"];
+    "config config|get config|set config|resetstat config|rewrite config|help":
+        "a try for each pattern and name", "256 patterns", "more are refused",
+        ["CONFIG GET *", "CONFIG GET {stars}"];
+    "dbsize info time lastsave role": "sums over the shards", "all sections",
+        "a constant number of sums", ["DBSIZE", "INFO everything", "TIME"];
+    "latency latency|doctor latency|histogram latency|history latency|latest latency|reset \
+     latency|help slowlog slowlog|get slowlog|len slowlog|reset slowlog|help":
+        "its entries", "10,000 slow commands", "so many are kept, 128 bytes of 32 arguments each",
+        ["SLOWLOG GET -1", "LATENCY HISTOGRAM"];
+    "memory memory|doctor memory|purge memory|stats memory|usage memory|help":
+        "sums over the shards", "none", "answers at once", ["MEMORY STATS", "MEMORY USAGE set"];
+    "debug shutdown": "what it is told", "DEBUG SLEEP 60",
+        "an operator's: --enable-debug-commands", ["PING"];
+    "flushall flushdb swapdb": "a new space", "a million keys",
+        "what was stored is swept up beside requests", ["FLUSHDB", "SWAPDB 0 1", "FLUSHALL"];
+};
+
+/// Commands of memcached's protocol.
+pub(crate) const MEMCACHED: &[Row] = rows! {
+    "get gets gat gats": "one look-up a key", "a line of 1 MiB of keys",
+        "4,096 keys or 64 KiB of answer a step", ["get {lines}", "gets {nolines}"];
+    "set add replace cas ms": "one store", "a value of 512 MiB", "received as it comes",
+        ["mg key:1 v"];
+    "append prepend": "a copy of the value", "a value of 1 MiB",
+        "a value of this protocol has at most 1 MiB, or --max-value", ["mg key:1 v"];
+    "incr decr touch delete mg md ma me mn": "one look-up", "none", "answers at once",
+        ["mg key:1 v", "me key:1"];
+    "flush_all": "a new epoch", "a million keys",
+        "what was stored is swept up beside requests", ["flush_all 100000"];
+    "stats": "sums over the shards", "none", "a constant number of sums",
+        ["stats", "stats items", "stats sizes", "stats expiry"];
+    "stats mrc": "the curve", "none", "a constant number of points", ["stats mrc"];
+    "stats misses": "the counts", "none", "a constant number of counts", ["stats misses"];
+    "stats hotkeys": "its keys", "none", "a constant number of keys", ["stats hotkeys"];
+    "stats cachedump": "a stretch of the keys", "no limit", "64 KiB of answer, 16,384 keys looked \
+     at", ["stats cachedump 1 0"];
+    "lru_crawler metadump": "one pass over all keys", "a million keys", "16 KiB of answer a step",
+        ["lru_crawler metadump all"];
+    "lru_crawler mgdump": "one pass over all keys", "a million keys", "16 KiB of answer a step",
+        ["lru_crawler mgdump all"];
+    "verbosity version quit": "nothing", "none", "answers at once", ["version"];
+};
+
+/// Paths of HTTP.
+pub(crate) const HTTP: &[Row] = rows! {
+    "/v1/cache /v1/cache/{key}": "one look-up or store", "a value of 512 MiB",
+        "sent from the cache's memory, 2 MiB a turn; received as it comes", ["/v1/cache/key:1"];
+    "/v1/cache/{key}/incr /v1/cache/{key}/invalidate": "one look-up", "none", "answers at once", [];
+    "/v1/cache/batch/get": "one look-up a key", "1,000 keys", "more are refused; pieces of the \
+     answer", [];
+    "/v1/cache/batch/put": "one store a key", "1,000 messages", "more are refused", [];
+    "/healthz /readyz": "nothing", "none", "answers at once", ["/healthz"];
+    "/metrics": "sums over the shards", "none", "a constant number of sums", ["/metrics"];
+    "/v1/console/status /v1/console/key": "sums over the shards", "none",
+        "a constant number of sums", ["/v1/console/status"];
+};
