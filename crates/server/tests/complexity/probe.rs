@@ -140,7 +140,7 @@ impl Bench {
                 let all = first..(first + 2_000).min(self.size.members);
                 all.map(|member| text(&format!("m{member}")))
             };
-            let pairs = |value: &str| members().flat_map(move |member| [member, text(value)]);
+            let fields = members().flat_map(|member| [member, Vec::new()]);
             let swapped = members().flat_map(|member| [text("1"), member]);
             let others = members().map(|member| [member, text("x")].concat());
             call(
@@ -164,7 +164,7 @@ impl Bench {
             call(
                 [text("HSET"), text("hash")]
                     .into_iter()
-                    .chain(pairs(""))
+                    .chain(fields)
                     .collect(),
             );
             call(
