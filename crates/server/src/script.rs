@@ -12,13 +12,17 @@
 mod cache;
 mod header;
 mod random;
+mod limit;
+mod shared;
 mod json;
 mod convert;
 mod pattern;
+mod texts;
 mod library;
 mod interpreter;
 
 pub use cache::{Digest, SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts};
 pub use convert::Answer;
 pub use header::Header;
-pub use interpreter::{Host, Interpreter, MEMORY_BYTES_MAX, Run, RunError};
+pub use interpreter::{Host, Interpreter, Run, RunError};
+pub use shared::MEMORY_BYTES_MAX;

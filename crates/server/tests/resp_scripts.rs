@@ -8,29 +8,15 @@ mod daemon;
 mod resident;
 #[path = "support/resp.rs"]
 mod resp;
+#[path = "support/scripts.rs"]
+mod scripts;
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use daemon::Daemon;
 use resp::{Client, Value, bulk, bulks, integers, ok};
-
-/// Runs a script with keys and other arguments.
-fn eval(client: &mut Client, script: &str, keys: &[&str], args: &[&str]) -> Value {
-    let count = keys.len().to_string();
-    let mut words = vec![&b"EVAL"[..], script.as_bytes(), count.as_bytes()];
-    words.extend(keys.iter().map(|key| key.as_bytes()));
-    words.extend(args.iter().map(|arg| arg.as_bytes()));
-    client.call(&words)
-}
-
-/// The text of the error that a script without arguments ends with.
-fn error(client: &mut Client, script: &str) -> String {
-    match eval(client, script, &[], &[]) {
-        Value::Error(text) => text,
-        other => panic!("{script}: {other:?}"),
-    }
-}
+use scripts::{check_answers, error, eval};
 
 #[test]
 fn a_lock_is_released_by_its_holder_only() {
@@ -167,13 +153,6 @@ fn scripts_are_kept_by_their_digest_until_they_are_flushed() {
     assert_eq!(client.run(&format!("EVALSHA {digest} 0")), unknown);
     assert_eq!(client.run("FUNCTION FLUSH"), ok());
     assert_eq!(client.run("FUNCTION LIST"), Value::Array(vec![]));
-}
-
-/// Checks what scripts answer.
-fn check_answers(client: &mut Client, answers: impl IntoIterator<Item = (&'static str, Value)>) {
-    for (script, reply) in answers {
-        assert_eq!(eval(client, script, &[], &[]), reply, "{script}");
-    }
 }
 
 #[test]
@@ -478,6 +457,10 @@ fn no_script_reaches_another() {
         "math.random = 1",
         "for _, content in pairs({string, table, redis}) do content.x = 1 end",
         "cjson.null.x = 1",
+        "table.insert(_G, 'x')",
+        "table.insert(redis, 1, 'x')",
+        "table.remove(string, 1)",
+        "table.sort(_G)",
     ] {
         error(&mut client, attack);
     }

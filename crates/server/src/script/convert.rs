@@ -11,9 +11,14 @@
 //!
 //! Source: redis.io/docs/latest/develop/interact/programmability/lua-api, "Data type conversion".
 
+use std::rc::Rc;
+
 use cellar_protocol::resp::value::{self, Value as Part};
 use cellar_protocol::resp::{Proto, Reply};
 use mlua::{Error, Lua, Result, Table, Value};
+
+use super::limit::Limit;
+use super::shared::Shared;
 
 /// Deepest nesting of a reply, in both directions.
 const DEPTH_MAX: usize = 128;
@@ -24,34 +29,39 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 pub struct Answer {
     pub(super) value: Value,
+    /// Writing it is part of the script's run.
+    pub(super) shared: Rc<Shared>,
     /// The version that the script chose.
     pub(super) proto: Proto,
 }
 
 impl Answer {
-    /// Appends the answer to replies in the client's version; `None` if it is too deep or long,
-    /// and then there is half an answer.
+    /// Appends the answer to replies in the client's version; `None` if it is too deep or long, or
+    /// the script's time is over, and then there is half an answer.
     pub fn write(&self, reply: &mut Reply<'_>) -> Option<()> {
         let end = reply.out.len() + REPLY_BYTES_MAX;
         let writer = Writer {
             proto: self.proto,
+            limit: &self.shared.limit,
             end,
         };
         writer.value(&self.value, 0, reply)
     }
 }
 
-struct Writer {
+struct Writer<'a> {
     proto: Proto,
+    limit: &'a Limit,
     /// Bytes that the replies may have.
     end: usize,
 }
 
-impl Writer {
+impl Writer<'_> {
     fn value(&self, value: &Value, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
         if depth > DEPTH_MAX || reply.out.len() > self.end {
             return None;
         }
+        self.limit.tick().ok()?;
         match value {
             Value::String(text) => reply.bulk(&*text.as_bytes()),
             Value::Integer(number) => reply.integer(*number),
@@ -158,17 +168,25 @@ fn big_number(digits: &[u8], reply: &mut Reply<'_>) {
 }
 
 /// The Lua value of one command's reply.
-pub(super) fn from_reply(lua: &Lua, mut reply: &[u8], proto: Proto) -> Result<Value> {
-    Reader { lua, proto }.value(&mut reply, 0)
+pub(super) fn from_reply(
+    lua: &Lua,
+    limit: &Limit,
+    mut reply: &[u8],
+    proto: Proto,
+) -> Result<Value> {
+    let reader = Reader { lua, limit, proto };
+    reader.value(&mut reply, 0)
 }
 
 struct Reader<'l> {
     lua: &'l Lua,
+    limit: &'l Limit,
     proto: Proto,
 }
 
 impl Reader<'_> {
     fn value(&self, input: &mut &[u8], depth: usize) -> Result<Value> {
+        self.limit.tick()?;
         let part = value::read(input).filter(|_| depth <= DEPTH_MAX);
         let part = part.ok_or_else(|| Error::runtime("the command's reply cannot be read"))?;
         Ok(match part {

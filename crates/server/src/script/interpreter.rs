@@ -1,37 +1,40 @@
 //! Interpreter: one Lua state with its sandbox, and the scripts it has compiled.
 //!
-//! Time is bounded by a hook that looks at the clock every so many instructions and raises an
-//! error, which protected calls pass on; memory by the state's own allocator. A state that has run
-//! out of memory, or keeps much, is thrown away.
+//! Time is bounded by looks at the clock (limit.rs), between instructions by a hook; the error that
+//! it raises is passed on by protected calls. Memory is bounded by the state's own allocator. A
+//! state that holds much after a run is thrown away.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use cellar_protocol::resp::Proto;
-use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic, VmState,
-};
+use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic};
 
 use super::cache::{Digest, Script};
 use super::convert::{Answer, from_reply};
-use super::library::{self, CHUNK, Raised, Shared, compile};
-use crate::clock::Stopwatch;
+use super::library::{self, CHUNK, compile};
+use super::shared::{MEMORY_BYTES_MAX, Raised, Shared};
 
-/// Most memory that the scripts of one event loop may hold.
-pub const MEMORY_BYTES_MAX: usize = 64 << 20;
-/// Memory from which a state is collected, and thrown away if that does not help.
+/// Memory from which a state is thrown away after a run.
 const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
 /// Most compiled scripts that one event loop keeps.
 const COMPILED_MAX: usize = 1_000;
-/// Instructions between two looks at the clock.
-const INSTRUCTIONS_PER_LOOK: u32 = 10_000;
+/// Longest text of an error that is kept.
+const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of a command's arguments together.
 const ARGS_BYTES_MAX: usize = 64 << 20;
 
 /// What runs the commands of a script.
 pub trait Host {
-    /// Runs a command and gives its reply, in the form of `proto`, to `take`.
-    fn call(&mut self, args: &[&[u8]], proto: Proto, take: &mut dyn FnMut(&[u8]));
+    /// Runs a command and gives its reply, in the form of `proto`, to `take`. A command that works
+    /// in steps asks between them whether the script's time `is_over`, and does no more if so.
+    fn call(
+        &mut self,
+        args: &[&[u8]],
+        proto: Proto,
+        is_over: &dyn Fn() -> bool,
+        take: &mut dyn FnMut(&[u8]),
+    );
 }
 
 /// One run of a script.
@@ -60,7 +63,21 @@ pub enum RunError {
 
 impl From<mlua::Error> for RunError {
     fn from(error: mlua::Error) -> RunError {
-        RunError::Failed(format!("ERR {error}").into_bytes(), None)
+        RunError::failed(format!("ERR {error}").into_bytes(), None)
+    }
+}
+
+impl RunError {
+    /// A failure with this text, or its beginning.
+    fn failed(mut text: Vec<u8>, line: Option<usize>) -> RunError {
+        text.truncate(ERROR_BYTES_MAX);
+        RunError::Failed(text, line)
+    }
+
+    /// The end of a script that ran too long.
+    fn ended(ms_max: u64) -> RunError {
+        let text = format!("ERR the script ran longer than {ms_max} ms and was ended");
+        RunError::failed(text.into_bytes(), None)
     }
 }
 
@@ -95,21 +112,21 @@ impl Interpreter {
         }
     }
 
-    /// Whether a script is a program.
+    /// Whether a script is a program that is compiled in this time.
     ///
     /// # Errors
-    /// [`RunError::Compile`].
-    pub fn check(&mut self, body: &[u8]) -> std::result::Result<(), RunError> {
+    /// [`RunError`].
+    pub fn check(&mut self, body: &[u8], time_ms_max: u64) -> std::result::Result<(), RunError> {
         let machine = self.machine()?;
-        let environment = machine.environment.clone();
-        let compiled = compile(&machine.lua, body, CHUNK, environment);
-        compiled.map(drop).map_err(RunError::Compile)
+        machine.shared.begin(&machine.lua, time_ms_max);
+        let compiled = machine.compile(body);
+        machine.end(time_ms_max, compiled.map(drop))
     }
 
     /// Runs a script and gives its answer to `take`. Of a former `generation` nothing is kept.
     ///
     /// # Errors
-    /// [`RunError`].
+    /// [`RunError`]. What `take` did with an answer does not count then.
     pub fn run<R>(
         &mut self,
         run: &Run<'_>,
@@ -118,33 +135,31 @@ impl Interpreter {
         take: impl FnOnce(&Answer) -> R,
     ) -> std::result::Result<R, RunError> {
         let machine = self.machine()?;
+        machine.shared.begin(&machine.lua, run.time_ms_max);
         if machine.generation != generation || machine.compiled.len() >= COMPILED_MAX {
             machine.compiled.clear();
             machine.generation = generation;
         }
         let result = machine.run(run, host).map(|answer| take(&answer));
-        self.tidy_up();
-        result
+        machine.end(run.time_ms_max, result)
+    }
+
+    /// Gives memory back after runs that took much.
+    pub fn tidy_up(&mut self) {
+        let bytes = self
+            .machine
+            .as_ref()
+            .map(|machine| machine.lua.used_memory());
+        // To free all is quicker than to look for what is still needed.
+        if bytes.is_some_and(|bytes| bytes > MEMORY_BYTES_KEPT_MAX) {
+            self.machine = None;
+        }
     }
 
     fn machine(&mut self) -> std::result::Result<&mut Machine, RunError> {
         match &mut self.machine {
             Some(machine) => Ok(machine),
             none => Ok(none.insert(Machine::new(self.version)?)),
-        }
-    }
-
-    /// Gives memory back after a run that took much.
-    fn tidy_up(&mut self) {
-        let Some(machine) = &self.machine else {
-            return;
-        };
-        if machine.lua.used_memory() <= MEMORY_BYTES_KEPT_MAX {
-            return;
-        }
-        let collected = machine.lua.gc_collect();
-        if collected.is_err() || machine.lua.used_memory() > MEMORY_BYTES_KEPT_MAX {
-            self.machine = None;
         }
     }
 }
@@ -156,13 +171,15 @@ impl Machine {
         lua.set_memory_limit(MEMORY_BYTES_MAX)?;
         let shared = Rc::new(Shared::default());
         let host = library::host(&lua, &shared, version)?;
-        library::add_compiler(&lua, &host)?;
+        library::add_compiler(&lua, &host, &shared)?;
+        let tables = lua.load(include_str!("tables.lua")).set_name("=cellar");
+        host.raw_set("tables", tables.into_function()?)?;
         let format = lua.globals().get::<Table>("string")?.get("format")?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=cellar");
         let (environment, globals, redis, run) =
             prelude.call::<(Table, Table, Table, Function)>(&host)?;
         host.raw_set("environment", &environment)?;
-        limit_time(&lua, &shared)?;
+        shared.keep_pace(&lua)?;
         Ok(Machine {
             lua,
             shared,
@@ -178,27 +195,33 @@ impl Machine {
 
     fn run(&mut self, run: &Run<'_>, host: &mut dyn Host) -> std::result::Result<Answer, RunError> {
         let function = self.function(run)?;
-        self.shared
-            .time
-            .set(Some((Stopwatch::start(), run.time_ms_max)));
-        self.shared.is_ended.set(false);
-        self.shared.raised.take();
-        self.shared.proto.set(Proto::V2);
-        self.shared.seeded.set(None);
         self.set_list("KEYS", run.keys)?;
         self.set_list("ARGV", run.args)?;
+        self.shared.keep_pace(&self.lua)?;
         let (is_done, value) = self.call(function, host)?;
-        self.shared.time.set(None);
-        if self.shared.is_ended.get() {
-            let limit = run.time_ms_max;
-            let text = format!("ERR the script ran longer than {limit} ms and was ended");
-            return Err(RunError::Failed(text.into_bytes(), None));
-        }
         if is_done {
-            let proto = self.shared.proto.get();
-            return Ok(Answer { value, proto });
+            let (shared, proto) = (Rc::clone(&self.shared), self.shared.proto.get());
+            let answer = Answer {
+                value,
+                shared,
+                proto,
+            };
+            return Ok(answer);
         }
         Err(failure(&value))
+    }
+
+    /// The end of a run: its result, unless its time was over.
+    fn end<R>(
+        &self,
+        time_ms_max: u64,
+        result: std::result::Result<R, RunError>,
+    ) -> std::result::Result<R, RunError> {
+        self.shared.limit.stop();
+        if self.shared.limit.is_ended() {
+            return Err(RunError::ended(time_ms_max));
+        }
+        result
     }
 
     /// The compiled script.
@@ -206,15 +229,21 @@ impl Machine {
         if let Some(function) = self.compiled.get(&run.script.digest) {
             return Ok(function.clone());
         }
-        let function = compile(&self.lua, run.body, CHUNK, self.environment.clone());
-        let function = function.map_err(RunError::Compile)?;
+        let function = self.compile(run.body)?;
         self.compiled.insert(run.script.digest, function.clone());
         Ok(function)
+    }
+
+    fn compile(&self, body: &[u8]) -> std::result::Result<Function, RunError> {
+        let environment = self.environment.clone();
+        let compiled = compile(&self.lua, &self.shared, body, CHUNK.as_bytes(), environment)?;
+        compiled.map_err(RunError::Compile)
     }
 
     fn set_list(&self, name: &str, values: &[&[u8]]) -> Result<()> {
         let list = self.lua.create_table_with_capacity(values.len(), 0)?;
         for (index, value) in values.iter().enumerate() {
+            self.shared.limit.tick()?;
             list.raw_set(index + 1, self.lua.create_string(value)?)?;
         }
         self.globals.raw_set(name, list)
@@ -229,11 +258,13 @@ impl Machine {
                 if let Err(text) = words.fill(&args, &self.format) {
                     return Err(self.shared.raise(Raised::Reply(text.into())));
                 }
+                self.shared.limit.check()?;
                 let mut reply = Ok(Value::Nil);
+                let limit = &self.shared.limit;
                 words.with(|words| {
-                    host.call(words, proto, &mut |bytes| {
+                    host.call(words, proto, &|| limit.is_over(), &mut |bytes| {
                         reply = match bytes.strip_prefix(b"-") {
-                            None => from_reply(lua, bytes, proto),
+                            None => from_reply(lua, limit, bytes, proto),
                             Some(text) => {
                                 let text = text.trim_ascii_end().to_vec();
                                 Err(self.shared.raise(Raised::Reply(text)))
@@ -241,6 +272,8 @@ impl Machine {
                         };
                     });
                 });
+                self.shared.limit.check()?;
+                self.shared.keep_pace(lua)?;
                 reply
             })?;
             self.redis.raw_set("call", call)?;
@@ -249,26 +282,19 @@ impl Machine {
     }
 }
 
-/// Ends a script that runs too long.
-fn limit_time(lua: &Lua, shared: &Rc<Shared>) -> Result<()> {
-    let shared = Rc::clone(shared);
-    let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_LOOK);
-    lua.set_global_hook(triggers, move |_, _| {
-        shared.end_if_over()?;
-        Ok(VmState::Continue)
-    })
-}
-
 /// What the prelude says about a script that failed.
 fn failure(value: &Value) -> RunError {
     let Value::Table(table) = value else {
-        let text = value.to_string().unwrap_or_default();
-        return RunError::Failed(format!("ERR {text}").into_bytes(), None);
+        let text = match value {
+            Value::String(text) => text.to_string_lossy(),
+            other => other.type_name().to_owned(),
+        };
+        return RunError::failed(format!("ERR {text}").into_bytes(), None);
     };
     let text = table.raw_get::<mlua::LuaString>("err");
     let text = text.map(|text| text.as_bytes().to_vec());
     let line = table.raw_get::<usize>("line").ok();
-    RunError::Failed(text.unwrap_or_default(), line)
+    RunError::failed(text.unwrap_or_default(), line)
 }
 
 /// The words of one command, one behind the other.

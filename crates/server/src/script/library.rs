@@ -1,17 +1,15 @@
 //! Library: what the sandbox's prelude takes from the server, beside commands.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use cellar_protocol::resp::Proto;
-use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
 
-use super::cache::digest;
-use super::json;
 use super::pattern;
 use super::random::Random;
-use crate::clock::Stopwatch;
+use super::shared::{MEMORY_BYTES_MAX, Raised, Shared, fail};
+use super::texts;
+use crate::logging::printable;
 
 /// The name that scripts have in errors.
 pub(super) const CHUNK: &str = "@user_script";
@@ -19,104 +17,12 @@ pub(super) const CHUNK: &str = "@user_script";
 const PATTERN_BYTES_MAX: usize = 1_000;
 /// Steps of a search that take at most one millisecond of the script's time.
 const PATTERN_STEPS_PER_MS: u64 = 200_000;
-/// Longest string that `string.rep` makes.
-const REPEATED_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a program that the compiler gets at a time.
+const PIECE_BYTES: usize = 1_024;
 /// Longest line that `redis.log` prints.
 const LOG_BYTES_MAX: usize = 1_024;
 /// Deepest call that is looked at for the line of an error.
 const LEVELS_MAX: usize = 100;
-
-/// What the interpreter and its functions share during a run.
-#[derive(Debug)]
-pub(super) struct Shared {
-    /// How long the script has run, and how many milliseconds it may; none while none runs.
-    pub(super) time: Cell<Option<(Stopwatch, u64)>>,
-    /// Whether it is being ended.
-    pub(super) is_ended: Cell<bool>,
-    /// The version of replies that the script sees.
-    pub(super) proto: Cell<Proto>,
-    /// The sequence of `math.random`, which goes on from script to script.
-    random: Cell<Random>,
-    /// The sequence that the script has chosen.
-    pub(super) seeded: Cell<Option<Random>>,
-    /// What the error means that was raised last.
-    pub(super) raised: RefCell<Option<Raised>>,
-}
-
-/// What a function of the host raises. Lua sees an opaque value until the prelude asks for this.
-#[derive(Debug)]
-pub(super) enum Raised {
-    /// A text.
-    Text(String),
-    /// A table with this text in its field `err`: an error reply.
-    Reply(Vec<u8>),
-}
-
-impl Shared {
-    /// Whether the script's time is over.
-    pub(super) fn is_over(&self) -> bool {
-        let over = |(watch, ms): (Stopwatch, u64)| watch.us() / 1_000 >= ms;
-        self.time.get().is_some_and(over)
-    }
-
-    /// Ends the script if its time is over.
-    ///
-    /// # Errors
-    /// One that passes through every protected call.
-    pub(super) fn end_if_over(&self) -> Result<()> {
-        if !self.is_ended.get() && !self.is_over() {
-            return Ok(());
-        }
-        self.is_ended.set(true);
-        Err(Error::runtime("the script was ended"))
-    }
-
-    /// Most steps that one search may take.
-    fn pattern_steps_max(&self) -> u64 {
-        let ms_max = self.time.get().map_or(0, |(_, ms_max)| ms_max);
-        ms_max.saturating_mul(PATTERN_STEPS_PER_MS)
-    }
-
-    fn next_random(&self) -> f64 {
-        let seeded = self.seeded.get();
-        let mut random = seeded.unwrap_or(self.random.get());
-        let share = random.next();
-        match seeded {
-            Some(_) => self.seeded.set(Some(random)),
-            None => self.random.set(random),
-        }
-        share
-    }
-
-    /// The error to return for what is to be raised.
-    pub(super) fn raise(&self, raised: Raised) -> Error {
-        self.raised.replace(Some(raised));
-        Error::runtime("raised")
-    }
-}
-
-impl Default for Shared {
-    fn default() -> Shared {
-        Shared {
-            time: Cell::new(None),
-            is_ended: Cell::new(false),
-            proto: Cell::new(Proto::V2),
-            random: Cell::new(Random::first()),
-            seeded: Cell::new(None),
-            raised: RefCell::new(None),
-        }
-    }
-}
-
-/// Raises an error that says where in the script it happened.
-fn fail<R>(lua: &Lua, shared: &Shared, text: &str) -> Result<R> {
-    let place = lua.inspect_stack(1, |call| {
-        let name = call.source().short_src?.into_owned();
-        call.current_line().map(|line| format!("{name}:{line}: "))
-    });
-    let place = place.flatten().unwrap_or_default();
-    Err(shared.raise(Raised::Text(format!("{place}{text}"))))
-}
 
 /// The table that the prelude is called with; `call` is put there for each run.
 pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Table> {
@@ -127,7 +33,8 @@ pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Tabl
     host.raw_set("line", lua.create_function(|lua, ()| Ok(line(lua)))?)?;
     host.raw_set("bit", bits(lua)?)?;
     add_session(lua, &host, shared)?;
-    add_texts(lua, &host, shared)?;
+    add_memory(lua, &host, shared)?;
+    texts::add(lua, &host, shared)?;
     add_searches(lua, &host, shared)?;
     add_random(lua, &host, shared)?;
     Ok(host)
@@ -136,7 +43,7 @@ pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Tabl
 /// Functions about the run.
 fn add_session(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     let state = Rc::clone(shared);
-    let ended = lua.create_function(move |_, ()| Ok(state.is_ended.get()))?;
+    let ended = lua.create_function(move |_, ()| Ok(state.limit.is_ended()))?;
     host.raw_set("ended", ended)?;
     let state = Rc::clone(shared);
     let raised = lua.create_function(move |lua, ()| raised(lua, state.raised.take()))?;
@@ -167,8 +74,10 @@ fn raised(lua: &Lua, raised: Option<Raised>) -> Result<Value> {
     })
 }
 
+/// A line in the server's log; what a script says stays one line and moves no cursor.
 fn log(level: i64, text: &[u8]) {
-    let text = String::from_utf8_lossy(&text[..text.len().min(LOG_BYTES_MAX)]);
+    let text = &text[..text.len().min(LOG_BYTES_MAX)];
+    let text = printable(&String::from_utf8_lossy(text));
     match level {
         0 => tracing::trace!("script: {text}"),
         1 => tracing::debug!("script: {text}"),
@@ -177,58 +86,25 @@ fn log(level: i64, text: &[u8]) {
     }
 }
 
-/// Functions that make strings or take them apart.
-fn add_texts(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
-    // What is no text, nil above all, counts as an empty one.
-    let sha1hex = |lua: &Lua, value: Value| {
-        let text = match value {
-            Value::String(_) | Value::Integer(_) | Value::Number(_) => lua.coerce_string(value)?,
-            _ => None,
-        };
-        let digest = text.map_or_else(|| digest(b""), |text| digest(&text.as_bytes()));
-        lua.create_string(digest)
-    };
-    host.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
-    let error_line = lua
-        .create_function(|lua, text: LuaString| lua.create_string(error_line(&text.as_bytes())))?;
-    host.raw_set("error_line", error_line)?;
-    let state = Rc::clone(shared);
-    let repeat = lua.create_function(move |lua, (text, times): (LuaString, f64)| {
-        repeat(lua, &text, times).unwrap_or_else(|| fail(lua, &state, "resulting string too large"))
-    })?;
-    host.raw_set("rep", repeat)?;
-    let format: Function = lua.globals().get::<Table>("string")?.get("format")?;
-    let state = Rc::clone(shared);
-    let encode =
-        lua.create_function(
-            move |lua, value: Value| match json::encode(&value, &format) {
-                Ok(text) => lua.create_string(text),
-                Err(text) => fail(lua, &state, &text),
-            },
-        )?;
-    host.raw_set("json_encode", encode)?;
-    let state = Rc::clone(shared);
-    let decode = lua.create_function(move |lua, text: LuaString| {
-        json::decode(lua, &text.as_bytes()).or_else(|text| fail(lua, &state, &text))
-    })?;
-    host.raw_set("json_decode", decode)
-}
-
 /// Functions for what searches in strings.
 fn add_searches(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     let state = Rc::clone(shared);
     let check = lua.create_function(
-        move |lua, (text, pattern, anchors): (LuaString, LuaString, bool)| {
-            state.end_if_over()?;
+        move |lua, (text, pattern, anchors, added): (LuaString, LuaString, bool, usize)| {
+            state.limit.check()?;
             let steps_max = if anchors {
                 pattern::steps_max
             } else {
                 pattern::steps_anywhere
             };
             let text_bytes = text.as_bytes().len();
+            let made_bytes = text_bytes.saturating_mul(added).min(MEMORY_BYTES_MAX) as u64;
+            let allowed = state.limit.left_ms().saturating_mul(PATTERN_STEPS_PER_MS);
             let problem = if pattern.as_bytes().len() > PATTERN_BYTES_MAX {
                 "the pattern is too long".to_owned()
-            } else if steps_max(&pattern.as_bytes(), text_bytes) > state.pattern_steps_max() {
+            } else if steps_max(&pattern.as_bytes(), text_bytes).saturating_add(made_bytes)
+                > allowed
+            {
                 format!("the pattern may take too long on {text_bytes} bytes")
             } else {
                 return Ok(());
@@ -245,26 +121,6 @@ fn add_searches(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
         Ok(pattern::find_plain(&text.as_bytes(), &wanted.as_bytes(), init).unzip())
     };
     host.raw_set("find_plain", lua.create_function(find)?)
-}
-
-/// The text of an error reply: without the line's beginning and end, and with a code.
-fn error_line(text: &[u8]) -> Vec<u8> {
-    let text = text.strip_prefix(b"-").unwrap_or(text);
-    let end = text.iter().rposition(|byte| !b"\r\n".contains(byte));
-    let text = &text[..end.map_or(0, |last| last + 1)];
-    if text.contains(&b' ') {
-        return text.to_vec();
-    }
-    [b"ERR ", text].concat()
-}
-
-/// `string.rep`, whose length is known before it works; none if that is too much.
-fn repeat(lua: &Lua, text: &LuaString, times: f64) -> Option<Result<LuaString>> {
-    let text = text.as_bytes();
-    let times = if times > 0.0 { times as usize } else { 0 };
-    let times = if text.is_empty() { 0 } else { times };
-    let bytes = text.len().saturating_mul(times);
-    (bytes <= REPEATED_BYTES_MAX).then(|| lua.create_string(text.repeat(times)))
 }
 
 /// Numbers from 0 up to 1, from 1 to `high`, or from `low` to `high`.
@@ -292,13 +148,27 @@ fn add_random(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     host.raw_set("randomseed", seed)
 }
 
+/// Functions about memory.
+fn add_memory(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
+    let state = Rc::clone(shared);
+    let is_small = lua.create_function(move |lua, ()| Ok(state.is_small(lua)))?;
+    host.raw_set("is_small", is_small)?;
+    let state = Rc::clone(shared);
+    let collect = lua.create_function(move |lua, ()| state.collect(lua))?;
+    host.raw_set("collect", collect)
+}
+
 /// Adds the compiler, once the environment of what it compiles is there.
-pub(super) fn add_compiler(lua: &Lua, host: &Table) -> Result<()> {
-    let environment = host.clone();
-    let load = lua.create_function(move |lua, (text, name): (LuaString, Option<String>)| {
+pub(super) fn add_compiler(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
+    let (environment, state) = (host.clone(), Rc::clone(shared));
+    let load = lua.create_function(move |lua, (text, name): (LuaString, Option<LuaString>)| {
         let environment = environment.raw_get::<Table>("environment")?;
-        let name = name.unwrap_or_else(|| format!("={}", text.to_string_lossy()));
-        Ok(match compile(lua, &text.as_bytes(), &name, environment) {
+        let named = name.map_or_else(
+            || [b"=", &*text.as_bytes()].concat(),
+            |name| name.as_bytes().to_vec(),
+        );
+        let compiled = compile(lua, &state, &text.as_bytes(), &named, environment)?;
+        Ok(match compiled {
             Ok(function) => (Some(function), None),
             Err(message) => (None, Some(message)),
         })
@@ -306,22 +176,46 @@ pub(super) fn add_compiler(lua: &Lua, host: &Table) -> Result<()> {
     host.raw_set("loadstring", load)
 }
 
-/// Compiles text; never bytecode, which could break out of the interpreter.
+/// Compiles text; never bytecode, which could break out of the interpreter. The inner error says
+/// why it is no program.
+///
+/// Lua's compiler gets the text in pieces, and the clock is looked at for each. The first piece is
+/// never empty: Lua keeps the name of what it compiles only when it has seen a character, and
+/// collects garbage while it is handed a piece.
 pub(super) fn compile(
     lua: &Lua,
+    shared: &Shared,
     text: &[u8],
-    name: &str,
+    name: &[u8],
     environment: Table,
-) -> std::result::Result<Function, String> {
+) -> Result<std::result::Result<Function, String>> {
     if text.first() == Some(&0x1b) {
-        return Err("attempt to load a binary chunk".to_owned());
+        return Ok(Err("attempt to load a binary chunk".to_owned()));
     }
-    let chunk = lua.load(text).set_name(name).set_mode(ChunkMode::Text);
-    let function = chunk.set_environment(environment).into_function();
-    function.map_err(|error| match error {
-        Error::SyntaxError { message, .. } => message,
-        other => other.to_string(),
-    })
+    let text = if text.is_empty() { b" " } else { text };
+    let load = lua.globals().raw_get::<Function>("load")?;
+    let name = lua.create_string(name)?;
+    let mut pieces = text.chunks(PIECE_BYTES);
+    let compiled = lua.scope(|scope| {
+        let read = scope.create_function_mut(|lua, ()| {
+            shared.limit.check()?;
+            let piece = pieces.next().map(|piece| lua.create_string(piece));
+            piece.transpose()
+        })?;
+        load.call::<(Value, Value)>((read, name))
+    })?;
+    match compiled {
+        (Value::Function(function), _) => {
+            function.set_environment(environment)?;
+            Ok(Ok(function))
+        }
+        (_, Value::String(message)) => Ok(Err(message.to_string_lossy())),
+        _ => Err(shared
+            .limit
+            .check()
+            .err()
+            .unwrap_or(Error::MemoryError("not enough memory".to_owned()))),
+    }
 }
 
 /// The line of the script that is being executed.

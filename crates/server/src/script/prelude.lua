@@ -7,7 +7,10 @@ local host = ...
 local error, type, tostring, pcall, xpcall = error, type, tostring, pcall, xpcall
 local next, pairs, rawset, rawget = next, pairs, rawset, rawget
 local select, setmetatable, collectgarbage = select, setmetatable, collectgarbage
-local match, concat, loadtext = string.match, table.concat, host.loadstring
+local tonumber, floor = tonumber, math.floor
+local match, gsub, format = string.match, string.gsub, string.format
+local concat = table.concat
+local loadtext, unpack = host.loadstring, unpack
 local READONLY = "Attempt to modify a readonly table"
 
 local content_of = setmetatable({}, { __mode = "k" })
@@ -33,16 +36,43 @@ local function fail(message)
   error({ err = "ERR " .. message }, 0)
 end
 
--- What was raised: the host raises errors of its own, and tells then what they mean.
-local function translate(message)
-  if type(message) ~= "userdata" then
-    return message
+-- Names of what has none: numbers in the order in which a run asks for them. Lua's own names are
+-- addresses, which are nobody's business.
+local NAMELESS = { ["table"] = true, ["function"] = true, userdata = true, thread = true }
+local names, named = setmetatable({}, { __mode = "k" }), 0
+
+local function name_of(value, kind)
+  if not names[value] then
+    named = named + 1
+    names[value] = named
   end
-  local raised = host.raised()
-  if raised ~= nil then
-    return raised
+  return format("%s: 0x%08x", kind, names[value])
+end
+
+local function text_of(value)
+  local kind = type(value)
+  local text = tostring(value)
+  if NAMELESS[kind] and type(text) == "string" and match(text, "^%l+: 0x%x+$") then
+    return name_of(value, kind)
   end
-  return match(tostring(message), "^[^\n]*")
+  return text
+end
+
+-- What was raised: the host raises errors of its own, and tells then what they mean. Lua says of
+-- errors where they were raised; a line of this file tells a script nothing, so the one of the
+-- script stands there if it is known.
+local function translate(message, line)
+  if type(message) == "userdata" then
+    local raised = host.raised()
+    if raised ~= nil then
+      return raised
+    end
+    message = gsub(match(text_of(message), "^[^\n]*"), "^memory error: ", "")
+  end
+  if type(message) == "string" and match(message, "^cellar:%d+: ") then
+    return gsub(message, "^cellar:%d+: ", line and "user_script:" .. line .. ": " or "", 1)
+  end
+  return message
 end
 
 -- Errors of a script that is being ended pass through every protected call.
@@ -53,7 +83,7 @@ local function finish(ok, ...)
   if host.ended() then
     error("the script was ended", 0)
   end
-  return false, translate((...))
+  return false, (translate((...)))
 end
 
 local function plain(ok, ...)
@@ -183,26 +213,59 @@ local string_content = {}
 for name, value in pairs(string) do
   string_content[name] = value
 end
-string_content.rep = host.rep
-for _, name in pairs({ "find", "match", "gmatch", "gfind", "gsub" }) do
+for _, name in pairs({ "rep", "upper", "lower", "reverse" }) do
+  string_content[name] = host[name]
+end
+
+-- What searches: the arguments are texts, and the search does not take too long.
+local function check_search(name, text, pattern, added)
+  if not is_text(text) or not is_text(pattern) then
+    local place, value = 1, text
+    if is_text(text) then
+      place, value = 2, pattern
+    end
+    local message = "bad argument #" .. place .. " to '" .. name .. "' (string expected, got "
+    error(message .. type(value) .. ")", 3)
+  end
+  host.check_pattern(text, pattern, name ~= "gmatch" and name ~= "gfind", added)
+end
+
+for _, name in pairs({ "match", "gmatch", "gfind" }) do
   local run = string[name]
-  local anchors = name ~= "gmatch" and name ~= "gfind"
   string_content[name] = run
     and function(text, pattern, ...)
-      if is_text(text) and is_text(pattern) then
-        host.check_pattern(text, pattern, anchors)
-      end
+      check_search(name, text, pattern, 0)
       return run(text, pattern, ...)
     end
 end
 
-local find = string_content.find
+local find = string.find
 function string_content.find(text, wanted, init, plain)
   local is_place = init == nil or type(init) == "number"
   if is_text(text) and is_text(wanted) and is_place and (plain or host.is_plain(wanted)) then
     return host.find_plain(text, wanted, init)
   end
+  check_search("find", text, wanted, 0)
   return find(text, wanted, init, plain)
+end
+
+-- The bytes that each match may add, and what is called for each: a function in Lua, so that the
+-- clock is looked at however long the one takes that it leads to.
+function string_content.gsub(text, pattern, by, ...)
+  check_search("gsub", text, pattern, is_text(by) and #tostring(by) or 0)
+  local replace = by
+  if type(by) == "function" then
+    function replace(...)
+      local text = by(...)
+      return text
+    end
+  elseif type(by) == "table" then
+    function replace(key)
+      local text = by[key]
+      return text
+    end
+  end
+  return gsub(text, pattern, replace, ...)
 end
 
 local os_clock = os.clock
@@ -218,12 +281,10 @@ local globals = {
   rawget = rawget,
   select = select,
   tonumber = tonumber,
-  tostring = tostring,
   type = type,
-  unpack = unpack,
   math = fence(math_content),
   string = fence(string_content),
-  table = fence(table),
+  table = fence(host.tables(host, content_of)),
   os = fence({ clock = os_clock }),
   bit = fence(host.bit),
   cjson = fence({
@@ -245,7 +306,7 @@ function globals.xpcall(run, handler)
     if host.ended() then
       return message
     end
-    return handler(translate(message))
+    return handler((translate(message, host.line())))
   end))
 end
 
@@ -278,14 +339,54 @@ function globals.pairs(table)
 end
 
 function globals.collectgarbage(what)
-  if what == nil or what == "collect" or what == "count" then
+  if what == "count" then
     return collectgarbage(what)
+  elseif what == nil or what == "collect" then
+    host.collect()
   end
   return 0
 end
 
+function globals.tostring(...)
+  if select("#", ...) == 0 then
+    error("bad argument #1 to 'tostring' (value expected)", 2)
+  end
+  return text_of((...))
+end
+
+-- Most values that fit on Lua's stack; its own function counts them in 32 bits.
+local UNPACKED_MAX = 8000
+
+local function whole(value, default, place)
+  if value == nil then
+    return default
+  end
+  local number = tonumber(value)
+  if not number then
+    local message = "bad argument #" .. place .. " to 'unpack' (number expected, got "
+    error(message .. type(value) .. ")", 3)
+  end
+  return number < 0 and -floor(-number) or floor(number)
+end
+
+function globals.unpack(list, first, last)
+  if type(list) ~= "table" then
+    local message = "bad argument #1 to 'unpack' (table expected, got "
+    error(message .. type(list) .. ")", 2)
+  end
+  first, last = whole(first, 1, 2), whole(last, #list, 3)
+  if first > last then
+    return
+  end
+  local is_place = first >= -2147483648 and last <= 2147483647
+  if not is_place or last - first >= UNPACKED_MAX then
+    error("too many results to unpack", 2)
+  end
+  return unpack(list, first, last)
+end
+
 function globals.loadstring(text, name)
-  return loadtext(tostring(text), name and tostring(name))
+  return loadtext(text_of(text), name and text_of(name))
 end
 
 function globals.load(read, name)
@@ -294,13 +395,13 @@ function globals.load(read, name)
     local piece = read()
     pieces[#pieces + 1] = piece
   until piece == nil or piece == ""
-  return loadtext(concat(pieces), name and tostring(name))
+  return loadtext(concat(pieces), name and text_of(name))
 end
 
 setmetatable(globals, {
   __index = function(_, name)
     local message = "Script attempted to access nonexistent global variable '"
-    error(message .. tostring(name) .. "'", 2)
+    error(message .. text_of(name) .. "'", 2)
   end,
 })
 
@@ -313,15 +414,18 @@ of_strings.__metatable = shown_metatable
 
 local function failed(message)
   local line = host.line()
-  message = translate(message)
+  message = translate(message, line)
   if type(message) == "table" then
     local text = rawget(message, "err")
     return { err = type(text) == "string" and text or "ERR unknown error", line = line }
   end
-  return { err = "ERR " .. tostring(message), line = line }
+  return { err = "ERR " .. text_of(message), line = line }
 end
 
 local function run(script)
+  if named > 0 then
+    names, named = setmetatable({}, { __mode = "k" }), 0
+  end
   return xpcall(script, failed)
 end
 

@@ -62,14 +62,18 @@ impl<'c> Caller<'c> {
         Ok(command)
     }
 
-    /// Runs a command to its end; the error is the failure's text.
-    fn execute(&mut self, args: &[&[u8]]) -> Result<(), &'static str> {
+    /// Runs a command to its end, or until the script's time is over; the error is the failure's
+    /// text.
+    fn execute(&mut self, args: &[&[u8]], is_over: &dyn Fn() -> bool) -> Result<(), &'static str> {
         let command = self.admit(args)?;
         let (session, output) = (&mut self.session, &mut self.output);
         let mut flow = run(command, args, None, session, self.context, output);
         while let Flow::Unfinished(rest) = flow {
             if output.waiting_bytes() + output.pinned_bytes() > REPLY_BYTES_MAX {
                 break;
+            }
+            if is_over() {
+                return Err("ERR the script was ended");
             }
             flow = rest.go_on(self.context, output);
         }
@@ -81,9 +85,15 @@ impl<'c> Caller<'c> {
 }
 
 impl Host for Caller<'_> {
-    fn call(&mut self, args: &[&[u8]], proto: Proto, take: &mut dyn FnMut(&[u8])) {
+    fn call(
+        &mut self,
+        args: &[&[u8]],
+        proto: Proto,
+        is_over: &dyn Fn() -> bool,
+        take: &mut dyn FnMut(&[u8]),
+    ) {
         self.session.proto = proto;
-        if let Err(text) = self.execute(args) {
+        if let Err(text) = self.execute(args, is_over) {
             self.output = Output::default();
             Reply::new(self.output.bytes(), proto).error(text);
         }

@@ -101,6 +101,7 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
     };
     let may_write = !asks_to_read && !header.no_writes;
     let result = call.alone(|call| run_alone(call, &run, may_write));
+    INTERPRETER.with_borrow_mut(Interpreter::tidy_up);
     result.map_err(|error| Failure::Text(text_of(error, script).into()))?;
     DONE
 }
@@ -117,13 +118,15 @@ fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), 
         })
     });
     caller.end(call.session);
-    written?.ok_or_else(|| {
+    let too_long = || {
+        let text = b"ERR the script's answer is too deep or too long";
+        RunError::Failed(text.to_vec(), None)
+    };
+    let written = written.and_then(|written| written.ok_or_else(too_long));
+    if written.is_err() {
         call.output.bytes().truncate(start);
-        RunError::Failed(
-            b"ERR the script's answer is too deep or too long".to_vec(),
-            None,
-        )
-    })
+    }
+    written
 }
 
 /// The error a client gets for a script, as Redis says it.
@@ -145,7 +148,12 @@ fn load(call: &mut Call<'_>) -> Outcome {
     let source = call.args[2];
     check_length(source)?;
     let header = Header::read(source).map_err(|text| Failure::Text(text.into()))?;
-    let checked = INTERPRETER.with_borrow_mut(|interpreter| interpreter.check(header.body));
+    let time_ms_max = call.context.state.settings.script_time_ms;
+    let checked = INTERPRETER.with_borrow_mut(|interpreter| {
+        let checked = interpreter.check(header.body, time_ms_max);
+        interpreter.tidy_up();
+        checked
+    });
     let script = call.context.state.scripts.load(source);
     checked.map_err(|error| Failure::Text(text_of(error, &script).into()))?;
     call.reply().bulk(script.digest);

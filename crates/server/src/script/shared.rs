@@ -1,0 +1,160 @@
+//! Shared: what the interpreter and the functions of the sandbox share during a run.
+//!
+//! The clock of a run is also looked at every so many instructions. How many depends on the memory
+//! the script has taken: with little memory no single instruction takes long, with much of it one
+//! may work on a string of many megabytes.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use cellar_protocol::resp::Proto;
+use mlua::{Error, HookTriggers, Lua, Result, VmState};
+
+use super::limit::Limit;
+use super::random::Random;
+
+/// Most memory that the scripts of one event loop may hold.
+pub const MEMORY_BYTES_MAX: usize = 64 << 20;
+/// Instructions between two looks at the clock.
+const INSTRUCTIONS_PER_LOOK: u32 = 32;
+/// The same for a script that has taken much memory.
+const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 4;
+/// Memory from which on it is much.
+const SMALL_BYTES_MAX: usize = 1 << 20;
+
+/// What a script's run shares with the host's functions.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// How long the script may run.
+    pub(super) limit: Limit,
+    /// The version of replies that the script sees.
+    pub(super) proto: Cell<Proto>,
+    /// The sequence of `math.random`, which goes on from script to script.
+    random: Cell<Random>,
+    /// The sequence that the script has chosen.
+    pub(super) seeded: Cell<Option<Random>>,
+    /// What the error means that was raised last.
+    pub(super) raised: RefCell<Option<Raised>>,
+    /// Memory that was in use when the run began.
+    memory_before: Cell<usize>,
+    /// Instructions between two looks at present.
+    pace: Cell<u32>,
+}
+
+/// What a function of the host raises. Lua sees an opaque value until the prelude asks for this.
+#[derive(Debug)]
+pub(super) enum Raised {
+    /// A text.
+    Text(String),
+    /// A table with this text in its field `err`: an error reply.
+    Reply(Vec<u8>),
+}
+
+impl Shared {
+    /// Begins a run of so many milliseconds at most.
+    pub(super) fn begin(&self, lua: &Lua, ms_max: u64) {
+        self.limit.start(ms_max);
+        self.raised.take();
+        self.proto.set(Proto::V2);
+        self.seeded.set(None);
+        self.memory_before.set(lua.used_memory());
+    }
+
+    /// Whether the script has taken so little memory that no instruction takes long.
+    pub(super) fn is_small(&self, lua: &Lua) -> bool {
+        lua.used_memory().saturating_sub(self.memory_before.get()) <= SMALL_BYTES_MAX
+    }
+
+    /// Looks at the clock as often as the memory in use asks for.
+    ///
+    /// # Errors
+    /// None in practice: setting a hook takes no memory of Lua's.
+    pub(super) fn keep_pace(self: &Rc<Shared>, lua: &Lua) -> Result<()> {
+        let pace = if self.is_small(lua) {
+            INSTRUCTIONS_PER_LOOK
+        } else {
+            INSTRUCTIONS_PER_LOOK_LARGE
+        };
+        if self.pace.replace(pace) == pace {
+            return Ok(());
+        }
+        let shared = Rc::clone(self);
+        let triggers = HookTriggers::new().every_nth_instruction(pace);
+        lua.set_global_hook(triggers, move |lua, _| {
+            shared.limit.check()?;
+            shared.keep_pace(lua)?;
+            Ok(VmState::Continue)
+        })
+    }
+
+    /// Checks that a string of so many bytes can be had before it is put together.
+    ///
+    /// # Errors
+    /// The one that Lua ends with where it has no memory.
+    pub(super) fn check_room(&self, lua: &Lua, bytes: usize) -> Result<()> {
+        if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX && bytes > SMALL_BYTES_MAX {
+            // What is garbage may leave room for it.
+            self.collect(lua)?;
+            if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX {
+                return Err(self.raise(Raised::Text("not enough memory".to_owned())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects all garbage, step by step.
+    ///
+    /// # Errors
+    /// As [`Limit::check`].
+    pub(super) fn collect(&self, lua: &Lua) -> Result<()> {
+        // The first round may have begun before the last of it became garbage.
+        for _ in 0..2 {
+            while !lua.gc_step()? {
+                self.limit.tick()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next number of `math.random`'s sequence.
+    pub(super) fn next_random(&self) -> f64 {
+        let seeded = self.seeded.get();
+        let mut random = seeded.unwrap_or(self.random.get());
+        let share = random.next();
+        match seeded {
+            Some(_) => self.seeded.set(Some(random)),
+            None => self.random.set(random),
+        }
+        share
+    }
+
+    /// The error to return for what is to be raised.
+    pub(super) fn raise(&self, raised: Raised) -> Error {
+        self.raised.replace(Some(raised));
+        Error::runtime("raised")
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            limit: Limit::default(),
+            proto: Cell::new(Proto::V2),
+            random: Cell::new(Random::first()),
+            seeded: Cell::new(None),
+            raised: RefCell::new(None),
+            memory_before: Cell::new(0),
+            pace: Cell::new(0),
+        }
+    }
+}
+
+/// Raises an error that says where in the script it happened.
+pub(super) fn fail<R>(lua: &Lua, shared: &Shared, text: &str) -> Result<R> {
+    let place = lua.inspect_stack(1, |call| {
+        let name = call.source().short_src?.into_owned();
+        call.current_line().map(|line| format!("{name}:{line}: "))
+    });
+    let place = place.flatten().unwrap_or_default();
+    Err(shared.raise(Raised::Text(format!("{place}{text}"))))
+}
