@@ -105,7 +105,15 @@ loom: ## flags that order memory, in every order of two threads (seconds)
 	RUSTFLAGS="--cfg cellar_loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom $(CARGO) test --locked \
 		--package cellar-near --no-default-features --test loom
 
+# The compiler of C traps what UndefinedBehaviorSanitizer finds, so that no second runtime is linked.
+asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly; 10 minutes)
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/asan RUSTFLAGS=-Zsanitizer=address \
+		CFLAGS="-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -fno-omit-frame-pointer" \
+		$(CARGO) +nightly test --locked --target x86_64-unknown-linux-gnu --package cellar \
+		--test resp_scripts --test resp_script_sandbox --test resp_script_limits \
+		--test collections --test hostile
+
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run tools check test java clients conformance fuzz soak bench compare docs miri tsan loom ci
+.PHONY: help compilers build run tools check test java clients conformance fuzz soak bench compare docs miri tsan loom asan ci
