@@ -110,10 +110,7 @@ impl PubSub {
         let first = sending.pattern.clone().unwrap_or_default();
         let first: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&first), Bound::Unbounded);
         for (name, (pattern, listeners)) in registry.patterns.range::<[u8], _>(first) {
-            let is_begun = sending
-                .pattern
-                .as_ref()
-                .is_some_and(|begun| begun == name);
+            let is_begun = sending.pattern.as_ref().is_some_and(|begun| begun == name);
             if left == 0 || !is_begun {
                 sending.pattern = Some(name.clone());
                 sending.after = 0;

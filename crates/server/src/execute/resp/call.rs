@@ -6,6 +6,7 @@ use cellar_protocol::resp::{Command, Reply};
 use super::failure::Failure;
 use super::session::Session;
 use crate::execute::context::{Context, Flow};
+use crate::limits::REPLY_BYTES_MAX;
 use crate::output::Output;
 
 /// How a handler ends: with its reply written, or with the failure that is to be the reply.
@@ -101,4 +102,23 @@ impl<'c> Call<'c> {
         self.reply().integer(number);
         DONE
     }
+
+    /// Whether a reply that began when the output had `start` bytes may become longer.
+    ///
+    /// # Errors
+    /// A text, from 32 MiB on.
+    pub(super) fn check_reply(&mut self, start: usize) -> Result<(), Failure> {
+        check_length(self.output.bytes().len() - start)
+    }
+}
+
+/// Whether a reply may have so many bytes.
+///
+/// # Errors
+/// As [`Call::check_reply`].
+pub(super) fn check_length(bytes: usize) -> Result<(), Failure> {
+    if bytes > REPLY_BYTES_MAX {
+        return Err(Failure::text("ERR the reply would be longer than 32 MiB"));
+    }
+    Ok(())
 }

@@ -7,7 +7,6 @@ use super::failure::Failure;
 use crate::collection::Collection;
 use crate::collection::hash::Hash;
 use crate::kind::HASH;
-use crate::limits::REPLY_BYTES_MAX;
 
 /// Most bytes that a change may add to a collection; far above what can be stored.
 const ADDED_BYTES_MAX: usize = 2 << 30;
@@ -142,17 +141,6 @@ impl Call<'_> {
             (old.is_some(), change)
         });
         existed.map_err(failure_of)
-    }
-
-    /// Whether a reply that began when the output had `start` bytes may become longer.
-    ///
-    /// # Errors
-    /// A text, from 32 MiB on.
-    pub(super) fn check_reply(&mut self, start: usize) -> Result<(), Failure> {
-        if self.output.bytes().len() - start > REPLY_BYTES_MAX {
-            return Err(Failure::text("ERR the reply would be longer than 32 MiB"));
-        }
-        Ok(())
     }
 }
 

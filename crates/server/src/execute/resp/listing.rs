@@ -12,7 +12,7 @@ use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
 
 use super::call::{Call, Outcome};
-use super::steps::{STEP_BYTES, STEP_ITEMS, Step};
+use super::steps::{STEP_BYTES, STEP_ITEMS, Step, Work};
 use crate::execute::context::Context;
 use crate::output::Output;
 
@@ -23,9 +23,12 @@ const STRETCH_ITEMS: usize = 16;
 /// Bytes that count for an item.
 const ITEM_BYTES: usize = STEP_BYTES / STEP_ITEMS;
 
+/// What a key takes beside its bytes.
+const END_BYTES: usize = size_of::<usize>();
+
 /// KEYS pattern.
 pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
-    let mut listing = Listing {
+    let listing = Listing {
         space: call.space(),
         pattern: Pattern::new(call.args[1]),
         proto: call.session.proto,
@@ -33,8 +36,9 @@ pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
         parts: (0..PARTS).map(|_| Part::default()).collect(),
         at: At::Cache(ScanCursor::START),
         count: 0,
+        held_bytes: 0,
     };
-    call.in_steps(move |context, output| listing.step(context, output))
+    call.work_in_steps(listing)
 }
 
 /// How far a listing has come.
@@ -56,6 +60,8 @@ struct Listing {
     at: At,
     /// Keys of the parts that are sorted.
     count: usize,
+    /// Bytes of all parts.
+    held_bytes: usize,
 }
 
 /// Keys, one behind the other.
@@ -69,6 +75,10 @@ impl Part {
     fn add(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * END_BYTES
     }
 
     fn keys(&self) -> Vec<&[u8]> {
@@ -93,7 +103,7 @@ impl Part {
     }
 }
 
-impl Listing {
+impl Work for Listing {
     /// Does so much that the loop can turn to others: [`STEP_ITEMS`] keys, or as many bytes as
     /// count for them.
     fn step(&mut self, context: Context<'_>, output: &mut Output) -> Step {
@@ -114,23 +124,33 @@ impl Listing {
         Step::More
     }
 
+    fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+}
+
+impl Listing {
     /// Looks through a stretch of the cache.
     fn gather(&mut self, cursor: ScanCursor, context: Context<'_>) -> usize {
-        let mut work = STRETCH_ITEMS;
+        let (mut work, mut held_bytes) = (STRETCH_ITEMS, 0);
         let next = context.cache().keys(cursor, |facts| {
             work += 1 + facts.key.len() / ITEM_BYTES;
             if facts.space == self.space && self.pattern.matches(facts.key) {
                 // As many parts as a whole number of bits names.
                 let part = self.hasher.hash_one(facts.key) as usize % PARTS;
                 self.parts[part].add(facts.key);
+                held_bytes += facts.key.len() + END_BYTES;
             }
         });
+        self.held_bytes += held_bytes;
         self.at = next.map_or(At::Sorting(0), At::Cache);
         work
     }
 
     fn sort(&mut self, part: usize) -> usize {
+        let before = self.parts[part].held_bytes();
         let count = self.parts[part].sort();
+        self.held_bytes -= before - self.parts[part].held_bytes();
         self.count += count;
         self.at = At::Sorting(part + 1);
         count
@@ -142,6 +162,7 @@ impl Listing {
         let mut reply = Reply::new(output.bytes(), self.proto);
         keys.keys().into_iter().for_each(|key| reply.bulk(key));
         self.at = At::Answering(part + 1);
+        self.held_bytes -= keys.held_bytes();
         (output.bytes().len() - start) / ITEM_BYTES
     }
 }

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use super::call::{Call, DONE, Outcome};
+use super::call::{Call, DONE, Outcome, check_length};
 use super::session::ReplyMode;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::Output;
@@ -18,6 +18,9 @@ pub(super) const STEP_BYTES: usize = 64 << 10;
 /// Keys or members that one step works on.
 pub(super) const STEP_ITEMS: usize = 4_096;
 
+/// What an argument that is kept takes beside its bytes.
+const ARG_BYTES: usize = 32;
+
 /// Whether more is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -25,23 +28,42 @@ pub(super) enum Step {
     Last,
 }
 
+/// Work that is done in steps.
+pub(super) trait Work: Send + 'static {
+    /// Does the next step.
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Step;
+
+    /// Bytes that it has gathered.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl<F: FnMut(Context<'_>, &mut Output) -> Step + Send + 'static> Work for F {
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Step {
+        self(context, output)
+    }
+}
+
 /// The steps that are left.
-struct Steps<F> {
-    step: F,
+struct Steps<W> {
+    work: W,
+    /// Bytes that the request may have left with it.
+    args_bytes: usize,
     /// Whether the client wants no reply.
     is_silent: bool,
 }
 
-impl<F> fmt::Debug for Steps<F> {
+impl<W> fmt::Debug for Steps<W> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Steps").finish_non_exhaustive()
     }
 }
 
-impl<F: FnMut(Context<'_>, &mut Output) -> Step + Send + 'static> Unfinished for Steps<F> {
+impl<W: Work> Unfinished for Steps<W> {
     fn go_on(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let start = output.bytes().len();
-        let step = (self.step)(context, output);
+        let step = self.work.step(context, output);
         if self.is_silent {
             output.truncate(start);
         }
@@ -52,25 +74,45 @@ impl<F: FnMut(Context<'_>, &mut Output) -> Step + Send + 'static> Unfinished for
     }
 
     fn waiting_bytes(&self) -> usize {
-        0
+        self.args_bytes + self.work.held_bytes()
     }
 }
 
 impl Call<'_> {
     /// Does the first step now, and the others in the connection's next turns.
+    ///
+    /// # Errors
+    /// If the answer has to be given at once and is too long for it.
     pub(super) fn in_steps(
         &mut self,
-        mut step: impl FnMut(Context<'_>, &mut Output) -> Step + Send + 'static,
+        step: impl FnMut(Context<'_>, &mut Output) -> Step + Send + 'static,
     ) -> Outcome {
+        self.work_in_steps(step)
+    }
+
+    /// The same of work that gathers something.
+    ///
+    /// # Errors
+    /// As [`Call::in_steps`].
+    pub(super) fn work_in_steps(&mut self, mut work: impl Work) -> Outcome {
         self.context.pass.note_heavy();
+        let start = self.output.bytes().len();
         loop {
-            if step(self.context, self.output) == Step::Last {
+            if work.step(self.context, self.output) == Step::Last {
                 return DONE;
             }
             if !self.session.answers_whole {
+                let args = self.args.iter();
+                let args_bytes = args.map(|arg| arg.len() + ARG_BYTES).sum();
                 let is_silent = self.session.reply_mode != ReplyMode::On;
-                return Ok(Flow::Unfinished(Box::new(Steps { step, is_silent })));
+                return Ok(Flow::Unfinished(Box::new(Steps {
+                    work,
+                    args_bytes,
+                    is_silent,
+                })));
             }
+            self.check_reply(start)?;
+            check_length(work.held_bytes())?;
         }
     }
 }
