@@ -1,8 +1,8 @@
 //! Budget: what all clients together have the server hold outside of the cache's memory.
 //!
 //! Each event loop notes the sum of its connections ([`Budget::set_connections`]); who puts
-//! something into an inbox takes its bytes first ([`Budget::take_inbox`]). Above the limit each loop
-//! that holds more than its part closes its largest connections (worker/shed.rs).
+//! something into an inbox takes its bytes ([`Budget::take_inbox`]). Above the limit each loop that
+//! holds more than its part closes its largest connections (worker/shed.rs).
 //!
 //! Invariant: inboxes alone never hold more than half of the limit.
 //! Tests: at the end of this file, tests/client_memory.rs.

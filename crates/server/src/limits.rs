@@ -38,8 +38,8 @@ pub const WATCHED_BYTES_MAX: usize = 4 << 20;
 pub const SUBSCRIPTION_BYTES_MAX: usize = 4 << 20;
 /// Bytes that the prefixes of one client's tracking may take, each with [`ENTRY_BYTES`].
 pub const PREFIX_BYTES_MAX: usize = 1 << 20;
-/// Bookkeeping of a watched key, a subscription or a prefix, for the bounds above: its name stands at
-/// the client and where all are, and all of a client's are forgotten in one turn.
+/// Bookkeeping of a watched key, a subscription or a prefix, for the bounds above: its name stands
+/// at the client and where all are, and all of a client's are forgotten in one turn.
 pub const ENTRY_BYTES: usize = 512;
 /// What the program itself takes, in bytes.
 pub const PROGRAM_BYTES: usize = 16 << 20;

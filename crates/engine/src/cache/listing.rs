@@ -32,9 +32,10 @@ impl Cache {
     /// Lists the live keys of a stretch of the cache, of all spaces; begin with
     /// [`ScanCursor::START`] and go on with the cursor returned until it is `None`.
     ///
-    /// Each call locks one shard for some 500 keys at most, fewer if they are long. An item that exists during the whole
-    /// listing is listed at least once, however the cache grows, shrinks or moves items meanwhile;
-    /// one may be listed twice. A cursor that was never returned lists something or nothing.
+    /// Each call locks one shard for some 500 keys at most, fewer if they are long. An item that
+    /// exists during the whole listing is listed at least once, however the cache grows, shrinks or
+    /// moves items meanwhile; one may be listed twice. A cursor that was never returned lists
+    /// something or nothing.
     pub fn keys(
         &self,
         cursor: ScanCursor,

@@ -1,7 +1,7 @@
 //! Timers: what the clock asks of an event loop.
 //!
-//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The first
-//! loop also notes how much happens. A drain begins here and ends here.
+//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The
+//! first loop also notes how much happens. A drain begins here and ends here.
 
 use std::sync::atomic::Ordering;
 

@@ -45,7 +45,8 @@ pub(crate) const RESP: &[Row] = rows! {
         "a changed value has at most 4 MiB, or --max-value",
         ["APPEND long x", "SETRANGE long 0 x", "SETBIT long 5 1"];
     "delifeq delex":
-        "one comparison", "a value as long as the longest command", "32 MiB of command", ["DELIFEQ big x"];
+        "one comparison", "a value as long as the longest command",
+        "--client-memory of command", ["DELIFEQ big x"];
     "digest": "one pass over the value", "a value of 512 MiB", "8 MiB a step", ["DIGEST big"];
     "lcs": "product of both lengths / 64", "two strings of 4 KiB",
         "the lengths' product is at most 16 Mi, each at most 1 MiB",
@@ -127,7 +128,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "multi discard unwatch watch": "a place in two trees a key", "keys until they are too many",
         "4 MiB a client, 512 bytes and its name for each", ["WATCH {keys}", "UNWATCH"];
     "exec": "its commands, one after the other", "a queue of the longest commands",
-        "no steps: it is one step for everybody by its promise; its queue and its answer are bounded",
+        "no steps: it is one step for all by its promise; its queue and its answer are bounded",
         ["PING"];
     "eval evalsha eval_ro evalsha_ro": "its script", "a script that never ends",
         "no steps: --script-time-limit, --script-memory", ["EVAL return{} 0"];
@@ -144,7 +145,8 @@ pub(crate) const RESP: &[Row] = rows! {
     "client|tracking": "a place in a tree a prefix", "prefixes until they are too many",
         "1 MiB a client", ["CLIENT TRACKING off"];
     "client|kill client|list": "one look at each client", "10,000 clients",
-        "512 lines a step; 256 connections are ended a turn", ["CLIENT LIST", "CLIENT LIST ID {ids}"];
+        "512 lines a step; 256 connections are ended a turn",
+        ["CLIENT LIST", "CLIENT LIST ID {ids}"];
     "acl acl|cat acl|list acl|whoami acl|help": "one pass over the commands", "none",
         "answers at once", ["ACL CAT"];
     "cluster cluster|info cluster|keyslot cluster|myid cluster|nodes cluster|shards cluster|slots \

@@ -1,0 +1,554 @@
+//! Table: one row for each setting, how it is read and shown.
+//!
+//! Tests: at the end of this file; tests/startup_errors.rs.
+
+use std::path::PathBuf;
+
+use tracing::level_filters::LevelFilter;
+
+use super::hosts::Hosts;
+use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
+use super::{
+    CLIENT_MEMORY_BYTES_MIN, CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, Settings,
+    THREADS_MAX, letters,
+};
+
+/// One setting.
+pub struct Row {
+    /// The flag without its dashes.
+    pub name: &'static str,
+    /// What kind of value it takes, as shown in the help.
+    pub value: &'static str,
+    /// The default, as an operator would write it.
+    pub default: &'static str,
+    /// What it does, one sentence or two.
+    pub help: &'static str,
+    /// Takes a value as written.
+    pub(super) set: fn(&mut Settings, &str) -> Result<(), String>,
+    /// The present value, as an operator would write it.
+    pub(super) show: fn(&Settings) -> String,
+}
+
+impl Row {
+    /// The environment variable.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("CELLAR_{}", self.key().to_uppercase())
+    }
+
+    /// The present value, as an operator would write it; that a secret is set, not the secret.
+    #[must_use]
+    pub fn shown(&self, settings: &Settings) -> String {
+        (self.show)(settings)
+    }
+
+    /// The key in the settings file.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}
+
+/// All settings except `--config` and `--print-config`, in the order they are shown.
+pub const TABLE: &[Row] = &[
+    Row {
+        name: "memory",
+        value: "SIZE",
+        default: "256MiB",
+        help: "Memory of the cache: items, index and bookkeeping together.",
+        set: |s, v| put(&mut s.memory_bytes, parse_size(v)),
+        show: |s| show_size(s.memory_bytes),
+    },
+    Row {
+        name: "threads",
+        value: "N",
+        default: "one per core",
+        help: "Event loops; each serves its own connections, all share the cache.",
+        set: |s, v| put(&mut s.threads, number(v, 1, THREADS_MAX)),
+        show: |s| s.threads.to_string(),
+    },
+    Row {
+        name: "memcached",
+        value: "ADDR|off",
+        default: "127.0.0.1:11211",
+        help: "Address for the memcached protocol, host:port; several with commas between them. \
+               Port 0 takes a free one. There is no authentication: keep it off open networks.",
+        set: |s, v| put(&mut s.memcached, addresses(v)),
+        show: |s| show_addresses(&s.memcached),
+    },
+    Row {
+        name: "resp",
+        value: "ADDR|off",
+        default: "127.0.0.1:6379",
+        help: "Address for the Redis protocol, host:port; several with commas between them. Port 0 \
+               takes a free one.",
+        set: |s, v| put(&mut s.resp, addresses(v)),
+        show: |s| show_addresses(&s.resp),
+    },
+    Row {
+        name: "databases",
+        value: "N",
+        default: "16",
+        help: "Key spaces that SELECT knows, at most 10000; one that is not used costs nothing. \
+               Database 0 is what memcached sees.",
+        set: |s, v| put(&mut s.databases, number(v, 1, DATABASES_MAX)),
+        show: |s| s.databases.to_string(),
+    },
+    Row {
+        name: "password",
+        value: "TEXT|off",
+        default: "off",
+        help: "What clients of the Redis protocol have to say (AUTH, HELLO) before anything else. \
+               Better given as a variable or in the file than as a flag, which others can read.",
+        set: |s, v| {
+            s.password = if v == "off" { "" } else { v }.to_owned();
+            Ok(())
+        },
+        show: |s| show_secret(&s.password),
+    },
+    Row {
+        name: "protected-mode",
+        value: SWITCH,
+        default: "on",
+        help: "Refuses Redis clients from other machines while there is no password.",
+        set: |s, v| put(&mut s.protected_mode, switch(v)),
+        show: |s| if s.protected_mode { "on" } else { "off" }.to_owned(),
+    },
+    Row {
+        name: "notify-keyspace-events",
+        value: "LETTERS|off",
+        default: "off",
+        help: "Which changes of keys are published, in Redis's letters: K (channels called like \
+               the key) or E (like the event), with g $ s h z x e m n, or A for most of them. \
+               AKE publishes all but m and n.",
+        set: |s, v| {
+            let letters = if v == "off" { "" } else { v };
+            letters::parse(letters)?;
+            put(&mut s.notify_keyspace_events, Ok(letters.to_owned()))
+        },
+        show: |s| {
+            let letters = s.notify_keyspace_events.clone();
+            if letters.is_empty() {
+                "off".to_owned()
+            } else {
+                letters
+            }
+        },
+    },
+    Row {
+        name: "tracking-table-max-keys",
+        value: "N",
+        default: "1000000",
+        help: "Key names remembered for clients that asked to be told of changes (CLIENT \
+               TRACKING); above it, or above 256 MiB, some are dropped and their readers told. 0 \
+               = bounded by the bytes alone.",
+        set: |s, v| put(&mut s.tracking_table_max_keys, number(v, 0, usize::MAX)),
+        show: |s| s.tracking_table_max_keys.to_string(),
+    },
+    Row {
+        name: "http",
+        value: "ADDR|off",
+        default: "127.0.0.1:8080",
+        help: "Address for HTTP: the cache under /v1/cache, figures and the console; several with \
+               commas between them. Port 0 takes a free one.",
+        set: |s, v| put(&mut s.http, addresses(v)),
+        show: |s| show_addresses(&s.http),
+    },
+    Row {
+        name: "http-token",
+        value: "TEXT|off",
+        default: "off",
+        help: "What requests over HTTP have to bear (`Authorization: Bearer ...`), but for \
+               /healthz and /readyz. Better given as a variable or in the file than as a flag, \
+               which others can read.",
+        set: |s, v| put(&mut s.http_token, token(v)),
+        show: |s| show_secret(&s.http_token),
+    },
+    Row {
+        name: "http-hosts",
+        value: "NAMES|*|off",
+        default: "off",
+        help: "Names that requests over HTTP may have in their field Host besides addresses, \
+               localhost, this machine's own name and names given to --http; several with commas \
+               between them, *.cache.example for all below one, * for any. Without a port. A \
+               request with another name needs the token: it may come from a web page that has \
+               made its own name lead here.",
+        set: |s, v| put(&mut s.http_hosts, Hosts::parse(v)),
+        show: |s| s.http_hosts.show(),
+    },
+    Row {
+        name: "console-write",
+        value: SWITCH,
+        default: "off",
+        help: "Lets the console change things: without it the console only shows.",
+        set: |s, v| put(&mut s.console_write, switch(v)),
+        show: |s| if s.console_write { "on" } else { "off" }.to_owned(),
+    },
+    Row {
+        name: "unix",
+        value: "PATH|off",
+        default: "off",
+        help: "UNIX socket for the memcached protocol. The socket file of a server that is gone \
+               is replaced, that of a living one is an error.",
+        set: |s, v| {
+            s.unix = (v != "off").then(|| PathBuf::from(v));
+            if v.is_empty() {
+                Err("the path is empty".to_owned())
+            } else {
+                Ok(())
+            }
+        },
+        show: |s| {
+            s.unix
+                .as_ref()
+                .map_or("off".to_owned(), |p| p.display().to_string())
+        },
+    },
+    Row {
+        name: "unix-mode",
+        value: "MODE",
+        default: "700",
+        help: "Permission bits of the UNIX socket, in octal.",
+        set: |s, v| put(&mut s.unix_mode, mode(v)),
+        show: |s| format!("{:o}", s.unix_mode),
+    },
+    Row {
+        name: "max-connections",
+        value: "N",
+        default: "10000",
+        help: "Most connections at one time; a further one is told so and closed. The limit of \
+               open files is raised to fit where the system allows it; if not, the default gives \
+               way and a number that was asked for is an error.",
+        set: |s, v| put(&mut s.max_connections, number(v, 1, CONNECTIONS_MAX)),
+        show: |s| s.max_connections.to_string(),
+    },
+    Row {
+        name: "client-memory",
+        value: "SIZE|auto",
+        default: "auto",
+        help: "Most memory beside --memory that clients have the server hold: requests on their \
+               way, replies that wait, transactions, subscriptions. Above it connections are \
+               closed, first the largest of those that do not get on. Also the longest command, \
+               a value of SET not counted. auto = an eighth of --memory, from 64MiB to 1GiB.",
+        set: |s, v| put(&mut s.client_memory_bytes, client_memory(v)),
+        show: |s| {
+            s.client_memory_bytes
+                .map_or_else(|| "auto".to_owned(), show_size)
+        },
+    },
+    Row {
+        name: "max-value",
+        value: "SIZE|auto",
+        default: "auto",
+        help: "Longest value, at most 512MiB and half of --memory; auto = 1MiB over memcached's \
+               protocol, as there, 4MiB for what a command makes of an old value (APPEND, \
+               collections), and no limit of its own for the rest.",
+        set: |s, v| put(&mut s.max_value_bytes, value_limit(v)),
+        show: |s| {
+            s.max_value_bytes
+                .map_or_else(|| "auto".to_owned(), show_size)
+        },
+    },
+    Row {
+        name: "idle-timeout",
+        value: "DURATION",
+        default: "0",
+        help: "Closes a connection that sent nothing for this long, to the second; 0 = never.",
+        set: |s, v| {
+            put(
+                &mut s.idle_timeout_s,
+                parse_duration_ms(v).map(|ms| ms.div_ceil(1_000)),
+            )
+        },
+        show: |s| show_duration_ms(s.idle_timeout_s * 1_000),
+    },
+    Row {
+        name: "write-timeout",
+        value: "DURATION",
+        default: "30s",
+        help: "Drops a client that leaves its replies unread, or stops in the middle of a request, \
+               for this long. While a quarter of the cache is held by values in transfer, 1 s.",
+        set: |s, v| put(&mut s.write_timeout_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.write_timeout_ms),
+    },
+    Row {
+        name: "drain-timeout",
+        value: "DURATION",
+        default: "5s",
+        help: "Longest time that a server told to stop takes to answer what it has received.",
+        set: |s, v| put(&mut s.drain_timeout_ms, parse_duration_ms(v)),
+        show: |s| show_duration_ms(s.drain_timeout_ms),
+    },
+    Row {
+        name: "release-memory",
+        value: SWITCH,
+        default: "off",
+        help: "Gives memory that holds nothing live back to the system within seconds; what is \
+               partly dead is compacted for it. Without it the cache keeps such memory for items \
+               to come.",
+        set: |s, v| put(&mut s.release_memory, switch(v)),
+        show: |s| if s.release_memory { "on" } else { "off" }.to_owned(),
+    },
+    Row {
+        name: "lease-timeout",
+        value: "DURATION",
+        default: "30s",
+        help: "How long the winner of a lease (meta get with N or R) keeps others out before the \
+               next caller may win it.",
+        set: |s, v| put(&mut s.lease_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.lease_ms),
+    },
+    Row {
+        name: "enable-debug-commands",
+        value: SWITCH,
+        default: "off",
+        help: "Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for \
+               servers that others use.",
+        set: |s, v| put(&mut s.enable_debug_commands, switch(v)),
+        show: |s| if s.enable_debug_commands { "on" } else { "off" }.to_owned(),
+    },
+    Row {
+        name: "script-time-limit",
+        value: "DURATION",
+        default: "5s",
+        help: "Ends a script (EVAL) with an error that runs longer than this; nobody else is \
+               served meanwhile. What it has written stays.",
+        set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.script_time_ms),
+    },
+    Row {
+        name: "watchdog",
+        value: "DURATION|off",
+        default: "1m",
+        help: "Ends the process (SIGABRT) when an event loop has stood still for this long: what \
+               started it starts it anew. More than --script-time-limit. A loop that stands still \
+               for a second is logged and counted in any case.",
+        set: |s, v| {
+            let ms = if v == "off" {
+                Ok(0)
+            } else {
+                parse_duration_ms(v)
+            };
+            put(&mut s.watchdog_ms, ms)
+        },
+        show: |s| match s.watchdog_ms {
+            0 => "off".to_owned(),
+            ms => show_duration_ms(ms),
+        },
+    },
+    Row {
+        name: "log-level",
+        value: "LEVEL",
+        default: "info",
+        help: "Least severe log lines that are printed: off, error, warn, info, debug, trace.",
+        set: |s, v| put(&mut s.log_level, level(v)),
+        show: |s| s.log_level.to_string(),
+    },
+    Row {
+        name: "log-format",
+        value: "text|json",
+        default: "text",
+        help: "How log lines on standard error look.",
+        set: |s, v| put(&mut s.log_format, log_format(v)),
+        show: |s| {
+            if s.log_format == LogFormat::Json {
+                "json"
+            } else {
+                "text"
+            }
+            .to_owned()
+        },
+    },
+];
+
+/// Puts a parsed value in its place.
+fn put<T>(place: &mut T, parsed: Result<T, String>) -> Result<(), String> {
+    parsed.map(|value| *place = value)
+}
+
+fn number(text: &str, min: usize, max: usize) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if (min..=max).contains(&n) => Ok(n),
+        _ => Err(format!("{text:?} is not a number from {min} to {max}")),
+    }
+}
+
+fn addresses(text: &str) -> Result<Vec<String>, String> {
+    if text == "off" {
+        return Ok(Vec::new());
+    }
+    text.split(',').map(|one| address(one.trim())).collect()
+}
+
+fn show_addresses(addresses: &[String]) -> String {
+    if addresses.is_empty() {
+        "off".to_owned()
+    } else {
+        addresses.join(",")
+    }
+}
+
+fn address(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!(
+            "{text:?} is not an address; write host:port or off"
+        )),
+    }
+}
+
+/// A token as it can stand in a header field.
+///
+/// Source: RFC 6750, section 2.1.
+fn token(text: &str) -> Result<String, String> {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+    match text {
+        "off" => Ok(String::new()),
+        "" => Err("the token is empty; write off for none".to_owned()),
+        _ if text.bytes().all(is_of_token) => Ok(text.to_owned()),
+        _ => Err("a token has only letters, digits and - . _ ~ + / =".to_owned()),
+    }
+}
+
+/// What is shown of a secret.
+fn show_secret(secret: &str) -> String {
+    if secret.is_empty() { "off" } else { "(set)" }.to_owned()
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither on nor off")),
+    }
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(bits) if bits <= 0o777 => Ok(bits),
+        _ => Err(format!(
+            "{text:?} is not a file mode; write three octal digits such as 770"
+        )),
+    }
+}
+
+fn value_limit(text: &str) -> Result<Option<usize>, String> {
+    let limit = cellar_engine::Config::VALUE_BYTES_LIMIT;
+    if text == "auto" {
+        return Ok(None);
+    }
+    match parse_size(text)? {
+        0 => Err("a limit of 0 bytes leaves nothing to store".to_owned()),
+        bytes if bytes > limit => Err(format!("{text} is more than {}", show_size(limit))),
+        bytes => Ok(Some(bytes)),
+    }
+}
+
+fn client_memory(text: &str) -> Result<Option<usize>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    match parse_size(text)? {
+        bytes if bytes < CLIENT_MEMORY_BYTES_MIN => Err(format!(
+            "{text} is less than {}",
+            show_size(CLIENT_MEMORY_BYTES_MIN)
+        )),
+        bytes => Ok(Some(bytes)),
+    }
+}
+
+fn non_zero_duration(text: &str) -> Result<u64, String> {
+    match parse_duration_ms(text)? {
+        0 => Err("0 is not allowed here".to_owned()),
+        ms => Ok(ms),
+    }
+}
+
+fn level(text: &str) -> Result<LevelFilter, String> {
+    text.parse()
+        .ok()
+        .filter(|_| !text.starts_with(|c: char| c.is_ascii_digit()))
+        .ok_or_else(|| {
+            format!("{text:?} is not a level; write off, error, warn, info, debug or trace")
+        })
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err(format!("{text:?} is not a format; write text or json")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_written_default_is_the_default() {
+        for row in TABLE.iter().filter(|row| row.name != "threads") {
+            let mut settings = Settings::default();
+            let shown = (row.show)(&settings);
+            (row.set)(&mut settings, row.default).unwrap();
+            assert_eq!((row.show)(&settings), shown, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_setting_reads_what_it_shows() {
+        for row in TABLE {
+            let mut settings = Settings::default();
+            let shown = (row.show)(&settings);
+            (row.set)(&mut settings, &shown).unwrap();
+            assert_eq!((row.show)(&settings), shown, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_a_reason() {
+        for (name, bad) in [
+            ("memory", "12QB"),
+            ("memory", "-1"),
+            ("threads", "0"),
+            ("threads", "many"),
+            ("memcached", "11211"),
+            ("memcached", "localhost:99999"),
+            ("resp", "6379"),
+            ("databases", "10001"),
+            ("http", "on"),
+            ("http-token", "two words"),
+            ("http-token", ""),
+            ("http-hosts", "http://cache.example"),
+            ("http-hosts", "cache.example:80"),
+            ("console-write", "yes"),
+            ("unix", ""),
+            ("unix-mode", "999"),
+            ("unix-mode", "7777"),
+            ("max-connections", "0"),
+            ("client-memory", "1000KiB"),
+            ("client-memory", "much"),
+            ("max-value", "513MiB"),
+            ("max-value", "0"),
+            ("idle-timeout", "10"),
+            ("write-timeout", "0"),
+            ("lease-timeout", "-1s"),
+            ("script-time-limit", "0"),
+            ("watchdog", "on"),
+            ("watchdog", "10"),
+            ("release-memory", "yes"),
+            ("log-level", "loud"),
+            ("log-level", "3"),
+            ("log-format", "xml"),
+        ] {
+            let row = TABLE.iter().find(|row| row.name == name).unwrap();
+            let reason = (row.set)(&mut Settings::default(), bad).unwrap_err();
+            assert!(
+                !reason.is_empty() && !reason.contains('\n'),
+                "{name} {bad}: {reason}"
+            );
+        }
+    }
+}
