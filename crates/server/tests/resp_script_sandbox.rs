@@ -356,11 +356,11 @@ fn errors_of_functions_of_tables_name_the_script() {
                 "ERR user_script:1: bad argument #2 to 'sort' (function expected, got number)",
             ),
             (
-                "local t = {} for i = 1, 100 do t[i] = i % 2 == 0 and i or 'x' end table.sort(t)",
+                "local t = {} for i = 1, 200 do t[i] = i % 2 == 0 and i or 'x' end table.sort(t)",
                 "ERR user_script:1: attempt to compare",
             ),
             (
-                "local t = {} for i = 1, 100 do t[i] = i end
+                "local t = {} for i = 1, 200 do t[i] = i end
                  table.sort(t, function() error({err = 'MY own'}) end)",
                 "MY own",
             ),

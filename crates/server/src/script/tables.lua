@@ -13,7 +13,7 @@ local insert, remove, sort, getn = table.insert, table.remove, table.sort, table
 local SHIFTED_MAX = 1000
 -- Most values that the function in C sorts, if the script has little memory: each comparison of
 -- strings takes time by their length.
-local SORTED_MAX = 64
+local SORTED_MAX = 128
 
 local function check_table(value, name, level)
   if type(value) ~= "table" then
