@@ -1,0 +1,155 @@
+//! Long commands: what is worked off in parts and steps is answered as if it were done at once.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use std::collections::BTreeSet;
+
+use daemon::Daemon;
+use resp::{Client, Value, bulk};
+
+/// More than two parts.
+const MANY: usize = 10_000;
+
+fn names(prefix: &str) -> Vec<String> {
+    (0..MANY)
+        .map(|number| format!("{prefix}{number}"))
+        .collect()
+}
+
+/// Sends a command whose last arguments are these.
+fn call(client: &mut Client, head: &str, list: &[String]) -> Value {
+    let head = head.split(' ').map(str::as_bytes);
+    let args: Vec<&[u8]> = head.chain(list.iter().map(String::as_bytes)).collect();
+    client.call(&args)
+}
+
+/// The strings of an array, in order.
+fn sorted(value: Value) -> BTreeSet<String> {
+    match value {
+        Value::Array(values) | Value::Set(values) => values.iter().map(Value::shown).collect(),
+        other => panic!("no array: {}", other.shown()),
+    }
+}
+
+fn integer(number: usize) -> Value {
+    Value::Integer(i64::try_from(number).unwrap())
+}
+
+#[test]
+fn many_keys_are_answered_as_few_are() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let keys = names("k");
+    let pairs: Vec<String> = keys
+        .iter()
+        .flat_map(|key| [key.clone(), format!("v{key}")])
+        .collect();
+    assert_eq!(call(&mut client, "MSET", &pairs).shown(), "+OK");
+    let twice = [&keys[..], &keys[..9], &["none".to_owned()]].concat();
+    assert_eq!(call(&mut client, "EXISTS", &twice), integer(MANY + 9));
+    assert_eq!(call(&mut client, "TOUCH", &keys), integer(MANY));
+    let values = keys.iter().map(|key| bulk(&format!("v{key}")));
+    assert_eq!(
+        call(&mut client, "MGET", &keys),
+        Value::Array(values.collect())
+    );
+    let all: BTreeSet<String> = keys.iter().cloned().collect();
+    assert_eq!(sorted(client.run("KEYS *")), all);
+    assert_eq!(sorted(client.run("KEYS k99*")).len(), 111);
+    let refused = "-ERR too many arguments for one command";
+    assert_eq!(call(&mut client, "MSETNX", &pairs).shown(), refused);
+    assert_eq!(call(&mut client, "DEL", &keys), integer(MANY));
+    assert_eq!(client.run("DBSIZE"), Value::Integer(0));
+}
+
+#[test]
+fn many_members_are_answered_as_few_are() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let members = names("m");
+    assert_eq!(call(&mut client, "SADD set", &members), integer(MANY));
+    let asked = [&members[..], &["none".to_owned()]].concat();
+    let there = (0..=MANY).map(|place| Value::Integer(i64::from(place < MANY)));
+    assert_eq!(
+        call(&mut client, "SMISMEMBER set", &asked),
+        Value::Array(there.collect())
+    );
+    let all: BTreeSet<String> = members.iter().cloned().collect();
+    assert_eq!(sorted(client.run("SMEMBERS set")), all);
+    assert_eq!(sorted(client.run("SUNION set none set")), all);
+    assert_eq!(client.run("SDIFF set set"), Value::Array(Vec::new()));
+    assert_eq!(client.run("SUNIONSTORE copy set none"), integer(MANY));
+    assert_eq!(
+        call(&mut client, "SREM copy", &members[1..]),
+        integer(MANY - 1)
+    );
+    assert_eq!(
+        client.run("SINTER copy set"),
+        Value::Array(vec![bulk("m0")])
+    );
+    assert_eq!(client.run("SDIFFSTORE copy set copy"), integer(MANY - 1));
+
+    let fields = |value: &'static str| {
+        let pairs = members
+            .iter()
+            .flat_map(move |name| [name.clone(), value.to_owned()]);
+        pairs.collect::<Vec<String>>()
+    };
+    assert_eq!(call(&mut client, "HSET hash", &fields("x")), integer(MANY));
+    assert_eq!(call(&mut client, "HSET hash", &fields("y")), integer(0));
+    let values = Value::Array(vec![bulk("y"); MANY]);
+    assert_eq!(call(&mut client, "HMGET hash", &members), values);
+    assert_eq!(client.run("HVALS hash"), values);
+    assert_eq!(sorted(client.run("HKEYS hash")), all);
+    assert_eq!(
+        call(&mut client, "HDEL hash", &members[..9_000]),
+        integer(9_000)
+    );
+
+    let pairs = members.iter().enumerate();
+    let pairs: Vec<String> = pairs
+        .flat_map(|(score, member)| [score.to_string(), member.clone()])
+        .collect();
+    assert_eq!(call(&mut client, "ZADD sorted CH", &pairs), integer(MANY));
+    let in_order = Value::Array(members.iter().map(|member| bulk(member)).collect());
+    assert_eq!(client.run("ZRANGE sorted 0 -1"), in_order);
+    assert_eq!(call(&mut client, "ZREM sorted", &members), integer(MANY));
+    let wrong = call(&mut client, "SADD hash", &members).shown();
+    assert!(wrong.starts_with("-WRONGTYPE"), "{wrong}");
+}
+
+#[test]
+fn requests_behind_a_long_one_wait_for_it_and_silence_is_kept() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let keys = names("k");
+    let exists = || [&["EXISTS".to_owned()], &keys[..]].concat();
+    let exists = exists();
+    let exists: Vec<&[u8]> = exists.iter().map(String::as_bytes).collect();
+    client.send(&[b"CLIENT", b"REPLY", b"SKIP"]);
+    client.send(&exists);
+    client.send(&[b"PING"]);
+    assert_eq!(client.read().shown(), "+PONG");
+    client.send(&[b"CLIENT", b"REPLY", b"OFF"]);
+    client.send(&exists);
+    client.send(&[b"KEYS", b"*"]);
+    client.send(&[b"CLIENT", b"REPLY", b"ON"]);
+    assert_eq!(client.read().shown(), "+OK");
+    client.send(&exists);
+    client.send(&[b"SET", b"k1", b"x"]);
+    client.send(&exists);
+    let answers = [client.read(), client.read(), client.read()];
+    assert_eq!(answers.map(|answer| answer.shown()), [":0", "+OK", ":1"]);
+    client.send(&[b"MULTI"]);
+    client.send(&exists);
+    client.send(&[b"KEYS", b"*"]);
+    client.send(&[b"EXEC"]);
+    let answers = [client.read(), client.read(), client.read(), client.read()];
+    assert_eq!(answers[3].shown(), "[:1, [k1]]");
+    let counted = client.run("EVAL return#redis.call('KEYS','*') 0");
+    assert_eq!(counted, Value::Integer(1));
+}
