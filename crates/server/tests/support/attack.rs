@@ -66,12 +66,15 @@ impl Attack<'_> {
                 stream.write_all(self.request)?;
                 stream.write_all(&ping)
             }),
+            // The ping comes with the last piece: what was noted of a part must not go to the next.
             Way::Slow(pieces) => self.converse(&stream, 0, 1, |mut stream| {
-                for piece in self.request.chunks(self.request.len().div_ceil(pieces)) {
-                    stream.write_all(piece)?;
+                let piece = self.request.len().div_ceil(pieces).max(1);
+                let begin = self.request.len().saturating_sub(1) / piece * piece;
+                for part in self.request[..begin].chunks(piece) {
+                    stream.write_all(part)?;
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                stream.write_all(&ping)
+                stream.write_all(&[&self.request[begin..], &ping].concat())
             }),
             Way::Behind => self.converse(&stream, PINGS_BEFORE, 1, |mut stream| {
                 let before = ping.repeat(PINGS_BEFORE);

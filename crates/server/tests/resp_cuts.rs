@@ -1,0 +1,50 @@
+//! RESP over a socket, cut at every byte: what was noted of a part of one command must not be taken
+//! for a part of the next.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+
+use std::io::Write;
+use std::time::Duration;
+
+use daemon::{Daemon, expect};
+
+/// Time in which the server reads what was sent; if it does not, the case is merely not tried.
+const READ_TIME: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_command_that_arrives_in_two_parts_does_not_change_what_follows_it() {
+    let daemon = Daemon::start(&[]);
+    let get = "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n";
+    let set = "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n";
+    let large = format!(
+        "*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$17000\r\n{}\r\n",
+        "v".repeat(17_000)
+    );
+    let with_options = "*5\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n$2\r\nEX\r\n$3\r\n100\r\n";
+    let commands = [
+        (get, "$5\r\nvalue\r\n"),
+        (set, "+OK\r\n"),
+        (with_options, "+OK\r\n"),
+        ("*2\r\n$4\r\nECHO\r\n$4\r\nself\r\n", "$4\r\nself\r\n"),
+        ("ECHO line\r\n", "$4\r\nline\r\n"),
+        (&large, "+OK\r\n"),
+    ];
+    let mut stream = daemon.connect_resp();
+    stream.write_all(set.as_bytes()).unwrap();
+    expect(&mut stream, b"+OK\r\n");
+    for (first, answer) in &commands {
+        for (second, other_answer) in &commands {
+            let step = (first.len() / 40).max(1);
+            for cut in (1..first.len()).step_by(step) {
+                stream.write_all(&first.as_bytes()[..cut]).unwrap();
+                std::thread::sleep(READ_TIME);
+                let rest = format!("{}{second}{first}{second}", &first[cut..]);
+                stream.write_all(rest.as_bytes()).unwrap();
+                let answers = [*answer, *other_answer].concat().repeat(2);
+                expect(&mut stream, answers.as_bytes());
+            }
+        }
+    }
+}
