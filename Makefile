@@ -69,7 +69,8 @@ fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (20) e
 
 soak: tools build ## all sizes, thousands of hostile clients; the random tests SOAK_ROUNDS (10) times
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
-		$(CARGO) test --locked --package cellar --test size_matrix -- --nocapture
+		$(CARGO) test --locked --package cellar --test size_matrix --test hostile_clients -- \
+		--nocapture --test-threads=1
 	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test complexity -- --nocapture
 	for round in $$(seq $(SOAK_ROUNDS)); do \

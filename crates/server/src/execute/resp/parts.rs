@@ -5,7 +5,7 @@
 //! turns, and see what is done by then. A command for which that would break its promise, or whose
 //! arguments are no list, takes at most [`ARGS_MAX`].
 //!
-//! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/turns.rs.
+//! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/resp_parts.rs.
 
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Command, Proto, Reply, Verb};
