@@ -280,3 +280,116 @@ fn a_scan_that_began_in_a_table_ends_without_one() {
         assert!(shown.contains(format!("{number}").as_bytes()));
     }
 }
+
+/// A set of these members, as SADD makes it.
+fn set_of<'a>(members: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut value = None;
+    change(&mut value, Instant(0), |set: &mut Set| {
+        members.into_iter().for_each(|member| _ = set.add(member));
+    });
+    value.unwrap().0
+}
+
+/// The cursor at which a scan with COUNT 1 shows each member.
+fn cursors(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    let set = Set::view(bytes);
+    let mut seen = Vec::new();
+    let mut cursor = 0;
+    loop {
+        let next = set.scan(cursor, 1, |member| seen.push((cursor, member.to_vec())));
+        if next == 0 {
+            return seen;
+        }
+        cursor = next;
+    }
+}
+
+/// Slots that a look-up may take at most; among random members of any number here it is far less.
+const PROBE_MAX: usize = 400;
+
+#[test]
+fn members_chosen_by_their_cursors_do_not_collide_in_another_set() {
+    let names: Vec<Vec<u8>> = (0..60_000).map(|n| format!("m{n}").into_bytes()).collect();
+    let shown = cursors(&set_of(names.iter().map(Vec::as_slice)));
+    for chosen in [0..1_500, 30_000..31_500, 58_500..60_000] {
+        let chosen = set_of(shown[chosen].iter().map(|(_, member)| member.as_slice()));
+        let set = Set::view(&chosen);
+        assert_eq!(set.len(), 1_500);
+        let longest = set.longest_probe();
+        assert!(longest <= PROBE_MAX, "{longest}");
+    }
+}
+
+#[test]
+fn members_that_stay_of_a_set_by_their_cursors_do_not_collide_in_it() {
+    let mut value = None;
+    change(&mut value, Instant(0), |set: &mut Set| {
+        for number in 0..60_000 {
+            set.add(format!("m{number}").as_bytes());
+        }
+    });
+    let shown = cursors(&value.as_ref().unwrap().0);
+    change(&mut value, Instant(0), |set: &mut Set| {
+        for (_, member) in &shown[1_500..] {
+            set.remove(member);
+        }
+    });
+    let set = Set::view(&value.as_ref().unwrap().0);
+    assert_eq!(set.len(), 1_500);
+    let longest = set.longest_probe();
+    assert!(longest <= PROBE_MAX, "{longest}");
+    assert!(shown[..1_500].iter().all(|(_, member)| set.has(member)));
+}
+
+#[test]
+fn a_cursor_out_of_nowhere_does_no_harm() {
+    let names: Vec<Vec<u8>> = (0..1_000).map(|n| format!("m{n}").into_bytes()).collect();
+    for count in [1, 100, 1_000] {
+        let bytes = set_of(names[..count].iter().map(Vec::as_slice));
+        let set = Set::view(&bytes);
+        let mut rng = Rng::with_seed(3);
+        let extremes = (0..64).flat_map(|bit| [1_u64 << bit, u64::MAX >> bit, !(1 << bit)]);
+        let random = std::iter::repeat_with(|| rng.u64(..)).take(1_000);
+        for cursor in extremes.chain(random) {
+            for wanted in [1, 10, usize::MAX] {
+                let mut shown = 0;
+                let next = set.scan(cursor, wanted, |_| shown += 1);
+                assert!(shown <= wanted.max(128) && (next == 0 || next > cursor));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scan_shows_each_member_of_a_set_that_rests_once() {
+    let names: Vec<Vec<u8>> = (0..3_000).map(|n| format!("m{n}").into_bytes()).collect();
+    let shown = cursors(&set_of(names.iter().map(Vec::as_slice)));
+    let different: HashSet<&[u8]> = shown.iter().map(|(_, member)| &member[..]).collect();
+    assert_eq!((shown.len(), different.len()), (3_000, 3_000));
+}
+
+#[test]
+fn many_members_leave_a_sorted_set_in_one_change() {
+    let mut value = None;
+    change(&mut value, Instant(0), |set: &mut SortedSet| {
+        set.set_many(40_000);
+        (0..40_000).for_each(|n| _ = set.set(format!("m{n}").as_bytes(), f64::from(n % 100)));
+    });
+    change(&mut value, Instant(0), |set: &mut SortedSet| {
+        for number in (0..40_000).filter(|number| number % 10 != 0) {
+            assert!(set.remove(format!("m{number}").as_bytes()));
+            assert!(!set.remove(format!("m{number}").as_bytes()));
+        }
+        // One that comes back, and one that has another score.
+        assert!(set.set(b"m1", 1_000.0));
+        assert!(!set.set(b"m0", -1.0));
+        set.remove_range(1..11);
+    });
+    let set = SortedSet::view(&value.as_ref().unwrap().0);
+    assert_eq!(set.len(), 3_991);
+    assert_eq!(
+        (set.at(0), set.at(3_990)),
+        ((&b"m0"[..], -1.0), (&b"m1"[..], 1_000.0))
+    );
+    assert!((1..set.len()).all(|rank| set.at(rank - 1).1 <= set.at(rank).1));
+}

@@ -4,15 +4,17 @@
 //! |---|---|
 //! | slots of the table, as a power of two | 1; zero if there is no table |
 //! | live members | 4 |
-//! | bytes of dead entries | 4, with a table only |
+//! | bytes of dead entries, the table's seed | 4 + 8, with a table only |
 //! | table | 4 a slot: the offset of an entry plus one, or zero |
+//! | order of scans | 4 a live member, with a table only: [`order`] |
 //! | entries | varint of twice the member's length, plus one if dead; member; payload |
 //!
 //! Up to [`LINEAR_MAX`] members there is no table, and entries stand in order of insertion. A table
-//! is probed slot by slot from the place that the upper bits of the member's hash say, so slots are
-//! nearly in order of hashes: [`Members::scan`] walks them by hash, whatever the table's size.
-//!
-//! Invariant: offsets of entries stay until [`Members::tidy`].
+//! is probed slot by slot from a place that depends on the member and on the table's secret seed; a
+//! probe that becomes too long makes the table anew.
+//! Invariant: offsets of entries stay until [`Members::tidy`]. Why: docs/decisions/0025.
+
+mod order;
 
 use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
@@ -20,18 +22,26 @@ use std::sync::LazyLock;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use super::bytes::{push_varint, set_u32, u32_at, varint};
+use super::bytes::{push_varint, set_u32, u32_at, u64_at, varint};
 
 /// Most members that are looked through one by one; more have a table.
 pub const LINEAR_MAX: usize = 128;
 /// The table's slots have room for so many quarters of members.
 const FULL_QUARTERS: usize = 3;
+/// Bytes behind a payload from which on, without a table, it is not worth moving them for another
+/// length.
+const MOVED_BYTES_MAX: usize = 4096;
 /// A table with fewer than one member in so many slots is made smaller.
 const SPARSE: usize = 8;
 /// Dead entries are dropped when they are more than this part, as a divisor, of all bytes.
 const DEAD_SHARE: usize = 3;
-/// Bits of a hash that places come from.
-const HASH_BITS: u32 = 32;
+/// Slots from a member's home to its place, for each doubling of the table; among members that
+/// nobody chose hardly a table of millions has more.
+const PROBES_PER_DOUBLING: usize = 24;
+/// Seeds that are tried for a table before its probes may be as long as they are.
+const SEEDS_MAX: usize = 8;
+/// Seeds that are tried before the table is made larger.
+const SEEDS_A_SIZE: usize = 4;
 
 /// What belongs to a member.
 pub trait Shape {
@@ -58,8 +68,13 @@ pub struct Entry<'a> {
 pub struct Members<S, B = Vec<u8>> {
     live: usize,
     dead_bytes: usize,
+    seed: u64,
     table: B,
+    /// Of what the members were at the last [`Members::tidy`].
+    order: B,
     entries: B,
+    /// Entries that came or went since, in a table.
+    changes: Vec<u32>,
     shape: PhantomData<S>,
 }
 
@@ -67,16 +82,23 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
     /// Takes bytes apart; `part` keeps a part of them.
     pub fn read<'a>(bytes: &'a [u8], part: impl Fn(&'a [u8]) -> B) -> Members<S, B> {
         let live = u32_at(&bytes[1..], 0) as usize;
-        let (dead_bytes, slots, start) = match bytes[0] {
-            0 => (0, 0, 5),
-            power => (u32_at(&bytes[5..], 0) as usize, 1 << power, 9),
+        let (dead_bytes, seed, slots, in_order, start) = match bytes[0] {
+            0 => (0, 0, 0, 0, 5),
+            power => {
+                let dead_bytes = u32_at(&bytes[5..], 0) as usize;
+                (dead_bytes, u64_at(bytes, 9), 1 << power, live, 17)
+            }
         };
-        let (table, entries) = bytes[start..].split_at(slots * 4);
+        let (table, rest) = bytes[start..].split_at(slots * 4);
+        let (order, entries) = rest.split_at(in_order * 4);
         Members {
             live,
             dead_bytes,
+            seed,
             table: part(table),
+            order: part(order),
             entries: part(entries),
+            changes: Vec::new(),
             shape: PhantomData,
         }
     }
@@ -108,6 +130,13 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
         }
     }
 
+    /// Whether the entry at an offset is that of a member.
+    #[inline]
+    pub fn is_live(&self, at: usize) -> bool {
+        // The lowest bit of the head stands in its first byte.
+        self.entries.as_ref()[at] & 1 == 0
+    }
+
     /// The entry of a member.
     #[inline]
     pub fn find(&self, member: &[u8]) -> Option<Entry<'_>> {
@@ -123,6 +152,16 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
             slot = self.next(slot);
         }
         None
+    }
+
+    /// The most slots that the look-up of a member that is there goes through: what tests assert.
+    pub fn longest_probe(&self) -> usize {
+        let mask = self.slots().saturating_sub(1);
+        let probe = |slot: usize| {
+            let at = self.at_slot(slot)?;
+            Some((slot.wrapping_sub(self.home(self.entry(at).member)) & mask) + 1)
+        };
+        (0..self.slots()).filter_map(probe).max().unwrap_or(0)
     }
 
     /// All entries, the oldest first.
@@ -143,49 +182,6 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
             }
             None
         })
-    }
-
-    /// Shows about `count` entries from `cursor` on, and says where to go on; zero at the end.
-    /// Without a table it shows all.
-    ///
-    /// A member that is there from the first call to the last is shown at least once, whatever
-    /// else comes and goes: a cursor is a hash, and members are shown in order of their hashes.
-    pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(Entry<'_>)) -> u64 {
-        let slots = self.slots();
-        if slots == 0 {
-            for entry in self.iter() {
-                if u64::from(hash(entry.member)) >= cursor {
-                    show(entry);
-                }
-            }
-            return 0;
-        }
-        let shift = HASH_BITS - slots.ilog2();
-        let start = usize::try_from(cursor >> shift).unwrap_or(slots);
-        if start >= slots {
-            return 0;
-        }
-        let (mut stop, mut left) = (start, count.max(1));
-        while stop < slots && left > 0 {
-            left -= usize::from(self.at_slot(stop).is_some());
-            stop += 1;
-        }
-        let until = (stop as u64) << shift;
-        // An entry stands between its home and the next free slot, so what belongs before `stop`
-        // ends with the first free slot from the last of them on.
-        for place in start..start + slots {
-            match self.at_slot(place & (slots - 1)) {
-                None if place + 1 >= stop => break,
-                None => {}
-                Some(at) => {
-                    let entry = self.entry(at);
-                    if (cursor..until).contains(&u64::from(hash(entry.member))) {
-                        show(entry);
-                    }
-                }
-            }
-        }
-        if stop == slots { 0 } else { until }
     }
 
     /// Some entry, each as likely as the others; there must be one.
@@ -213,7 +209,7 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
     /// The slot where the probing for a member begins.
     #[inline]
     fn home(&self, member: &[u8]) -> usize {
-        (hash(member) >> (HASH_BITS - self.slots().ilog2())) as usize
+        (place(member, self.seed) >> (u64::BITS - self.slots().ilog2())) as usize
     }
 
     #[inline]
@@ -242,8 +238,11 @@ impl<S: Shape> Members<S> {
         Members {
             live: 0,
             dead_bytes: 0,
+            seed: 0,
             table: Vec::new(),
+            order: Vec::new(),
             entries: Vec::new(),
+            changes: Vec::new(),
             shape: PhantomData,
         }
     }
@@ -252,12 +251,15 @@ impl<S: Shape> Members<S> {
     pub fn insert(&mut self, member: &[u8], payload: &[u8]) -> usize {
         let at = self.append(member, payload);
         self.live += 1;
-        if self.slots() > 0 && self.live * 4 > self.slots() * FULL_QUARTERS {
-            self.make_table(self.live);
-        } else if self.slots() > 0 {
-            self.place(at);
-        } else if self.live > LINEAR_MAX {
-            self.make_table(self.live);
+        let slots = self.slots();
+        let fits = if slots > 0 {
+            self.changes.push(offset(at));
+            self.live * 4 <= slots * FULL_QUARTERS && self.place(at, probes_max(slots))
+        } else {
+            self.live <= LINEAR_MAX
+        };
+        if !fits {
+            self.make_table();
         }
         at
     }
@@ -268,6 +270,7 @@ impl<S: Shape> Members<S> {
         if self.slots() > 0 {
             let slot = self.slot_of(self.entry(at).member, at);
             self.close_gap(slot);
+            self.changes.push(offset(at));
         }
         self.kill(at);
     }
@@ -276,15 +279,21 @@ impl<S: Shape> Members<S> {
     pub fn replace(&mut self, at: usize, payload: &[u8]) {
         let entry = self.entry(at);
         let range = entry.end - entry.payload.len()..entry.end;
+        let behind = self.entries.len() - range.end;
+        if self.slots() == 0 && range.len() != payload.len() && behind > MOVED_BYTES_MAX {
+            self.make_table();
+        }
         if range.len() == payload.len() {
             self.entries[range].copy_from_slice(payload);
         } else if self.slots() == 0 {
             self.entries.splice(range, payload.iter().copied());
         } else {
-            let member = entry.member.to_vec();
+            let member = self.entry(at).member.to_vec();
             let slot = self.slot_of(&member, at);
             self.kill(at);
+            self.changes.push(offset(at));
             let at = self.append(&member, payload);
+            self.changes.push(offset(at));
             set_u32(&mut self.table, slot, offset(at) + 1);
         }
     }
@@ -298,25 +307,29 @@ impl<S: Shape> Members<S> {
         let mut moved = Vec::new();
         if self.dead_bytes > 0 && (self.slots() == 0 || drops_table || is_dirty) {
             moved = self.compact();
+            self.order.clear();
         }
         if drops_table {
             self.table = Vec::new();
         } else if self.slots() > 0 && (!moved.is_empty() || self.live * SPARSE < self.slots()) {
-            self.make_table(self.live);
+            self.make_table();
         }
+        self.settle_order();
         moved
     }
 
     /// Appends the bytes of all parts. [`Members::tidy`] came before.
     pub fn write(&self, out: &mut Vec<u8>) {
         let slots = self.slots();
-        out.reserve(9 + self.table.len() + self.entries.len());
+        out.reserve(17 + self.table.len() + self.order.len() + self.entries.len());
         out.push(if slots == 0 { 0 } else { slots.ilog2() as u8 });
         out.extend_from_slice(&offset(self.live).to_le_bytes());
         if slots > 0 {
             out.extend_from_slice(&offset(self.dead_bytes).to_le_bytes());
+            out.extend_from_slice(&self.seed.to_le_bytes());
         }
         out.extend_from_slice(&self.table);
+        out.extend_from_slice(&self.order);
         out.extend_from_slice(&self.entries);
     }
 
@@ -353,27 +366,54 @@ impl<S: Shape> Members<S> {
         moved
     }
 
-    /// Makes a table with room for twice as many members as there are.
-    fn make_table(&mut self, members: usize) {
-        let slots = (members * 2).next_power_of_two();
-        self.table = vec![0; slots * 4];
-        let mut at = 0;
-        while at < self.entries.len() {
-            let Entry { end, is_dead, .. } = self.entry(at);
-            if !is_dead {
-                self.place(at);
+    /// Makes a table with room for twice as many members as there are, in which no probe is too
+    /// long.
+    fn make_table(&mut self) {
+        let slots = (self.live * 2).next_power_of_two();
+        for attempt in 1..=SEEDS_MAX {
+            let larger = attempt.saturating_sub(SEEDS_A_SIZE);
+            let most = if attempt < SEEDS_MAX {
+                probes_max(slots << larger)
+            } else {
+                usize::MAX
+            };
+            if self.fill_table(slots << larger, most) {
+                return;
             }
-            at = end;
         }
     }
 
-    /// Puts an offset into the first free slot from its member's home on.
-    fn place(&mut self, at: usize) {
+    /// Puts all members into a table of so many slots under a seed of its own; whether no probe is
+    /// longer than `probes_max`.
+    fn fill_table(&mut self, slots: usize, probes_max: usize) -> bool {
+        self.seed = RandomState::new().hash_one(slots);
+        self.table.clear();
+        self.table.resize(slots * 4, 0);
+        let mut at = 0;
+        while at < self.entries.len() {
+            let Entry { end, is_dead, .. } = self.entry(at);
+            if !is_dead && !self.place(at, probes_max) {
+                return false;
+            }
+            at = end;
+        }
+        true
+    }
+
+    /// Puts an offset into the first free slot from its member's home on, unless that is farther
+    /// than `probes_max`.
+    fn place(&mut self, at: usize, probes_max: usize) -> bool {
         let mut slot = self.home(self.entry(at).member);
+        let mut probes = 1;
         while self.at_slot(slot).is_some() {
             slot = self.next(slot);
+            probes += 1;
+            if probes > probes_max {
+                return false;
+            }
         }
         set_u32(&mut self.table, slot, offset(at) + 1);
+        true
     }
 
     /// Frees a slot and moves those behind it that may stand nearer to their home.
@@ -398,10 +438,96 @@ fn offset(number: usize) -> u32 {
     u32::try_from(number).expect("a value is shorter than 4 GiB")
 }
 
-/// The hash that places come from; other in each process, so nobody can choose members that
-/// collide.
-fn hash(member: &[u8]) -> u32 {
-    static SECRETS: LazyLock<RapidSecrets> =
-        LazyLock::new(|| RapidSecrets::seed(RandomState::new().hash_one(0)));
-    (rapidhash_v3_seeded(member, &SECRETS) >> HASH_BITS) as u32
+/// Most slots that a probe in a table goes through.
+fn probes_max(slots: usize) -> usize {
+    slots.ilog2() as usize * PROBES_PER_DOUBLING
+}
+
+/// A secret for a hash, another in each process.
+fn secrets() -> RapidSecrets {
+    RapidSecrets::seed(RandomState::new().hash_one(0))
+}
+
+/// A number whose upper bits are a member's home in a table with this seed. Nothing that is shown
+/// depends on it, so nobody can choose members that collide.
+#[inline]
+fn place(member: &[u8], seed: u64) -> u64 {
+    static SECRETS: LazyLock<RapidSecrets> = LazyLock::new(secrets);
+    let mut mixed = rapidhash_v3_seeded(member, &SECRETS) ^ seed;
+    mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ (mixed >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINEAR_MAX, Members, Shape, place, probes_max};
+    use crate::collection::set::Bare;
+
+    fn members_of(count: usize) -> Members<Bare> {
+        let mut members = Members::empty();
+        for number in 0..count {
+            members.insert(format!("m{number}").as_bytes(), &[]);
+        }
+        members
+    }
+
+    #[test]
+    fn members_that_know_their_places_get_another_seed() {
+        let mut members = members_of(LINEAR_MAX + 22);
+        let (slots, seed) = (members.slots(), members.seed);
+        let shift = u64::BITS - slots.ilog2();
+        let chosen = (0_u32..).map(|number| format!("c{number}"));
+        let chosen = chosen.filter(|name| place(name.as_bytes(), seed) >> shift == 0);
+        for name in chosen.take(probes_max(slots) + 10) {
+            members.insert(name.as_bytes(), &[]);
+            let longest = members.longest_probe();
+            assert!(longest <= probes_max(slots), "{longest}");
+        }
+        assert_ne!(members.seed, seed);
+    }
+
+    #[test]
+    fn each_table_has_a_seed_of_its_own() {
+        let [one, other] = [members_of(200), members_of(200)];
+        assert_ne!(one.seed, other.seed);
+    }
+
+    #[test]
+    fn a_table_whose_probes_stay_too_long_is_there_all_the_same() {
+        let mut members = members_of(1_000);
+        assert!(!members.fill_table(2_048, 1));
+        members.make_table();
+        assert!((0..1_000).all(|n| members.find(format!("m{n}").as_bytes()).is_some()));
+    }
+
+    /// A length, and so many bytes.
+    struct Long;
+
+    impl Shape for Long {
+        fn payload_bytes(bytes: &[u8]) -> usize {
+            4 + u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize
+        }
+    }
+
+    #[test]
+    fn to_change_a_payload_does_not_move_all_that_is_behind_it() {
+        let payload = |bytes: u32| [&bytes.to_le_bytes()[..], &vec![7; bytes as usize]].concat();
+        let mut members: Members<Long> = Members::empty();
+        members.insert(b"first", &payload(1));
+        members.insert(b"last", &payload(8_000));
+        let last = members.find(b"last").map(|entry| entry.at);
+        for bytes in [2, 3, 2] {
+            let at = members.find(b"first").expect("it is there").at;
+            members.replace(at, &payload(bytes));
+            let first = members.find(b"first").expect("it is there");
+            assert_eq!(first.payload, payload(bytes));
+            assert_eq!(members.find(b"last").map(|entry| entry.at), last);
+        }
+        members.tidy();
+        assert_eq!(
+            (members.slots(), members.dead_bytes, members.len()),
+            (0, 0, 2)
+        );
+    }
 }

@@ -72,6 +72,11 @@ impl<B: AsRef<[u8]>> Set<B> {
         (!self.members.is_empty()).then(|| self.members.random().member)
     }
 
+    /// As [`Members::longest_probe`].
+    pub fn longest_probe(&self) -> usize {
+        self.members.longest_probe()
+    }
+
     /// Whether all members are integers.
     pub fn is_of_integers(&self) -> bool {
         self.iter().all(is_integer)

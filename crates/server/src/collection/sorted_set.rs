@@ -5,7 +5,8 @@
 //! | order | 4 for the number of members, then 4 each: the offsets of their entries, in order |
 //! | [`Members`], with payload: the score | |
 //!
-//! Invariant: the order is right, except between [`SortedSet::set_many`] and its end.
+//! Invariant: the order is right, except between [`SortedSet::set_many`] and its end; and it has
+//! the removed as well after many of [`SortedSet::remove`].
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -35,6 +36,8 @@ pub struct SortedSet<B = Vec<u8>> {
     own: Deadline,
     is_changed: bool,
     is_sorted: bool,
+    /// Members removed one by one.
+    removed: usize,
     order: B,
     members: Members<Scored, B>,
 }
@@ -53,6 +56,7 @@ impl<B: AsRef<[u8]>> SortedSet<B> {
             own: deadline,
             is_changed: false,
             is_sorted: true,
+            removed: 0,
             order: part(&value[4..end]),
             members: Members::read(&value[end..], part),
         }
@@ -147,16 +151,38 @@ impl SortedSet {
     }
 
     /// Removes a member; whether it was there.
+    ///
+    /// Each of the first takes its place out of the order, which moves all behind it; those of the
+    /// others leave it together at the end, and until then there are no ranks.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        let Some((rank, _)) = self.rank(member) else {
+        let Some(entry) = self.members.find(member) else {
             return false;
         };
-        self.remove_range(rank..rank + 1);
+        let (at, score) = (entry.at, score(entry));
+        if self.is_sorted && self.removed < SORTED_ONCE_MIN {
+            let place = self.place(member, score);
+            self.order.drain(place * 4..place * 4 + 4);
+        }
+        self.members.remove(at);
+        self.removed += 1;
+        self.is_changed = true;
         true
+    }
+
+    /// Takes the removed out of the order.
+    fn drop_removed(&mut self) {
+        if self.removed > SORTED_ONCE_MIN || !self.is_sorted {
+            let mut offsets = self.offsets();
+            offsets.retain(|&at| self.members.is_live(at as usize));
+            self.order.truncate(offsets.len() * 4);
+            self.set_offsets(&offsets);
+        }
+        self.removed = 0;
     }
 
     /// Removes the members at these places.
     pub fn remove_range(&mut self, ranks: Range<usize>) {
+        self.drop_removed();
         self.is_changed |= !ranks.is_empty();
         for rank in ranks.clone() {
             let at = u32_at(&self.order, rank) as usize;
@@ -182,7 +208,8 @@ impl SortedSet {
 
     fn sort(&mut self) {
         let mut offsets = self.offsets();
-        offsets.sort_unstable_by(|&one, &other| {
+        // It finds what is in order already, which is most of it.
+        offsets.sort_by(|&one, &other| {
             let [one, other] = [one, other].map(|at| self.members.entry(at as usize));
             compare((one.member, score(one)), (other.member, score(other)))
         });
@@ -224,6 +251,7 @@ impl Collection for SortedSet {
             own: Deadline::NEVER,
             is_changed: false,
             is_sorted: true,
+            removed: 0,
             order: Vec::new(),
             members: Members::empty(),
         }
@@ -242,6 +270,7 @@ impl Collection for SortedSet {
     }
 
     fn write(mut self, out: &mut Vec<u8>) -> Deadline {
+        self.drop_removed();
         if !self.is_sorted {
             self.sort();
         }

@@ -1,0 +1,128 @@
+//! Order: in which a scan shows members, whatever the table is.
+//!
+//! Members stand in the order of a hash that is the same for as long as the process lives, and then
+//! of their entries. A cursor is such a hash: so it is good for any later state of the collection,
+//! and tells nothing about places in the table, whose hash is another.
+//!
+//! The order is settled once after all changes of a command: what came or went is looked up and
+//! moved in, or, if it is a good part of all, everything is sorted anew.
+
+use std::sync::LazyLock;
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
+use super::{Entry, Members, Shape, offset, secrets};
+use crate::collection::bytes::u32_at;
+
+/// From one change to so many members on it is cheaper to sort all.
+const SORTED_SHARE: usize = 16;
+
+impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
+    /// Shows `count` entries from `cursor` on, more if their hashes are equal, and says where to go
+    /// on; zero at the end. Without a table it shows all.
+    ///
+    /// A member that is there from the first call to the last is shown at least once, whatever
+    /// else comes and goes: a cursor is a hash, and members are shown in order of their hashes.
+    pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(Entry<'_>)) -> u64 {
+        if self.slots() == 0 {
+            for entry in self.iter() {
+                if u64::from(hash(entry.member)) >= cursor {
+                    show(entry);
+                }
+            }
+            return 0;
+        }
+        let order = self.order.as_ref();
+        let from = self.rank(0, |_, hash| u64::from(hash) < cursor);
+        let (mut left, mut last) = (count.max(1), None);
+        for rank in from..order.len() / 4 {
+            let entry = self.entry(u32_at(order, rank) as usize);
+            let hash = hash(entry.member);
+            if left == 0 && last != Some(hash) {
+                return u64::from(hash);
+            }
+            show(entry);
+            (left, last) = (left.saturating_sub(1), Some(hash));
+        }
+        0
+    }
+
+    /// The first rank from `from` on whose offset and hash are not `before`.
+    fn rank(&self, from: usize, before: impl Fn(u32, u32) -> bool) -> usize {
+        let order = self.order.as_ref();
+        let (mut low, mut high) = (from, order.len() / 4);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let at = u32_at(order, middle);
+            if before(at, hash(self.entry(at as usize).member)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+impl<S: Shape> Members<S> {
+    /// Brings the order up to what the members are; it is empty if entries were moved.
+    pub(super) fn settle_order(&mut self) {
+        let changes = std::mem::take(&mut self.changes);
+        if self.slots() == 0 {
+            self.order.clear();
+        } else if self.order.is_empty() || changes.len() * SORTED_SHARE > self.live {
+            let mut keys: Vec<u64> = self.iter().map(|entry| key(&entry)).collect();
+            keys.sort_unstable();
+            self.order.clear();
+            keys.iter().for_each(|&key| push(&mut self.order, key));
+        } else if !changes.is_empty() {
+            self.order = self.merged(&changes);
+        }
+    }
+
+    /// The order with what came and without what went.
+    fn merged(&self, changes: &[u32]) -> Vec<u8> {
+        let of = |&at: &u32| {
+            let entry = self.entry(at as usize);
+            (key(&entry), entry.is_dead)
+        };
+        let mut changes: Vec<(u64, bool)> = changes.iter().map(of).collect();
+        changes.sort_unstable();
+        // What came and went has changed twice.
+        changes.dedup();
+        let mut merged = Vec::with_capacity(self.order.len() + changes.len() * 4);
+        let mut from = 0;
+        for (key, is_dead) in changes {
+            let rank = self.rank(from, |at, hash| key_of(hash, at) < key);
+            merged.extend_from_slice(&self.order[from * 4..rank * 4]);
+            from = rank;
+            if !is_dead {
+                push(&mut merged, key);
+            } else if rank < self.order.len() / 4 && u32_at(&self.order, rank) == key as u32 {
+                from += 1;
+            }
+        }
+        merged.extend_from_slice(&self.order[from * 4..]);
+        merged
+    }
+}
+
+/// What the order is sorted by: the hash, then the offset.
+fn key_of(hash: u32, at: u32) -> u64 {
+    u64::from(hash) << u32::BITS | u64::from(at)
+}
+
+fn key(entry: &Entry<'_>) -> u64 {
+    key_of(hash(entry.member), offset(entry.at))
+}
+
+/// Appends the offset of a key.
+fn push(order: &mut Vec<u8>, key: u64) {
+    order.extend_from_slice(&(key as u32).to_le_bytes());
+}
+
+/// The hash that cursors are; another in each process.
+fn hash(member: &[u8]) -> u32 {
+    static SECRETS: LazyLock<RapidSecrets> = LazyLock::new(secrets);
+    (rapidhash_v3_seeded(member, &SECRETS) >> 32) as u32
+}
