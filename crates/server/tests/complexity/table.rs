@@ -98,7 +98,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "sismember scard": "one look-up", "none", "answers at once", ["SISMEMBER set m1"];
     "spop zpopmin zpopmax zremrangebyscore zremrangebyrank zremrangebylex":
         "three copies of the collection and its members", "half of a collection of 4 MiB",
-        "a collection has at most 4 MiB, or --max-value",
+        "no steps: a collection has at most 4 MiB, or --max-value",
         ["SPOP popped 1000", "ZPOPMIN zpopped 1000", "ZREMRANGEBYRANK zpopped 0 1000"];
     "hscan sscan zscan": "a stretch of the members", "COUNT 1000000000",
         "16,384 members a call", ["SSCAN set 0 COUNT 1000000000", "HSCAN hash 0 COUNT 1000000000",
