@@ -48,7 +48,7 @@ pub use audit::{Audit, Inconsistency};
 pub use cache::{Cache, ExpiryTimeline, Leaving, Upkeep};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use error::Error;
-pub use heap::release_heap;
+pub use heap::{keep_heap_lean, release_heap};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use observer::{Happened, Observer};
 pub use options::{

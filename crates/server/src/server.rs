@@ -36,6 +36,7 @@ const FILES_PER_THREAD: usize = 2;
 /// # Panics
 /// If an event loop has panicked and the process lives on, which its panic hook forbids.
 pub fn run(loaded: &Loaded) -> Result<(), Error> {
+    cellar_engine::keep_heap_lean();
     let mut settings = loaded.settings.clone();
     memory::check(settings.memory_bytes)?;
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
