@@ -9,7 +9,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 CARGO ?= cargo
-FUZZ_SECONDS ?= 20
+HOSTILE_SECONDS ?= 20
+FUZZ_SECONDS ?= 3600
+FUZZ_TARGETS ?=
 SOAK_ROUNDS ?= 10
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
@@ -46,12 +48,12 @@ check: ## formatting, lints, layers, house rules, dependencies, pages that agree
 	$(CARGO) test --locked --quiet --package cellar-bench --test pages
 	deny/check
 
-# The build of the release binaries leaves one core idle while it links; the fuzz run uses it.
+# The build of the release binaries leaves one core idle while it links; the random bytes use it.
 test: ## every test, Rust, Python and Java; installs what they need
 	$(MAKE) tools
 	$(MAKE) check
 	$(CARGO) test --locked --workspace --no-run
-	$(MAKE) --jobs=2 --output-sync=target build fuzz
+	$(MAKE) --jobs=2 --output-sync=target build hostile
 	$(CARGO) test --locked --workspace
 	clients/run
 
@@ -64,8 +66,12 @@ clients: tools build ## all real clients' tests against the server
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
 
-fuzz: ## random bytes into decoder, execution and engine for FUZZ_SECONDS (20) each
-	CELLAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --workspace --test hostile
+hostile: ## the kept corpus and random bytes into codecs, execution, scripts, engine; seconds
+	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO) test --locked --workspace --test hostile
+
+fuzz: ## the same guided by coverage (nightly), FUZZ_SECONDS (3600) each; the corpus grows
+	rustup component add --toolchain nightly rust-src
+	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ_TARGETS)
 
 soak: tools build ## all sizes, thousands of hostile clients; the random tests SOAK_ROUNDS (10) times
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
@@ -119,4 +125,4 @@ asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly;
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run tools check test java clients conformance fuzz soak bench compare docs miri tsan loom asan ci
+.PHONY: help compilers build run tools check test java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci

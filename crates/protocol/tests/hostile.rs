@@ -1,7 +1,8 @@
 //! Hostile bytes to the RESP decoder: nothing panics, and cutting changes no request.
 //!
-//! The property is that of fuzz/properties/resp.rs; here it runs on random inputs, so many for each
-//! of `CELLAR_FUZZ_SECONDS` seconds, 2 if not set.
+//! The property is that of fuzz/properties/resp.rs; here it runs on the corpus that is kept in
+//! fuzz/corpus, and on random inputs, so many for each of `CELLAR_FUZZ_SECONDS` seconds, 2 if not
+//! set.
 
 #[path = "../../../fuzz/properties/resp.rs"]
 mod resp;
@@ -88,5 +89,17 @@ fn any_bytes_are_the_same_requests_however_they_arrive() {
             eprintln!("input: {}", input.escape_ascii());
             std::panic::resume_unwind(panic);
         }
+    }
+}
+
+#[test]
+fn what_was_found_before_is_found_no_more() {
+    let home = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/resp");
+    let files = std::fs::read_dir(home).expect("the corpus is there");
+    for entry in files {
+        let path = entry.expect("a file").path();
+        let input = std::fs::read(&path).expect("it is read");
+        let checked = std::panic::catch_unwind(|| resp::check(&input));
+        assert!(checked.is_ok(), "{}", path.display());
     }
 }

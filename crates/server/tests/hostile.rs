@@ -1,8 +1,9 @@
 //! Hostile bytes: nothing that a peer sends panics, and cutting it changes no answer; no operations
 //! make the engine answer wrongly.
 //!
-//! The properties are those of fuzz/; here they run from seeds for `CELLAR_FUZZ_SECONDS`, 2 if not
-//! set, on inputs made from the transcripts of conformance/, the engine's on random bytes.
+//! The properties are those of fuzz/; here they run on the corpus that is kept in fuzz/corpus, and
+//! from seeds for `CELLAR_FUZZ_SECONDS`, 2 if not set, on inputs made from the transcripts of
+//! conformance/ or from the corpus, the engine's on random bytes.
 #![expect(
     clippy::unwrap_used,
     reason = "a transcript that cannot be read fails the test"
@@ -13,6 +14,8 @@ use std::sync::Arc;
 
 use cellar_engine::{Clock, ManualClock, SystemClock};
 
+#[path = "../../../fuzz/properties/commands.rs"]
+mod commands;
 #[path = "../../../fuzz/properties/decode.rs"]
 mod decode;
 #[path = "../../../fuzz/properties/engine.rs"]
@@ -21,8 +24,14 @@ mod engine;
 mod execute;
 #[path = "../../../fuzz/properties/http.rs"]
 mod http;
+#[path = "../../../fuzz/properties/script.rs"]
+mod script;
 #[path = "support/session.rs"]
 mod session;
+#[path = "support/talk.rs"]
+mod talk;
+#[path = "../../../fuzz/properties/talk.rs"]
+mod talks;
 
 use session::{Session, UNIX_MS_AT_ZERO, state};
 
@@ -117,6 +126,49 @@ const HTTP_WORDS: &[&[u8]] = &[
     b"\xff",
 ];
 
+/// The same for Redis's protocol.
+const RESP_WORDS: &[&[u8]] = &[
+    b"\r\n",
+    b"*1\r\n",
+    b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
+    b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$17000\r\n",
+    b"MULTI\r\n",
+    b"EXEC\r\n",
+    b"DISCARD\r\n",
+    b"WATCH k\r\n",
+    b"HELLO 3\r\n",
+    b"RESET\r\n",
+    b"SUBSCRIBE k\r\n",
+    b"CLIENT REPLY SKIP\r\n",
+    b"CLIENT TRACKING ON\r\n",
+    b"$-1\r\n",
+    b"$0\r\n\r\n",
+    b"*-1\r\n",
+];
+
+/// The same for scripts.
+const SCRIPT_WORDS: &[&[u8]] = &[
+    b"return ",
+    b"redis.call('get', KEYS[1])",
+    b"redis.pcall(",
+    b"unpack(",
+    b"('x'):rep(1e6)",
+    b"string.format('%99.99f', ",
+    b"for i = 1, 1e9 do ",
+    b" end ",
+    b"2147483647",
+    b"-1",
+    b"nil",
+    b"{",
+    b"}",
+    b"setmetatable({}, {__index = function() return 1 end})",
+    b"cjson.decode('",
+    b"table.concat(",
+    b"table.sort(",
+    b"error(",
+    b"pcall(",
+];
+
 /// A small generator of random numbers (xorshift), so that a seed tells the whole run.
 struct Random(u64);
 
@@ -174,10 +226,43 @@ fn change(input: &mut Vec<u8>, words: &[&[u8]], random: &mut Random) {
     input.truncate(INPUT_BYTES_MAX);
 }
 
+/// The inputs that are kept for a target of fuzz/, in an order that is always the same.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let files = std::fs::read_dir(home.join(target)).unwrap();
+    let mut inputs: Vec<Vec<u8>> = files
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(!inputs.is_empty(), "nothing is kept for {target}");
+    inputs.sort_unstable();
+    inputs
+}
+
+/// Runs `check` on one input, and shows the input if it fails.
+fn try_one(input: &[u8], check: impl Fn(&[u8])) {
+    let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(input)));
+    if let Err(panic) = checked {
+        eprintln!("input: {}", input.escape_ascii());
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Runs `check` on a target's corpus.
+fn replay(target: &str, check: impl Fn(&[u8])) {
+    for input in corpus(target) {
+        try_one(&input, &check);
+    }
+}
+
 /// Runs `check` on seeds, then on changed ones until the time is over.
 fn run_changed(seed: u64, protocol: &str, words: &[&[u8]], check: impl Fn(&[u8])) {
     let seeds = seeds(protocol);
     seeds.iter().for_each(|seed| check(seed));
+    run_on(seed, &seeds, words, check);
+}
+
+/// Runs `check` on changed seeds until the time is over.
+fn run_on(seed: u64, seeds: &[Vec<u8>], words: &[&[u8]], check: impl Fn(&[u8])) {
     let input = |random: &mut Random| {
         let source = &seeds[random.below(seeds.len())];
         let from = random.below(source.len() + 1);
@@ -199,12 +284,7 @@ fn run(seed: u64, input: impl Fn(&mut Random) -> Vec<u8>, check: impl Fn(&[u8]))
     let clock = SystemClock::new();
     let mut random = Random(seed);
     while clock.now().0 < seconds * 1000 {
-        let input = input(&mut random);
-        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&input)));
-        if let Err(panic) = checked {
-            eprintln!("input: {}", input.escape_ascii());
-            std::panic::resume_unwind(panic);
-        }
+        try_one(&input(&mut random), &check);
     }
 }
 
@@ -240,6 +320,41 @@ fn the_engine_finds_what_was_stored_last_or_nothing_whatever_is_done_to_it() {
         (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
     };
     run(0x94d0_49bb_1331_11eb, input, engine::check);
+}
+
+#[test]
+fn a_connection_of_redis_gets_whole_frames_however_bytes_arrive() {
+    let seeds = corpus("talk");
+    run_on(0x1234_5678_9abc_def1, &seeds, RESP_WORDS, talks::check);
+}
+
+#[test]
+fn commands_of_all_sizes_are_answered_with_whole_frames() {
+    let seeds = corpus("commands");
+    run_on(
+        0x2545_f491_4f6c_dd1d,
+        &seeds,
+        &[b"\0", b"\xff"],
+        commands::check,
+    );
+}
+
+#[test]
+fn a_script_of_any_text_is_answered_and_leaves_nothing_behind() {
+    let seeds = corpus("script");
+    run_on(0x9e37_79b9_7f4a_7c17, &seeds, SCRIPT_WORDS, script::check);
+}
+
+#[test]
+fn what_was_found_before_is_found_no_more() {
+    replay("decode", decode::check);
+    replay("execute", execute::check);
+    replay("http", http::check);
+    replay("http", execute::check_http);
+    replay("engine", engine::check);
+    replay("talk", talks::check);
+    replay("commands", commands::check);
+    replay("script", script::check);
 }
 
 #[test]
