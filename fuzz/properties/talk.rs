@@ -109,7 +109,7 @@ pub(crate) fn check(data: &[u8]) {
         let mut places = data.windows(word.len());
         places.any(|place| place.eq_ignore_ascii_case(word))
     };
-    if !CHANCE.iter().any(|word| is_chance(word)) {
+    if !CHANCE.iter().any(is_chance) {
         let piece_bytes = 1 + data.iter().map(|byte| usize::from(*byte)).sum::<usize>() % 97;
         let cut = answered(data, piece_bytes);
         assert_eq!(
