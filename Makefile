@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 CARGO ?= cargo
-HOSTILE_SECONDS ?= 20
+HOSTILE_SECONDS ?= 8
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS ?=
 SOAK_ROUNDS ?= 10

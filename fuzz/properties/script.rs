@@ -22,16 +22,26 @@ fn eval(talk: &mut Talk<'_>, text: &[u8]) -> Vec<u8> {
     talk.feed(&frame)
 }
 
+/// Runs [`AFTER`]; again if the machine was so busy that its time was over.
+fn eval_after(talk: &mut Talk<'_>) -> Vec<u8> {
+    loop {
+        let answer = eval(talk, AFTER.as_bytes());
+        if !answer.starts_with(b"-ERR the script ran longer") {
+            return answer;
+        }
+    }
+}
+
 /// Checks the property for one input.
 pub(crate) fn check(text: &[u8]) {
     let state = state();
     let mut talk = Talk::new(&state);
     talk.feed(b"SET k 1\r\nHSET hash a 1 b 2\r\nSADD set a b c\r\nZADD zset 1 a 2 b\r\n");
-    let before = eval(&mut talk, AFTER.as_bytes());
+    let before = eval_after(&mut talk);
     kinds(&eval(&mut talk, text));
     // What it did to the connection ends with it, or with RESET.
     talk.feed(b"RESET\r\n");
-    let after = eval(&mut talk, AFTER.as_bytes());
+    let after = eval_after(&mut talk);
     assert_eq!(
         after.escape_ascii().to_string(),
         before.escape_ascii().to_string()
