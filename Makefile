@@ -54,7 +54,8 @@ test: ## every test, Rust, Python and Java; installs what they need
 	$(MAKE) tools
 	$(MAKE) check
 	$(CARGO) test --locked --workspace --no-run
-	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO) test --locked --workspace
+	$(MAKE) hostile
+	$(CARGO) test --locked --workspace
 	BINARIES=debug clients/run
 
 java: tools build ## Cellar's Java client and other Java clients, tested against the server
