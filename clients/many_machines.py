@@ -371,6 +371,7 @@ def redis_cluster(root, binaries, python, folder):
         create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"]
         code, output = output_of(create, timeout=60)
         made = code == 0 and f"All {CLUSTER_SLOTS} slots covered" in output
+        made = made and until(lambda: all(is_ready(port) for port in ports))
         yield expect("redis-cli --cluster create", made, output)
         command = ["cargo", "run", "--locked", "--quiet", "--package=cellar-near"]
         urls = [f"redis://{address}" for address in addresses]
@@ -384,6 +385,12 @@ def redis_cluster(root, binaries, python, folder):
             node.terminate()
         for node in nodes:
             node.wait(WAIT_SECONDS_MAX)
+
+
+def is_ready(port):
+    """Whether a node has heard of all slots."""
+    code, output = output_of(["redis-cli", "-p", port, "cluster", "info"])
+    return code == 0 and "cluster_state:ok" in output
 
 
 def low_port():
