@@ -149,6 +149,15 @@ fn a_set_is_a_set() {
                         assert_eq!(set.remove(&member), model.remove(&member));
                     }
                 }
+                if rng.u32(..40) == 0 {
+                    let count = rng.usize(..=set.len());
+                    let places = rng.choose_multiple(0..set.len(), count);
+                    set.pop_all(places.into_iter(), |member| assert!(model.remove(member)));
+                }
+                if rng.u32(..80) == 0 {
+                    let member = name(&mut rng, names);
+                    assert_eq!(set.add(&member), model.insert(member.clone()));
+                }
             });
             let Some((bytes, _)) = &value else {
                 assert!(model.is_empty());
@@ -163,6 +172,11 @@ fn a_set_is_a_set() {
             );
             assert!(!set.has(b"nobody"));
             assert!(model.contains(set.random().unwrap()));
+            let mut shown = HashSet::new();
+            set.scan(0, usize::MAX, |member| {
+                assert!(shown.insert(member.to_vec()))
+            });
+            assert_eq!(shown, model);
         }
     }
 }
@@ -192,6 +206,16 @@ fn a_sorted_set_is_in_order_and_knows_its_members() {
                     }
                 }
             });
+            if rng.u32(..40) == 0 && !model.is_empty() {
+                change(&mut value, Instant(0), |set: &mut SortedSet| {
+                    let from = rng.usize(..set.len());
+                    let ranks = from..rng.usize(from..=set.len());
+                    for rank in ranks.clone() {
+                        model.remove(set.at(rank).0);
+                    }
+                    set.remove_range(ranks);
+                });
+            }
             let Some((bytes, _)) = &value else {
                 assert!(model.is_empty());
                 continue;
@@ -209,6 +233,12 @@ fn a_sorted_set_is_in_order_and_knows_its_members() {
                 }
             }
             assert_eq!(set.rank(b"nobody"), None);
+            let mut shown = 0;
+            set.scan(0, usize::MAX, |member, _| {
+                shown += 1;
+                assert!(model.contains_key(member));
+            });
+            assert_eq!(shown, model.len());
             let below = order.iter().filter(|(score, _)| *score < 3).count();
             assert_eq!(set.partition_point(|_, score| score < 3.0), below);
         }

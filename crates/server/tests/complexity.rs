@@ -108,8 +108,7 @@ fn the_page_is_what_the_table_says() {
          one in each turn of\nits connection; others have their turns in between, and see what is \
          done by then. Not in steps are\nEXEC and scripts, which are one step for everybody by \
          their promise, and SPOP, ZPOPMIN, ZPOPMAX and\nZREMRANGEBY*, which change a collection at \
-         once: to take half of the members of 4 MiB holds the\nloop for tens of milliseconds, SPOP \
-         for more than 100.\n\n\
+         once: to take half of the members of 4 MiB holds the\nloop for 10 to 20 milliseconds.\n\n\
          A command has at most 262,144 arguments. Requests that one connection sends at once have \
          1 ms of\neach turn, and one of them at least.\n\n\
          This page is generated from crates/server/tests/complexity/table.rs; the test beside it \

@@ -14,6 +14,7 @@
 //! probe that becomes too long makes the table anew.
 //! Invariant: offsets of entries stay until [`Members::tidy`]. Why: docs/decisions/0025.
 
+mod moved;
 mod order;
 
 use std::hash::{BuildHasher, RandomState};
@@ -22,6 +23,7 @@ use std::sync::LazyLock;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
+pub use self::moved::Moved;
 use super::bytes::{push_varint, set_u32, u32_at, u64_at, varint};
 
 /// Most members that are looked through one by one; more have a table.
@@ -35,6 +37,8 @@ const MOVED_BYTES_MAX: usize = 4096;
 const SPARSE: usize = 8;
 /// Dead entries are dropped when they are more than this part, as a divisor, of all bytes.
 const DEAD_SHARE: usize = 3;
+/// From one removed member to so many that were there on it is cheaper to make the table anew.
+const REBUILT_SHARE: usize = 6;
 /// Slots from a member's home to its place, for each doubling of the table; among members that
 /// nobody chose hardly a table of millions has more.
 const PROBES_PER_DOUBLING: usize = 24;
@@ -275,6 +279,17 @@ impl<S: Shape> Members<S> {
         self.kill(at);
     }
 
+    /// Removes the entries at these offsets. Many leave the table without a slot until
+    /// [`Members::tidy`] makes it anew; looking up is slow until then.
+    pub fn remove_all(&mut self, entries: impl ExactSizeIterator<Item = usize>) {
+        if self.slots() == 0 || entries.len() * REBUILT_SHARE < self.live {
+            return entries.for_each(|at| self.remove(at));
+        }
+        self.live -= entries.len();
+        entries.for_each(|at| self.kill(at));
+        (self.table, self.order) = (Vec::new(), Vec::new());
+    }
+
     /// Gives the entry at an offset another payload.
     pub fn replace(&mut self, at: usize, payload: &[u8]) {
         let entry = self.entry(at);
@@ -299,23 +314,30 @@ impl<S: Shape> Members<S> {
     }
 
     /// Drops dead entries and adjusts the table to the number of members, if it is worth it; where
-    /// each entry was and is, in their order, if they moved.
-    pub fn tidy(&mut self) -> Vec<(u32, u32)> {
+    /// the entries are, if they moved.
+    pub fn tidy(&mut self) -> Option<Moved> {
         let is_small = self.live <= LINEAR_MAX / 2;
         let drops_table = self.slots() > 0 && is_small;
         let is_dirty = self.dead_bytes * DEAD_SHARE > self.entries.len();
-        let mut moved = Vec::new();
+        let mut moved = None;
         if self.dead_bytes > 0 && (self.slots() == 0 || drops_table || is_dirty) {
-            moved = self.compact();
+            moved = Some(self.compact());
             self.order.clear();
         }
         if drops_table {
             self.table = Vec::new();
-        } else if self.slots() > 0 && (!moved.is_empty() || self.live * SPARSE < self.slots()) {
+        } else if self.needs_table(moved.is_some()) {
             self.make_table();
         }
         self.settle_order();
         moved
+    }
+
+    fn needs_table(&self, has_moved: bool) -> bool {
+        match self.slots() {
+            0 => self.live > LINEAR_MAX,
+            slots => has_moved || self.live * SPARSE < slots,
+        }
     }
 
     /// Appends the bytes of all parts. [`Members::tidy`] came before.
@@ -349,20 +371,21 @@ impl<S: Shape> Members<S> {
     }
 
     /// Moves live entries to the front.
-    fn compact(&mut self) -> Vec<(u32, u32)> {
-        let mut moved = Vec::with_capacity(self.live);
+    fn compact(&mut self) -> Moved {
+        let mut moved = Moved::within(self.entries.len());
         let (mut from, mut to) = (0, 0);
         while from < self.entries.len() {
             let Entry { end, is_dead, .. } = self.entry(from);
             if !is_dead {
                 self.entries.copy_within(from..end, to);
-                moved.push((offset(from), offset(to)));
+                moved.note(from, to);
                 to += end - from;
             }
             from = end;
         }
         self.entries.truncate(to);
         self.dead_bytes = 0;
+        moved.finish();
         moved
     }
 

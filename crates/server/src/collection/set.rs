@@ -102,6 +102,21 @@ impl Set {
         true
     }
 
+    /// Takes out the members at these places in their order of insertion, and shows each.
+    pub fn pop_all(
+        &mut self,
+        places: impl ExactSizeIterator<Item = usize>,
+        mut show: impl FnMut(&[u8]),
+    ) {
+        let all: Vec<usize> = self.members.iter().map(|entry| entry.at).collect();
+        let popped: Vec<usize> = places.map(|place| all[place]).collect();
+        for &at in &popped {
+            show(self.members.entry(at).member);
+        }
+        self.is_changed |= !popped.is_empty();
+        self.members.remove_all(popped.into_iter());
+    }
+
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         let Some(at) = self.members.find(member).map(|entry| entry.at) else {

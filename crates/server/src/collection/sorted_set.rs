@@ -184,10 +184,9 @@ impl SortedSet {
     pub fn remove_range(&mut self, ranks: Range<usize>) {
         self.drop_removed();
         self.is_changed |= !ranks.is_empty();
-        for rank in ranks.clone() {
-            let at = u32_at(&self.order, rank) as usize;
-            self.members.remove(at);
-        }
+        let places = ranks.clone();
+        let entries = places.map(|rank| u32_at(&self.order, rank) as usize);
+        self.members.remove_all(entries);
         self.order.drain(ranks.start * 4..ranks.end * 4);
     }
 
@@ -230,16 +229,13 @@ impl SortedSet {
 
     /// Drops dead entries, and tells the order where the others are then.
     fn tidy(&mut self) {
-        let moved = self.members.tidy();
-        if moved.is_empty() {
+        let Some(moved) = self.members.tidy() else {
             return;
+        };
+        for rank in 0..self.order.len() / 4 {
+            let at = moved.of(u32_at(&self.order, rank));
+            set_u32(&mut self.order, rank, at);
         }
-        let mut offsets = self.offsets();
-        for at in &mut offsets {
-            let index = moved.binary_search_by_key(at, |&(was, _)| was);
-            *at = moved[index.expect("each live entry is in the list")].1;
-        }
-        self.set_offsets(&offsets);
     }
 }
 

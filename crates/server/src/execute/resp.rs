@@ -7,6 +7,7 @@
 //! Tests: tests/resp.rs and its neighbours, clients/.
 
 mod failure;
+mod arguments;
 mod queue;
 mod filter;
 mod subscriptions;
@@ -14,7 +15,6 @@ mod tracked;
 mod watched;
 mod session;
 mod call;
-mod arguments;
 mod steps;
 mod parts;
 mod notify;

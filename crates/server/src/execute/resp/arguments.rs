@@ -1,7 +1,7 @@
-//! Arguments: those of a command that outlive its bytes, one behind the other.
+//! Arguments: those of commands that outlive their bytes, one behind the other.
 
-/// Arguments that are kept while a command is worked off in several turns.
-#[derive(Debug)]
+/// Arguments that are kept while a command waits, or is worked off in several turns.
+#[derive(Debug, Default)]
 pub(super) struct Arguments {
     bytes: Vec<u8>,
     ends: Vec<u32>,
@@ -14,13 +14,23 @@ impl Arguments {
             bytes: Vec::with_capacity(args.iter().map(|arg| arg.len()).sum()),
             ends: Vec::with_capacity(args.len()),
         };
-        for arg in args {
-            kept.bytes.extend_from_slice(arg);
-            let end = u32::try_from(kept.bytes.len());
-            kept.ends
-                .push(end.expect("a command is shorter than 4 GiB"));
-        }
+        kept.extend(args);
         kept
+    }
+
+    /// Adds a copy of these.
+    pub(super) fn extend(&mut self, args: &[&[u8]]) {
+        for arg in args {
+            self.bytes.extend_from_slice(arg);
+            let end = u32::try_from(self.bytes.len());
+            self.ends
+                .push(end.expect("what is kept for one client is shorter than 4 GiB"));
+        }
+    }
+
+    /// What these take, in [`Arguments::bytes`].
+    pub(super) fn bytes_of(args: &[&[u8]]) -> usize {
+        args.iter().map(|arg| arg.len() + size_of::<u32>()).sum()
     }
 
     /// How many there are.
@@ -31,6 +41,11 @@ impl Arguments {
     /// Bytes that they take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len() + size_of_val(self.ends.as_slice())
+    }
+
+    /// All of them, in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|place| self.get(place))
     }
 
     /// The one at a place.

@@ -2,6 +2,7 @@
 
 use cellar_protocol::resp::Command;
 
+use super::arguments::Arguments;
 use super::failure::Failure;
 use crate::limits::QUEUED_BYTES_MAX;
 
@@ -10,9 +11,7 @@ use crate::limits::QUEUED_BYTES_MAX;
 pub(super) struct Transaction {
     queued: Vec<Queued>,
     /// All their arguments.
-    bytes: Vec<u8>,
-    /// Where each argument ends in them.
-    ends: Vec<u32>,
+    args: Arguments,
     /// Whether a command was refused when it was queued.
     pub(super) is_broken: bool,
 }
@@ -24,9 +23,8 @@ struct Queued {
     args: u32,
 }
 
-/// What a queued command takes, and each of its arguments beside its bytes.
+/// What a queued command takes beside its arguments.
 const COMMAND_BYTES: usize = size_of::<Queued>();
-const ARG_BYTES: usize = size_of::<u32>();
 const _: () = assert!(
     QUEUED_BYTES_MAX <= u32::MAX as usize,
     "places and counts are numbers of 32 bits"
@@ -40,7 +38,7 @@ impl Transaction {
 
     /// Bytes of memory that they take.
     pub(super) fn held_bytes(&self) -> usize {
-        self.bytes.len() + self.ends.len() * ARG_BYTES + self.queued.len() * COMMAND_BYTES
+        self.args.bytes() + self.queued.len() * COMMAND_BYTES
     }
 
     /// Notes that a command was refused, so that EXEC is too.
@@ -60,16 +58,12 @@ impl Transaction {
         if self.is_broken {
             return Ok(());
         }
-        let bytes = args.iter().map(|arg| arg.len()).sum::<usize>();
-        let args_bytes = self.bytes.len() + bytes + (self.ends.len() + args.len()) * ARG_BYTES;
-        if args_bytes + (self.len() + 1) * COMMAND_BYTES > QUEUED_BYTES_MAX {
+        let bytes = Arguments::bytes_of(args) + COMMAND_BYTES;
+        if self.held_bytes() + bytes > QUEUED_BYTES_MAX {
             self.spoil();
             return Err(Failure::text("ERR the transaction is too large"));
         }
-        for arg in args {
-            self.bytes.extend_from_slice(arg);
-            self.ends.push(self.bytes.len() as u32);
-        }
+        self.args.extend(args);
         self.queued.push(Queued {
             command,
             args: args.len() as u32,
@@ -79,14 +73,12 @@ impl Transaction {
 
     /// Shows each command with its arguments, in their order.
     pub(super) fn each(&self, mut run: impl FnMut(&'static Command, &[&[u8]])) {
-        let (mut ends, mut start) = (self.ends.iter(), 0);
+        let mut places = 0..self.args.len();
         let mut args = Vec::new();
         for queued in &self.queued {
             args.clear();
-            for &end in ends.by_ref().take(queued.args as usize) {
-                args.push(&self.bytes[start..end as usize]);
-                start = end as usize;
-            }
+            let own = places.by_ref().take(queued.args as usize);
+            args.extend(own.map(|place| self.args.get(place)));
             run(queued.command, &args);
         }
     }

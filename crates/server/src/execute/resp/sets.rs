@@ -6,6 +6,7 @@ use cellar_engine::Handle;
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
+use super::arguments::Arguments;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::handlers::{Handler, unknown};
@@ -122,24 +123,23 @@ fn spop(call: &mut Call<'_>) -> Outcome {
         _ => return Err(Failure::Syntax),
     };
     let edited = call.edit(call.first_key()?, |set: &mut Set| {
+        let mut drawn = Arguments::default();
         if count.is_none_or(|count| count == 1) {
-            let drawn: Vec<Vec<u8>> = set.random().map(<[u8]>::to_vec).into_iter().collect();
+            drawn.extend(set.random().as_slice());
             drawn.iter().for_each(|member| _ = set.remove(member));
             return Ok(drawn);
         }
-        let members: Vec<&[u8]> = set.iter().collect();
         let wanted = i64::try_from(count.unwrap_or(1)).unwrap_or(i64::MAX);
-        let drawn = member_scan::draw(members.len(), wanted)?;
-        let drawn: Vec<Vec<u8>> = drawn.map(|index| members[index].to_vec()).collect();
-        drawn.iter().for_each(|member| _ = set.remove(member));
+        let places = member_scan::draw(set.len(), wanted)?;
+        set.pop_all(places, |member| drawn.extend(&[member]));
         Ok(drawn)
     })?;
     tell_removed(call, "spop", edited.is_changed, edited.is_gone);
     let mut reply = call.reply();
-    match (count, edited.answer.first()) {
-        (None, Some(member)) => reply.bulk(member),
-        (None, None) => reply.null(),
-        (Some(_), _) => {
+    match count {
+        None if edited.answer.len() == 0 => reply.null(),
+        None => reply.bulk(edited.answer.get(0)),
+        Some(_) => {
             reply.set(edited.answer.len());
             edited.answer.iter().for_each(|member| reply.bulk(member));
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use cellar_protocol::resp::number::{parse_float, parse_integer};
 use cellar_protocol::resp::{Proto, Reply, Verb};
 
+use super::arguments::Arguments;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::sorted_members::{append_member, tell_removed};
@@ -290,20 +291,23 @@ pub(super) fn zpop(call: &mut Call<'_>) -> Outcome {
         } else {
             0..taken
         };
-        let members = places.clone().map(|place| {
+        let (mut members, mut scores) = (Arguments::default(), Vec::with_capacity(taken));
+        let mut take = |place: usize| {
             let (member, score) = set.at(place);
-            (member.to_vec(), score)
-        });
-        let mut members: Vec<(Vec<u8>, f64)> = members.collect();
-        set.remove_range(places);
+            members.extend(&[member]);
+            scores.push(score);
+        };
         if is_max {
-            members.reverse();
+            places.clone().rev().for_each(&mut take);
+        } else {
+            places.clone().for_each(&mut take);
         }
-        Ok(members)
+        set.remove_range(places);
+        Ok((members, scores))
     })?;
     let event = if is_max { "zpopmax" } else { "zpopmin" };
     tell_removed(call, event, edited.is_changed, edited.is_gone);
-    let members = edited.answer;
+    let (members, scores) = edited.answer;
     // Without a count RESP3 has one flat pair, too.
     let is_nested = count.is_some() && call.session.proto == Proto::V3;
     let values = if is_nested {
@@ -312,13 +316,13 @@ pub(super) fn zpop(call: &mut Call<'_>) -> Outcome {
         members.len() * 2
     };
     call.reply().array(values);
-    for (member, score) in &members {
+    for (member, score) in members.iter().zip(scores) {
         let mut reply = call.reply();
         if is_nested {
             reply.array(2);
         }
         reply.bulk(member);
-        reply.double(*score);
+        reply.double(score);
     }
     DONE
 }
