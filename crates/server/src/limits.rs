@@ -22,12 +22,20 @@ const _: () = assert!(
 
 /// Waiting reply bytes from which a connection gets no further request.
 pub const WAITING_BYTES_MAX: usize = 32 << 10;
+/// A larger reply buffer is given back to the allocator when it is empty.
+pub const KEPT_BUFFER_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
+/// Reply buffers that an event loop keeps for its connections' next replies.
+pub const SPARE_BUFFERS_MAX: usize = 64;
 /// Waiting reply bytes of several connections with which a turn's requests end; the others wait for
 /// the next turn.
 pub const TURN_REPLY_BYTES_MAX: usize = 8 << 20;
 /// Longest reply that a command makes in one piece where the client chooses its length, and all
 /// replies of a transaction together.
 pub const REPLY_BYTES_MAX: usize = 32 << 20;
+/// Longest reply that a script is given, or makes.
+pub const SCRIPT_REPLY_BYTES_MAX: usize = 64 << 20;
+/// Bytes of the members that a command on several sets finds.
+pub const RESULT_BYTES_MAX: usize = 64 << 20;
 /// Bytes that may wait in an inbox; a client with more is dropped.
 pub const INBOX_BYTES_MAX: usize = 8 << 20;
 /// Bytes that a transaction's queued commands may take.
@@ -46,6 +54,6 @@ pub const PROGRAM_BYTES: usize = 16 << 20;
 /// What an idle connection takes, in bytes: its entry, its session, its place in listings.
 pub const CONNECTION_BYTES: usize = 4 << 10;
 /// What one event loop keeps of reply buffers.
-pub const SPARE_BYTES: usize = 4 << 20;
+pub const SPARE_BYTES: usize = SPARE_BUFFERS_MAX * KEPT_BUFFER_BYTES_MAX;
 /// What a command may need while it runs: copies of a value it changes, its arguments, its reply.
 pub const SCRATCH_BYTES: usize = 64 << 20;

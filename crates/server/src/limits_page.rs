@@ -2,8 +2,8 @@
 
 use crate::limits::{
     ARENA_BYTES, CONNECTION_BYTES, INBOX_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES,
-    QUEUED_BYTES_MAX, REPLY_BYTES_MAX, SCRATCH_BYTES, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX,
-    WATCHED_BYTES_MAX,
+    QUEUED_BYTES_MAX, REPLY_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX,
+    SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, WATCHED_BYTES_MAX,
 };
 use crate::script::{MEMORY_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
@@ -71,6 +71,12 @@ pub fn page() -> String {
             REPLY_BYTES_MAX,
             "",
         ),
+        (
+            "the members that SINTER, SUNION or SDIFF answers",
+            RESULT_BYTES_MAX,
+            "",
+        ),
+        ("the answer of a script", SCRIPT_REPLY_BYTES_MAX, ""),
         ("messages that wait while it reads", INBOX_BYTES_MAX, ""),
         ("commands queued by MULTI", QUEUED_BYTES_MAX, ""),
         ("watched keys", WATCHED_BYTES_MAX, ""),

@@ -15,7 +15,7 @@ use cellar_engine::Handle;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use crate::limits::WAITING_BYTES_MAX;
+use crate::limits::{KEPT_BUFFER_BYTES_MAX, WAITING_BYTES_MAX};
 
 /// Values of at least this many bytes are sent from the engine's memory; below it a copy is
 /// cheaper than a handle.
@@ -29,8 +29,6 @@ const WAITING_VALUE_BYTES_MAX: usize = 4 << 20;
 pub const WRITE_BYTES_MAX: usize = 2 << 20;
 /// Pieces handed to the system in one call.
 const PIECES_MAX: usize = 2 * WAITING_VALUES_MAX + 1;
-/// A larger buffer is given back to the allocator when it is empty.
-const KEPT_BUFFER_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
 
 /// A value on its way, after the first `at` reply bytes.
 #[derive(Debug)]

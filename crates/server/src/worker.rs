@@ -30,6 +30,7 @@ use crate::connection::{Connection, Ending, HttpLink};
 use crate::counters::Counters;
 use crate::counters::load::PerProtocol;
 use crate::execute::{self, http::Peer, resp::Session};
+use crate::limits::SPARE_BUFFERS_MAX;
 use crate::listener::{Protocol, local_address};
 use crate::mailbox::Mailbox;
 use crate::output::Written;
@@ -40,8 +41,6 @@ use crate::state::State;
 const WAKE_TOKEN: u64 = u64::MAX;
 /// New connections taken over in one turn.
 const ARRIVALS_MAX: usize = 64;
-/// Reply buffers kept for the next turn.
-const SPARE_BUFFERS_MAX: usize = 64;
 
 /// What all workers share.
 #[derive(Clone)]

@@ -164,8 +164,10 @@ fn who_holds_memory_leaves_for_who_gets_on() {
             Value::Array(vec![Value::Null; keys.len()])
         );
     }
-    assert!(daemon.stat("memory_kicks") >= 32);
-    assert!(daemon.stat("client_memory") <= 32 * MIB as u64);
+    // What is still in sockets arrives later; of those that stay each holds a million bytes.
+    let holders_max = 32 * MIB / part.len();
+    daemon.wait_for_stat("memory_kicks", |kicks| kicks >= 64 - holders_max as u64);
+    daemon.wait_for_stat("client_memory", |bytes| bytes <= 32 * MIB as u64);
     let most = occupied_bytes(&daemon, "VmHWM");
     assert!(most <= 32 * MIB + BASE_BYTES + 64 * MIB, "{}", most / MIB);
 }

@@ -43,6 +43,29 @@ fn id(client: &mut Client) -> i64 {
 }
 
 #[test]
+fn a_line_tells_what_its_client_holds() {
+    // What a client holds is noted behind its replies: one event loop does one after the other.
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let (mut client, mut other) = (Client::connect(&daemon), Client::connect(&daemon));
+    let list = format!("CLIENT LIST ID {}", id(&mut client));
+    let mut held = || {
+        let fields = fields(&text(other.run(&list)));
+        let total = fields.into_iter().find(|(name, _)| name == "tot-mem");
+        total.unwrap().1.parse::<usize>().unwrap()
+    };
+    let idle = held();
+    client.run("MULTI");
+    client.call(&[b"SET", b"k", &[b'v'; 10_000]]);
+    let queued = held();
+    assert!(
+        (idle + 10_000..idle + 40_000).contains(&queued),
+        "{idle} {queued}"
+    );
+    client.run("DISCARD");
+    assert!(held() < idle + 10_000);
+}
+
+#[test]
 fn a_line_has_the_fields_of_redis_and_what_the_client_did() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

@@ -31,14 +31,6 @@ pub struct Limits {
     pub body_bytes_max: usize,
 }
 
-impl Limits {
-    /// Most bytes that the decoder may ask for before it makes something of them.
-    #[must_use]
-    pub const fn input_bytes_max(&self) -> usize {
-        REQUEST_LINE_BYTES_MAX + FIELDS_BYTES_MAX + self.body_bytes_max
-    }
-}
-
 /// How far an incomplete head was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {

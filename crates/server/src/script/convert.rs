@@ -19,11 +19,10 @@ use mlua::{Error, Lua, Result, Table, Value};
 
 use super::limit::Limit;
 use super::shared::Shared;
+use crate::limits::SCRIPT_REPLY_BYTES_MAX;
 
 /// Deepest nesting of a reply, in both directions.
 const DEPTH_MAX: usize = 128;
-/// Longest reply that a script may make.
-const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// What a script returned.
 #[derive(Debug)]
@@ -39,7 +38,7 @@ impl Answer {
     /// Appends the answer to replies in the client's version; `None` if it is too deep or long, or
     /// the script's time is over, and then there is half an answer.
     pub fn write(&self, reply: &mut Reply<'_>) -> Option<()> {
-        let end = reply.out.len() + REPLY_BYTES_MAX;
+        let end = reply.out.len() + SCRIPT_REPLY_BYTES_MAX;
         let writer = Writer {
             proto: self.proto,
             limit: &self.shared.limit,

@@ -151,6 +151,24 @@ pub(super) enum Task<'a> {
 }
 
 impl Task<'_> {
+    /// Whether it takes constant time and is answered at once, as the usual requests.
+    #[inline]
+    pub(super) fn is_quick(&self) -> bool {
+        match self {
+            Task::Get(_) | Task::Set(_) => true,
+            Task::Run(prepared) => prepared.key().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether the time of one that is not quick depends on more than its own bytes.
+    pub(super) fn is_heavy(&self) -> bool {
+        match self {
+            Task::Command(prepared) => prepared.is_heavy(),
+            _ => true,
+        }
+    }
+
     /// Whether the bytes behind it cannot be decoded before it was executed.
     #[inline]
     pub(super) fn ends_decoding(&self) -> bool {

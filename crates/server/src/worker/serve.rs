@@ -13,7 +13,7 @@
 
 use super::Worker;
 use super::batch::{Batch, Span, recycle};
-use super::share::{Shares, is_heavy};
+use super::share::Shares;
 use super::steps::{decode_spans, fetch_ahead, keep_scan, run};
 use crate::client::Delivery;
 use crate::connection::Intake;
@@ -42,9 +42,10 @@ impl Worker {
                 self.receive(slot);
                 next += 1;
             }
-            self.execute_batch();
+            let served = self.execute_batch();
             self.common.state.observer.tracking.broadcast();
-            for index in 0..self.batch.spans.len() {
+            // Who was not served is lined up first, so that it is the first of the next turn.
+            for index in (served..self.batch.spans.len()).chain(0..served) {
                 self.settle(index);
             }
             self.batch.clear();
@@ -64,10 +65,12 @@ impl Worker {
         self.batch.has_room(bytes)
     }
 
-    /// Decodes and executes all spans.
-    fn execute_batch(&mut self) {
-        if self.batch.spans.is_empty() {
-            return;
+    /// Decodes and executes spans until all are through, or the replies are enough for one turn;
+    /// how many were served.
+    fn execute_batch(&mut self) -> usize {
+        let mut served = self.batch.spans.len();
+        if served == 0 {
+            return served;
         }
         let Batch {
             arena,
@@ -83,32 +86,40 @@ impl Worker {
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
             next = decode_spans(arena, spans, next, cache, &mut steps);
-            if steps.is_empty() {
+            let Some(last) = steps.last() else {
                 break;
-            }
+            };
+            let last = last.span;
             for index in 0..steps.len() {
                 fetch_ahead(cache, &steps, index);
                 let step = &steps[index];
                 let span = &mut spans[step.span];
-                if span.stopped || replied_bytes >= TURN_REPLY_BYTES_MAX {
-                    span.stopped = true;
+                if span.stopped {
                     continue;
                 }
                 let connection = self.table.get_mut(span.slot);
                 let connection = connection.expect("nothing closes connections in this phase");
                 run(context, step, span, arena, connection, self.now_ms);
-                if shares.wants_time(pass.take_heavy() | is_heavy(&step.task)) {
+                let is_quick = step.task.is_quick();
+                let is_answered = is_quick || !connection.awaits_value();
+                self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
+                if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
                 }
-                if connection.output.is_full() {
+                if span.stopped {
                     replied_bytes += connection.output.waiting_bytes();
+                    if replied_bytes >= TURN_REPLY_BYTES_MAX {
+                        served = step.span + 1;
+                        spans.iter_mut().for_each(|span| span.stopped = true);
+                        break;
+                    }
                 }
-                let is_answered = !connection.awaits_value();
-                self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
             }
+            spans[last].stopped |= shares.note(last, self.common.clock.us());
             steps.clear();
         }
         *kept = recycle(steps);
+        served
     }
 
     /// Keeps what a span did not use, writes, and lines the connection up again.

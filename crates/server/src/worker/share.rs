@@ -1,20 +1,17 @@
 //! Share: how long one connection's requests may run in one turn before the others' come.
 //!
-//! The clock is read behind requests that do not take constant time: those whose time depends on
-//! what is stored or asked for. A connection that has used up its share keeps its other requests
-//! for the next turn. In a turn that has become long each connection is left with one such request.
+//! The clock is read behind requests that do not take constant time, those whose time depends on
+//! what is stored or asked for, and behind each list of steps. A connection that has used up its
+//! share keeps its other requests for the next turn. In a turn that has become long each connection
+//! is left with one such request.
 //!
 //! Invariant: each connection executes at least one request of a turn, so all of them get on.
 //! Why: docs/decisions/0026. Tests: at the end of this file, tests/complexity.rs.
-
-use super::batch::Task;
 
 /// Time that one connection's requests may take in one turn, in microseconds.
 const SHARE_US: u64 = 1_000;
 /// Time from which on a turn counts as long, in microseconds.
 const LONG_TURN_US: u64 = 4_000;
-/// Requests of constant time between two looks at the clock.
-const QUICK_MAX: u32 = 128;
 
 /// The times of one batch.
 #[derive(Debug)]
@@ -25,7 +22,6 @@ pub(super) struct Shares {
     /// The span that is being executed.
     span: usize,
     used_us: u64,
-    quick: u32,
 }
 
 impl Shares {
@@ -35,19 +31,7 @@ impl Shares {
             seen_us: us,
             span: 0,
             used_us: 0,
-            quick: 0,
         }
-    }
-
-    /// Whether the clock has to be read behind a request.
-    #[inline]
-    pub(super) fn wants_time(&mut self, is_heavy: bool) -> bool {
-        self.quick += 1;
-        let wants = is_heavy || self.quick >= QUICK_MAX;
-        if wants {
-            self.quick = 0;
-        }
-        wants
     }
 
     /// Notes that a request of a span has ended; whether the span's share is used up.
@@ -58,17 +42,6 @@ impl Shares {
         self.used_us += us.saturating_sub(self.seen_us);
         self.seen_us = us;
         self.used_us >= SHARE_US || us.saturating_sub(self.began_us) >= LONG_TURN_US
-    }
-}
-
-/// Whether a request's time depends on more than its own bytes.
-#[inline]
-pub(super) fn is_heavy(task: &Task<'_>) -> bool {
-    match task {
-        Task::Get(_) | Task::Set(_) => false,
-        Task::Command(prepared) => prepared.is_heavy(),
-        Task::Run(prepared) => prepared.key().is_none(),
-        _ => true,
     }
 }
 
@@ -91,13 +64,5 @@ mod tests {
         assert!(shares.note(0, LONG_TURN_US));
         assert!(shares.note(1, LONG_TURN_US + 1));
         assert!(shares.note(2, LONG_TURN_US + 2));
-    }
-
-    #[test]
-    fn quick_requests_are_timed_now_and_then() {
-        let mut shares = Shares::starting_at(0);
-        let looks = (0..QUICK_MAX * 3).filter(|_| shares.wants_time(false));
-        assert_eq!(looks.count(), 3);
-        assert!(shares.wants_time(true));
     }
 }

@@ -42,6 +42,9 @@ impl Worker {
         if before != after {
             connection.noted_bytes = after;
             self.held_bytes = self.held_bytes - before + after;
+            if let Some(session) = &connection.session {
+                session.client.note_held(after);
+            }
             let budget = &self.common.state.budget;
             budget.set_connections(self.index, self.held_bytes);
         }

@@ -9,11 +9,9 @@ use cellar_protocol::resp::{Command, Proto, Reply};
 use super::run;
 use super::session::Session;
 use crate::execute::context::{Context, Flow};
+use crate::limits::SCRIPT_REPLY_BYTES_MAX;
 use crate::output::Output;
 use crate::script::Host;
-
-/// Longest reply that a script can be given.
-const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// Runs commands for a script.
 pub(super) struct Caller<'c> {
@@ -69,7 +67,7 @@ impl<'c> Caller<'c> {
         let (session, output) = (&mut self.session, &mut self.output);
         let mut flow = run(command, args, None, session, self.context, output);
         while let Flow::Unfinished(rest) = flow {
-            if output.waiting_bytes() + output.pinned_bytes() > REPLY_BYTES_MAX {
+            if output.waiting_bytes() + output.pinned_bytes() > SCRIPT_REPLY_BYTES_MAX {
                 break;
             }
             if is_over() {
@@ -77,7 +75,7 @@ impl<'c> Caller<'c> {
             }
             flow = rest.go_on(self.context, output);
         }
-        if output.waiting_bytes() + output.pinned_bytes() > REPLY_BYTES_MAX {
+        if output.waiting_bytes() + output.pinned_bytes() > SCRIPT_REPLY_BYTES_MAX {
             return Err("ERR the command's reply is too long for a script");
         }
         Ok(())

@@ -19,13 +19,12 @@ use super::notify::Class;
 use super::steps::{STEP_BYTES, STEP_ITEMS, Step};
 use crate::collection::{Collection, Set};
 use crate::kind;
+use crate::limits::RESULT_BYTES_MAX;
 
 /// Look-ups of members in one step.
 const LOOKUPS_MAX: usize = 4 * STEP_ITEMS;
 /// Parts that a result is made in, so that none of them takes long to grow.
 const PARTS: usize = 64;
-/// Bytes of the members of an answer.
-const RESULT_BYTES_MAX: usize = 64 << 20;
 
 /// SUNION, SINTER, SDIFF.
 pub(super) fn answer(call: &mut Call<'_>) -> Outcome {

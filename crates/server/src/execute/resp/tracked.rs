@@ -19,6 +19,7 @@ pub(super) struct Tracked {
     pub(super) caching: bool,
     /// The prefixes that it broadcasts; the empty one for all keys.
     pub(super) prefixes: Vec<Box<[u8]>>,
+    prefix_bytes: usize,
 }
 
 impl Tracked {
@@ -35,8 +36,15 @@ impl Tracked {
 
     /// Bytes of memory that its prefixes take.
     pub(super) fn held_bytes(&self) -> usize {
-        let prefixes = self.prefixes.iter();
-        prefixes.map(|prefix| prefix.len() + ENTRY_BYTES).sum()
+        self.prefix_bytes
+    }
+
+    /// Adds a prefix, once.
+    pub(super) fn add(&mut self, prefix: &[u8]) {
+        if !self.prefixes.iter().any(|known| **known == *prefix) {
+            self.prefix_bytes += prefix.len() + ENTRY_BYTES;
+            self.prefixes.push(prefix.into());
+        }
     }
 
     /// What CLIENT CACHING said is over after one command, or after one transaction.
@@ -51,7 +59,7 @@ impl Tracked {
         Tracked {
             is_on: self.is_on,
             caching: self.caching,
-            prefixes: Vec::new(),
+            ..Tracked::default()
         }
     }
 

@@ -137,10 +137,11 @@ impl<'a> Options<'a> {
                 return Err(overlapping(prefix, "another provided", other));
             }
         }
-        let held = present.iter().map(|prefix| prefix.len());
-        let asked = self.prefixes.iter().map(|prefix| prefix.len());
-        let bytes = held.chain(asked).map(|length| length + ENTRY_BYTES);
-        if bytes.sum::<usize>() > PREFIX_BYTES_MAX {
+        let asked = self
+            .prefixes
+            .iter()
+            .map(|prefix| prefix.len() + ENTRY_BYTES);
+        if session.tracked.held_bytes() + asked.sum::<usize>() > PREFIX_BYTES_MAX {
             return Err(Failure::text("ERR too many prefixes"));
         }
         Ok(())
@@ -193,16 +194,7 @@ fn tracking(call: &mut Call<'_>) -> Outcome {
         let all: &[&[u8]] = &[b""];
         let is_for_all = options.prefixes.is_empty();
         let asked = if is_for_all { all } else { &options.prefixes };
-        for &prefix in asked {
-            if !session
-                .tracked
-                .prefixes
-                .iter()
-                .any(|known| **known == *prefix)
-            {
-                session.tracked.prefixes.push(prefix.into());
-            }
-        }
+        asked.iter().for_each(|prefix| session.tracked.add(prefix));
     }
     session.tracked.is_on = true;
     let Options {
