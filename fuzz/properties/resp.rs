@@ -1,6 +1,8 @@
 //! The RESP decoder's property: the same requests, however the bytes arrive.
 
-use cellar_protocol::resp::{Decoded, Limits, Request, Scan, Tail, decode, decode_tail};
+use cellar_protocol::resp::{
+    Decoded, Limits, Plain, Request, Scan, Tail, Verb, decode, decode_plain, decode_tail,
+};
 
 /// Positions at which longer inputs are cut.
 const CUTS_MAX: usize = 24;
@@ -54,7 +56,15 @@ impl Reader {
         if let Some(count) = self.args_left {
             return self.tail(input, count);
         }
-        let (text, used) = match decode(input, self.scan, &LIMITS) {
+        // A server tries this one first, whatever it knows of the bytes.
+        let scan = match decode_plain(input, &LIMITS) {
+            Some(plain) => {
+                check_plain(&plain, input);
+                Scan::default()
+            }
+            None => self.scan,
+        };
+        let (text, used) = match decode(input, scan, &LIMITS) {
             Decoded::Incomplete(scan) => {
                 assert!(scan.at <= input.len() && scan.left <= LIMITS.args_max);
                 self.scan = scan;
@@ -100,6 +110,28 @@ impl Reader {
                 self.found.push(message.escape_ascii().to_string());
                 None
             }
+        }
+    }
+}
+
+/// What is found in a hurry is what is found at leisure.
+fn check_plain(plain: &Plain<'_>, input: &[u8]) {
+    let Decoded::Request { request, used } = decode(input, Scan::default(), &LIMITS) else {
+        panic!("it is a request");
+    };
+    let verb = request.command.map(|row| row.verb);
+    match *plain {
+        Plain::Get { key, used: all } => {
+            assert_eq!((verb, all), (Some(Verb::Get), used));
+            assert_eq!(request.args[1..], [key]);
+        }
+        Plain::Set {
+            key,
+            value,
+            used: all,
+        } => {
+            assert_eq!((verb, all), (Some(Verb::Set), used));
+            assert_eq!(request.args[1..], [key, value]);
         }
     }
 }

@@ -42,7 +42,8 @@ fn refusal(protocol: Protocol) -> &'static [u8] {
         Protocol::Resp => b"-ERR max number of clients reached\r\n",
         Protocol::Http => {
             b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
-              Content-Type: application/json\r\nContent-Length: 66\r\n\r\n\
+              Content-Type: application/json\r\nContent-Length: 66\r\n\
+              X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n\
               {\"error\":{\"code\":\"unavailable\",\"message\":\"too many connections\"}}\n"
         }
     }

@@ -21,9 +21,9 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use attack::{Dialect, PATIENCE, frame, ping};
+use attack::{Dialect, PATIENCE, ping};
 use crowd::{Member, STATES, State, VALUE_BYTES, connect_from, discard};
-use daemon::{Daemon, check, pattern, set};
+use daemon::{Daemon, check, frame, pattern, set};
 use resp::{Client, Value, ok};
 use vitals::{
     comes_true, descriptors, forget_peak, occupied_bytes, processor_time, raise_descriptors,

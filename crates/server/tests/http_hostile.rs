@@ -226,7 +226,9 @@ fn a_connection_too_many_is_told_so() {
     std::io::Read::read_to_string(&mut stream, &mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(
-        head.starts_with("HTTP/1.1 503 ") && head.contains("Connection: close"),
+        head.starts_with("HTTP/1.1 503 ")
+            && head.contains("Connection: close")
+            && head.contains("X-Content-Type-Options: nosniff"),
         "{head}"
     );
     assert!(

@@ -146,12 +146,12 @@ impl Target {
     /// Stores what commands are to find.
     fn seed(&self) {
         let frames = [
-            attack::frame(&[b"SET", b"string", b"1"]),
-            attack::frame(&[b"SET", b"string2", b"1"]),
-            attack::frame(&[b"DEL", b"hash", b"set", b"zset"]),
-            attack::frame(&[b"HSET", b"hash", b"1", b"1"]),
-            attack::frame(&[b"SADD", b"set", b"1"]),
-            attack::frame(&[b"ZADD", b"zset", b"1", b"1"]),
+            daemon::frame(&[b"SET", b"string", b"1"]),
+            daemon::frame(&[b"SET", b"string2", b"1"]),
+            daemon::frame(&[b"DEL", b"hash", b"set", b"zset"]),
+            daemon::frame(&[b"HSET", b"hash", b"1", b"1"]),
+            daemon::frame(&[b"SADD", b"set", b"1"]),
+            daemon::frame(&[b"ZADD", b"zset", b"1", b"1"]),
         ];
         for frame in frames {
             let mut stream = &self.honest[0];

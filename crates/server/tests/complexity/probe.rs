@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cellar::clock::Stopwatch;
 
-use crate::daemon::{Daemon, pattern};
+use crate::daemon::{Daemon, frame, pattern};
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
@@ -92,14 +92,9 @@ pub(crate) struct Bench {
 /// What is asked last on a connection, so that its answer shows the end.
 const END: &[u8] = b"*2\r\n$4\r\nPING\r\n$7\r\nTHE-END\r\n";
 
-fn frame(args: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
-    for arg in args {
-        bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
-        bytes.extend_from_slice(arg);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
+fn frame_of(args: &[Vec<u8>]) -> Vec<u8> {
+    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+    frame(&args)
 }
 
 impl Bench {
@@ -125,7 +120,7 @@ impl Bench {
     fn fill(&self) {
         let mut stream = self.daemon.connect_resp();
         let mut call = |args: Vec<Vec<u8>>| {
-            stream.write_all(&frame(&args)).unwrap();
+            stream.write_all(&frame_of(&args)).unwrap();
             stream.write_all(END).unwrap();
             read_to_end(&mut stream, b"$7\r\nTHE-END\r\n")
         };
@@ -228,7 +223,7 @@ impl Bench {
     fn run_once(&self, protocol: Protocol, words: &str) -> Outcome {
         let (mut stream, request, end) = match protocol {
             Protocol::Resp => {
-                let request = [&*frame(&self.expanded(words)), END].concat();
+                let request = [&*frame_of(&self.expanded(words)), END].concat();
                 (
                     self.daemon.connect_resp(),
                     request,

@@ -164,14 +164,3 @@ pub(crate) fn ping(stream: &TcpStream, dialect: Dialect) -> Result<(), String> {
         other => Err(format!("a ping is answered by {other:?}")),
     }
 }
-
-/// A command as an array of bulk strings.
-pub(crate) fn frame(args: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
-    for arg in args {
-        bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
-        bytes.extend_from_slice(arg);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
-}

@@ -277,3 +277,14 @@ fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
     });
     receiver
 }
+
+/// A command as an array of bulk strings.
+pub(crate) fn frame(args: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        bytes.extend_from_slice(arg);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}

@@ -35,7 +35,7 @@ impl Dialect {
     pub(crate) fn ping(self) -> Vec<u8> {
         match self {
             Dialect::Memcached => b"mn\r\n".to_vec(),
-            Dialect::Resp => super::frame(&[b"PING", MARK]),
+            Dialect::Resp => crate::daemon::frame(&[b"PING", MARK]),
             Dialect::Http => b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
         }
     }

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use super::daemon::Daemon;
+use super::daemon::{Daemon, frame};
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,13 +124,7 @@ impl Client {
 
     /// Sends a command.
     pub(crate) fn send(&mut self, args: &[&[u8]]) {
-        let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
-        for arg in args {
-            bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
-            bytes.extend_from_slice(arg);
-            bytes.extend_from_slice(b"\r\n");
-        }
-        self.send_raw(&bytes);
+        self.send_raw(&frame(args));
     }
 
     /// Sends bytes as they are.
