@@ -88,10 +88,10 @@ fn nobody_waits_long_for_the_worst_of_any_command() {
         (Protocol::Http, HTTP),
     ] {
         let rows = rows.iter().filter(|row| row.names.contains(&only));
-        for probe in rows.flat_map(|row| row.probes) {
+        for (row, probe) in rows.flat_map(|row| row.probes.iter().map(move |probe| (row, probe))) {
             let outcome = bench.run(protocol, probe);
             println!("{probe:50} {outcome}");
-            if outcome.gap_us > size.gap_us_max {
+            if !row.is_one_step() && outcome.gap_us > size.gap_us_max {
                 late.push(format!("{probe}: {outcome}"));
             }
         }

@@ -97,6 +97,25 @@ fn frame_of(args: &[Vec<u8>]) -> Vec<u8> {
     frame(&args)
 }
 
+/// A GET of a path, or the POST of what stands behind it.
+fn http_request(words: &str) -> Vec<u8> {
+    let (path, body) = words.split_once(' ').unwrap_or((words, ""));
+    let all = |item: &dyn Fn(usize) -> String| (0..1_000).map(item).collect::<Vec<_>>().join(",");
+    let content = "x".repeat(8_000);
+    let body = match body {
+        "{ids}" => format!(r#"{{"ids":[{}]}}"#, all(&|n| format!(r#""key:{n}""#))),
+        "{messages}" => {
+            let message = |n| format!(r#"{{"id":"posted:{n}","content":"{content}"}}"#);
+            format!(r#"{{"items":[{}]}}"#, all(&message))
+        }
+        body => body.to_owned(),
+    };
+    let method = if body.is_empty() { "GET" } else { "POST" };
+    let length = body.len();
+    let head = "Host: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
+    format!("{method} {path} HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
 impl Bench {
     /// Starts and fills it.
     pub(crate) fn start(size: Size) -> Bench {
@@ -145,12 +164,6 @@ impl Bench {
                     .collect(),
             );
             call(
-                [text("SADD"), text("popped")]
-                    .into_iter()
-                    .chain(members())
-                    .collect(),
-            );
-            call(
                 [text("SADD"), text("other")]
                     .into_iter()
                     .chain(others)
@@ -176,7 +189,6 @@ impl Bench {
         ] {
             call(vec![text("COPY"), text(from), text(to)]);
         }
-        call(vec![text("COPY"), text("sorted"), text("zpopped")]);
         call(vec![
             text("SET"),
             text("big"),
@@ -223,23 +235,18 @@ impl Bench {
     fn run_once(&self, protocol: Protocol, words: &str) -> Outcome {
         let (mut stream, request, end) = match protocol {
             Protocol::Resp => {
-                let request = [&*frame_of(&self.expanded(words)), END].concat();
-                (
-                    self.daemon.connect_resp(),
-                    request,
-                    &b"$7\r\nTHE-END\r\n"[..],
-                )
+                let commands = words.split(" ; ");
+                let frames = commands.map(|words| frame_of(&self.expanded(words)));
+                let request = frames.chain([END.to_vec()]).collect::<Vec<_>>().concat();
+                let end = &b"$7\r\nTHE-END\r\n"[..];
+                (self.daemon.connect_resp(), request, end)
             }
             Protocol::Memcached => {
                 let line = self.expanded(words).join(&b' ');
                 let request = [&*line, b"\r\nmn\r\n"].concat();
                 (self.daemon.connect(), request, &b"MN\r\n"[..])
             }
-            Protocol::Http => {
-                let request =
-                    format!("GET {words} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-                (self.daemon.connect_http(), request.into_bytes(), &b""[..])
-            }
+            Protocol::Http => (self.daemon.connect_http(), http_request(words), &b""[..]),
         };
         let mut sender = stream.try_clone().unwrap();
         self.gap_us.store(0, Ordering::Relaxed);
@@ -282,6 +289,12 @@ impl Bench {
                 "{fewpairs}" => many(16_000, &|place| format!("new:{place}")),
                 "{ids}" => many(16_000, &|place| place.to_string()),
                 "{gets}" => many(args, &|_| "get".to_owned()),
+                "{names}" => many(args.min(7_000), &|place| format!("name:{place}")),
+                "{prefixes}" => many(2 * args.min(1_500), &|place| match place % 2 {
+                    0 => "PREFIX".to_owned(),
+                    _ => format!("prefix:{place}:"),
+                }),
+                "{half}" => vec![(members / 2).to_string().into_bytes()],
                 "{stars}" => many(256, &|_| "*a*b*c".to_owned()),
                 word => vec![word.as_bytes().to_vec()],
             }

@@ -1,6 +1,7 @@
 //! Table: for every command the worst that a client can ask of it, and what keeps it short.
 //!
-//! A probe is a command as words; `{keys}` and the like stand for many ([`super::probe`]).
+//! A probe is a command as words, or several with `;` between them; `{keys}` and the like stand for
+//! many ([`super::probe`]).
 
 /// What commands have in common that cost the same.
 pub(crate) struct Row {
@@ -14,6 +15,13 @@ pub(crate) struct Row {
     pub(crate) bound: &'static str,
     /// Worst inputs that are run and timed.
     pub(crate) probes: &'static [&'static str],
+}
+
+impl Row {
+    /// Whether what it does is one step by its promise, or bounded by its collection only.
+    pub(crate) fn is_one_step(&self) -> bool {
+        self.bound.starts_with("no steps")
+    }
 }
 
 macro_rules! rows {
@@ -99,7 +107,9 @@ pub(crate) const RESP: &[Row] = rows! {
     "spop zpopmin zpopmax zremrangebyscore zremrangebyrank zremrangebylex":
         "three copies of the collection and its members", "half of a collection of 4 MiB",
         "no steps: a collection has at most 4 MiB, or --max-value",
-        ["SPOP popped 1000", "ZPOPMIN zpopped 1000", "ZREMRANGEBYRANK zpopped 0 1000"];
+        ["COPY set popped REPLACE ; SPOP popped {half}",
+         "COPY sorted zpopped REPLACE ; ZPOPMIN zpopped {half}",
+         "COPY sorted zpopped REPLACE ; ZREMRANGEBYRANK zpopped 0 {half}"];
     "hscan sscan zscan": "a stretch of the members", "COUNT 1000000000",
         "16,384 members a call", ["SSCAN set 0 COUNT 1000000000", "HSCAN hash 0 COUNT 1000000000",
          "ZSCAN sorted 0 COUNT 1000000000"];
@@ -118,7 +128,7 @@ pub(crate) const RESP: &[Row] = rows! {
         ["ZRANGE sorted 0 -1 WITHSCORES", "ZREVRANGEBYSCORE sorted +inf -inf"];
     "subscribe unsubscribe psubscribe punsubscribe": "a place in two trees a name",
         "names until they are too many", "4 MiB a client, 512 bytes and its name for each",
-        ["PUBSUB NUMPAT"];
+        ["SUBSCRIBE {names}", "PSUBSCRIBE {names}", "SUBSCRIBE {names} ; UNSUBSCRIBE"];
     "publish": "a copy of the message a listener, a try a pattern",
         "10,000 listeners, a million patterns", "2,048 listeners or patterns a step",
         ["PUBLISH news hello"];
@@ -129,7 +139,7 @@ pub(crate) const RESP: &[Row] = rows! {
         "4 MiB a client, 512 bytes and its name for each", ["WATCH {keys}", "UNWATCH"];
     "exec": "its commands, one after the other", "a queue of the longest commands",
         "no steps: it is one step for all by its promise; its queue and its answer are bounded",
-        ["PING"];
+        ["MULTI ; MGET {keys} ; DEL {missing} ; EXEC"];
     "eval evalsha eval_ro evalsha_ro": "its script", "a script that never ends",
         "no steps: --script-time-limit, --script-memory", ["EVAL return{} 0"];
     "script script|load script|exists script|flush script|kill script|help":
@@ -143,7 +153,7 @@ pub(crate) const RESP: &[Row] = rows! {
      client|unblock client|unpause client|help": "nothing", "none", "answers at once",
         ["CLIENT INFO"];
     "client|tracking": "a place in a tree a prefix", "prefixes until they are too many",
-        "1 MiB a client", ["CLIENT TRACKING off"];
+        "1 MiB a client", ["CLIENT TRACKING on BCAST {prefixes} ; CLIENT TRACKING off"];
     "client|kill client|list": "one look at each client", "10,000 clients",
         "512 lines a step; 256 connections are ended a turn",
         ["CLIENT LIST", "CLIENT LIST ID {ids}"];
@@ -202,10 +212,12 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
 pub(crate) const HTTP: &[Row] = rows! {
     "/v1/cache /v1/cache/{key}": "one look-up or store", "a value of 512 MiB",
         "sent from the cache's memory, 2 MiB a turn; received as it comes", ["/v1/cache/key:1"];
-    "/v1/cache/{key}/incr /v1/cache/{key}/invalidate": "one look-up", "none", "answers at once", [];
+    "/v1/cache/{key}/incr /v1/cache/{key}/invalidate": "one look-up", "none", "answers at once",
+        ["/v1/cache/key:1/incr {}"];
     "/v1/cache/batch/get": "one look-up a key", "1,000 keys", "more are refused; pieces of the \
-     answer", [];
-    "/v1/cache/batch/put": "one store a key", "1,000 messages", "more are refused", [];
+     answer", ["/v1/cache/batch/get {ids}"];
+    "/v1/cache/batch/put": "one store a key", "1,000 messages, 8 MiB in all",
+        "more are refused", ["/v1/cache/batch/put {messages}"];
     "/healthz /readyz": "nothing", "none", "answers at once", ["/healthz"];
     "/metrics": "sums over the shards", "none", "a constant number of sums", ["/metrics"];
     "/v1/console/status /v1/console/key": "sums over the shards", "none",
