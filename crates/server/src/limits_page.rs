@@ -27,7 +27,7 @@ const CLIENTS: &str = "
 clients together have the server hold: requests that are not whole, replies that wait, and what is
 set up for them. While a command runs it may be exceeded by that command's reply; then, and whenever
 clients hold more, connections are closed until an eighth is free: first those that have not got on
-for a tenth of a second, among them the largest first; last those that asked for CLIENT NO-EVICT.
+for a second, among them the largest first; last those that asked for CLIENT NO-EVICT.
 Freed memory goes back to the system. Large values are received in, and sent from, the cache's own
 memory: those on their way in hold at most half of it, and slow ones are dropped after
 `--write-timeout`, or after a second while a quarter of the cache is held by such transfers.

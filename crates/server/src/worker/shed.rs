@@ -15,7 +15,7 @@ use crate::connection::Connection;
 /// Growth after which a loop looks at the budget.
 const LOOK_BYTES: usize = 64 << 10;
 /// Time without progress after which memory counts as only held.
-const STALLED_MS: u64 = 100;
+const STALLED_MS: u64 = 1_000;
 /// A connection that holds less is not closed for it.
 const HOLDER_BYTES_MIN: usize = 256;
 
