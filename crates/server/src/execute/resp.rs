@@ -19,7 +19,6 @@ mod steps;
 mod parts;
 mod notify;
 mod expiry;
-mod handlers;
 mod help;
 mod tracking;
 mod values;
@@ -61,6 +60,7 @@ mod script_calls;
 mod scripts;
 mod admin;
 mod plain;
+mod handlers;
 
 pub use failure::Failure;
 pub use plain::{PlainGet, PlainSet, execute_get, execute_set};
@@ -68,7 +68,7 @@ pub use session::Session;
 pub use upload::{Received, Upload, finish, finish_tail, receive};
 
 use cellar_engine::{Cache, Key, Space};
-use cellar_protocol::resp::command::{Flags, Group};
+use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
 use crate::clock::Stopwatch;
@@ -200,7 +200,7 @@ fn call_long(call: &mut Call<'_>) -> Outcome {
     }
     call.context.counters.calls.add(call.command.verb);
     parts::run_long(call, |call| {
-        let run = |call: &mut Call<'_>| call_timed(handler(call.command), call);
+        let run = |call: &mut Call<'_>| call_timed(handlers::of(call.command.verb), call);
         if call.session.tracked.is_on {
             tracking::run_tracked(call, run)
         } else {
@@ -218,7 +218,7 @@ fn call_handler(call: &mut Call<'_>) -> Outcome {
     match call.command.verb {
         Verb::Get => strings::get(call),
         Verb::Set => strings::set(call),
-        _ => call_timed(handler(call.command), call),
+        _ => call_timed(handlers::of(call.command.verb), call),
     }
 }
 
@@ -266,27 +266,6 @@ fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output:
     context.counters.protocol_errors.add(1);
     context.state.errors.note(&line);
     Reply::new(output.bytes(), proto).error(line.as_bytes());
-}
-
-/// The function that runs a command.
-fn handler(command: &Command) -> Handler {
-    if command.name == "help" {
-        return help::help;
-    }
-    let of_group = match command.group {
-        Group::String => strings::handler,
-        Group::Bitmap => bits::handler,
-        Group::Generic => keys::handler,
-        Group::Hash => hashes::handler,
-        Group::Set => sets::handler,
-        Group::SortedSet => sorted_sets::handler,
-        Group::Pubsub => channels::handler,
-        Group::Scripting => scripts::handler,
-        Group::Transactions => transaction::handler,
-        Group::Connection => clients::handler,
-        Group::Server | Group::Cluster => admin::handler,
-    };
-    of_group(command.verb)
 }
 
 /// Runs, queues or refuses a command of a client that is not known, has begun a transaction, wants

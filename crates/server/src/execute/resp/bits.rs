@@ -2,23 +2,13 @@
 //!
 //! Bit 0 is the highest of the first byte. Source: redis.io/docs/latest/commands/setbit.
 
-use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
 use super::call::{Call, Outcome};
 use super::failure::Failure;
-use super::handlers::{Handler, unknown};
+
 use super::notify::Class;
 use super::values::{bytes_of, read, store_keeping, update};
-
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Getbit => getbit,
-        Verb::Setbit => setbit,
-        _ => unknown,
-    }
-}
 
 /// Bytes whose bits can be asked for, however long values may be.
 const BYTES_MAX: usize = 512 << 20;

@@ -2,43 +2,27 @@
 //!
 //! Source: redis.io/docs/latest/develop/pubsub. Tests: tests/resp_pubsub.rs.
 
+use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::glob::Pattern;
-use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
-use super::handlers::{Handler, unknown, write_help};
+
 use super::steps::Step;
 use crate::pubsub::{Kind, Sending};
 
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Subscribe => subscribe,
-        Verb::Unsubscribe => unsubscribe,
-        Verb::Psubscribe => psubscribe,
-        Verb::Punsubscribe => punsubscribe,
-        Verb::Publish => publish,
-        Verb::PubsubChannels => channels,
-        Verb::PubsubNumsub => numsub,
-        Verb::PubsubNumpat => numpat,
-        Verb::PubsubHelp => help,
-        _ => unknown,
-    }
-}
-
-fn subscribe(call: &mut Call<'_>) -> Outcome {
+pub(super) fn subscribe(call: &mut Call<'_>) -> Outcome {
     begin(call, Kind::Channel, "subscribe")
 }
 
-fn psubscribe(call: &mut Call<'_>) -> Outcome {
+pub(super) fn psubscribe(call: &mut Call<'_>) -> Outcome {
     begin(call, Kind::Pattern, "psubscribe")
 }
 
-fn unsubscribe(call: &mut Call<'_>) -> Outcome {
+pub(super) fn unsubscribe(call: &mut Call<'_>) -> Outcome {
     end(call, Kind::Channel, "unsubscribe")
 }
 
-fn punsubscribe(call: &mut Call<'_>) -> Outcome {
+pub(super) fn punsubscribe(call: &mut Call<'_>) -> Outcome {
     end(call, Kind::Pattern, "punsubscribe")
 }
 
@@ -91,7 +75,7 @@ fn answer(call: &mut Call<'_>, word: &str, name: Option<&[u8]>) {
 /// Listeners and patterns of a message that one step gets through.
 const LISTENERS_MAX: usize = 2_048;
 
-fn publish(call: &mut Call<'_>) -> Outcome {
+pub(super) fn publish(call: &mut Call<'_>) -> Outcome {
     let pubsub = &call.context.state.observer.pubsub;
     let (channel, message, proto) = (call.args[1], call.args[2], call.session.proto);
     let mut sending = Sending::default();
@@ -110,7 +94,7 @@ fn publish(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-fn channels(call: &mut Call<'_>) -> Outcome {
+pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
     let pattern = match call.args {
         [_, _] => None,
         [_, _, pattern] => Some(Pattern::new(pattern)),
@@ -128,7 +112,7 @@ fn channels(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn numsub(call: &mut Call<'_>) -> Outcome {
+pub(super) fn numsub(call: &mut Call<'_>) -> Outcome {
     let pubsub = &call.context.state.observer.pubsub;
     let names = &call.args[2..];
     let mut reply = call.reply();
@@ -140,25 +124,7 @@ fn numsub(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn numpat(call: &mut Call<'_>) -> Outcome {
+pub(super) fn numpat(call: &mut Call<'_>) -> Outcome {
     let (_, patterns) = call.context.state.observer.pubsub.counts();
     call.integer(i64::try_from(patterns).unwrap_or(i64::MAX))
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    write_help(
-        call,
-        &[
-            "PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-            "CHANNELS [<pattern>]",
-            "    Return the currently active channels matching a <pattern> (default: '*').",
-            "NUMPAT",
-            "    Return number of subscriptions to patterns.",
-            "NUMSUB [<channel> ...]",
-            "    Return the number of subscribers for the specified channels, excluding",
-            "    pattern subscriptions(default: no channels).",
-            "HELP",
-            "    Print this help.",
-        ],
-    )
 }

@@ -7,52 +7,27 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
-use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
-use super::connection::{self, LONG_NAME, NAME_BYTES_MAX, set_name};
+use super::connection::{LONG_NAME, NAME_BYTES_MAX, set_name};
 use super::failure::Failure;
-use super::filter::{self, Filter};
-use super::handlers::{Handler, write_help};
+use super::filter::Filter;
+
 use super::session::ReplyMode;
 use super::steps::Step;
-use super::tracking::{self, redirection};
+use super::tracking::redirection;
 use crate::client::Client;
 use crate::execute::context::Flow;
 use crate::tracking::Mode;
 
-/// The function that runs a command of the connection's group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::ClientId => id,
-        Verb::ClientInfo => info,
-        Verb::ClientList => list,
-        Verb::ClientKill => kill,
-        Verb::ClientSetname => setname,
-        Verb::ClientGetname => getname,
-        Verb::ClientSetinfo => setinfo,
-        Verb::ClientReply => reply,
-        Verb::ClientNoEvict => no_evict,
-        Verb::ClientNoTouch => no_touch,
-        Verb::ClientPause => pause,
-        Verb::ClientUnpause => unpause,
-        Verb::ClientUnblock => unblock,
-        Verb::ClientHelp => help,
-        Verb::ClientTracking
-        | Verb::ClientCaching
-        | Verb::ClientGetredir
-        | Verb::ClientTrackinginfo => tracking::handler(verb),
-        _ => connection::handler(verb),
-    }
-}
-
-fn id(call: &mut Call<'_>) -> Outcome {
+pub(super) fn id(call: &mut Call<'_>) -> Outcome {
     let id = call.session.client.id;
     call.integer(i64::try_from(id).unwrap_or(i64::MAX))
 }
 
-fn info(call: &mut Call<'_>) -> Outcome {
+pub(super) fn info(call: &mut Call<'_>) -> Outcome {
     let client = Arc::clone(&call.session.client);
     let line = describe(&client, call.now().0);
     call.reply().verbatim(&line);
@@ -62,7 +37,7 @@ fn info(call: &mut Call<'_>) -> Outcome {
 /// Lines of a listing made in one step.
 const LINES_MAX: usize = 512;
 
-fn list(call: &mut Call<'_>) -> Outcome {
+pub(super) fn list(call: &mut Call<'_>) -> Outcome {
     let filter = Filter::of_list(&call.args[2..])?;
     let (now_ms, proto) = (call.now().0, call.session.proto);
     let is_shown = |client: &Arc<Client>| !client.is_gone() && filter.takes(client, now_ms);
@@ -140,7 +115,7 @@ fn flags(client: &Client) -> String {
     }
 }
 
-fn kill(call: &mut Call<'_>) -> Outcome {
+pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
     let own = call.session.client.id;
     let (filter, is_old) = match call.args {
         [_, _, address] => (Filter::of_address(address), true),
@@ -171,12 +146,12 @@ fn kill(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn setname(call: &mut Call<'_>) -> Outcome {
+pub(super) fn setname(call: &mut Call<'_>) -> Outcome {
     set_name(call, call.args[2])?;
     call.ok()
 }
 
-fn getname(call: &mut Call<'_>) -> Outcome {
+pub(super) fn getname(call: &mut Call<'_>) -> Outcome {
     let name = call.session.client.facts().name.clone();
     if name.is_empty() {
         call.reply().null();
@@ -186,7 +161,7 @@ fn getname(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn setinfo(call: &mut Call<'_>) -> Outcome {
+pub(super) fn setinfo(call: &mut Call<'_>) -> Outcome {
     let (field, value) = (call.args[2], call.args[3]);
     let name = String::from_utf8_lossy(field).to_lowercase();
     if !matches!(&*name, "lib-name" | "lib-ver") {
@@ -213,7 +188,7 @@ fn setinfo(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
-fn reply(call: &mut Call<'_>) -> Outcome {
+pub(super) fn reply(call: &mut Call<'_>) -> Outcome {
     let word = call.args[2];
     let mode = &mut call.session.reply_mode;
     if word.eq_ignore_ascii_case(b"on") {
@@ -230,11 +205,11 @@ fn reply(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn no_evict(call: &mut Call<'_>) -> Outcome {
+pub(super) fn no_evict(call: &mut Call<'_>) -> Outcome {
     wish(call, 0)
 }
 
-fn no_touch(call: &mut Call<'_>) -> Outcome {
+pub(super) fn no_touch(call: &mut Call<'_>) -> Outcome {
     wish(call, 1)
 }
 
@@ -247,18 +222,18 @@ fn wish(call: &mut Call<'_>, place: usize) -> Outcome {
     call.ok()
 }
 
-fn pause(_call: &mut Call<'_>) -> Outcome {
+pub(super) fn pause(_call: &mut Call<'_>) -> Outcome {
     Err(Failure::text(
         "ERR CLIENT PAUSE is not supported: there are no replicas that could wait for it",
     ))
 }
 
-fn unpause(call: &mut Call<'_>) -> Outcome {
+pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
 /// No command of this server blocks, so nobody is ever unblocked.
-fn unblock(call: &mut Call<'_>) -> Outcome {
+pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
     if let Some(reason) = call.args.get(3)
         && !reason.eq_ignore_ascii_case(b"timeout")
         && !reason.eq_ignore_ascii_case(b"error")
@@ -269,8 +244,4 @@ fn unblock(call: &mut Call<'_>) -> Outcome {
     }
     parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
     call.integer(0)
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    write_help(call, filter::CLIENT_HELP)
 }

@@ -2,14 +2,14 @@
 //!
 //! Source: redis.io/docs/latest/commands/hello and its neighbours.
 
+use cellar_protocol::resp::Proto;
 use cellar_protocol::resp::number::parse_integer;
-use cellar_protocol::resp::{Proto, Verb};
 
 use super::append_failure;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::filter::note_queued;
-use super::handlers::{Handler, unknown};
+
 use super::session::ReplyMode;
 use crate::execute::context::Flow;
 use crate::guesses::{Guess, PER_CONNECTION_MAX, Source};
@@ -21,20 +21,6 @@ const OUTSIDE_OF_INT: Failure =
 
 const WRONG_PASSWORD: Failure =
     Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
-
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Ping => ping,
-        Verb::Echo => echo,
-        Verb::Select => select,
-        Verb::Hello => hello,
-        Verb::Auth => auth,
-        Verb::Quit => quit,
-        Verb::Reset => reset,
-        _ => unknown,
-    }
-}
 
 pub(super) fn ping(call: &mut Call<'_>) -> Outcome {
     if call.session.is_confined() && call.args.len() <= 2 {

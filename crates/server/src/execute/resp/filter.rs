@@ -8,49 +8,6 @@ use cellar_protocol::resp::number::parse_integer;
 use super::failure::Failure;
 use crate::client::Client;
 
-/// What CLIENT HELP says.
-pub(super) const CLIENT_HELP: &[&str] = &[
-    "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "CACHING (YES|NO)",
-    "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
-    "GETREDIR",
-    "    Return the client ID we are redirecting to when tracking is enabled.",
-    "GETNAME",
-    "    Return the name of the current connection.",
-    "ID",
-    "    Return the ID of the current connection.",
-    "INFO",
-    "    Return information about the current client connection.",
-    "KILL <ip:port>",
-    "    Kill connection made from <ip:port>.",
-    "KILL <option> <value> [<option> <value> [...]]",
-    "    Kill connections. Options are: ID, TYPE (NORMAL|PUBSUB), ADDR, LADDR, USER,",
-    "    SKIPME (YES|NO, default: yes), MAXAGE.",
-    "LIST [TYPE (NORMAL|PUBSUB)] [ID <id> [...]]",
-    "    Return information about client connections.",
-    "NO-EVICT (ON|OFF)",
-    "    Accepted: connections are not evicted.",
-    "NO-TOUCH (ON|OFF)",
-    "    Accepted: shown in listings.",
-    "REPLY (ON|OFF|SKIP)",
-    "    Control the replies sent to the current connection.",
-    "SETNAME <name>",
-    "    Assign the name <name> to the current connection.",
-    "SETINFO (LIB-NAME|LIB-VER) <value>",
-    "    Say which library the client uses.",
-    "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
-    "         [OPTIN] [OPTOUT] [NOLOOP]",
-    "    Control server assisted client side caching.",
-    "TRACKINGINFO",
-    "    Report tracking status for the current connection.",
-    "UNBLOCK <clientid> [TIMEOUT|ERROR]",
-    "    Accepted: no command blocks.",
-    "UNPAUSE",
-    "    Accepted: requests are never held back.",
-    "HELP",
-    "    Print this help.",
-];
-
 /// What kind of client is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {

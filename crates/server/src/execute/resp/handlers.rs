@@ -1,19 +1,222 @@
-//! Handlers: which function runs a command, by the group it belongs to.
+//! Handlers: which function runs a command, for every row of the table of commands.
 
-use super::call::{Call, DONE, Outcome};
+use cellar_protocol::resp::Verb;
+
+use super::call::{Call, Outcome};
+use super::{
+    admin, bits, channels, clients, connection, deadlines, digest, flush, hash_expiry, hashes,
+    help, keys, lcs, leases, limited, listing, many, moves, numbers, object, ranges, scan, scripts,
+    set_algebra, sets, sorted_ranges, sorted_sets, stores, strings, takes, tracking, transaction,
+};
 
 /// What runs one command.
 pub(super) type Handler = fn(&mut Call<'_>) -> Outcome;
 
-/// Answers a command that the table knows and nobody runs.
-pub(super) fn unknown(call: &mut Call<'_>) -> Outcome {
-    Err(super::unknown(call.args))
+/// Makes [`of`] of rows of commands and the function that runs them. Each command stands in one row:
+/// one that has none, or two, does not compile.
+macro_rules! handlers {
+    ($($($verb:ident)+ => $handler:path;)+) => {
+        /// The function that runs a command.
+        #[deny(unreachable_patterns)]
+        pub(super) fn of(verb: Verb) -> Handler {
+            match verb {
+                $($(Verb::$verb)|+ => $handler,)+
+            }
+        }
+    };
 }
 
-/// Answers lines of help.
-pub(super) fn write_help(call: &mut Call<'_>, lines: &[&str]) -> Outcome {
-    let mut reply = call.reply();
-    reply.array(lines.len());
-    lines.iter().for_each(|line| reply.simple(line));
-    DONE
+handlers! {
+    Get => strings::get;
+    Set => strings::set;
+    Setnx => stores::setnx;
+    Setex => stores::setex;
+    Psetex => stores::psetex;
+    Getset => stores::getset;
+    Getdel => takes::getdel;
+    Getex => takes::getex;
+    Delex => takes::delex;
+    Delifeq => takes::delifeq;
+    Digest => digest::digest;
+    Mget => many::mget;
+    Mset => many::mset;
+    Msetnx => many::msetnx;
+    Msetex => many::msetex;
+    Append => ranges::append;
+    Strlen => ranges::strlen;
+    Getrange Substr => ranges::getrange;
+    Setrange => ranges::setrange;
+    Incr => numbers::incr;
+    Decr => numbers::decr;
+    Incrby => numbers::incrby;
+    Decrby => numbers::decrby;
+    Incrbyfloat => numbers::incrbyfloat;
+    Increx => limited::increx;
+    Lcs => lcs::lcs;
+    Getlease => leases::getlease;
+    Getbit => bits::getbit;
+    Setbit => bits::setbit;
+    Del Unlink => keys::del;
+    Exists => keys::exists;
+    Touch => keys::touch;
+    Type => keys::type_of;
+    Wait => keys::wait;
+    Randomkey => scan::randomkey;
+    Keys => listing::keys;
+    Scan => scan::scan;
+    Expire => deadlines::expire;
+    Pexpire => deadlines::pexpire;
+    Expireat => deadlines::expireat;
+    Pexpireat => deadlines::pexpireat;
+    Ttl => deadlines::ttl;
+    Pttl => deadlines::pttl;
+    Expiretime => deadlines::expiretime;
+    Pexpiretime => deadlines::pexpiretime;
+    Persist => deadlines::persist;
+    Rename => moves::rename;
+    Renamenx => moves::renamenx;
+    Copy => moves::copy;
+    Move => moves::to_database;
+    ObjectEncoding => object::encoding;
+    ObjectFreq => object::freq;
+    ObjectIdletime => object::idletime;
+    ObjectRefcount => object::refcount;
+    Invalidate => leases::invalidate;
+    Hset Hmset => hashes::hset;
+    Hsetnx => hashes::hsetnx;
+    Hget => hashes::hget;
+    Hmget => hashes::hmget;
+    Hgetall Hkeys Hvals => hashes::hgetall;
+    Hdel => hashes::hdel;
+    Hexists => hashes::hexists;
+    Hlen => hashes::hlen;
+    Hstrlen => hashes::hstrlen;
+    Hincrby => hashes::hincrby;
+    Hincrbyfloat => hashes::hincrbyfloat;
+    Hrandfield => hashes::hrandfield;
+    Hscan => hashes::hscan;
+    Hexpire Hpexpire Hexpireat Hpexpireat => hash_expiry::hexpire;
+    Httl Hpttl Hexpiretime Hpexpiretime => hash_expiry::httl;
+    Hpersist => hash_expiry::hpersist;
+    Hgetex => hash_expiry::hgetex;
+    Hsetex => hash_expiry::hsetex;
+    Hgetdel => hash_expiry::hgetdel;
+    Sadd => sets::sadd;
+    Srem => sets::srem;
+    Smembers => sets::smembers;
+    Sismember => sets::sismember;
+    Smismember => sets::smismember;
+    Scard => sets::scard;
+    Spop => sets::spop;
+    Srandmember => sets::srandmember;
+    Smove => sets::smove;
+    Sscan => sets::sscan;
+    Sunion Sinter Sdiff => set_algebra::answer;
+    Sunionstore Sinterstore Sdiffstore => set_algebra::store;
+    Sintercard => set_algebra::sintercard;
+    Zadd => sorted_sets::zadd;
+    Zincrby => sorted_sets::zincrby;
+    Zrem => sorted_sets::zrem;
+    Zscore => sorted_sets::zscore;
+    Zmscore => sorted_sets::zmscore;
+    Zcard => sorted_sets::zcard;
+    Zrank Zrevrank => sorted_sets::zrank;
+    Zrandmember => sorted_sets::zrandmember;
+    Zscan => sorted_sets::zscan;
+    Zpopmin Zpopmax => sorted_ranges::zpop;
+    Zcount Zlexcount => sorted_ranges::zcount;
+    Zrange Zrevrange Zrangebyscore Zrevrangebyscore Zrangebylex Zrevrangebylex
+        => sorted_ranges::zrange;
+    Zremrangebyrank Zremrangebyscore Zremrangebylex => sorted_ranges::zremrange;
+    Subscribe => channels::subscribe;
+    Unsubscribe => channels::unsubscribe;
+    Psubscribe => channels::psubscribe;
+    Punsubscribe => channels::punsubscribe;
+    Publish => channels::publish;
+    PubsubChannels => channels::channels;
+    PubsubNumsub => channels::numsub;
+    PubsubNumpat => channels::numpat;
+    Multi => transaction::multi;
+    Exec => transaction::exec;
+    Discard => transaction::discard;
+    Watch => transaction::watch;
+    Unwatch => transaction::unwatch;
+    Ping => connection::ping;
+    Echo => connection::echo;
+    Select => connection::select;
+    Hello => connection::hello;
+    Auth => connection::auth;
+    Quit => connection::quit;
+    Reset => connection::reset;
+    ClientId => clients::id;
+    ClientInfo => clients::info;
+    ClientList => clients::list;
+    ClientKill => clients::kill;
+    ClientSetname => clients::setname;
+    ClientGetname => clients::getname;
+    ClientSetinfo => clients::setinfo;
+    ClientReply => clients::reply;
+    ClientNoEvict => clients::no_evict;
+    ClientNoTouch => clients::no_touch;
+    ClientPause => clients::pause;
+    ClientUnpause => clients::unpause;
+    ClientUnblock => clients::unblock;
+    ClientTracking => tracking::tracking;
+    ClientCaching => tracking::caching;
+    ClientGetredir => tracking::getredir;
+    ClientTrackinginfo => tracking::trackinginfo;
+    Eval EvalRo => scripts::eval;
+    Evalsha EvalshaRo => scripts::evalsha;
+    ScriptLoad => scripts::load;
+    ScriptExists => scripts::exists;
+    ScriptFlush => scripts::flush;
+    ScriptKill => scripts::kill;
+    FunctionFlush => scripts::function_flush;
+    FunctionList => scripts::function_list;
+    FunctionStats => scripts::function_stats;
+    Dbsize => flush::dbsize;
+    Flushall => flush::flushall;
+    Flushdb => flush::flushdb;
+    Swapdb => flush::swapdb;
+    Info => admin::info::info;
+    ConfigGet => admin::config::get;
+    ConfigSet => admin::config::set;
+    ConfigResetstat => admin::config::reset;
+    ConfigRewrite => admin::config::rewrite;
+    Command CommandInfo => admin::commands::info;
+    CommandCount => admin::commands::count;
+    CommandDocs => admin::commands::docs;
+    CommandList => admin::commands::list;
+    CommandGetkeys => admin::commands::keys;
+    CommandGetkeysandflags => admin::commands::keys_and_flags;
+    MemoryDoctor => admin::memory::doctor;
+    MemoryPurge => admin::memory::purge;
+    MemoryStats => admin::memory::stats;
+    MemoryUsage => admin::memory::usage;
+    SlowlogGet => admin::slow::get;
+    SlowlogLen => admin::slow::len;
+    SlowlogReset => admin::slow::reset;
+    LatencyDoctor => admin::slow::doctor;
+    LatencyHistogram => admin::slow::histogram;
+    LatencyHistory LatencyLatest => admin::slow::no_events;
+    LatencyReset => admin::slow::reset_events;
+    AclCat => admin::acl::categories;
+    AclList => admin::acl::list;
+    AclWhoami => admin::acl::who_am_i;
+    Debug => admin::debug::debug;
+    Time => admin::time;
+    Lastsave => admin::last_save;
+    Role => admin::role;
+    Shutdown => admin::shutdown;
+    ClusterInfo ClusterKeyslot ClusterMyid ClusterNodes ClusterShards ClusterSlots
+        => admin::no_cluster;
+    ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
+    ConfigHelp LatencyHelp MemoryHelp SlowlogHelp
+        => help::help;
+    Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog => container;
+}
+
+/// Answers a container without a subcommand.
+fn container(call: &mut Call<'_>) -> Outcome {
+    Err(super::unknown(call.args))
 }

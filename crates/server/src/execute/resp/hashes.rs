@@ -9,40 +9,14 @@ use cellar_protocol::resp::{Proto, Reply, Verb};
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::fields::{append_field, first_hash, tell_removed};
-use super::handlers::{Handler, unknown};
+
 use super::notify::Class;
 use super::steps::{STEP_BYTES, Step};
-use super::{hash_expiry, member_scan, wrong_arity};
+use super::{member_scan, wrong_arity};
 use crate::collection::Hash;
 use crate::kind;
 
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Hset | Verb::Hmset => hset,
-        Verb::Hsetnx => hsetnx,
-        Verb::Hget => hget,
-        Verb::Hmget => hmget,
-        Verb::Hgetall | Verb::Hkeys | Verb::Hvals => hgetall,
-        Verb::Hdel => hdel,
-        Verb::Hexists => hexists,
-        Verb::Hlen => hlen,
-        Verb::Hstrlen => hstrlen,
-        Verb::Hincrby => hincrby,
-        Verb::Hincrbyfloat => hincrbyfloat,
-        Verb::Hrandfield => hrandfield,
-        Verb::Hscan => hscan,
-        Verb::Hexpire | Verb::Hpexpire | Verb::Hexpireat | Verb::Hpexpireat => hash_expiry::hexpire,
-        Verb::Httl | Verb::Hpttl | Verb::Hexpiretime | Verb::Hpexpiretime => hash_expiry::httl,
-        Verb::Hpersist => hash_expiry::hpersist,
-        Verb::Hgetex => hash_expiry::hgetex,
-        Verb::Hsetex => hash_expiry::hsetex,
-        Verb::Hgetdel => hash_expiry::hgetdel,
-        _ => unknown,
-    }
-}
-
-fn hset(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hset(call: &mut Call<'_>) -> Outcome {
     let pairs = &call.args[2..];
     if !pairs.len().is_multiple_of(2) {
         return Err(wrong_arity(call.command, call.args));
@@ -59,7 +33,7 @@ fn hset(call: &mut Call<'_>) -> Outcome {
     call.integer(edited.answer as i64)
 }
 
-fn hsetnx(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hsetnx(call: &mut Call<'_>) -> Outcome {
     let (name, value) = (call.args[2], call.args[3]);
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
         Ok(hash.get(name).is_none() && hash.set(name, value, Deadline::NEVER))
@@ -70,7 +44,7 @@ fn hsetnx(call: &mut Call<'_>) -> Outcome {
     call.integer(edited.answer.into())
 }
 
-fn hget(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hget(call: &mut Call<'_>) -> Outcome {
     let (key, cache, now, name) = (call.first_key()?, call.cache(), call.now(), call.args[2]);
     let mut reply = call.reply();
     let found = cache.get(key, |item| {
@@ -88,7 +62,7 @@ fn hget(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn hmget(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hmget(call: &mut Call<'_>) -> Outcome {
     let value = first_hash(call)?;
     let hash = value.as_ref().map(|value| Hash::view(value, call.now()));
     let names = &call.args[2..];
@@ -102,7 +76,7 @@ fn hmget(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn hgetall(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hgetall(call: &mut Call<'_>) -> Outcome {
     let verb = call.command.verb;
     let Some(value) = first_hash(call)? else {
         match verb {
@@ -136,7 +110,7 @@ fn hgetall(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-fn hdel(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hdel(call: &mut Call<'_>) -> Outcome {
     let names = &call.args[2..];
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
         Ok(names.iter().filter(|name| hash.remove(name)).count())
@@ -145,20 +119,20 @@ fn hdel(call: &mut Call<'_>) -> Outcome {
     call.integer(edited.answer as i64)
 }
 
-fn hexists(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hexists(call: &mut Call<'_>) -> Outcome {
     let value = first_hash(call)?;
     let now = call.now();
     let has = value.is_some_and(|value| Hash::view(&value, now).get(call.args[2]).is_some());
     call.integer(has.into())
 }
 
-fn hlen(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hlen(call: &mut Call<'_>) -> Outcome {
     let value = first_hash(call)?;
     let length = value.map_or(0, |value| Hash::view(&value, call.now()).len());
     call.integer(length as i64)
 }
 
-fn hstrlen(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hstrlen(call: &mut Call<'_>) -> Outcome {
     let value = first_hash(call)?;
     let hash = value.as_ref().map(|value| Hash::view(value, call.now()));
     let field = hash.as_ref().and_then(|hash| hash.get(call.args[2]));
@@ -166,7 +140,7 @@ fn hstrlen(call: &mut Call<'_>) -> Outcome {
     call.integer(length as i64)
 }
 
-fn hincrby(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hincrby(call: &mut Call<'_>) -> Outcome {
     let (name, by) = (call.args[2], call.args[3]);
     let by = parse_integer(by).ok_or(Failure::NotInteger)?;
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
@@ -183,7 +157,7 @@ fn hincrby(call: &mut Call<'_>) -> Outcome {
     call.integer(edited.answer)
 }
 
-fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
     let (name, by) = (call.args[2], call.args[3]);
     if parse_float(by).is_some_and(f64::is_infinite) {
         return Err(Failure::text("ERR value is NaN or Infinity"));
@@ -206,7 +180,7 @@ fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn hrandfield(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hrandfield(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 2 {
         let value = first_hash(call)?;
         let hash = value.as_ref().map(|value| Hash::view(value, call.now()));
@@ -250,7 +224,7 @@ fn hrandfield(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-fn hscan(call: &mut Call<'_>) -> Outcome {
+pub(super) fn hscan(call: &mut Call<'_>) -> Outcome {
     let now = call.now();
     member_scan::answer(call, kind::HASH, |call, value, options| {
         let (hash, mut shown) = (Hash::view(value, now), 0);

@@ -12,7 +12,7 @@ use cellar_protocol::resp::{Reply, Verb, number};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use super::handlers::{Handler, unknown};
+
 use super::script_calls::Caller;
 use crate::parameters::REDIS_VERSION;
 use crate::script::{Header, Interpreter, Run, RunError, SOURCE_BYTES_MAX, Script};
@@ -25,25 +25,7 @@ thread_local! {
     static INTERPRETER: RefCell<Interpreter> = RefCell::new(Interpreter::new(REDIS_VERSION));
 }
 
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Eval | Verb::EvalRo => eval,
-        Verb::Evalsha | Verb::EvalshaRo => evalsha,
-        Verb::ScriptLoad => load,
-        Verb::ScriptExists => exists,
-        Verb::ScriptFlush => flush,
-        Verb::ScriptKill => kill,
-        Verb::ScriptHelp => script_help,
-        Verb::FunctionFlush => function_flush,
-        Verb::FunctionList => function_list,
-        Verb::FunctionStats => function_stats,
-        Verb::FunctionHelp => function_help,
-        _ => unknown,
-    }
-}
-
-fn eval(call: &mut Call<'_>) -> Outcome {
+pub(super) fn eval(call: &mut Call<'_>) -> Outcome {
     let source = call.args[1];
     check_length(source)?;
     // What is not run is not kept either.
@@ -52,7 +34,7 @@ fn eval(call: &mut Call<'_>) -> Outcome {
     run(call, &script)
 }
 
-fn evalsha(call: &mut Call<'_>) -> Outcome {
+pub(super) fn evalsha(call: &mut Call<'_>) -> Outcome {
     const UNKNOWN: Failure = Failure::text("NOSCRIPT No matching script. Please use EVAL.");
     if call.args[1].len() != DIGEST_BYTES {
         return Err(UNKNOWN);
@@ -144,7 +126,7 @@ fn text_of(error: RunError, script: &Script) -> String {
     }
 }
 
-fn load(call: &mut Call<'_>) -> Outcome {
+pub(super) fn load(call: &mut Call<'_>) -> Outcome {
     let source = call.args[2];
     check_length(source)?;
     let header = Header::read(source).map_err(|text| Failure::Text(text.into()))?;
@@ -160,7 +142,7 @@ fn load(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn exists(call: &mut Call<'_>) -> Outcome {
+pub(super) fn exists(call: &mut Call<'_>) -> Outcome {
     let digests = &call.args[2..];
     let scripts = &call.context.state.scripts;
     let mut reply = call.reply();
@@ -171,7 +153,7 @@ fn exists(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn flush(call: &mut Call<'_>) -> Outcome {
+pub(super) fn flush(call: &mut Call<'_>) -> Outcome {
     check_mode(call, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
     call.context.state.scripts.flush();
     call.ok()
@@ -189,16 +171,16 @@ fn check_mode(call: &Call<'_>, text: &'static str) -> Result<(), Failure> {
 }
 
 /// A script holds everybody up while it runs, so nobody can ask for its end; its time is limited.
-fn kill(_: &mut Call<'_>) -> Outcome {
+pub(super) fn kill(_: &mut Call<'_>) -> Outcome {
     Err(Failure::text("NOTBUSY No scripts in execution right now."))
 }
 
-fn function_flush(call: &mut Call<'_>) -> Outcome {
+pub(super) fn function_flush(call: &mut Call<'_>) -> Outcome {
     check_mode(call, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     call.ok()
 }
 
-fn function_list(call: &mut Call<'_>) -> Outcome {
+pub(super) fn function_list(call: &mut Call<'_>) -> Outcome {
     let mut words = call.args[2..].iter();
     while let Some(word) = words.next() {
         if word.eq_ignore_ascii_case(b"LIBRARYNAME") {
@@ -213,7 +195,7 @@ fn function_list(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn function_stats(call: &mut Call<'_>) -> Outcome {
+pub(super) fn function_stats(call: &mut Call<'_>) -> Outcome {
     let mut reply = call.reply();
     reply.map(2);
     reply.bulk("running_script");
@@ -227,49 +209,4 @@ fn function_stats(call: &mut Call<'_>) -> Outcome {
         reply.integer(0);
     }
     DONE
-}
-
-fn help(call: &mut Call<'_>, lines: &[&str]) -> Outcome {
-    let mut reply = call.reply();
-    reply.array(lines.len());
-    for line in lines {
-        reply.simple(line);
-    }
-    DONE
-}
-
-fn script_help(call: &mut Call<'_>) -> Outcome {
-    help(
-        call,
-        &[
-            "SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-            "EXISTS <sha1> [<sha1> ...]",
-            "    Return information about the existence of the scripts in the script cache.",
-            "FLUSH [ASYNC|SYNC]",
-            "    Flush the Lua scripts cache.",
-            "KILL",
-            "    Answers that no script runs: a script is ended by its time limit.",
-            "LOAD <script>",
-            "    Load a script into the scripts cache without executing it.",
-            "HELP",
-            "    Prints this help.",
-        ],
-    )
-}
-
-fn function_help(call: &mut Call<'_>) -> Outcome {
-    help(
-        call,
-        &[
-            "FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-            "FLUSH [ASYNC|SYNC]",
-            "    Accepted: there are no libraries.",
-            "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
-            "    Lists no libraries.",
-            "STATS",
-            "    Tells that no function runs.",
-            "HELP",
-            "    Prints this help.",
-        ],
-    )
 }

@@ -3,45 +3,25 @@
 //! Source: redis.io/docs/latest/commands, group "set". Several sets at once: set_algebra.rs.
 
 use cellar_engine::Handle;
+use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
-use cellar_protocol::resp::{Reply, Verb};
 
 use super::arguments::Arguments;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use super::handlers::{Handler, unknown};
+
+use super::member_scan;
 use super::notify::Class;
 use super::steps::{STEP_BYTES, Step};
-use super::{member_scan, set_algebra};
 use crate::collection::Set;
 use crate::kind;
-
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Sadd => sadd,
-        Verb::Srem => srem,
-        Verb::Smembers => smembers,
-        Verb::Sismember => sismember,
-        Verb::Smismember => smismember,
-        Verb::Scard => scard,
-        Verb::Spop => spop,
-        Verb::Srandmember => srandmember,
-        Verb::Smove => smove,
-        Verb::Sscan => sscan,
-        Verb::Sunion | Verb::Sinter | Verb::Sdiff => set_algebra::answer,
-        Verb::Sunionstore | Verb::Sinterstore | Verb::Sdiffstore => set_algebra::store,
-        Verb::Sintercard => set_algebra::sintercard,
-        _ => unknown,
-    }
-}
 
 /// The set of the first key.
 fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
     call.value(call.first_key()?, kind::SET)
 }
 
-fn sadd(call: &mut Call<'_>) -> Outcome {
+pub(super) fn sadd(call: &mut Call<'_>) -> Outcome {
     let members = &call.args[2..];
     let edited = call.edit(call.first_key()?, |set: &mut Set| {
         Ok(members.iter().filter(|member| set.add(member)).count())
@@ -52,7 +32,7 @@ fn sadd(call: &mut Call<'_>) -> Outcome {
     call.integer(edited.answer as i64)
 }
 
-fn srem(call: &mut Call<'_>) -> Outcome {
+pub(super) fn srem(call: &mut Call<'_>) -> Outcome {
     let members = &call.args[2..];
     let edited = call.edit(call.first_key()?, |set: &mut Set| {
         Ok(members.iter().filter(|member| set.remove(member)).count())
@@ -71,7 +51,7 @@ fn tell_removed(call: &mut Call<'_>, event: &'static str, is_less: bool, is_gone
     }
 }
 
-fn smembers(call: &mut Call<'_>) -> Outcome {
+pub(super) fn smembers(call: &mut Call<'_>) -> Outcome {
     let Some(value) = first_set(call)? else {
         call.reply().set(0);
         return DONE;
@@ -92,13 +72,13 @@ fn smembers(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-fn sismember(call: &mut Call<'_>) -> Outcome {
+pub(super) fn sismember(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
     let has = value.is_some_and(|value| Set::view(&value).has(call.args[2]));
     call.integer(has.into())
 }
 
-fn smismember(call: &mut Call<'_>) -> Outcome {
+pub(super) fn smismember(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
     let set = value.as_ref().map(|value| Set::view(value));
     let members = &call.args[2..];
@@ -111,12 +91,12 @@ fn smismember(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn scard(call: &mut Call<'_>) -> Outcome {
+pub(super) fn scard(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
     call.integer(value.map_or(0, |value| Set::view(&value).len()) as i64)
 }
 
-fn spop(call: &mut Call<'_>) -> Outcome {
+pub(super) fn spop(call: &mut Call<'_>) -> Outcome {
     let count = match call.args {
         [_, _] => None,
         [_, _, count] => Some(positive(count)?),
@@ -153,7 +133,7 @@ pub(super) fn positive(count: &[u8]) -> Result<usize, Failure> {
     count.ok_or(Failure::text("ERR value is out of range, must be positive"))
 }
 
-fn srandmember(call: &mut Call<'_>) -> Outcome {
+pub(super) fn srandmember(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 2 {
         let value = first_set(call)?;
         let set = value.as_ref().map(|value| Set::view(value));
@@ -188,7 +168,7 @@ fn srandmember(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-fn smove(call: &mut Call<'_>) -> Outcome {
+pub(super) fn smove(call: &mut Call<'_>) -> Outcome {
     let moved = call.alone(|call| {
         let (from, to, member) = (call.key_at(1)?, call.key_at(2)?, call.args[3]);
         let Some(source) = call.value(from, kind::SET)? else {
@@ -212,7 +192,7 @@ fn smove(call: &mut Call<'_>) -> Outcome {
     call.integer(moved.into())
 }
 
-fn sscan(call: &mut Call<'_>) -> Outcome {
+pub(super) fn sscan(call: &mut Call<'_>) -> Outcome {
     member_scan::answer(call, kind::SET, |call, value, options| {
         let mut reply = call.reply();
         let mut shown = 0;

@@ -8,39 +8,12 @@ use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use super::handlers::{Handler, unknown};
+
+use super::member_scan;
 use super::notify::Class;
 use super::sorted_members::{append_member, tell_removed};
-use super::{member_scan, sorted_ranges};
 use crate::collection::SortedSet;
 use crate::kind;
-
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Zadd => zadd,
-        Verb::Zincrby => zincrby,
-        Verb::Zrem => zrem,
-        Verb::Zscore => zscore,
-        Verb::Zmscore => zmscore,
-        Verb::Zcard => zcard,
-        Verb::Zrank | Verb::Zrevrank => zrank,
-        Verb::Zrandmember => zrandmember,
-        Verb::Zscan => zscan,
-        Verb::Zpopmin | Verb::Zpopmax => sorted_ranges::zpop,
-        Verb::Zcount | Verb::Zlexcount => sorted_ranges::zcount,
-        Verb::Zrange
-        | Verb::Zrevrange
-        | Verb::Zrangebyscore
-        | Verb::Zrevrangebyscore
-        | Verb::Zrangebylex
-        | Verb::Zrevrangebylex => sorted_ranges::zrange,
-        Verb::Zremrangebyrank | Verb::Zremrangebyscore | Verb::Zremrangebylex => {
-            sorted_ranges::zremrange
-        }
-        _ => unknown,
-    }
-}
 
 /// The sorted set of the first key.
 fn first_sorted(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
@@ -136,12 +109,12 @@ struct Added {
     score: Option<f64>,
 }
 
-fn zadd(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zadd(call: &mut Call<'_>) -> Outcome {
     let (options, count) = Options::parse(&call.args[2..]);
     add(call, options, &call.args[2 + count..])
 }
 
-fn zincrby(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zincrby(call: &mut Call<'_>) -> Outcome {
     // Redis looks for ZADD's options here, too, and then misses the member.
     let is_option = |name: &&str| call.args[2].eq_ignore_ascii_case(name.as_bytes());
     if ["NX", "XX", "GT", "LT", "CH", "INCR"].iter().any(is_option) {
@@ -198,7 +171,7 @@ fn add(call: &mut Call<'_>, options: Options, pairs: &[&[u8]]) -> Outcome {
     DONE
 }
 
-fn zrem(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zrem(call: &mut Call<'_>) -> Outcome {
     let members = &call.args[2..];
     let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
         Ok(members.iter().filter(|member| set.remove(member)).count())
@@ -207,7 +180,7 @@ fn zrem(call: &mut Call<'_>) -> Outcome {
     call.integer(edited.answer as i64)
 }
 
-fn zscore(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zscore(call: &mut Call<'_>) -> Outcome {
     let value = first_sorted(call)?;
     match value.and_then(|value| SortedSet::view(&value).score(call.args[2])) {
         Some(score) => call.reply().double(score),
@@ -216,7 +189,7 @@ fn zscore(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn zmscore(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zmscore(call: &mut Call<'_>) -> Outcome {
     let value = first_sorted(call)?;
     let set = value.as_ref().map(|value| SortedSet::view(value));
     let members = &call.args[2..];
@@ -231,12 +204,12 @@ fn zmscore(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn zcard(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zcard(call: &mut Call<'_>) -> Outcome {
     let value = first_sorted(call)?;
     call.integer(value.map_or(0, |value| SortedSet::view(&value).len()) as i64)
 }
 
-fn zrank(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zrank(call: &mut Call<'_>) -> Outcome {
     let with_score = match call.args {
         [_, _, _] => false,
         [_, _, _, word] if word.eq_ignore_ascii_case(b"WITHSCORE") => true,
@@ -270,7 +243,7 @@ fn zrank(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn zrandmember(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zrandmember(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 2 {
         let value = first_sorted(call)?;
         match value.as_ref().map(|value| SortedSet::view(value)) {
@@ -303,7 +276,7 @@ fn zrandmember(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-fn zscan(call: &mut Call<'_>) -> Outcome {
+pub(super) fn zscan(call: &mut Call<'_>) -> Outcome {
     member_scan::answer(call, kind::SORTED_SET, |call, value, options| {
         let mut reply = call.reply();
         let (mut shown, mut text) = (0, Vec::with_capacity(FLOAT_BYTES_MAX));

@@ -4,53 +4,19 @@
 
 use cellar_engine::{Change, Draft, Handle, Key, Kind, SetOptions, Stored};
 use cellar_protocol::resp::command::find;
-use cellar_protocol::resp::{Proto, Reply, Verb};
+use cellar_protocol::resp::{Proto, Reply};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use super::handlers::{Handler, unknown};
+
+use super::append_failure;
 use super::notify::Class;
 use super::options::Options;
 use super::session::Session;
 use super::values::{answer_value, append_value, store_until, tell_set, update};
-use super::{append_failure, digest, lcs, leases, limited, many, numbers, ranges, stores, takes};
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
 use crate::output::Output;
-
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Get => get,
-        Verb::Set => set,
-        Verb::Setnx => stores::setnx,
-        Verb::Setex => stores::setex,
-        Verb::Psetex => stores::psetex,
-        Verb::Getset => stores::getset,
-        Verb::Getdel => takes::getdel,
-        Verb::Getex => takes::getex,
-        Verb::Delex => takes::delex,
-        Verb::Delifeq => takes::delifeq,
-        Verb::Digest => digest::digest,
-        Verb::Mget => many::mget,
-        Verb::Mset => many::mset,
-        Verb::Msetnx => many::msetnx,
-        Verb::Msetex => many::msetex,
-        Verb::Append => ranges::append,
-        Verb::Strlen => ranges::strlen,
-        Verb::Getrange | Verb::Substr => ranges::getrange,
-        Verb::Setrange => ranges::setrange,
-        Verb::Incr => numbers::incr,
-        Verb::Decr => numbers::decr,
-        Verb::Incrby => numbers::incrby,
-        Verb::Decrby => numbers::decrby,
-        Verb::Incrbyfloat => numbers::incrbyfloat,
-        Verb::Increx => limited::increx,
-        Verb::Lcs => lcs::lcs,
-        Verb::Getlease => leases::getlease,
-        _ => unknown,
-    }
-}
 
 /// GET.
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {

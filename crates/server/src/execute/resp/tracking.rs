@@ -12,22 +12,11 @@ use cellar_protocol::resp::{Request, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use super::handlers::{Handler, unknown};
+
 use super::session::Session;
 use crate::client::Client;
 use crate::limits::{ENTRY_BYTES, PREFIX_BYTES_MAX};
 use crate::tracking::{Mode, as_writer};
-
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::ClientTracking => tracking,
-        Verb::ClientCaching => caching,
-        Verb::ClientGetredir => getredir,
-        Verb::ClientTrackinginfo => trackinginfo,
-        _ => unknown,
-    }
-}
 
 /// Runs a command of a client whose keys are tracked.
 pub(super) fn run_tracked(call: &mut Call<'_>, run: fn(&mut Call<'_>) -> Outcome) -> Outcome {
@@ -177,7 +166,7 @@ fn overlapping(prefix: &[u8], which: &str, other: &[u8]) -> Failure {
     Failure::Text(text.into())
 }
 
-fn tracking(call: &mut Call<'_>) -> Outcome {
+pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
     let options = Options::parse(call)?;
     let state = call.context.state;
     let session = &mut *call.session;
@@ -207,7 +196,7 @@ fn tracking(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
-fn caching(call: &mut Call<'_>) -> Outcome {
+pub(super) fn caching(call: &mut Call<'_>) -> Outcome {
     let mode = Mode::of(&call.session.client);
     if !mode.has(Mode::ON) {
         return Err(Failure::text(
@@ -243,12 +232,12 @@ pub(super) fn redirection(client: &Client) -> i64 {
         .map_or(0, |target| i64::try_from(target.id).unwrap_or(i64::MAX))
 }
 
-fn getredir(call: &mut Call<'_>) -> Outcome {
+pub(super) fn getredir(call: &mut Call<'_>) -> Outcome {
     let number = redirection(&call.session.client);
     call.integer(number)
 }
 
-fn trackinginfo(call: &mut Call<'_>) -> Outcome {
+pub(super) fn trackinginfo(call: &mut Call<'_>) -> Outcome {
     let mode = Mode::of(&call.session.client);
     let tracked = &call.session.tracked;
     let facts = [

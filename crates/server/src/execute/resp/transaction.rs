@@ -11,7 +11,7 @@ use cellar_protocol::resp::{Command, Verb};
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::filter::note_queued;
-use super::handlers::{Handler, unknown};
+
 use super::queue::Transaction;
 use super::run;
 use crate::limits::REPLY_BYTES_MAX;
@@ -22,18 +22,6 @@ pub(super) fn is_for_transaction(verb: Verb) -> bool {
         verb,
         Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Quit | Verb::Reset
     )
-}
-
-/// The function that runs a command of this group.
-pub(super) fn handler(verb: Verb) -> Handler {
-    match verb {
-        Verb::Multi => multi,
-        Verb::Exec => exec,
-        Verb::Discard => discard,
-        Verb::Watch => watch,
-        Verb::Unwatch => unwatch,
-        _ => unknown,
-    }
 }
 
 pub(super) fn multi(call: &mut Call<'_>) -> Outcome {
@@ -103,7 +91,7 @@ fn only_reads(command: &Command) -> bool {
     command.flags.has(Flags::READONLY)
 }
 
-fn watch(call: &mut Call<'_>) -> Outcome {
+pub(super) fn watch(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_some() {
         return Err(Failure::text("ERR WATCH inside MULTI is not allowed"));
     }
@@ -116,7 +104,7 @@ fn watch(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
-fn unwatch(call: &mut Call<'_>) -> Outcome {
+pub(super) fn unwatch(call: &mut Call<'_>) -> Outcome {
     call.session.unwatch(call.context.state);
     call.ok()
 }

@@ -31,7 +31,7 @@ const CATEGORIES: [&str; 21] = [
 ];
 
 /// ACL CAT
-pub(super) fn categories(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn categories(call: &mut Call<'_>) -> Outcome {
     let names = match call.args {
         [_, _] => CATEGORIES.map(str::to_owned).to_vec(),
         [_, _, category] => members(category)?,
@@ -71,13 +71,13 @@ fn members(category: &[u8]) -> Result<Vec<String>, Failure> {
 }
 
 /// Whether a command belongs to a category.
-pub(super) fn is_in(row: &Command, category: &[u8]) -> bool {
+pub(in crate::execute::resp) fn is_in(row: &Command, category: &[u8]) -> bool {
     let mut categories = row.categories();
     categories.any(|one| one.as_bytes().eq_ignore_ascii_case(category))
 }
 
 /// ACL LIST
-pub(super) fn list(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
     let rights = if call.context.state.settings.password.is_empty() {
         "user default on nopass ~* &* +@all"
     } else {
@@ -90,7 +90,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
 }
 
 /// ACL WHOAMI
-pub(super) fn who_am_i(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn who_am_i(call: &mut Call<'_>) -> Outcome {
     call.reply().bulk("default");
     DONE
 }

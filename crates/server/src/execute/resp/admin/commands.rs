@@ -59,7 +59,7 @@ fn find(name: &[u8]) -> Option<Named> {
 }
 
 /// COMMAND and COMMAND INFO
-pub(super) fn info(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn info(call: &mut Call<'_>) -> Outcome {
     let names = call.args.get(2..).unwrap_or_default();
     let mut reply = call.reply();
     if names.is_empty() {
@@ -185,12 +185,12 @@ fn key_flags(row: &Command) -> &'static [&'static str] {
 }
 
 /// COMMAND COUNT
-pub(super) fn count(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn count(call: &mut Call<'_>) -> Outcome {
     call.integer(i64::try_from(TABLE.len()).unwrap_or(i64::MAX))
 }
 
 /// COMMAND DOCS
-pub(super) fn docs(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn docs(call: &mut Call<'_>) -> Outcome {
     let names = &call.args[2..];
     let rows: Vec<Named> = if names.is_empty() {
         all().collect()
@@ -224,7 +224,7 @@ fn document(reply: &mut Reply<'_>, named: Named) {
 }
 
 /// COMMAND LIST
-pub(super) fn list(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
     let names = match &call.args[2..] {
         [] => all().map(Named::name).collect(),
         [filter, by, what] if filter.eq_ignore_ascii_case(b"FILTERBY") => filtered(by, what)?,
@@ -254,7 +254,7 @@ fn filtered(by: &[u8], what: &[u8]) -> Result<Vec<String>, Failure> {
 }
 
 /// COMMAND GETKEYS
-pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
     let (_, places) = places(&call.args[2..])?;
     let args = call.args;
     let mut reply = call.reply();
@@ -266,7 +266,7 @@ pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
 }
 
 /// COMMAND GETKEYSANDFLAGS
-pub(super) fn keys_and_flags(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn keys_and_flags(call: &mut Call<'_>) -> Outcome {
     let (row, places) = places(&call.args[2..])?;
     let args = call.args;
     let mut reply = call.reply();

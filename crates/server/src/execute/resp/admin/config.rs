@@ -9,7 +9,7 @@ use crate::state::State;
 const PATTERNS_MAX: usize = 256;
 
 /// CONFIG GET
-pub(super) fn get(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
     if call.args.len() - 2 > PATTERNS_MAX {
         return Err(Failure::text(
             "ERR too many patterns, at most 256 are tried",
@@ -26,7 +26,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
 }
 
 /// CONFIG SET
-pub(super) fn set(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn set(call: &mut Call<'_>) -> Outcome {
     let args = &call.args[2..];
     if !args.len().is_multiple_of(2) {
         return Err(Failure::Syntax);
@@ -74,13 +74,13 @@ fn take_effect(name: &str, value: &str, state: &State) {
 }
 
 /// CONFIG RESETSTAT
-pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     call.context.state.reset_stats();
     call.ok()
 }
 
 /// CONFIG REWRITE: settings come from flags, the environment and a file that is only read.
-pub(super) fn rewrite(_call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn rewrite(_call: &mut Call<'_>) -> Outcome {
     Err(Failure::text(
         "ERR The server is running without a config file",
     ))

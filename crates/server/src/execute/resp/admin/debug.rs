@@ -42,7 +42,7 @@ const HELP: &[&str] = &[
 ];
 
 /// DEBUG
-pub(super) fn debug(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn debug(call: &mut Call<'_>) -> Outcome {
     if !call.context.state.settings.enable_debug_commands {
         return Err(NOT_ALLOWED);
     }

@@ -70,7 +70,7 @@ impl Text {
 }
 
 /// INFO
-pub(super) fn info(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn info(call: &mut Call<'_>) -> Outcome {
     let wanted: Vec<String> = call.args[1..]
         .iter()
         .map(|word| String::from_utf8_lossy(word).to_lowercase())

@@ -9,7 +9,7 @@ use crate::execute::resp::failure::Failure;
 use crate::process;
 
 /// MEMORY DOCTOR
-pub(super) fn doctor(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     let engine = call.cache().stats();
     let text = if engine.evicted > 0 {
         format!(
@@ -25,13 +25,13 @@ pub(super) fn doctor(call: &mut Call<'_>) -> Outcome {
 }
 
 /// MEMORY PURGE: memory goes back to the system by itself if the settings say so.
-pub(super) fn purge(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn purge(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
 /// MEMORY USAGE: header, key, value and bookkeeping in the item; its place in the index is not
 /// counted.
-pub(super) fn usage(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn usage(call: &mut Call<'_>) -> Outcome {
     for option in call.args[3..].chunks(2) {
         let [name, samples] = option else {
             return Err(Failure::Syntax);
@@ -62,7 +62,7 @@ enum Figure {
 }
 
 /// MEMORY STATS
-pub(super) fn stats(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
     let engine = call.cache().stats();
     let (used, peak) = used_bytes(call, &engine);
     let resident = process::resident_bytes().unwrap_or(used);

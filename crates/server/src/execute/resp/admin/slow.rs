@@ -12,7 +12,7 @@ use crate::execute::resp::failure::Failure;
 const ENTRIES: usize = 10;
 
 /// SLOWLOG GET
-pub(super) fn get(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
     let count = match call.args {
         [_, _] => ENTRIES,
         [_, _, count] => match parse_integer(count) {
@@ -52,36 +52,36 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
 }
 
 /// SLOWLOG LEN
-pub(super) fn len(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn len(call: &mut Call<'_>) -> Outcome {
     let count = call.context.state.slow_log.len();
     call.integer(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// SLOWLOG RESET
-pub(super) fn reset(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     call.context.state.slow_log.clear();
     call.ok()
 }
 
 /// LATENCY HISTORY and LATENCY LATEST
-pub(super) fn no_events(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn no_events(call: &mut Call<'_>) -> Outcome {
     call.reply().array(0);
     DONE
 }
 
 /// LATENCY RESET
-pub(super) fn reset_events(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn reset_events(call: &mut Call<'_>) -> Outcome {
     call.integer(0)
 }
 
 /// LATENCY HISTOGRAM: commands are not timed one by one.
-pub(super) fn histogram(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn histogram(call: &mut Call<'_>) -> Outcome {
     call.reply().map(0);
     DONE
 }
 
 /// LATENCY DOCTOR
-pub(super) fn doctor(call: &mut Call<'_>) -> Outcome {
+pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     call.reply().verbatim(
         "Events are not watched here. Slow commands are listed by SLOWLOG GET; see \
          slowlog-log-slower-than.\n",
