@@ -25,12 +25,13 @@ most the sum of these; most of it only where it is used:
 const CLIENTS: &str = "
 `--client-memory` (an eighth of `--memory`, from 64 MiB to 1 GiB, unless it is set) bounds what all
 clients together have the server hold: requests that are not whole, replies that wait, and what is
-set up for them. While a command runs it may be exceeded by that command's reply; then, and whenever
-clients hold more, connections are closed until an eighth is free: first those that have not got on
-for a second, among them the largest first; last those that asked for CLIENT NO-EVICT.
-Freed memory goes back to the system. Large values are received in, and sent from, the cache's own
-memory: those on their way in hold at most half of it, and slow ones are dropped after
-`--write-timeout`, or after a second while a quarter of the cache is held by such transfers.
+set up for them. It may be exceeded for a moment: by the reply of the command that runs, and by
+messages that come in meanwhile, which never take more than half of it. Then connections are closed
+until an eighth is free: first those that have not got on for a second, among them the largest
+first; last those that asked for CLIENT NO-EVICT. Freed memory goes back to the system. Large values
+are received in, and sent from, the cache's own memory: those on their way in hold at most half of
+it, and slow ones are dropped after `--write-timeout`, or after a second while a quarter of the
+cache is held by such transfers.
 
 Within that, one client is held to:
 

@@ -314,9 +314,8 @@ fn subscribers_that_never_read_stay_within_what_clients_may_take() {
         assert!(matches!(reached, Value::Integer(_)), "{reached:?}");
     }
     honest.check();
-    // A command may go beyond it by what it sends.
-    let sent_bytes = silent.len() * message.len();
-    ledger.check_peak(OWN_BYTES + CLIENTS_BYTES + sent_bytes);
+    // Messages that come in while connections are closed may take half as much again.
+    ledger.check_peak(OWN_BYTES + CLIENTS_BYTES + CLIENTS_BYTES / 2);
     drop((silent, publisher));
     assert!(comes_true(PATIENCE, || descriptors(daemon.id()) == open));
     ledger.check_given_back();
