@@ -40,11 +40,14 @@ impl Nodes {
             nodes.clients.push(server.client().await);
             nodes.servers.push(server);
         }
-        for (client, (first, last)) in nodes.clients.iter().zip(RANGES) {
+        for ((client, (first, last)), epoch) in nodes.clients.iter().zip(RANGES).zip(1..) {
             let (first, last) = (first.to_string(), last.to_string());
             client
                 .run(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])
                 .await;
+            // Nodes of one epoch would dispute a slot that moves until one of them draws another.
+            let epoch = i32::to_string(&epoch);
+            client.run(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await;
         }
         for server in &nodes.servers[1..] {
             let port = server.port().to_string();
