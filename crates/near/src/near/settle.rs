@@ -56,7 +56,8 @@ where
         let life = shorter(ttl, age_max);
         let deadline = if value.is_some() { ttl } else { life };
         let deadline = deadline.map(|ttl| asked_at.saturating_add(ttl));
-        let entry = Arc::new(Entry::new(value, version, grant, asked_at, deadline));
+        let entry = Entry::new(value, version, grant, asked_at, deadline);
+        let entry = Arc::new(entry.loader_asked(ticket.has_asked_loader()));
         let landing = self.keep(&entry, life, ttl);
         ticket.land(landing, Ok(Held::of(entry, false)))
     }

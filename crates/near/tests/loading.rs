@@ -1,0 +1,138 @@
+//! Loading through the cache: who asks the loader, who waits, what is remembered. No server.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use cellar_near::origin::{Answer, Loaded};
+use cellar_near::{Error, Near};
+
+#[path = "support/script.rs"]
+mod script;
+
+use script::{Script, cache, text};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Cache = Near<String, String>;
+
+/// How often loaders were asked.
+type Calls = Arc<AtomicU32>;
+
+/// Answers the next question: there is no value.
+async fn answer_absent(script: &Script) {
+    let mut absent = Loaded::new(Answer::Absent);
+    absent.grant = Some(script.lease.grant());
+    script.question().await.answer(Ok(absent));
+}
+
+/// Loads through with a loader that finds nothing.
+async fn find_nothing(near: &Cache, calls: &Calls) -> Option<String> {
+    let calls = Arc::clone(calls);
+    let loader = move || async move {
+        calls.fetch_add(1, Ordering::SeqCst);
+        Ok::<_, Error>(None)
+    };
+    let loading = near.get_or_load("k", loader);
+    let loaded = tokio::time::timeout(script::PATIENCE, loading).await;
+    text(loaded.expect("nobody has to answer"))
+}
+
+#[tokio::test]
+async fn a_thousand_readers_of_a_key_that_no_loader_finds_ask_one_loader() {
+    const READERS: u32 = 1_000;
+    let (near, script) = cache(|near| near);
+    let calls = Calls::default();
+    let readers: Vec<_> = (0..READERS)
+        .map(|_| {
+            let (near, calls) = (near.clone(), Arc::clone(&calls));
+            tokio::spawn(async move { find_nothing(&near, &calls).await })
+        })
+        .collect();
+    let question = script.question().await;
+    while near.stats().shared + 1 < u64::from(READERS) {
+        tokio::task::yield_now().await;
+    }
+    question.answer(Ok(Loaded::new(Answer::Absent)));
+    for reader in readers {
+        // Before anybody has to ask again: nobody would answer.
+        let read = tokio::time::timeout(SECOND * 20, reader).await;
+        assert_eq!(read.expect("it waits for one loader").unwrap(), None);
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    assert_eq!(near.stats().loads, 1);
+    assert!(script.is_silent().await);
+}
+
+#[tokio::test]
+async fn that_a_loader_found_nothing_is_remembered_for_the_negative_time_to_live() {
+    let (near, script) = cache(|near| near.negative_ttl(5 * SECOND));
+    let calls = Calls::default();
+    for expected in [1, 2] {
+        let (read, ()) = tokio::join!(find_nothing(&near, &calls), answer_absent(&script));
+        assert_eq!(read, None);
+        script.clock.advance(4 * SECOND);
+        assert_eq!(find_nothing(&near, &calls).await, None);
+        assert_eq!(calls.load(Ordering::SeqCst), expected);
+        assert!(
+            script.is_silent().await,
+            "neither origin nor loader is asked"
+        );
+        script.clock.advance(2 * SECOND);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_comes_to_be_ends_the_memory_that_a_loader_found_nothing() {
+    let (near, script) = cache(|near| near.negative_ttl(3600 * SECOND));
+    let calls = Calls::default();
+    let (read, ()) = tokio::join!(find_nothing(&near, &calls), answer_absent(&script));
+    assert_eq!(read, None);
+    script.invalidate("k");
+    let (read, ()) = tokio::join!(find_nothing(&near, &calls), script.answers("there"));
+    assert_eq!(read.as_deref(), Some("there"));
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_loader_is_asked_although_a_reader_without_one_has_found_nothing() {
+    let (near, script) = cache(|near| near.negative_ttl(3600 * SECOND));
+    let (read, ()) = tokio::join!(near.get("k"), answer_absent(&script));
+    assert_eq!(text(read), None);
+    let calls = Calls::default();
+    let (read, ()) = tokio::join!(find_nothing(&near, &calls), answer_absent(&script));
+    assert_eq!(read, None);
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_memory_of_nothing_begins_when_the_loader_was_asked() {
+    let (near, script) = cache(|near| near.negative_ttl(5 * SECOND));
+    let clock = Arc::clone(&script.clock);
+    let loader = move || async move {
+        clock.advance(4 * SECOND);
+        Ok::<_, Error>(None)
+    };
+    let answered = async {
+        let question = script.question().await;
+        script.clock.advance(3 * SECOND);
+        question.answer(Ok(Loaded::new(Answer::Absent)));
+    };
+    let (read, ()) = tokio::join!(near.get_or_load("k", loader), answered);
+    assert_eq!(text(read), None);
+    assert_eq!(text(near.get("k").await), None);
+    assert!(
+        script.is_silent().await,
+        "it is remembered for a second yet"
+    );
+    script.clock.advance(SECOND);
+    assert_eq!(
+        {
+            let (read, ()) = tokio::join!(near.get("k"), script.answers("v"));
+            text(read)
+        }
+        .as_deref(),
+        Some("v")
+    );
+}
