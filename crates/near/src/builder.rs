@@ -14,8 +14,13 @@ use crate::origin::Source;
 /// Weight of an entry that says that there is no value, beside its key.
 const ABSENT_BYTES: u32 = 64;
 
-/// How copies live.
-#[derive(Clone, Copy, Debug, Default)]
+/// How long a lease to load lasts, unless the builder says otherwise.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long others are waited for, unless the builder says otherwise.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How copies live, and how they are made.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) local_ttl: Option<Duration>,
     pub(crate) negative_ttl: Option<Duration>,
@@ -23,6 +28,24 @@ pub(crate) struct Settings {
     pub(crate) serve_stale: Option<Duration>,
     pub(crate) revalidate: Option<Duration>,
     pub(crate) origin_ttl: Option<Duration>,
+    /// None if everybody loads.
+    pub(crate) lease_timeout: Option<Duration>,
+    pub(crate) patience: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            local_ttl: None,
+            negative_ttl: None,
+            refresh_ahead: None,
+            serve_stale: None,
+            revalidate: None,
+            origin_ttl: None,
+            lease_timeout: Some(LEASE_TIMEOUT),
+            patience: PATIENCE,
+        }
+    }
 }
 
 /// The parts of a near cache, ready to be put together.
@@ -151,6 +174,29 @@ where
     #[must_use]
     pub fn origin_ttl(mut self, ttl: Duration) -> Self {
         self.settings.origin_ttl = Some(ttl);
+        self
+    }
+
+    /// After so long the origin lets another process load what this one has not stored; 30 seconds
+    /// by default. Only for origins with leases (Cellar, memcached).
+    #[must_use]
+    pub fn lease_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.lease_timeout = Some(timeout);
+        self
+    }
+
+    /// Takes no leases at the origin: each process that finds nothing loads.
+    #[must_use]
+    pub fn without_leases(mut self) -> Self {
+        self.settings.lease_timeout = None;
+        self
+    }
+
+    /// How long a reader waits for another process that loads, before it loads itself; five
+    /// seconds by default.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience;
         self
     }
 

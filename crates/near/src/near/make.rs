@@ -1,12 +1,13 @@
 //! Loading through: a value that neither memory nor the origin has is made by the reader's loader.
 //!
 //! One reader asks the loader, the others of the same key wait for what it makes, or for the news
-//! that there is nothing.
+//! that there is nothing. Where the origin has leases, that is one of all processes.
 //!
 //! Invariant: what is kept was read back from the origin, because only what was read is told when
-//! it changes.
+//! it changes; only while the origin is away is a loader's value kept as it is.
 //!
-//! Tests: tests/loading.rs.
+//! Why: docs/decisions/0032-one-load-for-all-processes.md. Tests: tests/loading.rs,
+//! tests/coherence/leases.rs.
 
 use std::borrow::Borrow;
 use std::future::Future;
@@ -14,11 +15,16 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Found, Near};
+use super::{Found, Inner, Near};
 use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
-use crate::origin::Answer;
+use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
 use crate::store::{Boarding, Landed, Landing, Outcome, Ticket};
+
+/// First pause of who waits for another process.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 impl<K, V> Near<K, V>
 where
@@ -76,10 +82,10 @@ where
         }
     }
 
-    /// Asks the origin, then the loader, and stores what that makes.
+    /// Asks the origin, then the loader if it is its turn, and stores what that makes.
     async fn make<F, Fut, E>(
         &self,
-        mut ticket: Ticket<K, V>,
+        ticket: Ticket<K, V>,
         age_max: Option<Duration>,
         loader: F,
     ) -> Outcome<V>
@@ -89,7 +95,6 @@ where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let store = &self.inner.store;
-        let source = &self.inner.source;
         let asked_at = store.clock.now();
         // Landed since the reader missed it.
         if let Some(entry) = store.look_up(ticket.key())
@@ -99,17 +104,93 @@ where
             return ticket.land(Landing::Leave, Ok(Held::of(entry, false)));
         }
         store.counts.loads.up();
-        let loaded = source.load(ticket.key(), None).await;
-        if !matches!(&loaded, Ok(loaded) if matches!(loaded.answer, Answer::Absent)) {
-            return self.settle(ticket, loaded, None, asked_at, age_max);
-        }
-        ticket.asks_loader();
-        let asked_at = store.clock.now();
-        match loader().await.map_err(Error::loader) {
-            Ok(Some(value)) => self.keep_made(ticket, value, age_max).await,
-            Ok(None) => self.settle(ticket, loaded, None, asked_at, age_max),
+        let (asked_at, claimed) = self.claim(ticket.key()).await;
+        match claimed {
+            Ok(Claimed { loaded, turn })
+                if turn == Turn::Nobody || is_out_of_turn(&loaded, turn) =>
+            {
+                self.settle(ticket, Ok(loaded), None, asked_at, age_max)
+            }
+            Ok(claimed) => self.make_claimed(ticket, claimed, age_max, loader).await,
             Err(error) => self.settle(ticket, Err(error), None, asked_at, age_max),
         }
+    }
+
+    /// Asks the origin until there is a value or it is this reader's turn to make one; and when it
+    /// was asked last.
+    async fn claim(&self, key: &K) -> (Duration, Result<Claimed<V>, Error>) {
+        let settings = &self.inner.settings;
+        let mut waited = Duration::ZERO;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let asked_at = self.inner.store.clock.now();
+            let claimed = self.claim_once(key, None).await;
+            let waits = matches!(&claimed, Ok(Claimed { loaded, turn: Turn::Theirs })
+                if matches!(loaded.answer, Answer::Absent));
+            if !waits || waited >= settings.patience {
+                return (asked_at, claimed);
+            }
+            tokio::time::sleep(pause).await;
+            waited += pause;
+            pause = PAUSE_MAX.min(pause * 2);
+        }
+    }
+
+    /// Asks the origin once whose turn it is; a value with less time left than `early` is as good
+    /// as none.
+    async fn claim_once(&self, key: &K, early: Option<Duration>) -> Result<Claimed<V>, Error> {
+        let Inner {
+            source, settings, ..
+        } = &*self.inner;
+        match settings.lease_timeout {
+            Some(timeout) => {
+                let options = ClaimOptions::new(timeout).early(early);
+                source.claim(key, options).await
+            }
+            None => {
+                let options = ClaimOptions::new(Duration::ZERO).early(early);
+                let loaded = source.load(key, None).await?;
+                Ok(Claimed::without_leases(loaded, options))
+            }
+        }
+    }
+
+    /// Asks the loader, whose turn it is, and stores what it makes.
+    async fn make_claimed<F, Fut, E>(
+        &self,
+        mut ticket: Ticket<K, V>,
+        claimed: Claimed<V>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) -> Outcome<V>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Claimed { loaded, turn } = claimed;
+        let held = self.hold(ticket.key(), &loaded, turn);
+        ticket.asks_loader();
+        let asked_at = self.inner.store.clock.now();
+        match loader().await.map_err(Error::loader) {
+            Ok(Some(value)) => self.keep_made(ticket, value, held, age_max).await,
+            Ok(None) if held.is_some() => self.give_back(ticket, held, age_max).await,
+            Ok(None) => self.settle(ticket, Ok(loaded), None, asked_at, age_max),
+            Err(error) => self.settle(ticket, Err(error), None, asked_at, age_max),
+        }
+    }
+
+    /// The lease to be stored against, if there is one.
+    fn hold(&self, key: &K, loaded: &Loaded<V>, turn: Turn) -> Option<Lease<K, V>> {
+        let Turn::Ours(Some(number)) = turn else {
+            return None;
+        };
+        Some(Lease {
+            source: Arc::clone(&self.inner.source),
+            key: key.clone(),
+            number,
+            stands_for_nothing: matches!(loaded.answer, Answer::Absent),
+        })
     }
 
     /// Stores a made value and reads it back.
@@ -117,12 +198,22 @@ where
         &self,
         ticket: Ticket<K, V>,
         value: V,
+        lease: Option<Lease<K, V>>,
         age_max: Option<Duration>,
     ) -> Outcome<V> {
         let source = &self.inner.source;
-        let stored = source
-            .store(ticket.key(), &value, self.inner.settings.origin_ttl)
-            .await;
+        let ttl = self.inner.settings.origin_ttl;
+        let stored = match &lease {
+            // What somebody else has stored meanwhile is newer, and is read back.
+            Some(lease) => {
+                let stored = source.store_claimed(ticket.key(), &value, ttl, lease.number);
+                stored.await.map(drop)
+            }
+            None => source.store(ticket.key(), &value, ttl).await,
+        };
+        if let (Ok(()), Some(lease)) = (&stored, lease) {
+            lease.end();
+        }
         ticket.renew();
         let asked_at = self.inner.store.clock.now();
         let read_back = match stored {
@@ -138,5 +229,77 @@ where
                 ticket.land(Landing::Clear, Ok(Held::of(Arc::new(entry), false)))
             }
         }
+    }
+
+    /// Gives a lease back for which there is nothing to store, and reads what there is by then.
+    async fn give_back(
+        &self,
+        ticket: Ticket<K, V>,
+        lease: Option<Lease<K, V>>,
+        age_max: Option<Duration>,
+    ) -> Outcome<V> {
+        if let Some(lease) = lease {
+            // An error leaves the lease to its time; what is read next fails as well.
+            drop(lease.give_back().await);
+        }
+        ticket.renew();
+        let asked_at = self.inner.store.clock.now();
+        let loaded = self.inner.source.load(ticket.key(), None).await;
+        self.settle(ticket, loaded, None, asked_at, age_max)
+    }
+}
+
+/// Whether it is somebody else's turn, and there is an older value to go on with.
+fn is_out_of_turn<V>(loaded: &Loaded<V>, turn: Turn) -> bool {
+    turn == Turn::Theirs && !matches!(loaded.answer, Answer::Absent)
+}
+
+/// A lease at the origin; given back when it is dropped, so that a loader that fails, panics or is
+/// cancelled makes nobody wait for its end.
+struct Lease<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    source: Arc<dyn Source<K, V>>,
+    key: K,
+    number: u64,
+    /// There is no value beside it that giving it back could remove.
+    stands_for_nothing: bool,
+}
+
+impl<K, V> Lease<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Ends with what was stored.
+    fn end(mut self) {
+        self.stands_for_nothing = false;
+    }
+
+    /// Gives it back.
+    async fn give_back(mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.stands_for_nothing) {
+            return Ok(());
+        }
+        self.source.release(&self.key, self.number).await
+    }
+}
+
+impl<K, V> Drop for Lease<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        if !self.stands_for_nothing {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let (source, key, number) = (Arc::clone(&self.source), self.key.clone(), self.number);
+        runtime.spawn(async move { drop(source.release(&key, number).await) });
     }
 }

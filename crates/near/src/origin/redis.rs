@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use redis::{Client, Cmd, IntoConnectionInfo, Pipeline, Value};
 
-use super::{Answer, Listener, Loaded, Origin, Pending, Version};
+use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Version};
 use crate::error::Error;
 use crate::fault::Fault;
 
 mod reply;
 mod link;
+mod claim;
 mod node;
 mod cluster;
 
@@ -343,10 +344,7 @@ impl Origin for Redis {
             let mut command = redis::cmd("SET");
             command.arg(key).arg(value);
             if let Some(ttl) = ttl {
-                // Less than a millisecond is no time to live for Redis.
-                command
-                    .arg("PX")
-                    .arg(u64::try_from(ttl.as_millis().max(1)).unwrap_or(u64::MAX));
+                command.arg("PX").arg(milliseconds(ttl));
             }
             self.write(key, command).await.map(drop)
         })
@@ -359,6 +357,49 @@ impl Origin for Redis {
             Ok(self.write(key, command).await? == Value::Int(1))
         })
     }
+
+    /// Cellar has leases; Redis and clusters have none, so all who find nothing make the value.
+    fn claim<'a>(
+        &'a self,
+        key: &'a [u8],
+        options: ClaimOptions,
+    ) -> Pending<'a, Result<Claimed<Vec<u8>>, Error>> {
+        Box::pin(async move {
+            if let Nodes::One(node) = self.nodes()? {
+                match node.link().await?.claim(key, options).await {
+                    Ok(Some(claimed)) => return Ok(claimed),
+                    // A link that had died unnoticed, which may have won for nobody: over another
+                    // one, the value is asked for without a lease.
+                    Ok(None) | Err(Error::Connection(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let loaded = self.load_one(key).await?;
+            Ok(Claimed::without_leases(loaded, options))
+        })
+    }
+
+    fn store_claimed<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+        lease: u64,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let command = claim::store(key, value, ttl, lease);
+            Ok(self.write(key, command).await? != Value::Nil)
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a [u8], lease: u64) -> Pending<'a, Result<(), Error>> {
+        Box::pin(async move { self.write(key, claim::release(key, lease)).await.map(drop) })
+    }
+}
+
+/// A time as Redis counts it; less than a millisecond is no time to live for it.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis().max(1)).unwrap_or(u64::MAX)
 }
 
 /// What a `GET` and a `PTTL` say together.

@@ -17,6 +17,7 @@ mod live;
 mod checker;
 mod faults;
 mod memcached;
+mod leases;
 mod tls;
 mod cluster;
 mod judged;

@@ -21,10 +21,10 @@ const SECOND: Duration = Duration::from_secs(1);
 type Cache = Near<String, String>;
 
 /// Debian's memcached; killed when dropped.
-struct Daemon(Child, String);
+pub(crate) struct Daemon(Child, String);
 
 impl Daemon {
-    async fn start() -> Daemon {
+    pub(crate) async fn start() -> Daemon {
         let port = free_port();
         let mut command = Command::new("memcached");
         command.args([
@@ -49,6 +49,11 @@ impl Daemon {
             .await
             .expect("memcached answers");
         daemon
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.1
     }
 }
 

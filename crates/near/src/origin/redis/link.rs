@@ -4,6 +4,7 @@
 //! and with it the belief in all that was read over it; its node opens another one.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -15,7 +16,7 @@ use super::reply::{self, Failure};
 use super::{Settings, Tracking, loaded};
 use crate::error::Error;
 use crate::fault::Fault;
-use crate::lease::Lease;
+use crate::lease::{Grant, Lease};
 use crate::origin::{Listener, Loaded};
 
 /// Commands that wait to be sent, before senders have to wait.
@@ -29,6 +30,8 @@ pub(super) struct Link {
     pulse: Pulse,
     settings: Settings,
     heart: Option<AbortHandle>,
+    /// The server has been asked for leases, and knows none.
+    pub(super) has_no_leases: AtomicBool,
 }
 
 /// The lease of a link, and who is told when it ends.
@@ -70,6 +73,7 @@ impl Link {
             pulse,
             settings,
             heart: None,
+            has_no_leases: AtomicBool::new(false),
         };
         link.track().await?;
         link.heart = Some(tokio::spawn(beat(
@@ -138,7 +142,7 @@ impl Link {
                 pipeline.cmd(command).arg(key);
             }
         }
-        let grant = self.pulse.lease.grant();
+        let grant = self.grant();
         let values = self.ask(&pipeline).await?;
         let mut values = values.into_iter();
         let mut answers = Vec::with_capacity(keys.len());
@@ -149,9 +153,7 @@ impl Link {
             };
             let answer = loaded(next()?, next()?);
             answers.push(answer.map(|mut loaded| {
-                if self.settings.tracking != Tracking::Off {
-                    loaded.grant = Some(grant.clone());
-                }
+                loaded.grant = grant.clone();
                 if asking {
                     // Its home is elsewhere still: good for the reader, not to be kept.
                     loaded.ttl = Some(Duration::ZERO);
@@ -159,7 +161,13 @@ impl Link {
                 loaded
             }));
         }
+        self.unmask(keys, &mut answers).await?;
         Ok(answers)
+    }
+
+    /// The right to believe what is asked for next; none if nobody tells of changes.
+    pub(super) fn grant(&self) -> Option<Grant> {
+        (self.settings.tracking != Tracking::Off).then(|| self.pulse.lease.grant())
     }
 
     /// Sends commands and waits for their replies, errors among them.
