@@ -129,6 +129,14 @@ impl<V> Entry<V> {
         deadline.min(age_end).min(lease_end)
     }
 
+    /// How long it lives at the origin from the question on, if it ends there.
+    pub(crate) fn life(&self) -> Option<Duration> {
+        let deadline_ns = self.deadline_ns.load(Ordering::Relaxed);
+        let asked_at_ns = self.asked_at_ns.load(Ordering::Relaxed);
+        let life_ns = deadline_ns.saturating_sub(asked_at_ns);
+        (deadline_ns != u64::MAX).then_some(Duration::from_nanos(life_ns))
+    }
+
     /// Whether it has been declared changed.
     pub(crate) fn is_void(&self) -> bool {
         self.grant.as_ref().is_some_and(|grant| !grant.is_valid())

@@ -315,17 +315,9 @@ where
             let asked_at = store.clock.now();
             let loaded = near.inner.source.load(&key, entry.version()).await;
             match loaded {
-                // The entry is good for a while yet, and its readers have not asked.
-                Err(error) => {
-                    store.counts.errors.up();
-                    drop(ticket.land(Landing::Leave, Err(error)));
-                }
-                loaded => {
-                    let known = Some(Arc::clone(&entry));
-                    drop(near.settle(ticket, loaded, known, asked_at, age_max));
-                }
+                Err(error) => near.leave(ticket, &entry, error),
+                loaded => drop(near.settle(ticket, loaded, Some(entry), asked_at, age_max)),
             }
-            entry.release_refresh();
         });
     }
 }

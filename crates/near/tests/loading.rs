@@ -11,7 +11,7 @@ use cellar_near::{Error, Near};
 #[path = "support/script.rs"]
 mod script;
 
-use script::{Script, cache, text};
+use script::{Script, cache, text, value_of};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -135,4 +135,93 @@ async fn the_memory_of_nothing_begins_when_the_loader_was_asked() {
         .as_deref(),
         Some("v")
     );
+}
+
+/// Loads through with a loader that makes `value`.
+async fn make(near: &Cache, value: &'static str) -> Option<String> {
+    let loader = move || async move { Ok::<_, Error>(Some(value.to_owned())) };
+    text(near.get_or_load("k", loader).await)
+}
+
+/// Answers the next question with a value that has so long to live.
+async fn answer_for(script: &Script, value: &str, ttl: Duration) {
+    let mut loaded = value_of(value);
+    loaded.grant = Some(script.lease.grant());
+    loaded.ttl = Some(ttl);
+    script.question().await.answer(Ok(loaded));
+}
+
+/// Takes the write of `value`, and the question that reads it back.
+async fn store_for(script: &Script, value: &str, ttl: Duration) {
+    let write = script.write().await;
+    assert_eq!(write.value.as_deref(), Some(value));
+    assert_eq!(write.ttl, Some(ttl));
+    script.invalidate("k");
+    write.answer.send(Ok(())).unwrap();
+    answer_for(script, value, ttl).await;
+}
+
+#[tokio::test]
+async fn the_loader_makes_the_next_value_in_the_last_part_of_this_ones_life() {
+    let minute = 60 * SECOND;
+    let (near, script) = cache(|near| near.origin_ttl(minute).refresh_ahead(0.2));
+    let (first, ()) = tokio::join!(make(&near, "old"), async {
+        answer_absent(&script).await;
+        store_for(&script, "old", minute).await;
+    });
+    assert_eq!(first.as_deref(), Some("old"));
+    script.clock.advance(47 * SECOND);
+    assert_eq!(make(&near, "too early").await.as_deref(), Some("old"));
+    assert!(script.is_silent().await);
+    script.clock.advance(2 * SECOND);
+    for _ in 0..3 {
+        let read = make(&near, "new").await;
+        assert_eq!(read.as_deref(), Some("old"), "nobody waits");
+    }
+    answer_for(&script, "old", 11 * SECOND).await;
+    store_for(&script, "new", minute).await;
+    while make(&near, "newer").await.as_deref() != Some("new") {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(near.stats().refreshes, 1, "one for all readers");
+    script.clock.advance(40 * SECOND);
+    assert_eq!(make(&near, "newer").await.as_deref(), Some("new"));
+    assert!(
+        script.is_silent().await,
+        "it lives as long as the first one did"
+    );
+}
+
+#[tokio::test]
+async fn a_value_that_somebody_else_has_made_anew_is_read_and_not_made_again() {
+    let minute = 60 * SECOND;
+    let (near, script) = cache(|near| near.origin_ttl(minute).refresh_ahead(0.2));
+    let (first, ()) = tokio::join!(make(&near, "-"), answer_for(&script, "old", minute));
+    assert_eq!(first.as_deref(), Some("old"));
+    script.clock.advance(50 * SECOND);
+    assert_eq!(make(&near, "-").await.as_deref(), Some("old"));
+    answer_for(&script, "new", minute).await;
+    while make(&near, "-").await.as_deref() != Some("new") {
+        tokio::task::yield_now().await;
+    }
+    assert!(script.has_no_writes());
+}
+
+#[tokio::test]
+async fn a_loader_that_fails_ahead_leaves_the_value_and_is_asked_again() {
+    let minute = 60 * SECOND;
+    let (near, script) = cache(|near| near.origin_ttl(minute).refresh_ahead(0.2));
+    let (first, ()) = tokio::join!(make(&near, "-"), answer_for(&script, "old", minute));
+    assert_eq!(first.as_deref(), Some("old"));
+    script.clock.advance(50 * SECOND);
+    let failing = || async { Err::<Option<String>, _>("on purpose") };
+    let read = near.get_or_load("k", failing).await;
+    assert_eq!(text(read).as_deref(), Some("old"));
+    answer_for(&script, "old", 10 * SECOND).await;
+    while near.stats().errors == 0 || script.is_silent().await {
+        assert_eq!(make(&near, "new").await.as_deref(), Some("old"));
+        tokio::task::yield_now().await;
+    }
+    answer_for(&script, "old", 10 * SECOND).await;
+    store_for(&script, "new", minute).await;
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Found, Inner, Near};
+use crate::builder::Settings;
 use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
 use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
@@ -37,7 +38,9 @@ where
     /// Read back, because only what has been read is told when it changes. Whoever waits for the
     /// same key shares the outcome, also that the loader has found nothing, which is remembered for
     /// the negative time to live. If the origin takes no writes or refuses, the made value is
-    /// returned and not kept.
+    /// returned and not kept. In the last part of a value's life, as
+    /// [`NearBuilder::refresh_ahead`](crate::NearBuilder::refresh_ahead) says, `loader` makes the
+    /// next one on a task of its own while readers go on with the old one.
     ///
     /// # Errors
     /// As [`Near::get`]; [`Error::Loader`] if the loader fails.
@@ -49,15 +52,15 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<V>, E>>,
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let age_max = self.inner.settings.local_ttl;
         match self.find(key, age_max) {
             Found::Hit(entry) if entry.needs_no_loader() => return Ok(Held::of(entry, false)),
             Found::Due(entry) if entry.needs_no_loader() => {
-                self.refresh(key, &entry, age_max);
+                self.remake(key, &entry, age_max, loader);
                 return Ok(Held::of(entry, false));
             }
             _ => {}
@@ -246,6 +249,99 @@ where
         let asked_at = self.inner.store.clock.now();
         let loaded = self.inner.source.load(ticket.key(), None).await;
         self.settle(ticket, loaded, None, asked_at, age_max)
+    }
+
+    /// Makes the next value beside the reader, who has found `entry` in the last part of its life.
+    #[cold]
+    fn remake<Q, F, Fut, E>(
+        &self,
+        key: &Q,
+        entry: &Arc<Entry<V>>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) where
+        Q: ToOwned<Owned = K> + ?Sized,
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !entry.claim_refresh() {
+            return;
+        }
+        let key = key.to_owned();
+        let (near, entry) = (self.clone(), Arc::clone(entry));
+        runtime.spawn(async move {
+            let store = &near.inner.store;
+            let Boarding::Load(ticket) = store.board(&key) else {
+                return entry.release_refresh();
+            };
+            store.counts.refreshes.up();
+            store.counts.loads.up();
+            let asked_at = store.clock.now();
+            let claimed = near.claim_once(&key, near.early(&entry)).await;
+            match claimed {
+                Err(error) => near.leave(ticket, &entry, error),
+                // What somebody else makes is told, or found when this one has ended.
+                Ok(claimed) if claimed.turn == Turn::Theirs => {
+                    drop(ticket.land(Landing::Leave, Ok(Held::of(entry, false))));
+                }
+                Ok(Claimed {
+                    loaded,
+                    turn: Turn::Nobody,
+                }) => {
+                    drop(near.settle(ticket, Ok(loaded), Some(entry), asked_at, age_max));
+                }
+                Ok(claimed) => {
+                    near.remake_claimed(ticket, claimed, &entry, age_max, loader)
+                        .await;
+                }
+            }
+        });
+    }
+
+    /// Asks the loader, whose turn it is, and stores what it makes in place of `entry`.
+    async fn remake_claimed<F, Fut, E>(
+        &self,
+        mut ticket: Ticket<K, V>,
+        claimed: Claimed<V>,
+        entry: &Arc<Entry<V>>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let lease = self.hold(ticket.key(), &claimed.loaded, claimed.turn);
+        ticket.asks_loader();
+        match loader().await.map_err(Error::loader) {
+            Ok(Some(value)) => drop(self.keep_made(ticket, value, lease, age_max).await),
+            // There is no next value; this one ends with its time.
+            Ok(None) => drop(ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false)))),
+            Err(error) => self.leave(ticket, entry, error),
+        }
+    }
+
+    /// Leaves an entry that could not be refreshed: it is good for a while yet, and its readers
+    /// have not asked.
+    pub(super) fn leave(&self, ticket: Ticket<K, V>, entry: &Entry<V>, error: Error) {
+        self.inner.store.counts.errors.up();
+        drop(ticket.land(Landing::Leave, Err(error)));
+        entry.release_refresh();
+    }
+
+    /// How little time left at the origin calls for the next value.
+    fn early(&self, entry: &Entry<V>) -> Option<Duration> {
+        let Settings {
+            origin_ttl,
+            refresh_ahead,
+            ..
+        } = self.inner.settings;
+        let whole = origin_ttl.or_else(|| entry.life())?;
+        refresh_ahead.map(|part| whole.mul_f64(part))
     }
 }
 
