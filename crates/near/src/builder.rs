@@ -31,6 +31,14 @@ pub(crate) struct Settings {
     /// None if everybody loads.
     pub(crate) lease_timeout: Option<Duration>,
     pub(crate) patience: Duration,
+    pub(crate) without_origin: Option<WithoutOrigin>,
+}
+
+/// What may be made while the origin is away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WithoutOrigin {
+    pub(crate) ttl: Duration,
+    pub(crate) loads_max: usize,
 }
 
 impl Default for Settings {
@@ -44,6 +52,7 @@ impl Default for Settings {
             origin_ttl: None,
             lease_timeout: Some(LEASE_TIMEOUT),
             patience: PATIENCE,
+            without_origin: None,
         }
     }
 }
@@ -145,6 +154,10 @@ where
 
     /// Asks again beside the reader who comes in this last part of an entry's life (0.0 to 1.0).
     ///
+    /// A reader without a loader asks the origin. One with a loader lets it make the next value if
+    /// the one at the origin is in the last part of its life too, which is `origin_ttl`, or what
+    /// the value had left when it was read. Readers wait for none of this.
+    ///
     /// # Panics
     /// If `part` is not between 0 and 1.
     #[must_use]
@@ -159,6 +172,17 @@ where
     #[must_use]
     pub fn serve_stale(mut self, age_max: Duration) -> Self {
         self.settings.serve_stale = Some(age_max);
+        self
+    }
+
+    /// Lets loaders make values while the origin cannot be reached, instead of an error, and serves
+    /// each for `ttl`, of whose changes nobody tells.
+    ///
+    /// At most `loads_max` loaders run at once for this reason; who comes beyond that gets the
+    /// origin's error, so that what is behind the loaders is not overrun.
+    #[must_use]
+    pub fn serve_without_origin(mut self, ttl: Duration, loads_max: usize) -> Self {
+        self.settings.without_origin = Some(WithoutOrigin { ttl, loads_max });
         self
     }
 

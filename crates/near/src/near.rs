@@ -13,6 +13,8 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::builder::{NearBuilder, Parts, Settings};
 use crate::clock::LATELY_BEHIND_MAX;
 use crate::counts::Stats;
@@ -34,6 +36,8 @@ struct Inner<K, V> {
     store: Arc<Store<K, V>>,
     source: Arc<dyn Source<K, V>>,
     settings: Settings,
+    /// One for each loader that may run while the origin is away.
+    loads_without_origin: Semaphore,
 }
 
 /// What memory has for a reader.
@@ -75,6 +79,9 @@ where
             settings,
             fault,
         } = self.parts();
+        let loads_max = settings
+            .without_origin
+            .map_or(0, |without| without.loads_max);
         let store = Store::new(local, clock, settings.serve_stale.is_some(), fault);
         source.start(Arc::new(StoreListener(Arc::clone(&store))));
         Near {
@@ -82,6 +89,7 @@ where
                 store,
                 source,
                 settings,
+                loads_without_origin: Semaphore::new(loads_max.min(Semaphore::MAX_PERMITS)),
             }),
         }
     }

@@ -11,7 +11,7 @@ use cellar_near::{Error, Near};
 #[path = "support/script.rs"]
 mod script;
 
-use script::{Script, cache, text, value_of};
+use script::{Script, broken, cache, text, value_of};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -224,4 +224,75 @@ async fn a_loader_that_fails_ahead_leaves_the_value_and_is_asked_again() {
     }
     answer_for(&script, "old", 10 * SECOND).await;
     store_for(&script, "new", minute).await;
+}
+
+/// Fails the next question: the origin is away.
+async fn be_away(script: &Script) {
+    script.question().await.answer(Err(broken()));
+}
+
+#[tokio::test]
+async fn while_the_origin_is_away_loaders_make_what_is_served_for_its_time_if_wanted() {
+    let (near, script) = cache(|near| near);
+    let loader = || async { Ok::<_, Error>(Some("made".to_owned())) };
+    let (read, ()) = tokio::join!(near.get_or_load("k", loader), be_away(&script));
+    assert!(read.unwrap_err().is_away(), "not wanted");
+
+    let (near, script) = cache(|near| near.serve_without_origin(5 * SECOND, 1));
+    let (read, ()) = tokio::join!(make(&near, "made"), be_away(&script));
+    assert_eq!(read.as_deref(), Some("made"));
+    script.clock.advance(4 * SECOND);
+    assert_eq!(make(&near, "again").await.as_deref(), Some("made"));
+    assert_eq!(text(near.get("k").await).as_deref(), Some("made"));
+    assert_eq!(near.stats().without_origin, 1);
+    script.clock.advance(SECOND);
+    let (read, ()) = tokio::join!(make(&near, "-"), script.answers("back"));
+    assert_eq!(read.as_deref(), Some("back"), "the origin is asked again");
+    assert!(script.has_no_writes());
+}
+
+#[tokio::test]
+async fn no_more_loaders_than_allowed_run_while_the_origin_is_away() {
+    let (near, script) = cache(|near| near.serve_without_origin(5 * SECOND, 2));
+    let (sender, release) = tokio::sync::watch::channel(false);
+    let running = Arc::new(AtomicU32::new(0));
+    let mut readers = Vec::new();
+    for number in 0..10 {
+        let (near, mut release, running) = (near.clone(), release.clone(), Arc::clone(&running));
+        readers.push(tokio::spawn(async move {
+            let loader = move || async move {
+                running.fetch_add(1, Ordering::SeqCst);
+                release.wait_for(|released| *released).await.map(drop)?;
+                Ok::<_, tokio::sync::watch::error::RecvError>(Some("made".to_owned()))
+            };
+            near.get_or_load(&number.to_string(), loader)
+                .await
+                .map(drop)
+        }));
+    }
+    for _ in 0..10 {
+        be_away(&script).await;
+    }
+    while readers.iter().filter(|reader| reader.is_finished()).count() < 8 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(running.load(Ordering::SeqCst), 2);
+    sender.send_replace(true);
+    let mut errors = 0;
+    for reader in readers {
+        errors += u32::from(reader.await.unwrap().is_err_and(|error| error.is_away()));
+    }
+    assert_eq!(errors, 8);
+}
+
+#[tokio::test]
+async fn what_was_made_without_the_origin_goes_with_an_own_write() {
+    let (near, script) = cache(|near| near.serve_without_origin(3600 * SECOND, 1));
+    let (read, ()) = tokio::join!(make(&near, "made"), be_away(&script));
+    assert_eq!(read.as_deref(), Some("made"));
+    let value = "set".to_owned();
+    let (set, ()) = tokio::join!(near.set("k", &value), async {
+        script.write().await.answer.send(Err(broken())).unwrap();
+    });
+    assert!(set.is_err() && near.peek("k").is_none());
 }

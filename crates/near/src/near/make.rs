@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Found, Inner, Near};
-use crate::builder::Settings;
+use crate::builder::{Settings, WithoutOrigin};
 use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
 use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
@@ -115,8 +115,51 @@ where
                 self.settle(ticket, Ok(loaded), None, asked_at, age_max)
             }
             Ok(claimed) => self.make_claimed(ticket, claimed, age_max, loader).await,
-            Err(error) => self.settle(ticket, Err(error), None, asked_at, age_max),
+            Err(error) => self.make_alone(ticket, error, age_max, loader).await,
         }
+    }
+
+    /// Asks the loader for a value that the origin cannot be asked for, if that is wanted and not
+    /// too many do; it is kept for its time alone.
+    async fn make_alone<F, Fut, E>(
+        &self,
+        mut ticket: Ticket<K, V>,
+        error: Error,
+        age_max: Option<Duration>,
+        loader: F,
+    ) -> Outcome<V>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Inner {
+            store, settings, ..
+        } = &*self.inner;
+        let allowed = settings.without_origin.filter(|_| error.is_away());
+        let turn = self.inner.loads_without_origin.try_acquire();
+        let (Some(WithoutOrigin { ttl, .. }), Ok(_turn)) = (allowed, turn) else {
+            return self.settle_failed(ticket, error, age_max);
+        };
+        store.counts.errors.up();
+        ticket.asks_loader();
+        let asked_at = store.clock.now();
+        let value = match loader().await.map_err(Error::loader) {
+            Ok(value) => value,
+            Err(error) => return self.settle_failed(ticket, error, age_max),
+        };
+        store.counts.without_origin.up();
+        let ttl = match (&value, settings.negative_ttl) {
+            (Some(_), _) => ttl,
+            (None, negative_ttl) => negative_ttl.unwrap_or_default().min(ttl),
+        };
+        let entry = Entry::new(value, None, None, asked_at, Some(asked_at + ttl));
+        let entry = Arc::new(entry.loader_asked(true));
+        let landing = match ttl {
+            Duration::ZERO => Landing::Clear,
+            ttl => Landing::Keep(Arc::clone(&entry), Some(ttl)),
+        };
+        ticket.land(landing, Ok(Held::of(entry, false)))
     }
 
     /// Asks the origin until there is a value or it is this reader's turn to make one; and when it

@@ -78,7 +78,7 @@ where
     }
 
     /// Lands without an answer: with an entry that was good not too long ago, if that is wanted.
-    fn settle_failed(
+    pub(super) fn settle_failed(
         &self,
         ticket: Ticket<K, V>,
         error: Error,
