@@ -32,6 +32,18 @@ pub(crate) struct Settings {
     pub(crate) lease_timeout: Option<Duration>,
     pub(crate) patience: Duration,
     pub(crate) without_origin: Option<WithoutOrigin>,
+    /// The part of a time to live that may be taken off it.
+    pub(crate) jitter: f64,
+}
+
+impl Settings {
+    /// A time to live with a random part taken off.
+    pub(crate) fn jittered(&self, ttl: Duration) -> Duration {
+        if self.jitter == 0.0 {
+            return ttl;
+        }
+        ttl.mul_f64(1.0 - self.jitter * fastrand::f64())
+    }
 }
 
 /// What may be made while the origin is away.
@@ -53,6 +65,7 @@ impl Default for Settings {
             lease_timeout: Some(LEASE_TIMEOUT),
             patience: PATIENCE,
             without_origin: None,
+            jitter: 0.0,
         }
     }
 }
@@ -221,6 +234,18 @@ where
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience;
+        self
+    }
+
+    /// Takes a random part, up to this one (0.0 to 1.0), off `local_ttl`, `negative_ttl` and
+    /// `origin_ttl`, anew for each value, so that what was loaded together does not end together.
+    ///
+    /// # Panics
+    /// If `part` is not between 0 and 1.
+    #[must_use]
+    pub fn jitter(mut self, part: f64) -> Self {
+        assert!((0.0..=1.0).contains(&part), "a part of a whole, not {part}");
+        self.settings.jitter = part;
         self
     }
 

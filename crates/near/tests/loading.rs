@@ -296,3 +296,50 @@ async fn what_was_made_without_the_origin_goes_with_an_own_write() {
     });
     assert!(set.is_err() && near.peek("k").is_none());
 }
+
+#[tokio::test]
+async fn jitter_ends_values_at_different_times_and_none_too_late() {
+    let times_of = |part: f64| async move {
+        let (near, script) = cache(|near| {
+            let near = near.local_ttl(100 * SECOND).origin_ttl(100 * SECOND);
+            near.jitter(part)
+        });
+        let mut written = Vec::new();
+        for number in 0..50 {
+            let key = number.to_string();
+            let value = "v".to_owned();
+            let (set, ()) = tokio::join!(near.set(&key, &value), async {
+                let write = script.write().await;
+                written.push(write.ttl.unwrap());
+                write.answer.send(Ok(())).unwrap();
+            });
+            set.unwrap();
+            let (read, ()) = tokio::join!(near.get(&key), script.answers("v"));
+            assert!(read.unwrap().is_some());
+        }
+        let held = |near: &Cache| {
+            (0..50)
+                .filter(|key| near.peek(&key.to_string()).is_some())
+                .count()
+        };
+        script.clock.advance(74 * SECOND);
+        let early = held(&near);
+        script.clock.advance(16 * SECOND);
+        let middle = held(&near);
+        script.clock.advance(10 * SECOND);
+        (written, early, middle, held(&near))
+    };
+    let (written, early, middle, late) = times_of(0.0).await;
+    assert!(written.iter().all(|ttl| *ttl == 100 * SECOND));
+    assert_eq!((early, middle, late), (50, 50, 0));
+    let (written, early, middle, late) = times_of(0.25).await;
+    assert!(
+        written
+            .iter()
+            .all(|ttl| (75 * SECOND..=100 * SECOND).contains(ttl))
+    );
+    let (first, last) = (written.iter().min().unwrap(), written.iter().max().unwrap());
+    assert!(*last - *first > 5 * SECOND, "{first:?} to {last:?}");
+    assert_eq!((early, late), (50, 0));
+    assert!((1..50).contains(&middle), "{middle} of 50 at 90 s");
+}

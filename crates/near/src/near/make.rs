@@ -248,7 +248,8 @@ where
         age_max: Option<Duration>,
     ) -> Outcome<V> {
         let source = &self.inner.source;
-        let ttl = self.inner.settings.origin_ttl;
+        let settings = &self.inner.settings;
+        let ttl = settings.origin_ttl.map(|ttl| settings.jittered(ttl));
         let stored = match &lease {
             // What somebody else has stored meanwhile is newer, and is read back.
             Some(lease) => {
