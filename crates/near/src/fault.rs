@@ -13,6 +13,10 @@ pub enum Fault {
     UncheckedFills,
     /// The push that declares everything changed is ignored.
     DeafToFlush,
+    /// That two databases were exchanged goes unnoticed.
+    BlindToSwaps,
+    /// Every third push about a key is lost.
+    LostPushes,
     /// The connection is believed in for ever, and never asked whether it lives.
     EndlessLease,
     /// The server's remaining time to live is ignored.

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::fault::Fault;
 
 mod reply;
+mod swaps;
 mod link;
 mod claim;
 mod node;
@@ -42,7 +43,8 @@ pub enum Tracking {
     #[default]
     Keys,
     /// All keys with these prefixes, read or not: costs the server no memory, and every client a
-    /// message for every write. No prefix may begin with another.
+    /// message for every write. No prefix may begin with another; without any, all keys are meant.
+    /// A key with none of the prefixes is served and not kept.
     Broadcast(Vec<Vec<u8>>),
     /// Nothing: only time bounds how old a copy gets.
     Off,
@@ -55,6 +57,8 @@ pub(crate) struct Settings {
     alive_bound: Duration,
     timeout: Duration,
     connect_timeout: Duration,
+    /// Whether there may be several databases, which SWAPDB exchanges.
+    has_databases: bool,
     fault: Fault,
 }
 
@@ -123,6 +127,7 @@ impl Redis {
                 alive_bound: Duration::from_secs(1),
                 timeout: Duration::from_secs(2),
                 connect_timeout: Duration::from_secs(2),
+                has_databases: !cluster,
                 fault: Fault::None,
             },
             clients,

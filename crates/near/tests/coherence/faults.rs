@@ -73,6 +73,11 @@ async fn belief_in_a_dead_connection_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn blindness_to_swapped_databases_is_found() {
+    fails_live(Fault::BlindToSwaps, "SWAPDB", Kind::Redis).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_local_life_longer_than_the_servers_is_found() {
     fails(
         Fault::NoServerTtl,

@@ -66,7 +66,8 @@ impl Link {
         };
         loaded.grant = grant;
         match told.turn {
-            Turn::Nobody => {}
+            Turn::Nobody if self.is_told_of(key) => {}
+            Turn::Nobody => loaded.ttl = Some(Duration::ZERO),
             // Good for the reader, not to be kept: it is about to be replaced.
             _ if told.has_value => loaded.ttl = Some(Duration::ZERO),
             _ => loaded = absent(),
