@@ -94,9 +94,7 @@ impl Redis {
     /// # Errors
     /// [`Error::Connection`] if it is no address.
     pub fn open(address: impl IntoConnectionInfo) -> Result<Redis, Error> {
-        Ok(Redis::with_client(
-            Client::open(address).map_err(Error::connection)?,
-        ))
+        Ok(Redis::with_client(client(address)?))
     }
 
     /// The server that `client` names, with its certificates if it has any.
@@ -112,8 +110,8 @@ impl Redis {
     pub fn cluster<A: IntoConnectionInfo>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Redis, Error> {
-        let open = |address| Client::open(address).map_err(Error::connection);
-        let clients: Vec<Client> = addresses.into_iter().map(open).collect::<Result<_, _>>()?;
+        let clients = addresses.into_iter().map(client);
+        let clients: Vec<Client> = clients.collect::<Result<_, _>>()?;
         if clients.is_empty() {
             return Err(Error::connection("a cluster needs the address of a node"));
         }
@@ -407,6 +405,23 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis().max(1)).unwrap_or(u64::MAX)
 }
 
+/// A client of redis-rs's for an address.
+fn client(address: impl IntoConnectionInfo) -> Result<Client, Error> {
+    let opened = Client::open(address);
+    opened.map_err(|error| no_address(error.to_string(), cfg!(feature = "tls")))
+}
+
+/// Why something is no address, or none for this build.
+fn no_address(what: String, has_tls: bool) -> Error {
+    let lacks_tls = !has_tls && what.contains("TLS");
+    let advice = if lacks_tls {
+        " (the feature `tls` of cellar-near)"
+    } else {
+        ""
+    };
+    Error::connection(format!("{what}{advice}"))
+}
+
 /// What a `GET` and a `PTTL` say together.
 fn loaded(value: Value, ttl: Value) -> Result<Loaded<Vec<u8>>, reply::Failure> {
     let (value, ttl) = (reply::checked(value)?, reply::checked(ttl)?);
@@ -424,4 +439,18 @@ fn loaded(value: Value, ttl: Value) -> Result<Loaded<Vec<u8>>, reply::Failure> {
     let mut loaded = Loaded::new(answer);
     loaded.ttl = ttl;
     Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_for_tls_without_its_feature_names_the_feature() {
+        let what = "can't connect with TLS, the feature is not enabled".to_owned();
+        let advised = no_address(what.clone(), false).to_string();
+        assert!(advised.contains("feature `tls` of cellar-near"));
+        assert!(!no_address(what, true).to_string().contains("cellar-near"));
+        assert!(matches!(Redis::open("nonsense"), Err(Error::Connection(_))));
+    }
 }
