@@ -266,11 +266,15 @@ where
 
     pub(crate) fn parts(self) -> Parts<K, V> {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let mut settings = self.settings;
+        if self.fault == Fault::NoLocalTtl {
+            settings.local_ttl = None;
+        }
         Parts {
             source: self.source,
             local: self.local.clock(Arc::clone(&clock)).build(),
             clock,
-            settings: self.settings,
+            settings,
             fault: self.fault,
         }
     }

@@ -21,6 +21,8 @@ pub enum Fault {
     EndlessLease,
     /// The server's remaining time to live is ignored.
     NoServerTtl,
+    /// The local time to live is ignored.
+    NoLocalTtl,
     /// Writes leave the local copy where it is.
     KeptOnWrite,
 }

@@ -11,7 +11,6 @@ use cellar_near::codec::Plain;
 use cellar_near::origin::{Memcached, Redis, Remote};
 use cellar_near::{Error, Near, NearBuilder};
 
-use crate::memcached::Daemon;
 use crate::servers::{Kind, Server};
 use crate::subject::PATIENCE;
 
@@ -26,7 +25,7 @@ const LOADING: Duration = Duration::from_millis(200);
 enum Home {
     Resp(Server),
     Meta(Server),
-    Daemon(Daemon),
+    Daemon(Server),
 }
 
 impl Home {
@@ -34,7 +33,7 @@ impl Home {
         [
             Home::Resp(Server::start(Kind::Cellar).await),
             Home::Meta(Server::start(Kind::Cellar).await),
-            Home::Daemon(Daemon::start().await),
+            Home::Daemon(Server::start(Kind::Memcached).await),
         ]
     }
 
@@ -95,8 +94,7 @@ async fn the_same_holds_for_ten_real_processes() {
     for home in Home::all().await {
         let address = match &home {
             Home::Resp(server) => format!("redis://{}", server.address()),
-            Home::Daemon(daemon) => format!("memcached://{}", daemon.address()),
-            Home::Meta(server) => {
+            Home::Meta(server) | Home::Daemon(server) => {
                 let address = server.memcached.as_deref();
                 format!(
                     "memcached://{}",

@@ -229,7 +229,7 @@ const FILLERS: u32 = 1_500;
 async fn evicted(maker: &dyn Maker, kind: Kind) -> Verdict {
     let flags: &[&str] = match kind {
         Kind::Redis => &["--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lru"],
-        Kind::Cellar => &[],
+        Kind::Cellar | Kind::Memcached => &[],
     };
     let server = Server::start_with(kind, flags).await;
     let client = server.client().await;

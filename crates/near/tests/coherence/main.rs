@@ -14,6 +14,8 @@ mod scripted;
 mod proxy;
 mod servers;
 mod live;
+mod writer;
+mod trouble;
 mod checker;
 mod faults;
 mod memcached;
