@@ -14,8 +14,13 @@ use crate::origin::Source;
 /// Weight of an entry that says that there is no value, beside its key.
 const ABSENT_BYTES: u32 = 64;
 
-/// How copies live.
-#[derive(Clone, Copy, Debug, Default)]
+/// How long a lease to load lasts, unless the builder says otherwise.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long others are waited for, unless the builder says otherwise.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How copies live, and how they are made.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) local_ttl: Option<Duration>,
     pub(crate) negative_ttl: Option<Duration>,
@@ -23,6 +28,46 @@ pub(crate) struct Settings {
     pub(crate) serve_stale: Option<Duration>,
     pub(crate) revalidate: Option<Duration>,
     pub(crate) origin_ttl: Option<Duration>,
+    /// None if everybody loads.
+    pub(crate) lease_timeout: Option<Duration>,
+    pub(crate) patience: Duration,
+    pub(crate) without_origin: Option<WithoutOrigin>,
+    /// The part of a time to live that may be taken off it.
+    pub(crate) jitter: f64,
+}
+
+impl Settings {
+    /// A time to live with a random part taken off.
+    pub(crate) fn jittered(&self, ttl: Duration) -> Duration {
+        if self.jitter == 0.0 {
+            return ttl;
+        }
+        ttl.mul_f64(1.0 - self.jitter * fastrand::f64())
+    }
+}
+
+/// What may be made while the origin is away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WithoutOrigin {
+    pub(crate) ttl: Duration,
+    pub(crate) loads_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            local_ttl: None,
+            negative_ttl: None,
+            refresh_ahead: None,
+            serve_stale: None,
+            revalidate: None,
+            origin_ttl: None,
+            lease_timeout: Some(LEASE_TIMEOUT),
+            patience: PATIENCE,
+            without_origin: None,
+            jitter: 0.0,
+        }
+    }
 }
 
 /// The parts of a near cache, ready to be put together.
@@ -122,6 +167,10 @@ where
 
     /// Asks again beside the reader who comes in this last part of an entry's life (0.0 to 1.0).
     ///
+    /// A reader without a loader asks the origin. One with a loader lets it make the next value if
+    /// the one at the origin is in the last part of its life too, which is `origin_ttl`, or what
+    /// the value had left when it was read. Readers wait for none of this.
+    ///
     /// # Panics
     /// If `part` is not between 0 and 1.
     #[must_use]
@@ -139,6 +188,17 @@ where
         self
     }
 
+    /// Lets loaders make values while the origin cannot be reached, instead of an error, and serves
+    /// each for `ttl`, of whose changes nobody tells.
+    ///
+    /// At most `loads_max` loaders run at once for this reason; who comes beyond that gets the
+    /// origin's error, so that what is behind the loaders is not overrun.
+    #[must_use]
+    pub fn serve_without_origin(mut self, ttl: Duration, loads_max: usize) -> Self {
+        self.settings.without_origin = Some(WithoutOrigin { ttl, loads_max });
+        self
+    }
+
     /// Keeps an entry for so long beyond its local time to live, to ask the origin whether it is
     /// still the value instead of loading it. Only for origins with versions (memcached).
     #[must_use]
@@ -151,6 +211,41 @@ where
     #[must_use]
     pub fn origin_ttl(mut self, ttl: Duration) -> Self {
         self.settings.origin_ttl = Some(ttl);
+        self
+    }
+
+    /// After so long the origin lets another process load what this one has not stored; 30 seconds
+    /// by default. Only for origins with leases (Cellar, memcached).
+    #[must_use]
+    pub fn lease_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.lease_timeout = Some(timeout);
+        self
+    }
+
+    /// Takes no leases at the origin: each process that finds nothing loads.
+    #[must_use]
+    pub fn without_leases(mut self) -> Self {
+        self.settings.lease_timeout = None;
+        self
+    }
+
+    /// How long a reader waits for another process that loads, before it loads itself; five
+    /// seconds by default.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience;
+        self
+    }
+
+    /// Takes a random part, up to this one (0.0 to 1.0), off `local_ttl`, `negative_ttl` and
+    /// `origin_ttl`, anew for each value, so that what was loaded together does not end together.
+    ///
+    /// # Panics
+    /// If `part` is not between 0 and 1.
+    #[must_use]
+    pub fn jitter(mut self, part: f64) -> Self {
+        assert!((0.0..=1.0).contains(&part), "a part of a whole, not {part}");
+        self.settings.jitter = part;
         self
     }
 
@@ -171,11 +266,15 @@ where
 
     pub(crate) fn parts(self) -> Parts<K, V> {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let mut settings = self.settings;
+        if self.fault == Fault::NoLocalTtl {
+            settings.local_ttl = None;
+        }
         Parts {
             source: self.source,
             local: self.local.clock(Arc::clone(&clock)).build(),
             clock,
-            settings: self.settings,
+            settings,
             fault: self.fault,
         }
     }

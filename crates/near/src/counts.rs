@@ -16,6 +16,8 @@ pub struct Stats {
     pub shared: u64,
     /// Questions that failed.
     pub errors: u64,
+    /// Values that loaders made while the origin was away.
+    pub without_origin: u64,
     /// Entries served out of date because the origin failed.
     pub stale_served: u64,
     /// Entries found but not served: too old, out of touch, or declared changed.
@@ -60,6 +62,7 @@ pub(crate) struct Counts {
     pub(crate) loads: Count,
     pub(crate) shared: Count,
     pub(crate) errors: Count,
+    pub(crate) without_origin: Count,
     pub(crate) stale_served: Count,
     pub(crate) stale_avoided: Count,
     /// Entries that the local store has found, but for no reader.
@@ -81,6 +84,7 @@ impl Counts {
             loads: self.loads.get(),
             shared: self.shared.get(),
             errors: self.errors.get(),
+            without_origin: self.without_origin.get(),
             stale_served: self.stale_served.get(),
             stale_avoided: self.stale_avoided.get(),
             overtaken: self.overtaken.get(),

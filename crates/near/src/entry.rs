@@ -19,6 +19,8 @@ pub struct Entry<V> {
     asked_at_ns: AtomicU64,
     deadline_ns: AtomicU64,
     refreshing: AtomicBool,
+    /// Whether a loader was asked before it was said that there is no value.
+    loader_asked: bool,
 }
 
 /// How good an entry is for a reader.
@@ -48,9 +50,22 @@ impl<V> Entry<V> {
             asked_at_ns: AtomicU64::new(0),
             deadline_ns: AtomicU64::new(0),
             refreshing: AtomicBool::new(false),
+            loader_asked: false,
         };
         entry.confirm(asked_at, deadline);
         entry
+    }
+
+    /// The same, with a note whether a loader was asked for its value.
+    pub(crate) fn loader_asked(mut self, asked: bool) -> Entry<V> {
+        self.loader_asked = asked;
+        self
+    }
+
+    /// Whether a reader who has a loader need not ask it.
+    #[inline]
+    pub(crate) fn needs_no_loader(&self) -> bool {
+        self.value.is_some() || self.loader_asked
     }
 
     /// Notes that the origin has confirmed it.
@@ -112,6 +127,14 @@ impl<V> Entry<V> {
             .as_ref()
             .map_or(Duration::MAX, Grant::known_until);
         deadline.min(age_end).min(lease_end)
+    }
+
+    /// How long it lives at the origin from the question on, if it ends there.
+    pub(crate) fn life(&self) -> Option<Duration> {
+        let deadline_ns = self.deadline_ns.load(Ordering::Relaxed);
+        let asked_at_ns = self.asked_at_ns.load(Ordering::Relaxed);
+        let life_ns = deadline_ns.saturating_sub(asked_at_ns);
+        (deadline_ns != u64::MAX).then_some(Duration::from_nanos(life_ns))
     }
 
     /// Whether it has been declared changed.

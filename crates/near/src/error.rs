@@ -46,6 +46,12 @@ impl Error {
         Error::Loader(Arc::from(error.into()))
     }
 
+    /// Whether the origin cannot be reached, or is silent.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self, Error::Connection(_) | Error::Timeout(_))
+    }
+
     /// An [`Error::Codec`] with the text of any error.
     pub fn codec(error: impl std::fmt::Display) -> Error {
         Error::Codec(error.to_string().into())

@@ -13,10 +13,16 @@ pub enum Fault {
     UncheckedFills,
     /// The push that declares everything changed is ignored.
     DeafToFlush,
+    /// That two databases were exchanged goes unnoticed.
+    BlindToSwaps,
+    /// Every third push about a key is lost.
+    LostPushes,
     /// The connection is believed in for ever, and never asked whether it lives.
     EndlessLease,
     /// The server's remaining time to live is ignored.
     NoServerTtl,
+    /// The local time to live is ignored.
+    NoLocalTtl,
     /// Writes leave the local copy where it is.
     KeptOnWrite,
 }

@@ -36,6 +36,8 @@ mod store;
 mod builder;
 #[cfg(feature = "read-through")]
 mod near;
+#[cfg(feature = "metrics")]
+mod metrics;
 
 #[cfg(feature = "read-through")]
 pub use builder::NearBuilder;

@@ -9,20 +9,22 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use crate::builder::{NearBuilder, Parts, Settings};
 use crate::clock::LATELY_BEHIND_MAX;
 use crate::counts::Stats;
 use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
-use crate::origin::{Answer, Source};
+use crate::origin::Source;
 use crate::store::{Boarding, Landing, Outcome, Store, StoreListener, Ticket, Waiting};
 
 mod settle;
+mod make;
 mod write;
 
 /// A typed cache in front of an origin, shared by cloning.
@@ -34,12 +36,16 @@ struct Inner<K, V> {
     store: Arc<Store<K, V>>,
     source: Arc<dyn Source<K, V>>,
     settings: Settings,
+    /// One for each loader that may run while the origin is away.
+    loads_without_origin: Semaphore,
 }
 
 /// What memory has for a reader.
 enum Found<V> {
-    /// This; none if the origin has no value.
-    Hit(Option<Held<V>>),
+    /// This.
+    Hit(Arc<Entry<V>>),
+    /// This, and the origin should be asked soon.
+    Due(Arc<Entry<V>>),
     /// Nothing that may be served.
     Miss,
 }
@@ -73,6 +79,9 @@ where
             settings,
             fault,
         } = self.parts();
+        let loads_max = settings
+            .without_origin
+            .map_or(0, |without| without.loads_max);
         let store = Store::new(local, clock, settings.serve_stale.is_some(), fault);
         source.start(Arc::new(StoreListener(Arc::clone(&store))));
         Near {
@@ -80,6 +89,7 @@ where
                 store,
                 source,
                 settings,
+                loads_without_origin: Semaphore::new(loads_max.min(Semaphore::MAX_PERMITS)),
             }),
         }
     }
@@ -131,7 +141,11 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         match self.find(key, age_max) {
-            Found::Hit(held) => Ok(held),
+            Found::Hit(entry) => Ok(Held::of(entry, false)),
+            Found::Due(entry) => {
+                self.refresh(key, &entry, age_max);
+                Ok(Held::of(entry, false))
+            }
             Found::Miss => Box::pin(self.miss(key.to_owned(), age_max)).await,
         }
     }
@@ -148,7 +162,11 @@ where
         let mut waiting = Vec::new();
         for (place, key) in keys.iter().enumerate() {
             outcomes.push(match self.find(key, age_max) {
-                Found::Hit(held) => Some(Ok(held)),
+                Found::Hit(entry) => Some(Ok(Held::of(entry, false))),
+                Found::Due(entry) => {
+                    self.refresh(key, &entry, age_max);
+                    Some(Ok(Held::of(entry, false)))
+                }
                 Found::Miss => {
                     self.inner.store.counts.misses.up();
                     match self.inner.store.board(key) {
@@ -168,47 +186,6 @@ where
         outcomes.into_iter().flatten().collect()
     }
 
-    /// The value of `key`; if neither memory nor the origin has one, `loader` makes it, it is
-    /// stored at the origin, and read back from there.
-    ///
-    /// Read back, because only what has been read is told when it changes. Whoever waits for the
-    /// same key shares the outcome, a loader's too. If the origin takes no writes or refuses, the
-    /// made value is returned and not kept.
-    ///
-    /// # Errors
-    /// As [`Near::get`]; [`Error::Loader`] if the loader fails.
-    pub async fn get_or_load<Q, F, Fut, E>(
-        &self,
-        key: &Q,
-        loader: F,
-    ) -> Result<Option<Held<V>>, Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<V>, E>>,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let age_max = self.inner.settings.local_ttl;
-        if let Found::Hit(Some(held)) = self.find(key, age_max) {
-            return Ok(Some(held));
-        }
-        let key = key.to_owned();
-        self.inner.store.counts.misses.up();
-        loop {
-            match self.inner.store.board(&key) {
-                Boarding::Load(ticket) => return self.make(ticket, age_max, loader).await,
-                Boarding::Wait(waiting) => {
-                    self.inner.store.counts.shared.up();
-                    match waiting.outcome().await {
-                        Some(Ok(None)) | None => {}
-                        Some(outcome) => return outcome,
-                    }
-                }
-            }
-        }
-    }
-
     /// The value of `key` if memory has one that may be served; asks nobody.
     pub fn peek<Q>(&self, key: &Q) -> Option<Held<V>>
     where
@@ -216,7 +193,7 @@ where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         match self.find(key, self.inner.settings.local_ttl) {
-            Found::Hit(held) => held,
+            Found::Hit(entry) | Found::Due(entry) => Held::of(entry, false),
             Found::Miss => None,
         }
     }
@@ -245,17 +222,16 @@ where
         // Fresh at a moment that is certainly not past: no need for the exact one.
         let soon = store.clock.lately().saturating_add(LATELY_BEHIND_MAX);
         if entry.freshness(soon, age_max, ahead) == Freshness::Fresh {
-            return Found::Hit(Held::of(entry, false));
+            return Found::Hit(entry);
         }
         match entry.freshness(store.clock.now(), age_max, ahead) {
-            Freshness::Fresh => {}
-            Freshness::Due => self.refresh(key, &entry, age_max),
+            Freshness::Fresh => Found::Hit(entry),
+            Freshness::Due => Found::Due(entry),
             Freshness::Stale => {
                 store.counts.stale_avoided.up();
-                return Found::Miss;
+                Found::Miss
             }
         }
-        Found::Hit(Held::of(entry, false))
     }
 
     /// Waits for the load of `key` or does it.
@@ -323,50 +299,6 @@ where
         }
     }
 
-    /// Asks the origin, then the loader, and stores what that makes.
-    async fn make<F, Fut, E>(
-        &self,
-        ticket: Ticket<K, V>,
-        age_max: Option<Duration>,
-        loader: F,
-    ) -> Outcome<V>
-    where
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<V>, E>>,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let Inner { store, source, .. } = &*self.inner;
-        let asked_at = store.clock.now();
-        store.counts.loads.up();
-        let loaded = source.load(ticket.key(), None).await;
-        if !matches!(&loaded, Ok(loaded) if matches!(loaded.answer, Answer::Absent)) {
-            return self.settle(ticket, loaded, None, asked_at, age_max);
-        }
-        let value = match loader().await.map_err(Error::loader) {
-            Ok(Some(value)) => value,
-            Ok(None) => return self.settle(ticket, loaded, None, asked_at, age_max),
-            Err(error) => return self.settle(ticket, Err(error), None, asked_at, age_max),
-        };
-        let stored = source
-            .store(ticket.key(), &value, self.inner.settings.origin_ttl)
-            .await;
-        ticket.renew();
-        let asked_at = store.clock.now();
-        let read_back = match stored {
-            Ok(()) => source.load(ticket.key(), None).await,
-            Err(error) => Err(error),
-        };
-        match read_back {
-            Ok(loaded) if matches!(loaded.answer, Answer::Value(_)) => {
-                self.settle(ticket, Ok(loaded), None, asked_at, age_max)
-            }
-            _ => {
-                let entry = Entry::new(Some(value), None, None, asked_at, None);
-                ticket.land(Landing::Clear, Ok(Held::of(Arc::new(entry), false)))
-            }
-        }
-    }
-
     /// Asks again beside the reader, who has found `entry` in the last part of its life.
     #[cold]
     fn refresh<Q>(&self, key: &Q, entry: &Arc<Entry<V>>, age_max: Option<Duration>)
@@ -391,17 +323,9 @@ where
             let asked_at = store.clock.now();
             let loaded = near.inner.source.load(&key, entry.version()).await;
             match loaded {
-                // The entry is good for a while yet, and its readers have not asked.
-                Err(error) => {
-                    store.counts.errors.up();
-                    drop(ticket.land(Landing::Leave, Err(error)));
-                }
-                loaded => {
-                    let known = Some(Arc::clone(&entry));
-                    drop(near.settle(ticket, loaded, known, asked_at, age_max));
-                }
+                Err(error) => near.leave(ticket, &entry, error),
+                loaded => drop(near.settle(ticket, loaded, Some(entry), asked_at, age_max)),
             }
-            entry.release_refresh();
         });
     }
 }

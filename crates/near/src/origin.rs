@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::lease::Grant;
 pub use crate::version::Version;
 
+mod claim;
 pub mod function;
 pub mod remote;
 #[cfg(feature = "redis")]
@@ -25,6 +26,7 @@ pub mod redis;
 #[cfg(feature = "memcached")]
 pub mod memcached;
 
+pub use claim::{ClaimOptions, Claimed, Turn};
 pub use function::Function;
 #[cfg(feature = "memcached")]
 pub use memcached::Memcached;
@@ -134,6 +136,36 @@ pub trait Origin: Send + Sync + 'static {
 
     /// Removes a value; whether there was one.
     fn remove<'a>(&'a self, key: &'a [u8]) -> Pending<'a, Result<bool, Error>>;
+
+    /// Asks for one value, and who is to make it if there is none.
+    fn claim<'a>(
+        &'a self,
+        key: &'a [u8],
+        options: ClaimOptions,
+    ) -> Pending<'a, Result<Claimed<Vec<u8>>, Error>> {
+        Box::pin(async move {
+            let loaded = self.load(key, None).await?;
+            Ok(Claimed::without_leases(loaded, options))
+        })
+    }
+
+    /// Stores what the holder of `lease` has made; whether nothing else was stored meanwhile.
+    fn store_claimed<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+        lease: u64,
+    ) -> Pending<'a, Result<bool, Error>> {
+        let _ = lease;
+        Box::pin(async move { self.store(key, value, ttl).await.map(|()| true) })
+    }
+
+    /// Gives `lease` back, so that others need not wait for its end.
+    fn release<'a>(&'a self, key: &'a [u8], lease: u64) -> Pending<'a, Result<(), Error>> {
+        let _ = (key, lease);
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// A place that keeps typed values under typed keys.
@@ -161,4 +193,42 @@ pub trait Source<K, V>: Send + Sync + 'static {
 
     /// Removes a value; whether there was one.
     fn remove<'a>(&'a self, key: &'a K) -> Pending<'a, Result<bool, Error>>;
+
+    /// Asks for one value, and who is to make it if there is none.
+    fn claim<'a>(
+        &'a self,
+        key: &'a K,
+        options: ClaimOptions,
+    ) -> Pending<'a, Result<Claimed<V>, Error>>
+    where
+        K: Sync,
+        V: Send,
+    {
+        Box::pin(async move {
+            let loaded = self.load(key, None).await?;
+            Ok(Claimed::without_leases(loaded, options))
+        })
+    }
+
+    /// Stores what the holder of `lease` has made; whether nothing else was stored meanwhile.
+    fn store_claimed<'a>(
+        &'a self,
+        key: &'a K,
+        value: &'a V,
+        ttl: Option<Duration>,
+        lease: u64,
+    ) -> Pending<'a, Result<bool, Error>>
+    where
+        K: Sync,
+        V: Sync,
+    {
+        let _ = lease;
+        Box::pin(async move { self.store(key, value, ttl).await.map(|()| true) })
+    }
+
+    /// Gives `lease` back, so that others need not wait for its end.
+    fn release<'a>(&'a self, key: &'a K, lease: u64) -> Pending<'a, Result<(), Error>> {
+        let _ = (key, lease);
+        Box::pin(async { Ok(()) })
+    }
 }

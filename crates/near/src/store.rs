@@ -38,10 +38,27 @@ const LANES: usize = 64;
 /// How a load ends, for all who wait for it.
 pub(crate) type Outcome<V> = Result<Option<Held<V>>, Error>;
 
+/// What a load has left for those who wait for it.
+#[derive(Debug)]
+pub(crate) struct Landed<V> {
+    pub(crate) outcome: Outcome<V>,
+    /// Whether a loader was asked, so that nothing means that there is nothing to be made either.
+    pub(crate) loader_asked: bool,
+}
+
+impl<V> Clone for Landed<V> {
+    fn clone(&self) -> Self {
+        Landed {
+            outcome: self.outcome.clone(),
+            loader_asked: self.loader_asked,
+        }
+    }
+}
+
 /// A load that is under way.
 struct Flight<V> {
     id: u64,
-    outcome: watch::Receiver<Option<Outcome<V>>>,
+    landed: watch::Receiver<Option<Landed<V>>>,
 }
 
 type Lane<K, V> = HashMap<K, Flight<V>>;
@@ -98,18 +115,19 @@ where
         let mut lane = self.lane(key);
         if let Some(flight) = lane.get(key) {
             return Boarding::Wait(Waiting {
-                outcome: flight.outcome.clone(),
+                landed: flight.landed.clone(),
             });
         }
         // Relaxed: only the number's difference from all others matters.
         let id = self.flights.fetch_add(1, Ordering::Relaxed);
-        let (sender, outcome) = watch::channel(None);
-        lane.insert(key.clone(), Flight { id, outcome });
+        let (sender, landed) = watch::channel(None);
+        lane.insert(key.clone(), Flight { id, landed });
         drop(lane);
         Boarding::Load(Ticket {
             store: Arc::clone(self),
             key: key.clone(),
             id,
+            loader_asked: false,
             sender,
         })
     }
@@ -190,7 +208,8 @@ pub(crate) struct Ticket<K: Hash + Eq, V> {
     store: Arc<Store<K, V>>,
     key: K,
     id: u64,
-    sender: watch::Sender<Option<Outcome<V>>>,
+    loader_asked: bool,
+    sender: watch::Sender<Option<Landed<V>>>,
 }
 
 /// What a landing load does to the entry of its key.
@@ -210,6 +229,16 @@ where
     /// The key to load.
     pub(crate) fn key(&self) -> &K {
         &self.key
+    }
+
+    /// Notes that a loader is asked.
+    pub(crate) fn asks_loader(&mut self) {
+        self.loader_asked = true;
+    }
+
+    /// Whether a loader was asked.
+    pub(crate) fn has_asked_loader(&self) -> bool {
+        self.loader_asked
     }
 
     /// Takes the load off the board; whether it was on it.
@@ -232,10 +261,10 @@ where
     /// Boards again after an own write; without effect if another load has begun.
     pub(crate) fn renew(&self) {
         let mut lane = self.store.lane(&self.key);
-        let outcome = self.sender.subscribe();
+        let landed = self.sender.subscribe();
         let id = self.id;
         lane.entry(self.key.clone())
-            .or_insert(Flight { id, outcome });
+            .or_insert(Flight { id, landed });
     }
 
     /// Ends the load: changes the entry unless the key was touched, and tells all who wait.
@@ -249,7 +278,10 @@ where
             self.store.counts.overtaken.up();
         }
         drop(lane);
-        self.sender.send_replace(Some(outcome.clone()));
+        self.sender.send_replace(Some(Landed {
+            outcome: outcome.clone(),
+            loader_asked: self.loader_asked,
+        }));
         outcome
     }
 
@@ -286,13 +318,18 @@ impl<K: Hash + Eq, V> Drop for Ticket<K, V> {
 
 /// A reader that waits for somebody else's load.
 pub(crate) struct Waiting<V> {
-    outcome: watch::Receiver<Option<Outcome<V>>>,
+    landed: watch::Receiver<Option<Landed<V>>>,
 }
 
 impl<V> Waiting<V> {
+    /// What the load has left; `None` if it was cancelled.
+    pub(crate) async fn landed(mut self) -> Option<Landed<V>> {
+        let landed = self.landed.wait_for(Option::is_some).await.ok()?;
+        landed.clone()
+    }
+
     /// The outcome; `None` if the load was cancelled.
-    pub(crate) async fn outcome(mut self) -> Option<Outcome<V>> {
-        let outcome = self.outcome.wait_for(Option::is_some).await.ok()?;
-        outcome.clone()
+    pub(crate) async fn outcome(self) -> Option<Outcome<V>> {
+        self.landed().await.map(|landed| landed.outcome)
     }
 }

@@ -31,6 +31,7 @@ where
             Err(error) => return self.settle_failed(ticket, error, age_max),
         };
         let settings = &self.inner.settings;
+        let age_max = age_max.map(|age_max| settings.jittered(age_max));
         let Loaded {
             answer,
             ttl,
@@ -46,7 +47,7 @@ where
                 let Some(negative_ttl) = settings.negative_ttl else {
                     return ticket.land(Landing::Clear, Ok(None));
                 };
-                (None, Some(negative_ttl))
+                (None, Some(settings.jittered(negative_ttl)))
             }
             (Answer::Unchanged, None) => {
                 let error = Error::Protocol("unchanged, but no version was named".into());
@@ -54,9 +55,12 @@ where
             }
         };
         let life = shorter(ttl, age_max);
-        let deadline = if value.is_some() { ttl } else { life };
+        // A bound on age is compared when it is read; one that was shortened is written down.
+        let is_local = value.is_none() || settings.jitter > 0.0;
+        let deadline = if is_local { life } else { ttl };
         let deadline = deadline.map(|ttl| asked_at.saturating_add(ttl));
-        let entry = Arc::new(Entry::new(value, version, grant, asked_at, deadline));
+        let entry = Entry::new(value, version, grant, asked_at, deadline);
+        let entry = Arc::new(entry.loader_asked(ticket.has_asked_loader()));
         let landing = self.keep(&entry, life, ttl);
         ticket.land(landing, Ok(Held::of(entry, false)))
     }
@@ -71,13 +75,15 @@ where
         age_max: Option<Duration>,
     ) -> Outcome<V> {
         self.inner.store.counts.confirmed.up();
-        entry.confirm(asked_at, ttl.map(|ttl| asked_at.saturating_add(ttl)));
+        let is_local = self.inner.settings.jitter > 0.0;
+        let deadline = if is_local { shorter(ttl, age_max) } else { ttl };
+        entry.confirm(asked_at, deadline.map(|ttl| asked_at.saturating_add(ttl)));
         let landing = self.keep(entry, shorter(ttl, age_max), ttl);
         ticket.land(landing, Ok(Held::of(Arc::clone(entry), false)))
     }
 
     /// Lands without an answer: with an entry that was good not too long ago, if that is wanted.
-    fn settle_failed(
+    pub(super) fn settle_failed(
         &self,
         ticket: Ticket<K, V>,
         error: Error,

@@ -26,7 +26,9 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        self.store(key, value, self.inner.settings.origin_ttl).await
+        let settings = &self.inner.settings;
+        let ttl = settings.origin_ttl.map(|ttl| settings.jittered(ttl));
+        self.store(key, value, ttl).await
     }
 
     /// The same with a time to live at the origin.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use cellar_protocol::memcached::{KEY_BYTES_MAX, base64};
 use tokio::sync::Mutex;
 
-use super::{Answer, Listener, Loaded, Origin, Pending, Version};
+use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Turn, Version};
 use crate::error::Error;
 
 mod wire;
@@ -117,6 +117,27 @@ impl Memcached {
         loaded(pipe, reply)
     }
 
+    /// Asks for a value and the lease of it.
+    async fn read_claiming(
+        &self,
+        key: &[u8],
+        options: ClaimOptions,
+    ) -> Result<Claimed<Vec<u8>>, Error> {
+        let pipe = self.pipe().await?;
+        let mut flags = format!(" c t v N{}", whole_seconds(options.lease_timeout));
+        if let Some(early) = options.early {
+            flags.push_str(&format!(" R{}", whole_seconds(early)));
+        }
+        let reply = self.ask(&pipe, get(key, flags.as_bytes())?).await?;
+        let turn = match (reply.won, reply.leased) {
+            (true, _) => Turn::Ours(reply.version),
+            (false, true) => Turn::Theirs,
+            (false, false) => Turn::Nobody,
+        };
+        let loaded = loaded(&pipe, reply)?;
+        Ok(Claimed { loaded, turn })
+    }
+
     async fn ask(&self, pipe: &Pipe, request: Vec<u8>) -> Result<Reply, Error> {
         pipe.ask(request, self.timeout).await
     }
@@ -150,7 +171,7 @@ impl Origin for Memcached {
     ) -> Pending<'a, Result<(), Error>> {
         Box::pin(async move {
             let pipe = self.pipe().await?;
-            let reply = self.ask(&pipe, set(key, value, ttl)?).await?;
+            let reply = self.ask(&pipe, set(key, value, ttl, None)?).await?;
             reply.expect_done("ms")
         })
     }
@@ -163,6 +184,55 @@ impl Origin for Memcached {
                 return Ok(false);
             }
             reply.expect_done("md").map(|()| true)
+        })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a [u8],
+        options: ClaimOptions,
+    ) -> Pending<'a, Result<Claimed<Vec<u8>>, Error>> {
+        Box::pin(async move {
+            match self.read_claiming(key, options).await {
+                // A connection that had died unnoticed, which may have won for nobody.
+                Err(Error::Connection(_)) => {
+                    let loaded = self.read(key, None).await?;
+                    Ok(Claimed::without_leases(loaded, options))
+                }
+                claimed => claimed,
+            }
+        })
+    }
+
+    fn store_claimed<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+        lease: u64,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let pipe = self.pipe().await?;
+            let request = set(key, value, ttl, Some(lease))?;
+            let reply = self.ask(&pipe, request).await?;
+            if reply.is_other() {
+                return Ok(false);
+            }
+            reply.expect_done("ms").map(|()| true)
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a [u8], lease: u64) -> Pending<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let pipe = self.pipe().await?;
+            let flags = format!(" C{lease}");
+            let reply = self
+                .ask(&pipe, request(b"md ", key, flags.as_bytes())?)
+                .await?;
+            if reply.is_other() {
+                return Ok(());
+            }
+            reply.expect_done("md")
         })
     }
 }
@@ -200,12 +270,27 @@ fn get(key: &[u8], flags: &[u8]) -> Result<Vec<u8>, Error> {
     request(b"mg ", key, flags)
 }
 
-fn set(key: &[u8], value: &[u8], ttl: Option<Duration>) -> Result<Vec<u8>, Error> {
+/// Whole seconds, rounded up: zero would be for ever.
+fn whole_seconds(time: Duration) -> u64 {
+    let seconds = time
+        .as_secs()
+        .saturating_add(u64::from(time.subsec_nanos() > 0));
+    seconds.clamp(1, RELATIVE_S_MAX)
+}
+
+/// Stores a value; only against `version`, if there is one.
+fn set(
+    key: &[u8],
+    value: &[u8],
+    ttl: Option<Duration>,
+    version: Option<u64>,
+) -> Result<Vec<u8>, Error> {
     let mut flags = format!(" {}", value.len());
     if let Some(ttl) = ttl {
-        // Whole seconds, rounded up: zero would be for ever.
-        let ttl_s = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
-        flags.push_str(&format!(" T{}", ttl_s.clamp(1, RELATIVE_S_MAX)));
+        flags.push_str(&format!(" T{}", whole_seconds(ttl)));
+    }
+    if let Some(version) = version {
+        flags.push_str(&format!(" C{version}"));
     }
     let mut request = request(b"ms ", key, flags.as_bytes())?;
     request.extend_from_slice(value);
@@ -247,7 +332,10 @@ mod tests {
         assert_eq!(get(b"k", b" c t v").unwrap(), b"mg k c t v\r\n");
         assert_eq!(get(b"a b", b" v").unwrap(), b"mg YSBi v b\r\n");
         let ttl = Some(Duration::from_millis(1500));
-        assert_eq!(set(b"k", b"abc", ttl).unwrap(), b"ms k 3 T2\r\nabc\r\n");
+        let plain = set(b"k", b"abc", ttl, None).unwrap();
+        assert_eq!(plain, b"ms k 3 T2\r\nabc\r\n");
+        let claimed = set(b"k", b"abc", None, Some(7)).unwrap();
+        assert_eq!(claimed, b"ms k 3 C7\r\nabc\r\n");
     }
 
     #[test]

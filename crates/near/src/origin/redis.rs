@@ -14,12 +14,14 @@ use std::time::Duration;
 
 use redis::{Client, Cmd, IntoConnectionInfo, Pipeline, Value};
 
-use super::{Answer, Listener, Loaded, Origin, Pending, Version};
+use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Version};
 use crate::error::Error;
 use crate::fault::Fault;
 
 mod reply;
+mod swaps;
 mod link;
+mod claim;
 mod node;
 mod cluster;
 
@@ -41,7 +43,8 @@ pub enum Tracking {
     #[default]
     Keys,
     /// All keys with these prefixes, read or not: costs the server no memory, and every client a
-    /// message for every write. No prefix may begin with another.
+    /// message for every write. No prefix may begin with another; without any, all keys are meant.
+    /// A key with none of the prefixes is served and not kept.
     Broadcast(Vec<Vec<u8>>),
     /// Nothing: only time bounds how old a copy gets.
     Off,
@@ -54,6 +57,8 @@ pub(crate) struct Settings {
     alive_bound: Duration,
     timeout: Duration,
     connect_timeout: Duration,
+    /// Whether there may be several databases, which SWAPDB exchanges.
+    has_databases: bool,
     fault: Fault,
 }
 
@@ -89,9 +94,7 @@ impl Redis {
     /// # Errors
     /// [`Error::Connection`] if it is no address.
     pub fn open(address: impl IntoConnectionInfo) -> Result<Redis, Error> {
-        Ok(Redis::with_client(
-            Client::open(address).map_err(Error::connection)?,
-        ))
+        Ok(Redis::with_client(client(address)?))
     }
 
     /// The server that `client` names, with its certificates if it has any.
@@ -107,8 +110,8 @@ impl Redis {
     pub fn cluster<A: IntoConnectionInfo>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Redis, Error> {
-        let open = |address| Client::open(address).map_err(Error::connection);
-        let clients: Vec<Client> = addresses.into_iter().map(open).collect::<Result<_, _>>()?;
+        let clients = addresses.into_iter().map(client);
+        let clients: Vec<Client> = clients.collect::<Result<_, _>>()?;
         if clients.is_empty() {
             return Err(Error::connection("a cluster needs the address of a node"));
         }
@@ -122,6 +125,7 @@ impl Redis {
                 alive_bound: Duration::from_secs(1),
                 timeout: Duration::from_secs(2),
                 connect_timeout: Duration::from_secs(2),
+                has_databases: !cluster,
                 fault: Fault::None,
             },
             clients,
@@ -343,10 +347,7 @@ impl Origin for Redis {
             let mut command = redis::cmd("SET");
             command.arg(key).arg(value);
             if let Some(ttl) = ttl {
-                // Less than a millisecond is no time to live for Redis.
-                command
-                    .arg("PX")
-                    .arg(u64::try_from(ttl.as_millis().max(1)).unwrap_or(u64::MAX));
+                command.arg("PX").arg(milliseconds(ttl));
             }
             self.write(key, command).await.map(drop)
         })
@@ -359,6 +360,66 @@ impl Origin for Redis {
             Ok(self.write(key, command).await? == Value::Int(1))
         })
     }
+
+    /// Cellar has leases; Redis and clusters have none, so all who find nothing make the value.
+    fn claim<'a>(
+        &'a self,
+        key: &'a [u8],
+        options: ClaimOptions,
+    ) -> Pending<'a, Result<Claimed<Vec<u8>>, Error>> {
+        Box::pin(async move {
+            if let Nodes::One(node) = self.nodes()? {
+                match node.link().await?.claim(key, options).await {
+                    Ok(Some(claimed)) => return Ok(claimed),
+                    // A link that had died unnoticed, which may have won for nobody: over another
+                    // one, the value is asked for without a lease.
+                    Ok(None) | Err(Error::Connection(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let loaded = self.load_one(key).await?;
+            Ok(Claimed::without_leases(loaded, options))
+        })
+    }
+
+    fn store_claimed<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+        lease: u64,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let command = claim::store(key, value, ttl, lease);
+            Ok(self.write(key, command).await? != Value::Nil)
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a [u8], lease: u64) -> Pending<'a, Result<(), Error>> {
+        Box::pin(async move { self.write(key, claim::release(key, lease)).await.map(drop) })
+    }
+}
+
+/// A time as Redis counts it; less than a millisecond is no time to live for it.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis().max(1)).unwrap_or(u64::MAX)
+}
+
+/// A client of redis-rs's for an address.
+fn client(address: impl IntoConnectionInfo) -> Result<Client, Error> {
+    let opened = Client::open(address);
+    opened.map_err(|error| no_address(error.to_string(), cfg!(feature = "tls")))
+}
+
+/// Why something is no address, or none for this build.
+fn no_address(what: String, has_tls: bool) -> Error {
+    let lacks_tls = !has_tls && what.contains("TLS");
+    let advice = if lacks_tls {
+        " (the feature `tls` of cellar-near)"
+    } else {
+        ""
+    };
+    Error::connection(format!("{what}{advice}"))
 }
 
 /// What a `GET` and a `PTTL` say together.
@@ -378,4 +439,18 @@ fn loaded(value: Value, ttl: Value) -> Result<Loaded<Vec<u8>>, reply::Failure> {
     let mut loaded = Loaded::new(answer);
     loaded.ttl = ttl;
     Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_for_tls_without_its_feature_names_the_feature() {
+        let what = "can't connect with TLS, the feature is not enabled".to_owned();
+        let advised = no_address(what.clone(), false).to_string();
+        assert!(advised.contains("feature `tls` of cellar-near"));
+        assert!(!no_address(what, true).to_string().contains("cellar-near"));
+        assert!(matches!(Redis::open("nonsense"), Err(Error::Connection(_))));
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Listener, Loaded, Origin, Pending, Source, Version};
+use super::{ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Source, Version};
 use crate::codec::Codec;
 use crate::error::Error;
 use crate::key::Key;
@@ -97,6 +97,37 @@ where
 
     fn remove<'a>(&'a self, key: &'a K) -> Pending<'a, Result<bool, Error>> {
         Box::pin(async move { self.origin.remove(&self.bytes_of(key)).await })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a K,
+        options: ClaimOptions,
+    ) -> Pending<'a, Result<Claimed<V>, Error>> {
+        Box::pin(async move {
+            let bytes = self.bytes_of(key);
+            let Claimed { loaded, turn } = self.origin.claim(&bytes, options).await?;
+            let loaded = loaded.try_map(|value| self.codec.decode(value))?;
+            Ok(Claimed { loaded, turn })
+        })
+    }
+
+    fn store_claimed<'a>(
+        &'a self,
+        key: &'a K,
+        value: &'a V,
+        ttl: Option<Duration>,
+        lease: u64,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let value = self.codec.encode(value)?;
+            let bytes = self.bytes_of(key);
+            self.origin.store_claimed(&bytes, &value, ttl, lease).await
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a K, lease: u64) -> Pending<'a, Result<(), Error>> {
+        Box::pin(async move { self.origin.release(&self.bytes_of(key), lease).await })
     }
 }
 

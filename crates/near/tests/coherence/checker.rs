@@ -3,9 +3,10 @@
 //! Every write of a key has a version; one writer at a time has the key, so the order of the
 //! versions is the order at the server. A reader notes the time at which it begins. What it gets
 //! is stale if a later version had been acknowledged to its writer more than the bound before
-//! that. Between the writes connections are killed and everything is flushed.
+//! that. Caches write keys of their own too and read back what they wrote, at once. Meanwhile
+//! everything happens that [`Trouble`] names.
 //!
-//! `CELLAR_CHECKER_SECONDS` sets how long the long run takes.
+//! `CELLAR_CHECKER_SECONDS` sets how long each of the six long runs takes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,60 +18,67 @@ use cellar_near::fault::Fault;
 use cellar_near::origin::redis::Tracking;
 use tokio::sync::RwLock;
 
-use crate::servers::{Client, KINDS, Kind, Server};
-use crate::subject::{Cellar, name_of};
+use crate::proxy::Proxy;
+use crate::servers::{Kind, Server};
+use crate::subject::{Cellar, PATIENCE, name_of};
+use crate::trouble::{self, TROUBLES, Trouble};
+use crate::writer::Writer;
 
 /// Kept of each report.
 const STALE_MAX: usize = 10;
 /// How long an answer may take: a read that joins a question is as old as the question.
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a connection without an answer is believed, and a copy that nobody tells of is served.
+pub(crate) const BELIEF: Duration = Duration::from_millis(300);
+/// So many changes of a key are remembered, or twice that; far more than a read can take.
+const HISTORY: usize = 100_000;
 
 /// A run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    kind: Kind,
+    pub(crate) kind: Kind,
+    /// Whether caches read over memcached's protocol, and only time bounds what they hold.
+    pub(crate) meta: bool,
     maker: Cellar,
     writers: u64,
-    caches: usize,
-    readers: usize,
+    caches: u64,
+    readers: u64,
     keys: u64,
     seconds: u64,
-    /// How long a connection without an answer is believed.
-    alive_bound: Duration,
-    /// Whether connections are killed and everything is flushed now and then.
-    disturbed: bool,
+    /// What happens, one after the other.
+    pub(crate) troubles: &'static [Trouble],
 }
 
 impl Setting {
-    /// A run of seconds.
-    pub(crate) fn quick(kind: Kind, fault: Fault) -> Setting {
+    /// A run with everything that can happen.
+    fn whole(kind: Kind, seconds: u64) -> Setting {
         Setting {
             kind,
-            maker: Cellar::broken(fault),
+            meta: kind == Kind::Memcached,
+            maker: Cellar::default(),
             writers: 4,
             caches: 3,
             readers: 4,
             keys: 40,
-            seconds: 3,
-            alive_bound: Duration::from_millis(500),
-            disturbed: true,
+            seconds,
+            troubles: &TROUBLES,
         }
     }
 
-    /// The same with as many races between loads and writes as there can be, and nothing that
-    /// would heal a stale copy.
-    pub(crate) fn racing(kind: Kind, fault: Fault) -> Setting {
+    /// A run of a broken cache with what shows it, and nothing that would heal a stale copy.
+    pub(crate) fn broken(kind: Kind, fault: Fault, troubles: &'static [Trouble]) -> Setting {
         Setting {
+            maker: Cellar::broken(fault),
             writers: 8,
             keys: 6,
-            disturbed: false,
-            ..Setting::quick(kind, fault)
+            troubles,
+            ..Setting::whole(kind, 20)
         }
     }
 
-    /// The oldest that a read may be.
-    fn bound(&self) -> Duration {
-        self.alive_bound.max(TIMEOUT)
+    /// Whether the first stale read ends it.
+    fn ends_early(&self) -> bool {
+        self.maker.fault != Fault::None
     }
 }
 
@@ -82,74 +90,170 @@ pub(crate) struct Report {
     pub(crate) reads: u64,
     pub(crate) hits: u64,
     pub(crate) writes: u64,
+    pub(crate) own_writes: u64,
     pub(crate) invalidations: u64,
     pub(crate) overtaken: u64,
     pub(crate) errors: u64,
+    /// How often each trouble came.
+    pub(crate) troubles: std::collections::BTreeMap<Trouble, u64>,
+    /// How old the oldest value was that was read although a later one had been acknowledged.
+    pub(crate) oldest: Duration,
 }
 
 /// A version and when its writer was told that it is stored.
 #[derive(Clone, Copy, Debug)]
-struct Stored {
+pub(crate) struct Stored {
     version: u64,
     begun_at: Duration,
     told_at: Duration,
-    /// A removal of everything; no value is right after it.
+    /// The end of everything; no value is right after it.
     flush: bool,
 }
 
 /// What has happened to one key, in the order of the versions.
 type History = Vec<Stored>;
 
-struct Stage {
+/// What all tasks share.
+pub(crate) struct Stage {
     clock: SystemClock,
     histories: Vec<Mutex<History>>,
     /// Held by the writer of a key.
     owners: Vec<tokio::sync::Mutex<()>>,
-    /// Held for writing by who flushes.
-    flushing: RwLock<()>,
+    /// Held for writing by who removes everything.
+    pub(crate) flushing: RwLock<()>,
     versions: AtomicU64,
+    /// How often everything was removed, or began to be.
+    flushes: AtomicU64,
+    /// How often that was noted in the histories.
+    flushes_noted: AtomicU64,
     ended: AtomicBool,
-    report: Mutex<Report>,
+    ends_early: bool,
+    pub(crate) report: Mutex<Report>,
     bound: Duration,
+    /// The server of the moment.
+    pub(crate) server: RwLock<Server>,
+    /// One before each cache.
+    pub(crate) proxies: Vec<Proxy>,
+}
+
+impl Stage {
+    async fn new(setting: &Setting) -> Arc<Stage> {
+        let server = Server::start(setting.kind).await;
+        let target = address(&server, setting.meta);
+        let mut proxies = Vec::new();
+        for _ in 0..setting.caches {
+            proxies.push(Proxy::start(&target).await);
+        }
+        Arc::new(Stage {
+            clock: SystemClock::new(),
+            histories: (0..setting.keys).map(|_| Mutex::default()).collect(),
+            owners: (0..setting.keys).map(|_| Default::default()).collect(),
+            flushing: RwLock::default(),
+            versions: AtomicU64::new(1),
+            flushes: AtomicU64::new(0),
+            flushes_noted: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            ends_early: setting.ends_early(),
+            report: Mutex::default(),
+            bound: BELIEF + TIMEOUT,
+            server: RwLock::new(server),
+            proxies,
+        })
+    }
+
+    /// Whether it is over.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Whether every trouble has come that can.
+    fn is_complete(&self, setting: &Setting) -> bool {
+        let report = self.report.lock().unwrap();
+        let mut troubles = setting.troubles.iter();
+        troubles
+            .all(|trouble| !trouble.befalls(setting.kind) || report.troubles.contains_key(trouble))
+    }
+
+    /// Notes that everything was removed; nobody writes meanwhile.
+    pub(crate) fn note_flush(&self, begun_at: Duration) {
+        let version = self.versions.fetch_add(1, Ordering::SeqCst);
+        for history in &self.histories {
+            history.lock().unwrap().push(Stored {
+                version,
+                begun_at,
+                told_at: self.clock.now(),
+                flush: true,
+            });
+        }
+        self.flushes_noted.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Whether everything may be gone already, and the histories do not tell.
+    fn is_flushing(&self) -> bool {
+        // In this order: a flush that begins between the two looks like one that is under way.
+        let noted = self.flushes_noted.load(Ordering::SeqCst);
+        self.flushes.load(Ordering::SeqCst) != noted
+    }
+
+    /// Announces that everything will be removed; the time at which that begins.
+    pub(crate) fn begin_flush(&self) -> Duration {
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        self.clock.now()
+    }
+
+    fn complain(&self, what: String) {
+        let mut report = self.report.lock().unwrap();
+        if report.stale.len() < STALE_MAX {
+            report.stale.push(what);
+        }
+        if self.ends_early {
+            self.ended.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Where a server is read by the caches.
+pub(crate) fn address(server: &Server, meta: bool) -> String {
+    match (&server.memcached, meta) {
+        (Some(memcached), true) => memcached.clone(),
+        _ => server.address(),
+    }
 }
 
 /// Runs it and judges every read.
 pub(crate) async fn run(setting: &Setting) -> Report {
-    let server = Arc::new(Server::start(setting.kind).await);
-    let stage = Arc::new(Stage {
-        clock: SystemClock::new(),
-        histories: (0..setting.keys).map(|_| Mutex::default()).collect(),
-        owners: (0..setting.keys)
-            .map(|_| tokio::sync::Mutex::default())
-            .collect(),
-        flushing: RwLock::default(),
-        versions: AtomicU64::new(1),
-        ended: AtomicBool::new(false),
-        report: Mutex::default(),
-        bound: setting.bound(),
-    });
+    let stage = Stage::new(setting).await;
     let mut tasks = Vec::new();
     for seed in 0..setting.writers {
-        tasks.push(tokio::spawn(write(
-            Arc::clone(&stage),
-            Arc::clone(&server),
-            seed + 1,
-        )));
+        tasks.push(tokio::spawn(write(Arc::clone(&stage), seed + 1)));
     }
-    let caches: Vec<Near<String, String>> = (0..setting.caches)
-        .map(|_| setting.maker.near(&server.address(), setting.alive_bound))
-        .collect();
-    for (seed, near) in caches.iter().enumerate() {
+    let mut caches: Vec<Near<String, String>> = Vec::new();
+    for (number, proxy) in (0..).zip(&stage.proxies) {
+        let near = match setting.meta {
+            true => setting.maker.near_by_time(proxy.address(), BELIEF, TIMEOUT),
+            false => setting.maker.near(proxy.address(), BELIEF),
+        };
         for reader in 0..setting.readers {
-            let seed = (seed * setting.readers + reader + 101) as u64;
+            let seed = number * setting.readers + reader + 101;
             tasks.push(tokio::spawn(read(Arc::clone(&stage), near.clone(), seed)));
         }
+        let own = write_own(Arc::clone(&stage), near.clone(), number);
+        tasks.push(tokio::spawn(own));
+        caches.push(near);
     }
-    if setting.disturbed {
-        let client = server.client().await;
-        tasks.push(tokio::spawn(disturb(Arc::clone(&stage), client)));
+    tasks.push(tokio::spawn(trouble::make(
+        Arc::clone(&stage),
+        setting.clone(),
+    )));
+    let start = stage.clock.now();
+    let ran = || stage.clock.now() - start;
+    let seconds = Duration::from_secs(setting.seconds);
+    // On a machine with much else to do, for as long as it takes that all has happened.
+    let is_over =
+        || ran() >= seconds && (stage.is_complete(setting) || ran() >= seconds + PATIENCE);
+    while !is_over() && !stage.has_ended() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    tokio::time::sleep(Duration::from_secs(setting.seconds)).await;
     stage.ended.store(true, Ordering::SeqCst);
     for task in tasks {
         task.await.expect("no task panics");
@@ -191,45 +295,53 @@ fn index(number: u64) -> usize {
     usize::try_from(number).expect("few keys")
 }
 
-async fn write(stage: Arc<Stage>, server: Arc<Server>, seed: u64) {
+/// Writes versions straight to the server, one key at a time.
+async fn write(stage: Arc<Stage>, seed: u64) {
     let mut dice = Dice(seed);
-    let mut client = server.client().await;
-    while !stage.ended.load(Ordering::SeqCst) {
+    let mut writer = None;
+    while !stage.has_ended() {
         let key = dice.key(stage.owners.len() as u64);
-        {
-            let _nobody_flushes = stage.flushing.read().await;
-            let _owned = stage.owners[index(key)].lock().await;
-            let version = stage.versions.fetch_add(1, Ordering::SeqCst);
-            let begun_at = stage.clock.now();
-            let value = version.to_string();
-            if client
-                .try_run(&["SET", &name_of(&key_of(key)), &value])
-                .await
-                .is_err()
-            {
-                // Its connection was killed; whether the value was stored is not known.
-                client = server.client().await;
-            } else {
-                let told_at = stage.clock.now();
-                stage.report.lock().unwrap().writes += 1;
-                stage.histories[index(key)].lock().unwrap().push(Stored {
-                    version,
-                    begun_at,
-                    told_at,
-                    flush: false,
-                });
-            }
+        let nobody_flushes = stage.flushing.read().await;
+        let owned = stage.owners[index(key)].lock().await;
+        if writer.is_none() {
+            writer = Writer::open(&stage.server).await;
         }
-        if dice.roll(4) == 0 {
+        let version = stage.versions.fetch_add(1, Ordering::SeqCst);
+        let begun_at = stage.clock.now();
+        let name = name_of(&key_of(key));
+        let stored = match &mut writer {
+            Some(writer) => writer.set(&name, &version.to_string()).await,
+            None => Err(()),
+        };
+        // An error leaves it open whether the value was stored; a new connection comes after it.
+        if stored.is_ok() {
+            let told_at = stage.clock.now();
+            stage.report.lock().unwrap().writes += 1;
+            let mut history = stage.histories[index(key)].lock().unwrap();
+            if history.len() > 2 * HISTORY {
+                history.drain(..HISTORY);
+            }
+            history.push(Stored {
+                version,
+                begun_at,
+                told_at,
+                flush: false,
+            });
+        } else {
+            writer = None;
+        }
+        drop((owned, nobody_flushes));
+        if stored.is_err() || dice.roll(4) == 0 {
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
     }
 }
 
+/// Reads through one cache and judges what comes.
 async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
     let mut dice = Dice(seed);
     let mut reads = 0;
-    while !stage.ended.load(Ordering::SeqCst) {
+    while !stage.has_ended() {
         let keys: Vec<u64> = (0..1 + 4 * u64::from(dice.roll(8) == 0))
             .map(|_| dice.key(stage.owners.len() as u64))
             .collect();
@@ -240,105 +352,146 @@ async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
             names => near.get_many(names).await,
         };
         let ended_at = stage.clock.now();
+        let is_error = values.is_err();
         // An error is no stale read.
         for (&key, value) in keys.iter().zip(values.into_iter().flatten()) {
             let version = value.map(|value| value.parse().expect("a version"));
             stage.judge(key, version, begun_at, ended_at);
             reads += 1;
         }
-        if dice.roll(16) == 0 {
+        if is_error {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        } else if dice.roll(16) == 0 {
             tokio::task::yield_now().await;
         }
     }
     stage.report.lock().unwrap().reads += reads;
 }
 
-/// Kills the connections of the caches, and flushes everything, now and then.
-async fn disturb(stage: Arc<Stage>, client: Client) {
-    let mut round = 0;
-    while !stage.ended.load(Ordering::SeqCst) {
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        round += 1;
-        if round % 4 == 0 {
-            client
-                .run(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-                .await;
+/// Writes through one cache and reads back through it: there is no bound on that.
+async fn write_own(stage: Arc<Stage>, near: Near<String, String>, cache: u64) {
+    let mut number = 0;
+    let mut written = 0;
+    while !stage.has_ended() {
+        number += 1;
+        let key = format!("own:{cache}:{}", number / 50);
+        // One that is under way counts as one that comes.
+        let noted = stage.flushes_noted.load(Ordering::SeqCst);
+        if near.set(&key, &number.to_string()).await.is_err() {
+            // It may happen yet, so nothing is known of this key from here on.
+            number += 50;
             continue;
         }
-        let _nobody_writes = stage.flushing.write().await;
-        let version = stage.versions.fetch_add(1, Ordering::SeqCst);
-        let begun_at = stage.clock.now();
-        client.run(&["FLUSHALL"]).await;
-        let told_at = stage.clock.now();
-        for history in &stage.histories {
-            history.lock().unwrap().push(Stored {
-                version,
-                begun_at,
-                told_at,
-                flush: true,
-            });
+        let Ok(read) = near.get(&key).await else {
+            continue;
+        };
+        written += 1;
+        let read: Option<u64> = read.map(|read| read.parse().expect("a number"));
+        let flushed = stage.flushes.load(Ordering::SeqCst) != noted;
+        if read.is_some_and(|read| read < number) || (read.is_none() && !flushed) {
+            stage.complain(format!("own {key} written as {number}, read as {read:?}"));
         }
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
+    stage.report.lock().unwrap().own_writes += written;
 }
 
 impl Stage {
     /// Notes a read that is older than it may be.
     fn judge(&self, key: u64, read: Option<u64>, begun_at: Duration, ended_at: Duration) {
+        // Looked at before the history, which tells of every flush that is over by now.
+        let is_flushing = self.is_flushing();
         let history = self.histories[index(key)].lock().unwrap();
         let settled = begun_at.saturating_sub(self.bound);
+        let age = age_of(&history, read, begun_at);
         // The last one that every read from here on has to know of.
-        let Some(floor) = history
-            .iter()
-            .rev()
-            .find(|stored| stored.told_at <= settled)
-        else {
+        let known = history.partition_point(|stored| stored.told_at <= settled);
+        let Some(floor) = known.checked_sub(1).map(|place| history[place]) else {
             return;
         };
         let fits = match read {
             Some(version) => version >= floor.version,
             // Nothing is right if a flush is the last that counts, or has come since.
-            None => history
-                .iter()
-                .rev()
-                .take_while(|one| one.version >= floor.version)
-                .any(|one| one.flush && one.begun_at <= ended_at),
-        };
-        if !fits {
-            let mut report = self.report.lock().unwrap();
-            if report.stale.len() < STALE_MAX {
-                let what = format!("{key} read as {read:?} at {begun_at:?}, known: {floor:?}");
-                report.stale.push(what);
+            None => {
+                let mut since = history[known - 1..].iter();
+                is_flushing || since.any(|one| one.flush && one.begun_at <= ended_at)
             }
+        };
+        drop(history);
+        if let Some(age) = age {
+            let mut report = self.report.lock().unwrap();
+            report.oldest = report.oldest.max(age);
+        }
+        if !fits {
+            self.complain(format!(
+                "{key} read as {read:?} at {begun_at:?}, known: {floor:?}"
+            ));
         }
     }
+}
+
+/// For how long a later value than the one read had been acknowledged, if it had.
+fn age_of(history: &History, read: Option<u64>, begun_at: Duration) -> Option<Duration> {
+    let read = read?;
+    let next = history.partition_point(|stored| stored.version <= read);
+    let next = history.get(next)?;
+    begun_at.checked_sub(next.told_at)
+}
+
+/// Runs it whole, and nothing may be stale.
+async fn check(kind: Kind, meta: bool, tracking: Tracking) {
+    let seconds = std::env::var("CELLAR_CHECKER_SECONDS");
+    let seconds = seconds.ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    let mut setting = Setting::whole(kind, seconds);
+    setting.meta = meta;
+    setting.maker.tracking = tracking;
+    let report = run(&setting).await;
+    println!("{kind:?}, by time: {meta}, {:?}: {report:?}", setting.maker);
+    assert_eq!(report.stale, Vec::<String>::new(), "{report:?}");
+    assert!(report.hits > 0 && report.writes > 0, "{report:?}");
+    assert!(report.own_writes > 0, "{report:?}");
+    for trouble in TROUBLES.iter().filter(|trouble| trouble.befalls(kind)) {
+        let came = report.troubles.contains_key(trouble);
+        assert!(came, "{trouble:?} never came: {report:?}");
+    }
+}
+
+fn broadcast() -> Tracking {
+    Tracking::Broadcast(vec![b"suite:".to_vec()])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_read_is_older_than_the_bound_while_writers_write_and_connections_die() {
-    let seconds = std::env::var("CELLAR_CHECKER_SECONDS");
-    let seconds = seconds.ok().and_then(|text| text.parse().ok()).unwrap_or(3);
-    let trackings = [
-        Tracking::Keys,
-        Tracking::Broadcast(vec![b"suite:".to_vec()]),
-    ];
-    for kind in KINDS {
-        for tracking in &trackings {
-            let mut setting = Setting::quick(kind, Fault::None);
-            setting.maker.tracking = tracking.clone();
-            setting.seconds = seconds;
-            let report = run(&setting).await;
-            println!("{kind:?}, {tracking:?}: {report:?}");
-            assert_eq!(report.stale, Vec::<String>::new(), "{report:?}");
-            assert!(
-                report.hits > 0 && report.writes > 0,
-                "nothing was tried: {report:?}"
-            );
-        }
-    }
+async fn no_read_is_older_than_the_bound_over_redis() {
+    check(Kind::Redis, false, Tracking::Keys).await;
 }
 
-#[test]
-fn the_checker_tells_old_reads_from_young_ones() {
+#[tokio::test(flavor = "multi_thread")]
+async fn no_read_is_older_than_the_bound_over_redis_that_broadcasts() {
+    check(Kind::Redis, false, broadcast()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_read_is_older_than_the_bound_over_cellar() {
+    check(Kind::Cellar, false, Tracking::Keys).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_read_is_older_than_the_bound_over_cellar_that_broadcasts() {
+    check(Kind::Cellar, false, broadcast()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_read_is_older_than_the_bound_over_memcached() {
+    check(Kind::Memcached, true, Tracking::Off).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_read_is_older_than_the_bound_over_cellar_by_memcacheds_protocol() {
+    check(Kind::Cellar, true, Tracking::Off).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_checker_tells_old_reads_from_young_ones() {
     let second = Duration::from_secs(1);
     let stored = |version, at: u32, flush| Stored {
         version,
@@ -346,18 +499,19 @@ fn the_checker_tells_old_reads_from_young_ones() {
         told_at: at * second,
         flush,
     };
-    let stage = |history: History| Stage {
-        clock: SystemClock::new(),
-        histories: vec![Mutex::new(history)],
-        owners: Vec::new(),
-        flushing: RwLock::default(),
-        versions: AtomicU64::new(0),
-        ended: AtomicBool::new(false),
-        report: Mutex::default(),
-        bound: second,
+    let setting = Setting {
+        keys: 1,
+        ..Setting::whole(Kind::Memcached, 0)
     };
+    let stage = Arc::into_inner(Stage::new(&setting).await).expect("nobody else has it");
+    let stage = Mutex::new(Stage {
+        bound: second,
+        ..stage
+    });
     let is_stale = |history: &History, read, at: u32| {
-        let stage = stage(history.clone());
+        let stage = stage.lock().unwrap();
+        stage.report.lock().unwrap().stale.clear();
+        stage.histories[0].lock().unwrap().clone_from(history);
         stage.judge(0, read, at * second, at * second);
         !stage.report.lock().unwrap().stale.is_empty()
     };

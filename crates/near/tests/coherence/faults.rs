@@ -6,6 +6,7 @@ use cellar_near::fault::Fault;
 
 use crate::servers::{KINDS, Kind};
 use crate::subject::Cellar;
+use crate::trouble::Trouble;
 use crate::{checker, live, scripted};
 
 /// Checks that a scenario over the fake server fails.
@@ -35,21 +36,38 @@ async fn fills_outside_of_the_rules_are_found_by_the_scripts() {
     }
 }
 
+/// Checks that the checker finds a stale read, while what shows the fault happens.
+async fn is_found_by_the_checker(kind: Kind, fault: Fault, troubles: &'static [Trouble]) {
+    let report = checker::run(&checker::Setting::broken(kind, fault, troubles)).await;
+    let found = !report.stale.is_empty();
+    assert!(
+        found,
+        "{fault:?} passes the checker over {kind:?}: {report:?}"
+    );
+}
+
+/// Checks that the checker finds each rule of a server that tells of changes.
+async fn all_are_found_by_the_checker(kind: Kind) {
+    is_found_by_the_checker(kind, Fault::UncheckedFills, &[]).await;
+    is_found_by_the_checker(kind, Fault::LostPushes, &[]).await;
+    is_found_by_the_checker(kind, Fault::DeafToFlush, &[Trouble::Flushed]).await;
+    is_found_by_the_checker(kind, Fault::EndlessLease, &[Trouble::Frozen]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn fills_outside_of_the_rules_are_found_by_the_checker_and_no_others() {
-    for kind in KINDS {
-        let report = checker::run(&checker::Setting::racing(kind, Fault::UncheckedFills)).await;
-        assert!(
-            !report.stale.is_empty(),
-            "the checker finds nothing: {report:?}"
-        );
-        let report = checker::run(&checker::Setting::racing(kind, Fault::None)).await;
-        assert_eq!(report.stale, Vec::<String>::new(), "{report:?}");
-        assert!(
-            report.hits > 0 && report.overtaken > 0,
-            "nothing was tried: {report:?}"
-        );
-    }
+async fn every_broken_rule_is_found_by_the_checker_over_redis() {
+    all_are_found_by_the_checker(Kind::Redis).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_broken_rule_is_found_by_the_checker_over_cellar() {
+    all_are_found_by_the_checker(Kind::Cellar).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_broken_rule_is_found_by_the_checker_over_memcached() {
+    is_found_by_the_checker(Kind::Memcached, Fault::KeptOnWrite, &[]).await;
+    is_found_by_the_checker(Kind::Memcached, Fault::NoLocalTtl, &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,6 +88,11 @@ async fn belief_in_a_dead_connection_is_found() {
         fails_live(Fault::EndlessLease, "server restarted", kind).await;
         fails_live(Fault::EndlessLease, "fail-over to an empty server", kind).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blindness_to_swapped_databases_is_found() {
+    fails_live(Fault::BlindToSwaps, "SWAPDB", Kind::Redis).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellar_near::origin::redis::Tracking;
+
 use crate::proxy::Proxy;
 use crate::scripted::BOUND;
 use crate::servers::{Client, KINDS, Kind, Server};
@@ -16,7 +18,7 @@ use crate::subject::{
 pub(crate) type Scenario = (&'static str, fn(&dyn Maker, Kind) -> Pending<'_, Verdict>);
 
 /// All scenarios over real servers.
-pub(crate) const SCENARIOS: [Scenario; 13] = [
+pub(crate) const SCENARIOS: [Scenario; 14] = [
     ("change by another client", |maker, kind| {
         Box::pin(changed(maker, kind))
     }),
@@ -24,6 +26,7 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
         Box::pin(created(maker, kind))
     }),
     ("FLUSHALL", |maker, kind| Box::pin(flushed(maker, kind))),
+    ("SWAPDB", |maker, kind| Box::pin(swapped(maker, kind))),
     ("expiry", |maker, kind| Box::pin(expired(maker, kind))),
     ("another time to live", |maker, kind| {
         Box::pin(shortened(maker, kind))
@@ -90,6 +93,21 @@ async fn flushed(maker: &dyn Maker, kind: Kind) -> Verdict {
         settles(maker, &*subject, "k", Some("new")).await?;
     }
     Ok(())
+}
+
+async fn swapped(maker: &dyn Maker, kind: Kind) -> Verdict {
+    let (_server, client, subject) = stage(maker, kind).await;
+    client.run(&["SELECT", "1"]).await;
+    client.set("k", "of 1").await;
+    client.run(&["SELECT", "0"]).await;
+    client.set("k", "of 0").await;
+    // More than once: a count that has moved before may move again.
+    for value in ["of 0", "of 1", "of 0"] {
+        fill(maker, &*subject, "k", Some(value)).await?;
+        fill(maker, &*subject, "absent", None).await?;
+        client.run(&["SWAPDB", "0", "1"]).await;
+    }
+    settles(maker, &*subject, "k", Some("of 1")).await
 }
 
 async fn expired(maker: &dyn Maker, kind: Kind) -> Verdict {
@@ -211,7 +229,7 @@ const FILLERS: u32 = 1_500;
 async fn evicted(maker: &dyn Maker, kind: Kind) -> Verdict {
     let flags: &[&str] = match kind {
         Kind::Redis => &["--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lru"],
-        Kind::Cellar => &[],
+        Kind::Cellar | Kind::Memcached => &[],
     };
     let server = Server::start_with(kind, flags).await;
     let client = server.client().await;
@@ -371,6 +389,24 @@ async fn keys_that_the_server_stops_tracking_are_told_as_changed() {
             settles(&Cellar::default(), &near, &key, Some("there"))
                 .await
                 .unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_outside_of_the_broadcast_prefixes_is_served_and_not_kept() {
+    for kind in KINDS {
+        let maker = Cellar {
+            tracking: Tracking::Broadcast(vec![b"other:".to_vec()]),
+            ..Cellar::default()
+        };
+        let server = Server::start(kind).await;
+        let client = server.client().await;
+        let near = maker.near(&server.address(), PATIENCE);
+        for value in ["1", "2"] {
+            client.set("k", value).await;
+            let read = near.get("k").await.unwrap();
+            assert_eq!(read.as_deref().map(String::as_str), Some(value));
         }
     }
 }

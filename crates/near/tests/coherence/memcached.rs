@@ -1,7 +1,6 @@
 //! memcached and Cellar over memcached's protocol: nobody tells of changes, so time bounds them.
 
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,51 +12,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::servers::{Kind, Server, free_port};
-use crate::subject::PATIENCE;
+use crate::servers::{Kind, Server};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 type Cache = Near<String, String>;
-
-/// Debian's memcached; killed when dropped.
-struct Daemon(Child, String);
-
-impl Daemon {
-    async fn start() -> Daemon {
-        let port = free_port();
-        let mut command = Command::new("memcached");
-        command.args([
-            "-u",
-            "nobody",
-            "-U",
-            "0",
-            "-l",
-            "127.0.0.1",
-            "-p",
-            &port.to_string(),
-        ]);
-        let child = command.stderr(Stdio::null()).spawn();
-        let address = format!("127.0.0.1:{port}");
-        let daemon = Daemon(child.expect("memcached is installed (make tools)"), address);
-        let connecting = async {
-            while tokio::net::TcpStream::connect(&daemon.1).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, connecting)
-            .await
-            .expect("memcached answers");
-        daemon
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A cache with a local time to live of ten seconds, which asks for versions after that.
 fn cache(address: &str) -> (Cache, Arc<ManualClock>) {
@@ -131,8 +90,8 @@ async fn check(address: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_memcached_are_read_written_and_confirmed() {
-    let daemon = Daemon::start().await;
-    check(&daemon.1).await;
+    let daemon = Server::start(Kind::Memcached).await;
+    check(&daemon.address()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,8 +102,8 @@ async fn values_of_cellar_are_read_written_and_confirmed_over_memcacheds_protoco
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_left_at_the_server_caps_the_local_one() {
-    let daemon = Daemon::start().await;
-    let (near, clock) = cache(&daemon.1);
+    let daemon = Server::start(Kind::Memcached).await;
+    let (near, clock) = cache(&daemon.address());
     near.set_for("k", &"short".to_owned(), 5 * SECOND)
         .await
         .unwrap();

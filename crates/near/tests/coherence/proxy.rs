@@ -1,6 +1,8 @@
-//! Proxy: a connection through it can be frozen, cut, or led to another server.
+//! Proxy: a connection through it can be frozen, cut, slowed down, or led to another server.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +19,8 @@ enum Fate {
 struct State {
     target: Mutex<String>,
     fates: Mutex<Vec<watch::Sender<Fate>>>,
+    /// How long each packet takes.
+    delay_ms: AtomicU64,
 }
 
 /// A proxy on a free port.
@@ -33,6 +37,7 @@ impl Proxy {
         let state = Arc::new(State {
             target: Mutex::new(target.to_owned()),
             fates: Mutex::default(),
+            delay_ms: AtomicU64::new(0),
         });
         let accepting = Arc::clone(&state);
         tokio::spawn(async move {
@@ -40,7 +45,8 @@ impl Proxy {
                 let target = accepting.target.lock().unwrap().clone();
                 let (sender, fate) = watch::channel(Fate::Forward);
                 accepting.fates.lock().unwrap().push(sender);
-                tokio::spawn(connect(client, target, fate));
+                let state = Arc::clone(&accepting);
+                tokio::spawn(connect(client, target, fate, state));
             }
         });
         Proxy { address, state }
@@ -66,21 +72,33 @@ impl Proxy {
         self.seal(Fate::Cut);
     }
 
+    /// Lets each packet take so many milliseconds from here on.
+    pub(crate) fn slow_down(&self, delay_ms: u64) {
+        self.state.delay_ms.store(delay_ms, Ordering::Relaxed);
+    }
+
     fn seal(&self, fate: Fate) {
-        for sender in self.state.fates.lock().unwrap().iter() {
+        let mut fates = self.state.fates.lock().unwrap();
+        fates.retain(|sender| !sender.is_closed());
+        for sender in fates.iter() {
             sender.send_replace(fate);
         }
     }
 }
 
-async fn connect(client: TcpStream, target: String, fate: watch::Receiver<Fate>) {
+async fn connect(
+    client: TcpStream,
+    target: String,
+    fate: watch::Receiver<Fate>,
+    state: Arc<State>,
+) {
     let Ok(server) = TcpStream::connect(target).await else {
         return;
     };
     let (client_reader, client_writer) = client.into_split();
     let (server_reader, server_writer) = server.into_split();
-    let up = pass(client_reader, server_writer, fate.clone());
-    let down = pass(server_reader, client_writer, fate);
+    let up = pass(client_reader, server_writer, fate.clone(), &state);
+    let down = pass(server_reader, client_writer, fate, &state);
     tokio::select! {
         () = up => {}
         () = down => {}
@@ -92,6 +110,7 @@ async fn pass(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
     mut fate: watch::Receiver<Fate>,
+    state: &State,
 ) {
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -113,6 +132,10 @@ async fn pass(
                 _ => return,
             },
         };
+        let delay_ms = state.delay_ms.load(Ordering::Relaxed);
+        if delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
         // Read, but too late: what is frozen forwards nothing.
         if *fate.borrow() == Fate::Forward && to.write_all(&buffer[..bytes]).await.is_err() {
             return;

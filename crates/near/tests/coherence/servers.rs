@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::subject::{PATIENCE, name_of};
 
@@ -18,9 +19,11 @@ pub(crate) enum Kind {
     Redis,
     /// The server of this repository.
     Cellar,
+    /// Debian's memcached.
+    Memcached,
 }
 
-/// Both.
+/// Those that tell of changes.
 pub(crate) const KINDS: [Kind; 2] = [Kind::Redis, Kind::Cellar];
 
 /// A running server; killed when dropped.
@@ -52,6 +55,7 @@ impl Server {
         let (child, [memcached, http]) = match kind {
             Kind::Redis => (start_redis(port, &flags), [None, None]),
             Kind::Cellar => start_cellar(port, &flags),
+            Kind::Memcached => start_memcached(port),
         };
         let server = Server {
             kind,
@@ -61,18 +65,57 @@ impl Server {
             memcached,
             http,
         };
-        server.client().await;
+        server.answers().await;
         server
     }
 
-    /// Where it speaks RESP.
+    /// Waits until it listens, and speaks its protocol if that is Redis's.
+    async fn answers(&self) {
+        if self.kind != Kind::Memcached {
+            self.client().await;
+            return;
+        }
+        let connecting = async {
+            while tokio::net::TcpStream::connect(self.address())
+                .await
+                .is_err()
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let connected = tokio::time::timeout(PATIENCE, connecting).await;
+        connected.expect("memcached answers");
+    }
+
+    /// Where it speaks RESP, or memcached's protocol if that is all it speaks.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Whether it speaks memcached's protocol and no other.
+    pub(crate) fn speaks_text_alone(&self) -> bool {
+        self.kind == Kind::Memcached
     }
 
     /// Its port.
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Stops its process in the middle of whatever it does, until it is let go.
+    pub(crate) fn freeze(&self) {
+        signal(&self.child, Signal::STOP);
+    }
+
+    /// Lets its process go on.
+    pub(crate) fn thaw(&self) {
+        signal(&self.child, Signal::CONT);
+    }
+
+    /// Kills its process; nothing listens any more.
+    pub(crate) fn crash(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// Kills it and starts it anew at the same port, without keys.
@@ -103,6 +146,11 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("it has an id"), signal).expect("it lives");
 }
 
 /// A client without a near cache.
@@ -170,6 +218,18 @@ fn start_redis(port: u16, flags: &[String]) -> Child {
     command
         .spawn()
         .expect("redis-server is installed (make tools)")
+}
+
+fn start_memcached(port: u16) -> (Child, [Option<String>; 2]) {
+    let mut command = Command::new("memcached");
+    command
+        .args(["-u", "nobody", "-U", "0", "-l", "127.0.0.1", "-p"])
+        .arg(port.to_string())
+        .stderr(Stdio::null());
+    let child = command
+        .spawn()
+        .expect("memcached is installed (make tools)");
+    (child, [Some(format!("127.0.0.1:{port}")), None])
 }
 
 /// Starts Cellar; it tells where it listens for memcached and HTTP when it is ready.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cellar_near::codec::Plain;
 use cellar_near::fault::Fault;
 use cellar_near::origin::redis::Tracking;
-use cellar_near::origin::{Redis, Remote};
+use cellar_near::origin::{Memcached, Redis, Remote};
 use cellar_near::{Near, Stats};
 
 /// Longest time that a correct client is given; only a broken one reaches it.
@@ -84,6 +84,22 @@ impl Cellar {
             .fault(self.fault);
         Near::builder(Remote::new(origin, Plain).prefix("suite:"))
             .negative_ttl(Duration::from_secs(3600))
+            .fault(self.fault)
+            .build()
+    }
+
+    /// One over memcached's protocol, whose copies live for `local_ttl`.
+    pub(crate) fn near_by_time(
+        &self,
+        address: &str,
+        local_ttl: Duration,
+        timeout: Duration,
+    ) -> Near<String, String> {
+        let origin = Memcached::open(address).timeout(timeout);
+        Near::builder(Remote::new(origin, Plain).prefix("suite:"))
+            .local_ttl(local_ttl)
+            .negative_ttl(local_ttl)
+            .revalidate(local_ttl)
             .fault(self.fault)
             .build()
     }

@@ -121,6 +121,11 @@ impl Script {
         }
     }
 
+    /// Whether nobody writes.
+    pub(crate) fn has_no_writes(&self) -> bool {
+        self.writes.lock().unwrap().is_empty()
+    }
+
     /// Tells that a key has changed.
     pub(crate) fn invalidate(&self, key: &str) {
         self.listener.get().unwrap().invalidate(&key.to_owned());

@@ -22,6 +22,8 @@ pub(super) struct Reply {
     pub(super) ttl_s: Option<u64>,
     /// Flags W, X, Z: the item is only there for a lease, or is out of date.
     pub(super) leased: bool,
+    /// Flag W: the asker is to make the value.
+    pub(super) won: bool,
 }
 
 impl Reply {
@@ -33,6 +35,11 @@ impl Reply {
     /// Nothing there to be changed.
     pub(super) fn is_absent(&self) -> bool {
         self.code == b"NF"
+    }
+
+    /// Another version than the one that was named, or nothing.
+    pub(super) fn is_other(&self) -> bool {
+        matches!(&self.code[..], b"EX" | b"NF" | b"NS")
     }
 
     /// Done.
@@ -111,7 +118,8 @@ impl Reply {
             [b'c', rest @ ..] => self.version = number(rest),
             // -1, for an item without a deadline, is no number.
             [b't', rest @ ..] => self.ttl_s = number(rest),
-            [b'W' | b'X' | b'Z'] => self.leased = true,
+            [b'W'] => (self.leased, self.won) = (true, true),
+            [b'X' | b'Z'] => self.leased = true,
             _ => {}
         }
     }

@@ -4,24 +4,30 @@
 //! and with it the belief in all that was read over it; its node opens another one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Pipeline, ProtocolVersion, PushInfo, PushKind, Value};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, Pipeline, ProtocolVersion, PushInfo, PushKind, Value,
+};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::reply::{self, Failure};
+use super::swaps::swaps;
 use super::{Settings, Tracking, loaded};
 use crate::error::Error;
 use crate::fault::Fault;
-use crate::lease::Lease;
+use crate::lease::{Grant, Lease};
 use crate::origin::{Listener, Loaded};
 
 /// Commands that wait to be sent, before senders have to wait.
 const QUEUE_MAX: usize = 1024;
 /// Into how many parts of the bound the heart's pauses cut it.
 const BEATS_PER_BOUND: u32 = 4;
+/// At each how many beats the databases are looked at.
+const BEATS_PER_SWAPS: u64 = 2;
 
 /// A connection that is told of changes.
 pub(super) struct Link {
@@ -29,6 +35,8 @@ pub(super) struct Link {
     pulse: Pulse,
     settings: Settings,
     heart: Option<AbortHandle>,
+    /// The server has been asked for leases, and knows none.
+    pub(super) has_no_leases: AtomicBool,
 }
 
 /// The lease of a link, and who is told when it ends.
@@ -70,18 +78,17 @@ impl Link {
             pulse,
             settings,
             heart: None,
+            has_no_leases: AtomicBool::new(false),
         };
-        link.track().await?;
-        link.heart = Some(tokio::spawn(beat(
-            link.connection.clone(),
-            link.pulse.clone(),
-        )))
-        .map(|task| task.abort_handle());
+        let swaps = link.track().await?;
+        let beating = beat(link.connection.clone(), link.pulse.clone(), swaps);
+        link.heart = Some(tokio::spawn(beating).abort_handle());
         Ok(Arc::new(link))
     }
 
-    /// Asks to be told; the answer begins the lease.
-    async fn track(&self) -> Result<(), Error> {
+    /// Asks to be told; the answer begins the lease. Returns how the databases were swapped so far,
+    /// if that has to be watched.
+    async fn track(&self) -> Result<Option<String>, Error> {
         let mut pipeline = Pipeline::new();
         match &self.settings.tracking {
             Tracking::Keys => {
@@ -101,8 +108,11 @@ impl Link {
                 pipeline.cmd("PING");
             }
         }
+        pipeline.add_command(statistics());
         let limit = self.settings.connect_timeout;
-        for value in self.ask_within(&pipeline, limit).await? {
+        let mut values = self.ask_within(&pipeline, limit).await?;
+        let found = values.pop().as_ref().and_then(swaps);
+        for value in values {
             if let Err(Failure::Error(error)) = reply::checked(value) {
                 return Err(error);
             }
@@ -110,7 +120,11 @@ impl Link {
         if self.pulse.fault == Fault::EndlessLease {
             self.pulse.lease.extend(Duration::MAX);
         }
-        Ok(())
+        let settings = &self.settings;
+        let is_watched = settings.has_databases
+            && settings.tracking != Tracking::Off
+            && settings.fault != Fault::BlindToSwaps;
+        Ok(found.filter(|_| is_watched))
     }
 
     /// Whether it is lost.
@@ -138,28 +152,43 @@ impl Link {
                 pipeline.cmd(command).arg(key);
             }
         }
-        let grant = self.pulse.lease.grant();
+        let grant = self.grant();
         let values = self.ask(&pipeline).await?;
         let mut values = values.into_iter();
         let mut answers = Vec::with_capacity(keys.len());
-        for _ in keys {
+        for key in keys {
             let mut next = || {
                 let value = values.nth(usize::from(asking));
                 value.ok_or_else(|| Error::Protocol("fewer answers than commands".into()))
             };
             let answer = loaded(next()?, next()?);
             answers.push(answer.map(|mut loaded| {
-                if self.settings.tracking != Tracking::Off {
-                    loaded.grant = Some(grant.clone());
-                }
-                if asking {
-                    // Its home is elsewhere still: good for the reader, not to be kept.
+                loaded.grant = grant.clone();
+                if asking || !self.is_told_of(key) {
+                    // Its home is elsewhere still, or nobody tells of its changes: good for the
+                    // reader, not to be kept.
                     loaded.ttl = Some(Duration::ZERO);
                 }
                 loaded
             }));
         }
+        self.unmask(keys, &mut answers).await?;
         Ok(answers)
+    }
+
+    /// Whether the connection would hear of a change to this key, if it hears of any.
+    pub(super) fn is_told_of(&self, key: &[u8]) -> bool {
+        match &self.settings.tracking {
+            Tracking::Keys | Tracking::Off => true,
+            Tracking::Broadcast(prefixes) => {
+                prefixes.is_empty() || prefixes.iter().any(|prefix| key.starts_with(prefix))
+            }
+        }
+    }
+
+    /// The right to believe what is asked for next; none if nobody tells of changes.
+    pub(super) fn grant(&self) -> Option<Grant> {
+        (self.settings.tracking != Tracking::Off).then(|| self.pulse.lease.grant())
     }
 
     /// Sends commands and waits for their replies, errors among them.
@@ -207,6 +236,7 @@ impl Pulse {
             [Value::Array(keys)] => {
                 for key in keys {
                     match key {
+                        Value::BulkString(_) | Value::SimpleString(_) if self.loses_it() => {}
                         Value::BulkString(key) => self.listener.invalidate(key),
                         Value::SimpleString(key) => self.listener.invalidate(key.as_bytes()),
                         _ => self.flush(),
@@ -216,6 +246,12 @@ impl Pulse {
             // Null: everything has changed. Anything else is taken for the same.
             _ => self.flush(),
         }
+    }
+
+    /// Whether a push is lost: what only a broken cache does.
+    fn loses_it(&self) -> bool {
+        static PUSHES: AtomicU64 = AtomicU64::new(0);
+        self.fault == Fault::LostPushes && PUSHES.fetch_add(1, Ordering::Relaxed).is_multiple_of(3)
     }
 
     fn flush(&self) {
@@ -247,22 +283,43 @@ impl Pulse {
     }
 }
 
-/// Asks again and again whether the server is there, as long as nobody else asks anything.
-async fn beat(mut connection: MultiplexedConnection, pulse: Pulse) {
+/// Asks again and again whether the server is there, as long as nobody else asks anything; and
+/// twice within the bound whether databases were swapped, if the server tells in its statistics.
+async fn beat(mut connection: MultiplexedConnection, pulse: Pulse, mut known: Option<String>) {
     let pause = pulse.bound / BEATS_PER_BOUND;
-    while !pulse.lease.has_ended() && pulse.fault != Fault::EndlessLease {
+    for number in 1_u64.. {
         tokio::time::sleep(pause).await;
+        if pulse.lease.has_ended() || pulse.fault == Fault::EndlessLease {
+            return;
+        }
         let asked_at = pulse.listener.now();
         let fresh = asked_at.saturating_add(pulse.bound).saturating_sub(pause);
-        if pulse.lease.known_until() > fresh {
+        let is_turn_of_swaps = known.is_some() && number.is_multiple_of(BEATS_PER_SWAPS);
+        if !is_turn_of_swaps && pulse.lease.known_until() > fresh {
             continue;
         }
-        let ping = redis::cmd("PING");
-        match timeout(pulse.bound, connection.send_packed_command(&ping)).await {
-            Ok(Ok(_)) => pulse.answered(asked_at),
+        let question = match is_turn_of_swaps {
+            true => statistics(),
+            false => redis::cmd("PING"),
+        };
+        match timeout(pulse.bound, connection.send_packed_command(&question)).await {
+            Ok(Ok(reply)) => {
+                pulse.answered(asked_at);
+                if is_turn_of_swaps && swaps(&reply) != known {
+                    known = swaps(&reply);
+                    pulse.flush();
+                }
+            }
             Ok(Err(_)) | Err(_) => pulse.lose(),
         }
     }
+}
+
+/// The question for the counts of all commands.
+fn statistics() -> Cmd {
+    let mut command = redis::cmd("INFO");
+    command.arg("commandstats");
+    command
 }
 
 /// The client with RESP3, without which there are no pushes.

@@ -1,0 +1,117 @@
+//! Metrics: the counts of a cache, told to whatever recorder of the `metrics` crate there is.
+//!
+//! Counts are kept anyway ([`Stats`]), so a hit costs nothing more. Names and attributes follow
+//! OpenTelemetry's rules: lower case, dots, no units. One row of [`COUNTERS`] or [`GAUGES`] is one
+//! of them; docs/near.md lists the rows.
+//!
+//! Tests: tests/metrics.rs.
+
+use std::hash::Hash;
+
+use metrics::{Key, Label, Level, Metadata, Unit};
+
+use crate::counts::Stats;
+use crate::near::Near;
+
+/// The attribute with the name that the program gave the cache.
+const CACHE: &str = "cache.name";
+
+/// One number.
+struct Row {
+    name: &'static str,
+    /// What tells it from others of the name.
+    attribute: Option<(&'static str, &'static str)>,
+    description: &'static str,
+    value: fn(&Stats) -> u64,
+}
+
+const fn row(
+    name: &'static str,
+    attribute: Option<(&'static str, &'static str)>,
+    description: &'static str,
+    value: fn(&Stats) -> u64,
+) -> Row {
+    Row {
+        name,
+        attribute,
+        description,
+        value,
+    }
+}
+
+const HIT: Option<(&str, &str)> = Some(("cache.result", "hit"));
+const MISS: Option<(&str, &str)> = Some(("cache.result", "miss"));
+const STALE: Option<(&str, &str)> = Some(("cache.reason", "stale"));
+const AWAY: Option<(&str, &str)> = Some(("cache.reason", "without_origin"));
+const OVERTAKEN: Option<(&str, &str)> = Some(("cache.reason", "overtaken"));
+
+const REQUESTS: &str = "Reads, by whether memory had an answer";
+const EXCEPTIONS: &str = "Reads answered out of date or without the origin, because that failed";
+const REJECTIONS: &str = "Entries not served, and answers not kept, because they were too old";
+
+/// What only grows.
+#[rustfmt::skip]
+const COUNTERS: [Row; 13] = [
+    row("cellar.near.requests", HIT, REQUESTS, |stats| stats.hits),
+    row("cellar.near.requests", MISS, REQUESTS, |stats| stats.misses),
+    row("cellar.near.exceptions", STALE, EXCEPTIONS, |stats| stats.stale_served),
+    row("cellar.near.exceptions", AWAY, EXCEPTIONS, |stats| stats.without_origin),
+    row("cellar.near.rejections", STALE, REJECTIONS, |stats| stats.stale_avoided),
+    row("cellar.near.rejections", OVERTAKEN, REJECTIONS, |stats| stats.overtaken),
+    row("cellar.near.loads", None, "Questions to the origin", |stats| stats.loads),
+    row("cellar.near.waits", None, "Misses that shared a question", |stats| stats.shared),
+    row("cellar.near.errors", None, "Questions and loaders that failed", |stats| stats.errors),
+    row("cellar.near.confirmations", None, "Versions confirmed", |stats| stats.confirmed),
+    row("cellar.near.refreshes", None, "Questions ahead of an end", |stats| stats.refreshes),
+    row("cellar.near.invalidations", None, "Keys told as changed", |stats| stats.invalidations),
+    row("cellar.near.flushes", None, "Times that all was void", |stats| stats.flushes),
+];
+
+/// What comes and goes.
+#[rustfmt::skip]
+const GAUGES: [Row; 2] = [
+    row("cellar.near.entries", None, "Entries held", |stats| stats.entries),
+    row("cellar.near.weight", None, "Their weight", |stats| stats.weight),
+];
+
+const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some("cellar_near"));
+
+impl<K, V> Near<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Tells the recorder of the `metrics` crate all counts, under the name `cache`.
+    ///
+    /// To be called before each export, or every few seconds: the recorder shows what it was told
+    /// last. Without a recorder it does nothing.
+    pub fn record_metrics(&self, cache: &str) {
+        let stats = self.stats();
+        metrics::with_recorder(|recorder| {
+            for row in &COUNTERS {
+                let description = row.description.into();
+                recorder.describe_counter(row.name.into(), Some(Unit::Count), description);
+                let counter = recorder.register_counter(&row.key(cache), &METADATA);
+                counter.absolute((row.value)(&stats));
+            }
+            for row in &GAUGES {
+                let description = row.description.into();
+                recorder.describe_gauge(row.name.into(), Some(Unit::Count), description);
+                let gauge = recorder.register_gauge(&row.key(cache), &METADATA);
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "the recorder takes nothing else"
+                )]
+                gauge.set((row.value)(&stats) as f64);
+            }
+        });
+    }
+}
+
+impl Row {
+    fn key(&self, cache: &str) -> Key {
+        let mut labels = vec![Label::new(CACHE, cache.to_owned())];
+        labels.extend(self.attribute.map(|(name, value)| Label::new(name, value)));
+        Key::from_parts(self.name, labels)
+    }
+}

@@ -1,0 +1,445 @@
+//! Loading through: a value that neither memory nor the origin has is made by the reader's loader.
+//!
+//! One reader asks the loader, the others of the same key wait for what it makes, or for the news
+//! that there is nothing. Where the origin has leases, that is one of all processes.
+//!
+//! Invariant: what is kept was read back from the origin, because only what was read is told when
+//! it changes; only while the origin is away is a loader's value kept as it is.
+//!
+//! Why: docs/decisions/0032-one-load-for-all-processes.md. Tests: tests/loading.rs,
+//! tests/coherence/leases.rs.
+
+use std::borrow::Borrow;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Found, Inner, Near};
+use crate::builder::{Settings, WithoutOrigin};
+use crate::entry::{Entry, Freshness, Held};
+use crate::error::Error;
+use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
+use crate::store::{Boarding, Landed, Landing, Outcome, Ticket};
+
+/// First pause of who waits for another process.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+impl<K, V> Near<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// The value of `key`; if neither memory nor the origin has one, `loader` makes it, it is
+    /// stored at the origin, and read back from there.
+    ///
+    /// Read back, because only what has been read is told when it changes. Whoever waits for the
+    /// same key shares the outcome, also that the loader has found nothing, which is remembered for
+    /// the negative time to live. If the origin takes no writes or refuses, the made value is
+    /// returned and not kept. In the last part of a value's life, as
+    /// [`NearBuilder::refresh_ahead`](crate::NearBuilder::refresh_ahead) says, `loader` makes the
+    /// next one on a task of its own while readers go on with the old one.
+    ///
+    /// # Errors
+    /// As [`Near::get`]; [`Error::Loader`] if the loader fails.
+    pub async fn get_or_load<Q, F, Fut, E>(
+        &self,
+        key: &Q,
+        loader: F,
+    ) -> Result<Option<Held<V>>, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let age_max = self.inner.settings.local_ttl;
+        match self.find(key, age_max) {
+            Found::Hit(entry) if entry.needs_no_loader() => return Ok(Held::of(entry, false)),
+            Found::Due(entry) if entry.needs_no_loader() => {
+                self.remake(key, &entry, age_max, loader);
+                return Ok(Held::of(entry, false));
+            }
+            _ => {}
+        }
+        let key = key.to_owned();
+        self.inner.store.counts.misses.up();
+        loop {
+            let waiting = match self.inner.store.board(&key) {
+                Boarding::Load(ticket) => return self.make(ticket, age_max, loader).await,
+                Boarding::Wait(waiting) => waiting,
+            };
+            self.inner.store.counts.shared.up();
+            match waiting.landed().await {
+                // Given up, or asked by a reader without a loader.
+                None
+                | Some(Landed {
+                    outcome: Ok(None),
+                    loader_asked: false,
+                }) => {}
+                Some(landed) => return landed.outcome,
+            }
+        }
+    }
+
+    /// Asks the origin, then the loader if it is its turn, and stores what that makes.
+    async fn make<F, Fut, E>(
+        &self,
+        ticket: Ticket<K, V>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) -> Outcome<V>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let store = &self.inner.store;
+        let asked_at = store.clock.now();
+        // Landed since the reader missed it.
+        if let Some(entry) = store.look_up(ticket.key())
+            && entry.needs_no_loader()
+            && entry.freshness(asked_at, age_max, None) == Freshness::Fresh
+        {
+            return ticket.land(Landing::Leave, Ok(Held::of(entry, false)));
+        }
+        store.counts.loads.up();
+        let (asked_at, claimed) = self.claim(ticket.key()).await;
+        match claimed {
+            Ok(Claimed { loaded, turn })
+                if turn == Turn::Nobody || is_out_of_turn(&loaded, turn) =>
+            {
+                self.settle(ticket, Ok(loaded), None, asked_at, age_max)
+            }
+            Ok(claimed) => self.make_claimed(ticket, claimed, age_max, loader).await,
+            Err(error) => self.make_alone(ticket, error, age_max, loader).await,
+        }
+    }
+
+    /// Asks the loader for a value that the origin cannot be asked for, if that is wanted and not
+    /// too many do; it is kept for its time alone.
+    async fn make_alone<F, Fut, E>(
+        &self,
+        mut ticket: Ticket<K, V>,
+        error: Error,
+        age_max: Option<Duration>,
+        loader: F,
+    ) -> Outcome<V>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Inner {
+            store, settings, ..
+        } = &*self.inner;
+        let allowed = settings.without_origin.filter(|_| error.is_away());
+        let turn = self.inner.loads_without_origin.try_acquire();
+        let (Some(WithoutOrigin { ttl, .. }), Ok(_turn)) = (allowed, turn) else {
+            return self.settle_failed(ticket, error, age_max);
+        };
+        store.counts.errors.up();
+        ticket.asks_loader();
+        let asked_at = store.clock.now();
+        let value = match loader().await.map_err(Error::loader) {
+            Ok(value) => value,
+            Err(error) => return self.settle_failed(ticket, error, age_max),
+        };
+        store.counts.without_origin.up();
+        let ttl = match (&value, settings.negative_ttl) {
+            (Some(_), _) => ttl,
+            (None, negative_ttl) => negative_ttl.unwrap_or_default().min(ttl),
+        };
+        let entry = Entry::new(value, None, None, asked_at, Some(asked_at + ttl));
+        let entry = Arc::new(entry.loader_asked(true));
+        let landing = match ttl {
+            Duration::ZERO => Landing::Clear,
+            ttl => Landing::Keep(Arc::clone(&entry), Some(ttl)),
+        };
+        ticket.land(landing, Ok(Held::of(entry, false)))
+    }
+
+    /// Asks the origin until there is a value or it is this reader's turn to make one; and when it
+    /// was asked last.
+    async fn claim(&self, key: &K) -> (Duration, Result<Claimed<V>, Error>) {
+        let settings = &self.inner.settings;
+        let mut waited = Duration::ZERO;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let asked_at = self.inner.store.clock.now();
+            let claimed = self.claim_once(key, None).await;
+            let waits = matches!(&claimed, Ok(Claimed { loaded, turn: Turn::Theirs })
+                if matches!(loaded.answer, Answer::Absent));
+            if !waits || waited >= settings.patience {
+                return (asked_at, claimed);
+            }
+            tokio::time::sleep(pause).await;
+            waited += pause;
+            pause = PAUSE_MAX.min(pause * 2);
+        }
+    }
+
+    /// Asks the origin once whose turn it is; a value with less time left than `early` is as good
+    /// as none.
+    async fn claim_once(&self, key: &K, early: Option<Duration>) -> Result<Claimed<V>, Error> {
+        let Inner {
+            source, settings, ..
+        } = &*self.inner;
+        match settings.lease_timeout {
+            Some(timeout) => {
+                let options = ClaimOptions::new(timeout).early(early);
+                source.claim(key, options).await
+            }
+            None => {
+                let options = ClaimOptions::new(Duration::ZERO).early(early);
+                let loaded = source.load(key, None).await?;
+                Ok(Claimed::without_leases(loaded, options))
+            }
+        }
+    }
+
+    /// Asks the loader, whose turn it is, and stores what it makes.
+    async fn make_claimed<F, Fut, E>(
+        &self,
+        mut ticket: Ticket<K, V>,
+        claimed: Claimed<V>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) -> Outcome<V>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Claimed { loaded, turn } = claimed;
+        let held = self.hold(ticket.key(), &loaded, turn);
+        ticket.asks_loader();
+        let asked_at = self.inner.store.clock.now();
+        match loader().await.map_err(Error::loader) {
+            Ok(Some(value)) => self.keep_made(ticket, value, held, age_max).await,
+            Ok(None) if held.is_some() => self.give_back(ticket, held, age_max).await,
+            Ok(None) => self.settle(ticket, Ok(loaded), None, asked_at, age_max),
+            Err(error) => self.settle(ticket, Err(error), None, asked_at, age_max),
+        }
+    }
+
+    /// The lease to be stored against, if there is one.
+    fn hold(&self, key: &K, loaded: &Loaded<V>, turn: Turn) -> Option<Lease<K, V>> {
+        let Turn::Ours(Some(number)) = turn else {
+            return None;
+        };
+        Some(Lease {
+            source: Arc::clone(&self.inner.source),
+            key: key.clone(),
+            number,
+            stands_for_nothing: matches!(loaded.answer, Answer::Absent),
+        })
+    }
+
+    /// Stores a made value and reads it back.
+    async fn keep_made(
+        &self,
+        ticket: Ticket<K, V>,
+        value: V,
+        lease: Option<Lease<K, V>>,
+        age_max: Option<Duration>,
+    ) -> Outcome<V> {
+        let source = &self.inner.source;
+        let settings = &self.inner.settings;
+        let ttl = settings.origin_ttl.map(|ttl| settings.jittered(ttl));
+        let stored = match &lease {
+            // What somebody else has stored meanwhile is newer, and is read back.
+            Some(lease) => {
+                let stored = source.store_claimed(ticket.key(), &value, ttl, lease.number);
+                stored.await.map(drop)
+            }
+            None => source.store(ticket.key(), &value, ttl).await,
+        };
+        if let (Ok(()), Some(lease)) = (&stored, lease) {
+            lease.end();
+        }
+        ticket.renew();
+        let asked_at = self.inner.store.clock.now();
+        let read_back = match stored {
+            Ok(()) => source.load(ticket.key(), None).await,
+            Err(error) => Err(error),
+        };
+        match read_back {
+            Ok(loaded) if matches!(loaded.answer, Answer::Value(_)) => {
+                self.settle(ticket, Ok(loaded), None, asked_at, age_max)
+            }
+            _ => {
+                let entry = Entry::new(Some(value), None, None, asked_at, None);
+                ticket.land(Landing::Clear, Ok(Held::of(Arc::new(entry), false)))
+            }
+        }
+    }
+
+    /// Gives a lease back for which there is nothing to store, and reads what there is by then.
+    async fn give_back(
+        &self,
+        ticket: Ticket<K, V>,
+        lease: Option<Lease<K, V>>,
+        age_max: Option<Duration>,
+    ) -> Outcome<V> {
+        if let Some(lease) = lease {
+            // An error leaves the lease to its time; what is read next fails as well.
+            drop(lease.give_back().await);
+        }
+        ticket.renew();
+        let asked_at = self.inner.store.clock.now();
+        let loaded = self.inner.source.load(ticket.key(), None).await;
+        self.settle(ticket, loaded, None, asked_at, age_max)
+    }
+
+    /// Makes the next value beside the reader, who has found `entry` in the last part of its life.
+    #[cold]
+    fn remake<Q, F, Fut, E>(
+        &self,
+        key: &Q,
+        entry: &Arc<Entry<V>>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) where
+        Q: ToOwned<Owned = K> + ?Sized,
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !entry.claim_refresh() {
+            return;
+        }
+        let key = key.to_owned();
+        let (near, entry) = (self.clone(), Arc::clone(entry));
+        runtime.spawn(async move {
+            let store = &near.inner.store;
+            let Boarding::Load(ticket) = store.board(&key) else {
+                return entry.release_refresh();
+            };
+            store.counts.refreshes.up();
+            store.counts.loads.up();
+            let asked_at = store.clock.now();
+            let claimed = near.claim_once(&key, near.early(&entry)).await;
+            match claimed {
+                Err(error) => near.leave(ticket, &entry, error),
+                // What somebody else makes is told, or found when this one has ended.
+                Ok(claimed) if claimed.turn == Turn::Theirs => {
+                    drop(ticket.land(Landing::Leave, Ok(Held::of(entry, false))));
+                }
+                Ok(Claimed {
+                    loaded,
+                    turn: Turn::Nobody,
+                }) => {
+                    drop(near.settle(ticket, Ok(loaded), Some(entry), asked_at, age_max));
+                }
+                Ok(claimed) => {
+                    near.remake_claimed(ticket, claimed, &entry, age_max, loader)
+                        .await;
+                }
+            }
+        });
+    }
+
+    /// Asks the loader, whose turn it is, and stores what it makes in place of `entry`.
+    async fn remake_claimed<F, Fut, E>(
+        &self,
+        mut ticket: Ticket<K, V>,
+        claimed: Claimed<V>,
+        entry: &Arc<Entry<V>>,
+        age_max: Option<Duration>,
+        loader: F,
+    ) where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Option<V>, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let lease = self.hold(ticket.key(), &claimed.loaded, claimed.turn);
+        ticket.asks_loader();
+        match loader().await.map_err(Error::loader) {
+            Ok(Some(value)) => drop(self.keep_made(ticket, value, lease, age_max).await),
+            // There is no next value; this one ends with its time.
+            Ok(None) => drop(ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false)))),
+            Err(error) => self.leave(ticket, entry, error),
+        }
+    }
+
+    /// Leaves an entry that could not be refreshed: it is good for a while yet, and its readers
+    /// have not asked.
+    pub(super) fn leave(&self, ticket: Ticket<K, V>, entry: &Entry<V>, error: Error) {
+        self.inner.store.counts.errors.up();
+        drop(ticket.land(Landing::Leave, Err(error)));
+        entry.release_refresh();
+    }
+
+    /// How little time left at the origin calls for the next value.
+    fn early(&self, entry: &Entry<V>) -> Option<Duration> {
+        let Settings {
+            origin_ttl,
+            refresh_ahead,
+            ..
+        } = self.inner.settings;
+        let whole = origin_ttl.or_else(|| entry.life())?;
+        refresh_ahead.map(|part| whole.mul_f64(part))
+    }
+}
+
+/// Whether it is somebody else's turn, and there is an older value to go on with.
+fn is_out_of_turn<V>(loaded: &Loaded<V>, turn: Turn) -> bool {
+    turn == Turn::Theirs && !matches!(loaded.answer, Answer::Absent)
+}
+
+/// A lease at the origin; given back when it is dropped, so that a loader that fails, panics or is
+/// cancelled makes nobody wait for its end.
+struct Lease<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    source: Arc<dyn Source<K, V>>,
+    key: K,
+    number: u64,
+    /// There is no value beside it that giving it back could remove.
+    stands_for_nothing: bool,
+}
+
+impl<K, V> Lease<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Ends with what was stored.
+    fn end(mut self) {
+        self.stands_for_nothing = false;
+    }
+
+    /// Gives it back.
+    async fn give_back(mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.stands_for_nothing) {
+            return Ok(());
+        }
+        self.source.release(&self.key, self.number).await
+    }
+}
+
+impl<K, V> Drop for Lease<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        if !self.stands_for_nothing {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let (source, key, number) = (Arc::clone(&self.source), self.key.clone(), self.number);
+        runtime.spawn(async move { drop(source.release(&key, number).await) });
+    }
+}

@@ -1,0 +1,70 @@
+//! Claims: whose turn it is, among many processes, to make a value that is not there.
+//!
+//! An origin with leases (Cellar, memcached) lets one of all who claim a key make its value and
+//! tells the others to wait. One without lets everybody who finds nothing.
+
+use std::time::Duration;
+
+use super::{Answer, Loaded};
+
+/// How a value is asked for by somebody who can make it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ClaimOptions {
+    /// After so long the origin lets somebody else make it.
+    pub lease_timeout: Duration,
+    /// Less time than this left is as good as no value, for the one whose turn it is.
+    pub early: Option<Duration>,
+}
+
+impl ClaimOptions {
+    /// A claim that lasts for so long, of a key without a value.
+    #[must_use]
+    pub fn new(lease_timeout: Duration) -> ClaimOptions {
+        ClaimOptions {
+            lease_timeout,
+            early: None,
+        }
+    }
+
+    /// The same, also of a value that has less time left than this.
+    #[must_use]
+    pub fn early(mut self, early: Option<Duration>) -> ClaimOptions {
+        self.early = early;
+        self
+    }
+}
+
+/// Whose turn it is to make a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Nobody's: there is one that is good for a while.
+    Nobody,
+    /// The asker's. The number is the lease, at an origin that has leases.
+    Ours(Option<u64>),
+    /// Somebody else's, in this or another process.
+    Theirs,
+}
+
+/// The answer to a claim.
+#[derive(Clone, Debug)]
+pub struct Claimed<V> {
+    /// What there is.
+    pub loaded: Loaded<V>,
+    /// Who is to make what is not.
+    pub turn: Turn,
+}
+
+impl<V> Claimed<V> {
+    /// What an origin without leases answers: who finds nothing, or too little time, makes it.
+    #[must_use]
+    pub fn without_leases(loaded: Loaded<V>, options: ClaimOptions) -> Claimed<V> {
+        let is_early = |early| loaded.ttl.is_some_and(|ttl| ttl <= early);
+        let turn = match loaded.answer {
+            Answer::Absent => Turn::Ours(None),
+            _ if options.early.is_some_and(is_early) => Turn::Ours(None),
+            _ => Turn::Nobody,
+        };
+        Claimed { loaded, turn }
+    }
+}

@@ -1,0 +1,192 @@
+//! Leases over RESP, where the server has them (Cellar): GETLEASE and what goes with it.
+//!
+//! A claim is GETLEASE, GET and PTTL in one go: the first tells whose turn it is, the others read
+//! what there is in the way that is told when it changes. Whether the server knows GETLEASE is
+//! found out by asking. A key that is leased without a value reads as an empty one, so who finds
+//! that asks once more.
+//!
+//! Source: docs/leases.md.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::{Pipeline, Value};
+
+use super::link::Link;
+use super::reply::{self, Failure};
+use super::{loaded, milliseconds};
+use crate::error::Error;
+use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Turn};
+
+/// Ends the lease by removing what stands for the value, unless there is a value by now.
+const RELEASE: &str = "\
+    local found = redis.call('GETLEASE', KEYS[1]) \
+    if not found[1] and found[4] == tonumber(ARGV[1]) then \
+        return redis.call('DEL', KEYS[1]) \
+    end \
+    return 0";
+
+/// What GETLEASE says.
+struct Told {
+    has_value: bool,
+    turn: Turn,
+}
+
+impl Link {
+    /// Asks for a value and whose turn it is to make it; `None` if the server has no leases.
+    pub(super) async fn claim(
+        &self,
+        key: &[u8],
+        options: ClaimOptions,
+    ) -> Result<Option<Claimed<Vec<u8>>>, Error> {
+        // Relaxed: a hint; who does not know yet asks.
+        if self.has_no_leases.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let mut pipeline = Pipeline::new();
+        let getlease = pipeline.cmd("GETLEASE").arg(key);
+        getlease
+            .arg("LEASE")
+            .arg(milliseconds(options.lease_timeout));
+        if let Some(early) = options.early {
+            getlease.arg("EARLY").arg(milliseconds(early));
+        }
+        pipeline.cmd("GET").arg(key).cmd("PTTL").arg(key);
+        let grant = self.grant();
+        let values = self.ask(&pipeline).await?;
+        let [told, value, ttl] = <[Value; 3]>::try_from(values)
+            .map_err(|_| Error::Protocol("no three answers to three commands".into()))?;
+        let Some(told) = self.told(told) else {
+            return Ok(None);
+        };
+        let mut loaded = match loaded(value, ttl) {
+            Ok(loaded) => loaded,
+            Err(Failure::Error(error)) => return Err(error),
+            Err(Failure::Redirect(_)) => return Err(Error::connection("it is not ready")),
+        };
+        loaded.grant = grant;
+        match told.turn {
+            Turn::Nobody if self.is_told_of(key) => {}
+            Turn::Nobody => loaded.ttl = Some(Duration::ZERO),
+            // Good for the reader, not to be kept: it is about to be replaced.
+            _ if told.has_value => loaded.ttl = Some(Duration::ZERO),
+            _ => loaded = absent(),
+        }
+        Ok(Some(Claimed {
+            loaded,
+            turn: told.turn,
+        }))
+    }
+
+    /// Makes those of the answers absent that only stand for a value that somebody is making.
+    pub(super) async fn unmask(
+        &self,
+        keys: &[&[u8]],
+        answers: &mut [Result<Loaded<Vec<u8>>, Failure>],
+    ) -> Result<(), Error> {
+        let is_empty = |loaded: &Loaded<Vec<u8>>| match &loaded.answer {
+            Answer::Value(value) => value.is_empty(),
+            _ => false,
+        };
+        let places: Vec<usize> = (0..answers.len())
+            .filter(|&place| answers[place].as_ref().is_ok_and(is_empty))
+            .collect();
+        if places.is_empty() || self.has_no_leases.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut pipeline = Pipeline::new();
+        for &place in &places {
+            pipeline.cmd("GETLEASE").arg(keys[place]);
+        }
+        for (place, told) in places.into_iter().zip(self.ask(&pipeline).await?) {
+            if self.told(told).is_some_and(|told| !told.has_value) {
+                answers[place] = Ok(absent());
+            }
+        }
+        Ok(())
+    }
+
+    /// What a reply to GETLEASE says; `None`, from here on, if the server does not know it.
+    fn told(&self, reply: Value) -> Option<Told> {
+        let told = reply::checked(reply).ok().and_then(|reply| parse(&reply));
+        if told.is_none() {
+            self.has_no_leases.store(true, Ordering::Relaxed);
+        }
+        told
+    }
+}
+
+/// The command that stores against a lease.
+pub(super) fn store(key: &[u8], value: &[u8], ttl: Option<Duration>, lease: u64) -> redis::Cmd {
+    let mut command = redis::cmd("SET");
+    command.arg(key).arg(value).arg("CAS").arg(lease);
+    if let Some(ttl) = ttl {
+        command.arg("PX").arg(milliseconds(ttl));
+    }
+    command
+}
+
+/// The command that gives a lease back.
+pub(super) fn release(key: &[u8], lease: u64) -> redis::Cmd {
+    let mut command = redis::cmd("EVAL");
+    command.arg(RELEASE).arg(1).arg(key).arg(lease);
+    command
+}
+
+/// No value for now, not to be remembered.
+fn absent() -> Loaded<Vec<u8>> {
+    let mut absent = Loaded::new(Answer::Absent);
+    absent.ttl = Some(Duration::ZERO);
+    absent
+}
+
+/// Reads the reply to GETLEASE: value, milliseconds that are left, state, version.
+fn parse(reply: &Value) -> Option<Told> {
+    let Value::Array(parts) = reply else {
+        return None;
+    };
+    let [value, _left_ms, state, version] = &parts[..] else {
+        return None;
+    };
+    let version = match version {
+        Value::Int(version) => u64::try_from(*version).ok()?,
+        _ => return None,
+    };
+    let state: String = redis::from_redis_value(state.clone()).ok()?;
+    let turn = match state.as_str() {
+        "fresh" => Turn::Nobody,
+        "won" | "stale-won" => Turn::Ours(Some(version)),
+        "wait" | "stale-wait" => Turn::Theirs,
+        "miss" => Turn::Ours(None),
+        _ => return None,
+    };
+    Some(Told {
+        has_value: !matches!(value, Value::Nil),
+        turn,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_getlease_says_is_read_and_anything_else_is_no_lease() {
+        let bulk = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let reply = |value: Value, state: &str| {
+            parse(&Value::Array(vec![
+                value,
+                Value::Int(30_000),
+                bulk(state),
+                Value::Int(7),
+            ]))
+        };
+        let won = reply(Value::Nil, "won").unwrap();
+        assert!(!won.has_value && won.turn == Turn::Ours(Some(7)));
+        let wait = reply(bulk("old"), "stale-wait").unwrap();
+        assert!(wait.has_value && wait.turn == Turn::Theirs);
+        assert_eq!(reply(bulk("v"), "fresh").unwrap().turn, Turn::Nobody);
+        assert!(reply(bulk("v"), "unheard of").is_none());
+        assert!(parse(&Value::Okay).is_none());
+    }
+}

@@ -1,0 +1,225 @@
+//! Leases across processes: many near caches, each with connections of its own, and one load.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use cellar_near::codec::Plain;
+use cellar_near::origin::{Memcached, Redis, Remote};
+use cellar_near::{Error, Near, NearBuilder};
+
+use crate::servers::{Kind, Server};
+use crate::subject::PATIENCE;
+
+type Cache = Near<String, String>;
+
+/// As many as a service has processes.
+const CACHES: usize = 10;
+/// How long a loader takes: long enough for all to come.
+const LOADING: Duration = Duration::from_millis(200);
+
+/// A server with leases, and how a cache reads from it.
+enum Home {
+    Resp(Server),
+    Meta(Server),
+    Daemon(Server),
+}
+
+impl Home {
+    async fn all() -> [Home; 3] {
+        [
+            Home::Resp(Server::start(Kind::Cellar).await),
+            Home::Meta(Server::start(Kind::Cellar).await),
+            Home::Daemon(Server::start(Kind::Memcached).await),
+        ]
+    }
+
+    /// A cache that no other shares anything with but the server.
+    fn builder(&self) -> NearBuilder<String, String> {
+        let builder = match self {
+            Home::Resp(server) => {
+                let origin = Redis::open(format!("redis://{}", server.address())).unwrap();
+                Near::builder(Remote::new(origin, Plain))
+            }
+            Home::Meta(server) => {
+                let address = server
+                    .memcached
+                    .clone()
+                    .expect("it speaks memcached's protocol");
+                Near::builder(Remote::new(Memcached::open(address), Plain))
+            }
+            Home::Daemon(daemon) => {
+                Near::builder(Remote::new(Memcached::open(daemon.address()), Plain))
+            }
+        };
+        builder.local_ttl(Duration::from_secs(60))
+    }
+}
+
+/// Loads `key` through `near` with a loader that takes its time.
+async fn load(near: &Cache, key: &str, calls: &Arc<AtomicU32>) -> Option<String> {
+    let calls = Arc::clone(calls);
+    let loader = move || async move {
+        let number = calls.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(LOADING).await;
+        Ok::<_, Error>(Some(format!("made by {number}")))
+    };
+    let held = near.get_or_load(key, loader).await.unwrap();
+    held.map(|held| held.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_ten_processes_that_miss_a_key_one_loads_it() {
+    for home in Home::all().await {
+        let calls = Arc::<AtomicU32>::default();
+        let readers: Vec<_> = (0..CACHES)
+            .map(|_| {
+                let (near, calls) = (home.builder().build(), Arc::clone(&calls));
+                tokio::spawn(async move { load(&near, "k", &calls).await })
+            })
+            .collect();
+        for reader in readers {
+            assert_eq!(reader.await.unwrap().as_deref(), Some("made by 0"));
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_holds_for_ten_real_processes() {
+    let program = load_once();
+    for home in Home::all().await {
+        let address = match &home {
+            Home::Resp(server) => format!("redis://{}", server.address()),
+            Home::Meta(server) | Home::Daemon(server) => {
+                let address = server.memcached.as_deref();
+                format!(
+                    "memcached://{}",
+                    address.expect("it speaks memcached's protocol")
+                )
+            }
+        };
+        let processes: Vec<_> = (0..CACHES)
+            .map(|_| {
+                let mut command = Command::new(&program);
+                let command = command.arg(&address).stdout(Stdio::piped());
+                command.spawn().expect("the example starts")
+            })
+            .collect();
+        let mut outputs = BTreeSet::new();
+        for process in processes {
+            let output = process.wait_with_output().unwrap();
+            assert!(output.status.success());
+            outputs.insert(String::from_utf8(output.stdout).unwrap());
+        }
+        assert_eq!(outputs.len(), 1, "more than one has made it: {outputs:?}");
+        assert!(
+            outputs
+                .first()
+                .is_some_and(|line| line.starts_with("made by process"))
+        );
+    }
+}
+
+/// The example of that name, which `cargo test` builds beside this test.
+fn load_once() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let folder = test.parent().and_then(Path::parent);
+    let program = folder
+        .expect("deps lies in the target folder")
+        .join("examples/load_once");
+    if !program.exists() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--locked",
+            "--profile",
+            "test",
+            "--example",
+            "load_once",
+        ]);
+        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
+        assert!(
+            built.is_ok_and(|status| status.success()),
+            "cargo builds it"
+        );
+    }
+    program
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_somebody_loads_others_who_only_read_find_nothing() {
+    for home in Home::all().await {
+        let calls = Arc::<AtomicU32>::default();
+        let loading = {
+            let (near, calls) = (home.builder().build(), Arc::clone(&calls));
+            tokio::spawn(async move { load(&near, "k", &calls).await })
+        };
+        while calls.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let near = home.builder().build();
+        let keys = ["k".to_owned(), "other".to_owned()];
+        assert!(near.get("k").await.unwrap().is_none());
+        assert!(near.get_many(&keys).await.unwrap()[0].is_none());
+        assert!(loading.await.unwrap().is_some());
+        let read = near.get("k").await.unwrap();
+        assert_eq!(read.unwrap().as_str(), "made by 0");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loader_that_fails_or_finds_nothing_makes_no_other_process_wait() {
+    for home in Home::all().await {
+        // Whoever waited for the lease's end or for its patience to end would be late.
+        let [first, second] = [(), ()].map(|()| {
+            let builder = home.builder().lease_timeout(PATIENCE * 20);
+            builder.patience(PATIENCE * 20).build()
+        });
+        let failing = || async { Err::<Option<String>, _>("on purpose") };
+        let failed = first.get_or_load("fails", failing).await;
+        assert!(matches!(failed, Err(Error::Loader(_))));
+        let nothing = || async { Ok::<Option<String>, Error>(None) };
+        assert!(
+            first
+                .get_or_load("nothing", nothing)
+                .await
+                .unwrap()
+                .is_none()
+        );
+        for key in ["fails", "nothing"] {
+            let calls = Arc::default();
+            let loading = tokio::time::timeout(PATIENCE, load(&second, key, &calls));
+            let read = loading.await.expect("it need not wait");
+            assert_eq!(read.as_deref(), Some("made by 0"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_dies_while_it_loads_is_waited_for_no_longer_than_the_patience() {
+    for home in Home::all().await {
+        let stuck = home.builder().build();
+        let (sender, begun) = tokio::sync::oneshot::channel();
+        let dying = tokio::spawn(async move {
+            let loader = || async move {
+                sender.send(()).unwrap();
+                std::future::pending::<Result<Option<String>, Error>>().await
+            };
+            stuck.get_or_load("k", loader).await.map(drop)
+        });
+        begun.await.unwrap();
+        let near = home.builder().patience(LOADING).build();
+        let calls = Arc::default();
+        assert_eq!(load(&near, "k", &calls).await.as_deref(), Some("made by 0"));
+        // Cancelled, it finds that its lease is gone, and removes nothing.
+        dying.abort();
+        assert!(dying.await.unwrap_err().is_cancelled());
+        tokio::time::sleep(LOADING / 4).await;
+        let other = home.builder().build();
+        assert!(other.get("k").await.unwrap().is_some());
+    }
+}

@@ -1,0 +1,71 @@
+//! The guide: what its pages say of Cargo agrees with the crate. Its programs are doc tests.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const GUIDE: &str = include_str!("../../../docs/near.md");
+const MANIFEST: &str = include_str!("../Cargo.toml");
+
+/// The lines of a table of the manifest, as name and value.
+fn table(name: &str) -> Vec<(&str, &str)> {
+    let start = MANIFEST.find(&format!("[{name}]\n")).unwrap();
+    let lines = MANIFEST[start..].lines().skip(1);
+    lines
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once(" = "))
+        .collect()
+}
+
+#[test]
+fn the_guide_lists_the_features_that_there_are_and_which_are_on() {
+    let listed: BTreeSet<(&str, bool)> = GUIDE
+        .lines()
+        .skip_while(|line| *line != "## Features")
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            let name = cells.next()?.trim_end_matches('`');
+            Some((name, cells.next()? == "yes"))
+        })
+        .collect();
+    let features = table("features");
+    let (_, default) = features
+        .iter()
+        .find(|(name, _)| *name == "default")
+        .unwrap();
+    let known: BTreeSet<(&str, bool)> = features
+        .iter()
+        // What others are made of.
+        .filter(|(name, _)| !["default", "read-through"].contains(name))
+        .map(|(name, _)| (*name, default.contains(&format!("\"{name}\""))))
+        .collect();
+    assert_eq!(listed, known);
+}
+
+#[test]
+fn the_lines_for_cargo_name_this_crate_and_what_its_program_needs() {
+    let start = GUIDE.find("```toml\n").unwrap() + "```toml\n".len();
+    let lines: Vec<&str> = GUIDE[start..]
+        .lines()
+        .take_while(|line| *line != "```")
+        .collect();
+    assert_eq!(lines[0], "[dependencies]");
+    let named = lines
+        .iter()
+        .find_map(|line| line.strip_prefix("cellar-near = { path = \""));
+    let path = named.unwrap().trim_end_matches("\" }");
+    let path = path
+        .strip_prefix("../cellar/")
+        .expect("a checkout beside the program");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manifest = std::fs::read_to_string(root.join(path).join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("name = \"cellar-near\""));
+    // The first program of the page uses these two beside the crate.
+    for needed in ["serde", "tokio"] {
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with(&format!("{needed} = ")))
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Metrics: what a recorder of the `metrics` crate is told of a cache.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cellar_near::origin::Function;
+use cellar_near::{Error, Near};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
+    Unit,
+};
+
+/// A number that was told last.
+#[derive(Default)]
+struct Told(AtomicU64);
+
+impl CounterFn for Told {
+    fn increment(&self, value: u64) {
+        self.0.fetch_add(value, Ordering::SeqCst);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.0.store(value, Ordering::SeqCst);
+    }
+}
+
+impl GaugeFn for Told {
+    fn increment(&self, _value: f64) {
+        unreachable!("gauges are set");
+    }
+
+    fn decrement(&self, _value: f64) {
+        unreachable!("gauges are set");
+    }
+
+    fn set(&self, value: f64) {
+        self.0.store(value as u64, Ordering::SeqCst);
+    }
+}
+
+/// A recorder that keeps what it is told, by name and attributes.
+#[derive(Default)]
+struct Board {
+    told: Mutex<BTreeMap<String, Arc<Told>>>,
+    described: Mutex<BTreeMap<String, String>>,
+}
+
+impl Board {
+    fn row(&self, key: &Key) -> Arc<Told> {
+        let labels: Vec<String> = key
+            .labels()
+            .map(|label| format!("{}={}", label.key(), label.value()))
+            .collect();
+        let name = format!("{}{{{}}}", key.name(), labels.join(","));
+        Arc::clone(self.told.lock().unwrap().entry(name).or_default())
+    }
+
+    fn value(&self, name: &str) -> Option<u64> {
+        let told = self.told.lock().unwrap();
+        Some(told.get(name)?.0.load(Ordering::SeqCst))
+    }
+
+    fn describe(&self, name: &KeyName, description: &SharedString) {
+        let mut described = self.described.lock().unwrap();
+        described.insert(name.as_str().to_owned(), description.to_string());
+    }
+}
+
+impl Recorder for Board {
+    fn describe_counter(&self, name: KeyName, _unit: Option<Unit>, description: SharedString) {
+        self.describe(&name, &description);
+    }
+
+    fn describe_gauge(&self, name: KeyName, _unit: Option<Unit>, description: SharedString) {
+        self.describe(&name, &description);
+    }
+
+    fn describe_histogram(&self, _name: KeyName, _unit: Option<Unit>, _text: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _metadata: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.row(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _metadata: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.row(key))
+    }
+
+    fn register_histogram(&self, _key: &Key, _metadata: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[tokio::test]
+async fn a_recorder_is_told_all_counts_by_the_names_of_the_guide() {
+    let echo = Function::new(|key: u64| async move { Ok::<_, Error>(Some(key)) });
+    let near = Near::builder(echo).build();
+    for key in [1, 2, 2, 2] {
+        near.get(&key).await.unwrap();
+    }
+    let board = Board::default();
+    for _ in 0..2 {
+        metrics::with_local_recorder(&board, || near.record_metrics("users"));
+    }
+    let hits = "cellar.near.requests{cache.name=users,cache.result=hit}";
+    let misses = "cellar.near.requests{cache.name=users,cache.result=miss}";
+    assert_eq!((board.value(hits), board.value(misses)), (Some(2), Some(2)));
+    let entries = board.value("cellar.near.entries{cache.name=users}");
+    assert_eq!(entries, Some(2));
+    let guide = include_str!("../../../docs/near.md");
+    let described = board.described.lock().unwrap();
+    for (name, description) in described.iter() {
+        let row = format!("| `{name}` |");
+        assert!(guide.contains(&row), "the guide lacks {row}");
+        assert!(!description.is_empty());
+        let is_plain = |letter: char| letter.is_ascii_lowercase() || letter == '.';
+        assert!(name.chars().all(is_plain), "{name}");
+    }
+    let rows = guide.matches("| `cellar.near.").count();
+    assert_eq!(rows, described.len(), "the guide has rows of its own");
+}
