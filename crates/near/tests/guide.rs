@@ -69,3 +69,31 @@ fn the_lines_for_cargo_name_this_crate_and_what_its_program_needs() {
         );
     }
 }
+
+/// The packages that a program compiles with the crate, by name.
+fn packages(features: &[&str]) -> BTreeSet<String> {
+    let mut tree = std::process::Command::new(env!("CARGO"));
+    tree.args(["tree", "--locked", "--offline", "--package", "cellar-near"])
+        .args(["--edges", "normal,build", "--prefix", "none", "--no-dedupe"])
+        .args(features)
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = tree.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let names = lines.lines().filter_map(|line| line.split(' ').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_first_build_compiles_no_tls_and_no_c_and_the_store_alone_no_tokio() {
+    let default = packages(&[]);
+    assert!(default.contains("redis") && default.contains("tokio"));
+    for heavy in ["rustls", "ring", "cc"] {
+        assert!(!default.contains(heavy), "{heavy} is compiled by default");
+        let with_tls = packages(&["--features", "tls"]);
+        assert!(with_tls.contains(heavy), "{heavy} is not what TLS takes");
+    }
+    let alone = packages(&["--no-default-features"]);
+    assert!(!alone.contains("tokio") && !alone.contains("redis"));
+}

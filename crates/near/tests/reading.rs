@@ -198,6 +198,17 @@ async fn an_entry_is_refreshed_beside_the_reader_in_the_last_part_of_its_life() 
 }
 
 #[tokio::test]
+async fn peek_asks_nobody_also_in_the_last_part_of_an_entrys_life() {
+    let (near, script) = cache(|near| near.local_ttl(10 * SECOND).refresh_ahead(0.5));
+    load(&near, &script, "k", "v").await;
+    script.clock.advance(9 * SECOND);
+    assert!(near.peek("k").is_some());
+    tokio::task::yield_now().await;
+    assert!(script.is_silent().await);
+    assert_eq!(near.stats().refreshes, 0);
+}
+
+#[tokio::test]
 async fn a_refresh_that_fails_leaves_the_entry_and_is_tried_again() {
     let (near, script) = cache(|near| near.local_ttl(10 * SECOND).refresh_ahead(0.5));
     load(&near, &script, "k", "old").await;

@@ -20,6 +20,7 @@ mod checker;
 mod faults;
 mod memcached;
 mod leases;
+mod promises;
 mod tls;
 mod cluster;
 mod judged;
