@@ -6,9 +6,10 @@ Every fenced block is tried, in order, in one folder; a block that nobody could 
   sh      commands without their output; one that ends with ` &` runs until the page has been tried
   python  a program
   rust    compiled by the tests of a crate that includes the page; this is checked
-  java, xml, yaml, properties
+  java, yaml, properties
           stands word for word in a file below java/, which is compiled and tested; this is checked
-  kotlin  a build with Gradle: what it names is a module of java/ with this version; this is checked
+  xml, kotlin
+          what a build names is a module of java/ with this version; this is checked
   others, and yaml
           a file, whose name stands in its first line behind a `#`; a later example has to name it
 
@@ -135,9 +136,9 @@ class Examples:
                 pending = self.program(page, body)
             elif language == "rust":
                 yield f"{page}: {first_line(body)}", self.included_by_a_crate(page)
-            elif language in ("java", "xml", "properties") or is_part_of_java(language, body):
+            elif language in ("java", "properties") or is_part_of_java(language, body):
                 yield f"{page}: {first_line(body)}", self.stands_below_java(body)
-            elif language == "kotlin":
+            elif language in ("kotlin", "xml"):
                 yield f"{page}: {first_line(body)}", self.names_modules(body)
             else:
                 yield from self.file(page, body)
@@ -242,8 +243,7 @@ class Examples:
     def stands_below_java(self, body):
         wanted = "".join(body.split())
         files = (file for file in (self.root / JAVA).rglob("src/**/*") if file.is_file())
-        poms = (self.root / JAVA).rglob("pom.xml")
-        if any(wanted in "".join(file.read_text().split()) for file in [*files, *poms]):
+        if any(wanted in "".join(file.read_text().split()) for file in files):
             return None
         return f"it stands in no file below {JAVA}/"
 
@@ -251,11 +251,15 @@ class Examples:
         """Whether each module of ours that a build names is one, in its version."""
         poms = [pom.read_text() for pom in (self.root / JAVA).glob("*/pom.xml")]
         named = re.findall(r'"cellar:([\w-]+):([\w.]+)"', body)
+        plain = "".join(body.split())
+        named += re.findall(
+            r"<groupId>cellar</groupId><artifactId>([\w-]+)</artifactId><version>([\w.]+)<", plain
+        )
         for artifact, version in named:
             wanted = f"<artifactId>{artifact}</artifactId>\n"
             if not any(wanted in pom and f"<version>{version}</version>" in pom for pom in poms):
                 return f"there is no module {artifact} {version} below {JAVA}/"
-        return None if named or "dependencies" not in body else "it names no module"
+        return None if named else "it names no module"
 
 
 def is_part_of_java(language, body):
