@@ -87,6 +87,7 @@ final class LocalCacheChecker implements AutoCloseable {
     private final LongAdder reads = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private final AtomicLong worst_ns = new AtomicLong();
+    /** When a server last lost what it had; ahead of the clock while one is about to. */
     private volatile long lost_ns = System.nanoTime();
     private volatile boolean over;
     private volatile @Nullable Throwable broken;
@@ -196,6 +197,8 @@ final class LocalCacheChecker implements AutoCloseable {
                 server.signal("CONT");
             }
             case KILL -> {
+                // Whoever reads from the new one before this thread goes on finds nothing, rightly.
+                lost_ns = System.nanoTime() + ITEM_TTL.toNanos();
                 server.kill();
                 server = start();
                 lost_ns = System.nanoTime();
