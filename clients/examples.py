@@ -6,8 +6,12 @@ Every fenced block is tried, in order, in one folder; a block that nobody could 
   sh      commands without their output; one that ends with ` &` runs until the page has been tried
   python  a program
   rust    compiled by the tests of a crate that includes the page; this is checked
-  java    stands word for word in a test of the Java client; this is checked
-  others  a file, whose name stands in its first line behind a `#`; a later example has to name it
+  java, yaml, properties
+          stands word for word in a file below java/, which is compiled and tested; this is checked
+  xml, kotlin
+          what a build names is a module of java/ with this version; this is checked
+  others, and yaml
+          a file, whose name stands in its first line behind a `#`; a later example has to name it
 
 `...` in an output stands for anything. Ports are exchanged for those of the servers under test, and
 back in the output. `cellar` is the one that was built, `make` only tells whether it would know what
@@ -26,7 +30,7 @@ from servers import accepts, output_of
 
 START_SECONDS_MAX = 20
 EXAMPLE_SECONDS_MAX = 60
-JAVA_TESTS = "java/client/src/test/java/cellar/client"
+JAVA = "java"
 
 # How an example differs from what is typed: redis-cli shows what it shows on a terminal, and has no
 # port to guess; settings are read, but no second server is started in the foreground.
@@ -34,6 +38,7 @@ PREAMBLE = r"""
 set -o pipefail
 PATH={binaries}:$PATH
 redis-cli() {{ command redis-cli --no-raw -p {resp} "$@"; }}
+mvn() {{ (cd {root} && command mvn --quiet --batch-mode "${{@/%install/validate}}"); }}
 make() {{ command make --directory={root} --just-print "$@" >/dev/null; }}
 cellar() {{
     case " $* " in
@@ -131,8 +136,10 @@ class Examples:
                 pending = self.program(page, body)
             elif language == "rust":
                 yield f"{page}: {first_line(body)}", self.included_by_a_crate(page)
-            elif language == "java":
-                yield f"{page}: {first_line(body)}", self.stands_in_a_test(body)
+            elif language in ("java", "properties") or is_part_of_java(language, body):
+                yield f"{page}: {first_line(body)}", self.stands_below_java(body)
+            elif language in ("kotlin", "xml"):
+                yield f"{page}: {first_line(body)}", self.names_modules(body)
             else:
                 yield from self.file(page, body)
             if pending is not None and not joined:
@@ -233,12 +240,31 @@ class Examples:
             return None
         return f"no crate has {named}, so nobody compiles it"
 
-    def stands_in_a_test(self, body):
-        wanted = " ".join(body.split())
-        tests = (self.root / JAVA_TESTS).rglob("*.java")
-        if any(wanted in " ".join(test.read_text().split()) for test in tests):
+    def stands_below_java(self, body):
+        wanted = "".join(body.split())
+        files = (file for file in (self.root / JAVA).rglob("src/**/*") if file.is_file())
+        if any(wanted in "".join(file.read_text().split()) for file in files):
             return None
-        return f"it stands in no file of {JAVA_TESTS}"
+        return f"it stands in no file below {JAVA}/"
+
+    def names_modules(self, body):
+        """Whether each module of ours that a build names is one, in its version."""
+        poms = [pom.read_text() for pom in (self.root / JAVA).glob("*/pom.xml")]
+        named = re.findall(r'"cellar:([\w-]+):([\w.]+)"', body)
+        plain = "".join(body.split())
+        named += re.findall(
+            r"<groupId>cellar</groupId><artifactId>([\w-]+)</artifactId><version>([\w.]+)<", plain
+        )
+        for artifact, version in named:
+            wanted = f"<artifactId>{artifact}</artifactId>\n"
+            if not any(wanted in pom and f"<version>{version}</version>" in pom for pom in poms):
+                return f"there is no module {artifact} {version} below {JAVA}/"
+        return None if named else "it names no module"
+
+
+def is_part_of_java(language, body):
+    """Whether it is YAML that no example uses as a file."""
+    return language == "yaml" and not re.match(r"# (\S+\.\w+)\n", body)
 
 
 def done(outcome):

@@ -12,7 +12,7 @@ module cellar.client {
     requires io.netty.transport;
     requires io.netty.transport.unix.common;
     requires io.netty.transport.classes.epoll;
-    requires io.netty.transport.classes.io_uring;
+    requires static io.netty.transport.classes.io_uring;
     requires java.xml;
     requires org.slf4j;
 

@@ -51,6 +51,12 @@ public interface BlockingCacheClient<V> extends AutoCloseable {
     /** See {@link CacheClient#delete}. */
     boolean delete(String key);
 
+    /** See {@link CacheClient#setMany}. */
+    void setMany(Map<String, V> values, Duration ttl);
+
+    /** See {@link CacheClient#deleteMany}. */
+    int deleteMany(Collection<String> keys);
+
     /** See {@link CacheClient#touch}. */
     boolean touch(String key, Duration ttl);
 

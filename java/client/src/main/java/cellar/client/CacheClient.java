@@ -27,7 +27,10 @@ public interface CacheClient<V> extends AutoCloseable {
         return new CacheClientBuilder();
     }
 
-    /** Reads a value; null is a miss. */
+    /**
+     * Reads a value; null is a miss. Asks the server, unless the {@linkplain
+     * LocalCacheOptions#localTtl local cache} is for such calls too.
+     */
     CompletionStage<@Nullable V> get(String key);
 
     /**
@@ -35,7 +38,7 @@ public interface CacheClient<V> extends AutoCloseable {
      *
      * <p>A local copy is served if it was read or confirmed no longer than {@code localTtl} ago.
      * With a server that tells of changes, it also goes as soon as anybody changes the item. Null
-     * is a miss.
+     * is a miss. {@link Duration#ZERO} asks the server.
      *
      * @throws IllegalStateException if the client was built without a local cache
      */
@@ -44,7 +47,10 @@ public interface CacheClient<V> extends AutoCloseable {
     /** Reads a value with its version, for {@link #cas}; null is a miss. */
     CompletionStage<@Nullable Versioned<V>> getVersioned(String key);
 
-    /** Reads many values, each node asked once and all at the same time; misses are left out. */
+    /**
+     * Reads many values, each node asked once and all at the same time; misses are left out. Goes
+     * through the local cache where {@link #get(String)} does.
+     */
     CompletionStage<Map<String, V>> getMany(Collection<String> keys);
 
     /** Stores a value, whatever was there. */
@@ -68,6 +74,15 @@ public interface CacheClient<V> extends AutoCloseable {
     /** Removes an item; false if there was none. */
     CompletionStage<Boolean> delete(String key);
 
+    /**
+     * Stores many values, whatever was there; all nodes are sent to at the same time. Not one step:
+     * if the stage fails, some may be stored, and all have been tried.
+     */
+    CompletionStage<@Nullable Void> setMany(Map<String, V> values, Duration ttl);
+
+    /** Removes many items in the same way; tells how many of them there were. */
+    CompletionStage<Integer> deleteMany(Collection<String> keys);
+
     /** Gives an item another TTL; false if there is none. */
     CompletionStage<Boolean> touch(String key, Duration ttl);
 
@@ -77,8 +92,12 @@ public interface CacheClient<V> extends AutoCloseable {
      * <p>Of all callers that miss, in this process and, with a server that has leases, anywhere,
      * one loads; the others wait for its value. Where the item was {@linkplain #invalidate
      * invalidated} or is about to end, they get the old value meanwhile. A loader that gives null
-     * stores nothing. If the loader fails, the stage fails with {@link CacheException.Loading} and
-     * the next caller tries again.
+     * stores nothing; all who wait get null too, and with {@link LoadOptions#negativeTtl} nobody
+     * asks again for that long, unless somebody stores a value. If the loader fails, the stage
+     * fails with {@link CacheException.Loading} and the next caller tries again.
+     *
+     * <p>With {@link LoadOptions#localTtl} a local copy is served as by {@link #get(String,
+     * Duration)}.
      *
      * @param loader called at most once by this call; may return at once and complete later
      */
@@ -105,9 +124,13 @@ public interface CacheClient<V> extends AutoCloseable {
     /** The same cache for callers that wait. */
     BlockingCacheClient<V> blocking();
 
+    /** How values are turned into bytes. */
+    Codec<V> codec();
+
     /**
-     * The same connections with values of another form. Closing either closes both. The local cache
-     * is not shared: the view has none.
+     * The same connections and the same local cache with values of another form. Closing either
+     * closes both. A local copy is served in the form it was read in: who reads an item in two
+     * forms by turns asks the server each time.
      */
     <W> CacheClient<W> withCodec(Codec<W> codec);
 

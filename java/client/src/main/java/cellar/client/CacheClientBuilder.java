@@ -2,7 +2,6 @@ package cellar.client;
 
 import cellar.client.internal.AsyncView;
 import cellar.client.internal.Core;
-import cellar.client.internal.Requests;
 import cellar.client.internal.cluster.Cluster;
 import cellar.client.internal.cluster.Membership;
 import cellar.client.internal.cluster.ReplicatedCluster;
@@ -36,6 +35,14 @@ public final class CacheClientBuilder {
         REPLICATED
     }
 
+    /** What servers are spoken to in. */
+    public enum Protocol {
+        /** memcached's text protocol, meta commands where the server has them. */
+        MEMCACHED,
+        /** Redis's, version 2; versions, append, prepend and keys are refused then. */
+        REDIS
+    }
+
     /** How sockets of asynchronous requests are polled. */
     public enum Transport {
         /** epoll where its native part can be loaded, else the JDK's selector. */
@@ -51,6 +58,7 @@ public final class CacheClientBuilder {
     private Discovery discovery = Discovery.fixed(List.of(Node.of("127.0.0.1", Node.PORT)));
     private boolean single = true;
     private Mode mode = Mode.SHARDED;
+    private Protocol protocol = Protocol.MEMCACHED;
     private Duration timeout = Duration.ofSeconds(1);
     private Duration connectTimeout = Duration.ofSeconds(2);
     private Duration backoffMin = Duration.ofMillis(50);
@@ -95,6 +103,15 @@ public final class CacheClientBuilder {
     /** What several nodes are to each other; sharded unless said. */
     public CacheClientBuilder mode(Mode mode) {
         this.mode = mode;
+        return this;
+    }
+
+    /**
+     * What servers are spoken to in; memcached's protocol unless said. Over Redis's protocol flags
+     * are not stored, so codecs that need them cannot be used, and nodes cannot be replicated.
+     */
+    public CacheClientBuilder protocol(Protocol protocol) {
+        this.protocol = protocol;
         return this;
     }
 
@@ -199,6 +216,10 @@ public final class CacheClientBuilder {
      * @throws CacheException.Configuration if a transport or the nodes cannot be had
      */
     public <V> CacheClient<V> build(Codec<V> codec) {
+        if (protocol == Protocol.REDIS && mode == Mode.REPLICATED) {
+            throw new CacheException.Configuration(
+                    "nodes of Redis's protocol cannot be replicated by this client", null);
+        }
         Settings settings =
                 new Settings(
                         timeout,
@@ -211,14 +232,15 @@ public final class CacheClientBuilder {
                         tls,
                         user,
                         password,
+                        protocol == Protocol.REDIS,
                         metrics);
         Loops loops = loops();
         try {
             Function<Node, Endpoint> connect = node -> new Endpoint(node, settings, loops);
             Membership membership = new Membership(discovery);
             Cluster cluster = cluster(membership, connect);
-            Core core = new Core(cluster, loops, settings, membership::close);
-            return new AsyncView<>(core, codec, local(core, codec));
+            Core core = new Core(cluster, loops, settings, ticker, membership::close);
+            return new AsyncView<>(core, codec, local(core));
         } catch (RuntimeException e) {
             loops.close();
             throw e;
@@ -229,7 +251,8 @@ public final class CacheClientBuilder {
         try {
             return new Loops(Loops.Transport.valueOf(transport.name()), threads);
         } catch (IllegalStateException e) {
-            throw new CacheException.Configuration("no transport " + transport, e);
+            throw new CacheException.Configuration(
+                    "no transport " + transport + ": " + e.getMessage(), e);
         }
     }
 
@@ -247,11 +270,9 @@ public final class CacheClientBuilder {
         return sharded;
     }
 
-    private <V> @Nullable LocalCache<V> local(Core core, Codec<V> codec) {
+    private @Nullable LocalCache local(Core core) {
         LocalCacheOptions options = localCache;
-        return options == null
-                ? null
-                : RespTracking.cache(core, Requests.decoder(codec), options, ticker);
+        return options == null ? null : RespTracking.cache(core, options);
     }
 
     private static Duration positive(Duration duration) {

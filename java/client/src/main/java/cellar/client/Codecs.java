@@ -1,12 +1,18 @@
 package cellar.client;
 
 import cellar.client.internal.codec.JsonCodec;
+import cellar.client.internal.codec.JsonTypesCodec;
 import cellar.client.internal.codec.SpyCodec;
 import cellar.client.internal.codec.WhalinCodec;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
 
 /** The codecs that come with the client. None uses Java's serialisation. */
 public final class Codecs {
+    private static final String JSON_ARTIFACT = "com.fasterxml.jackson.core:jackson-databind";
+
     private Codecs() {}
 
     /** Bytes as they are; a value that was handed out must not be changed. */
@@ -54,9 +60,37 @@ public final class Codecs {
         };
     }
 
-    /** JSON by Jackson, which must be on the class path. */
+    /**
+     * JSON by Jackson, which must be on the class path.
+     *
+     * @throws CacheException.Configuration if it is not
+     */
     public static <T> Codec<T> json(Class<T> type) {
-        return JsonCodec.of(type);
+        return needing(JSON_ARTIFACT, () -> JsonCodec.of(type));
+    }
+
+    /** The same for lists of {@code type}. */
+    public static <T> Codec<List<T>> jsonList(Class<T> type) {
+        return needing(JSON_ARTIFACT, () -> JsonCodec.listOf(type));
+    }
+
+    /**
+     * The same for values of several classes, each written with the name that it has here. A value
+     * of another class is refused, and so is a name that is not declared.
+     *
+     * @throws IllegalArgumentException if a name is no word, or a class has two of them
+     */
+    public static Codec<Object> jsonTypes(Map<String, ? extends Class<?>> types) {
+        return needing(JSON_ARTIFACT, () -> new JsonTypesCodec(types));
+    }
+
+    private static <T> T needing(String artifact, Supplier<T> made) {
+        try {
+            return made.get();
+        } catch (NoClassDefFoundError e) {
+            throw new CacheException.Configuration(
+                    "this needs " + artifact + " on the class path: no class " + e.getMessage(), e);
+        }
     }
 
     /**

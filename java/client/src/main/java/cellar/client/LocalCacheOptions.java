@@ -1,5 +1,6 @@
 package cellar.client;
 
+import java.time.Duration;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -7,12 +8,14 @@ import org.jspecify.annotations.Nullable;
  * How the local cache works. Immutable.
  *
  * @param bytesMax most bytes of keys, encoded values and 96 for each item
+ * @param localTtl how old a copy may be where a call does not say; null for calls that say so only
  * @param trackingPort where servers tell of changes in Redis's protocol; 0 if they do not
  * @param trackingPorts exceptions by node name or {@code host:port}
  * @param trackingPassword what Redis's protocol asks for there; null for none
  */
 public record LocalCacheOptions(
         long bytesMax,
+        @Nullable Duration localTtl,
         int trackingPort,
         Map<String, Integer> trackingPorts,
         @Nullable String trackingPassword) {
@@ -21,27 +24,39 @@ public record LocalCacheOptions(
         if (bytesMax < 1 || trackingPort < 0 || trackingPort > 65535) {
             throw new IllegalArgumentException("bytesMax must be positive, trackingPort a port");
         }
+        if (localTtl != null && localTtl.isNegative()) {
+            throw new IllegalArgumentException("localTtl must not be negative");
+        }
         trackingPorts = Map.copyOf(trackingPorts);
     }
 
     /** Copies that are confirmed with the server when they are older than the caller allows. */
     public static LocalCacheOptions confirmed(long bytesMax) {
-        return new LocalCacheOptions(bytesMax, 0, Map.of(), null);
+        return new LocalCacheOptions(bytesMax, null, 0, Map.of(), null);
     }
 
-    /** Copies that go as soon as Cellar tells that the item has changed. */
+    /** Copies that go as soon as Cellar, or Redis, tells that the item has changed. */
     public static LocalCacheOptions tracked(long bytesMax, int trackingPort) {
-        return new LocalCacheOptions(bytesMax, trackingPort, Map.of(), null);
+        return new LocalCacheOptions(bytesMax, null, trackingPort, Map.of(), null);
+    }
+
+    /**
+     * The same, and calls that do not say how old a copy may be go through the local cache too:
+     * {@link CacheClient#get(String)}, {@link CacheClient#getMany}, {@link CacheClient#getOrLoad}.
+     */
+    public LocalCacheOptions localTtl(Duration localTtl) {
+        return new LocalCacheOptions(
+                bytesMax, localTtl, trackingPort, trackingPorts, trackingPassword);
     }
 
     /** The same with a password for Redis's protocol. */
     public LocalCacheOptions password(String password) {
-        return new LocalCacheOptions(bytesMax, trackingPort, trackingPorts, password);
+        return new LocalCacheOptions(bytesMax, localTtl, trackingPort, trackingPorts, password);
     }
 
     /** The same with other ports for some nodes, by name or {@code host:port}. */
     public LocalCacheOptions ports(Map<String, Integer> ports) {
-        return new LocalCacheOptions(bytesMax, trackingPort, ports, trackingPassword);
+        return new LocalCacheOptions(bytesMax, localTtl, trackingPort, ports, trackingPassword);
     }
 
     /** Where {@code node} tells of changes. */
@@ -52,6 +67,12 @@ public record LocalCacheOptions(
 
     @Override
     public String toString() {
-        return "LocalCacheOptions[bytesMax=" + bytesMax + ", trackingPort=" + trackingPort + "]";
+        return "LocalCacheOptions[bytesMax="
+                + bytesMax
+                + ", localTtl="
+                + localTtl
+                + ", trackingPort="
+                + trackingPort
+                + "]";
     }
 }

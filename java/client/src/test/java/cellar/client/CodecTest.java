@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Date;
 import java.util.List;
+import java.util.Map;
 import net.spy.memcached.MemcachedClient;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -128,6 +129,47 @@ class CodecTest {
             Throwable failure =
                     client.get("person").handle((v, e) -> e).toCompletableFuture().join();
             assertEquals(CacheException.Coding.class, failure.getClass());
+        }
+    }
+
+    /** Another declared class. */
+    public record City(String name) {}
+
+    @Test
+    void severalDeclaredClassesShareACodec() {
+        Map<String, Class<?>> types = Map.of("person", Person.class, "city", City.class);
+        try (CacheClient<Object> client = client(Codecs.jsonTypes(types))) {
+            BlockingCacheClient<Object> cache = client.blocking();
+            Person person = new Person("Ada", 36, List.of());
+            cache.set("p", person, TTL);
+            cache.set("c", new City("London"), TTL);
+            assertEquals(person, cache.get("p"));
+            assertEquals(new City("London"), client.get("c").toCompletableFuture().join());
+            BlockingCacheClient<String> plain = client.withCodec(Codecs.string()).blocking();
+            assertEquals("{\"type\":\"city\",\"value\":{\"name\":\"London\"}}", plain.get("c"));
+            assertThrows(CacheException.Coding.class, () -> cache.set("x", List.of(1), TTL));
+            for (String stored :
+                    List.of(
+                            "{\"type\":\"java.io.File\",\"value\":\"/\"}",
+                            "{\"type\":\"city\"}",
+                            "[\"city\",{\"name\":\"London\"}]",
+                            "{\"@class\":\"java.io.File\",\"value\":\"/\"}",
+                            "")) {
+                plain.set("x", stored, TTL);
+                assertThrows(CacheException.Coding.class, () -> cache.get("x"), stored);
+            }
+        }
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> Codecs.jsonTypes(Map.of("a", City.class, "b", City.class)));
+    }
+
+    @Test
+    void listsHaveElementsOfTheDeclaredClass() {
+        try (CacheClient<List<City>> client = client(Codecs.jsonList(City.class))) {
+            List<City> cities = List.of(new City("London"), new City("Paris"));
+            client.blocking().set("cities", cities, TTL);
+            assertEquals(cities, client.blocking().get("cities"));
         }
     }
 }

@@ -1,14 +1,25 @@
 package cellar.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 
+import cellar.client.config.CacheConfiguration;
+import cellar.client.config.CacheRegistry;
 import cellar.client.testing.Await;
 import cellar.client.testing.Server;
+import java.io.IOException;
+import java.io.InputStream;
 import java.time.Duration;
 import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 
-/** The examples in docs/guide, word for word: clients/examples.py looks them up here. */
+/**
+ * The examples in docs/java.md and docs/guide, word for word: clients/examples.py looks them up
+ * here.
+ */
 class GuideTest {
     private static final Duration TTL = Duration.ofMinutes(10);
 
@@ -26,6 +37,68 @@ class GuideTest {
                 .localCache(LocalCacheOptions.tracked(64 << 20, respPort))
                 .timeout(Duration.ofSeconds(2))
                 .build(Codecs.string());
+    }
+
+    static CacheClient<String> open() {
+        return CacheClient.builder()
+                .nodes("10.0.0.1:11211", "10.0.0.2:11211")
+                .build(Codecs.string());
+    }
+
+    static String greet(CacheClient<String> client) {
+        BlockingCacheClient<String> cache = client.blocking();
+        cache.set("greeting", "hello", Duration.ofMinutes(10));
+        CompletionStage<Integer> later = client.get("greeting").thenApply(String::length);
+        return cache.get("greeting"); // null is a miss
+    }
+
+    static String user(CacheClient<String> client, String id, Function<String, String> database) {
+        LoadOptions options =
+                LoadOptions.ttl(Duration.ofMinutes(10))
+                        .localTtl(Duration.ofMinutes(1))
+                        .negativeTtl(Duration.ofSeconds(30));
+        return client.blocking().getOrLoad("user:" + id, options, () -> database.apply(id));
+    }
+
+    static CacheClient<String> near() {
+        return CacheClient.builder()
+                .nodes("10.0.0.1:11211")
+                .localCache(
+                        LocalCacheOptions.tracked(64 << 20, 6379).localTtl(Duration.ofMinutes(1)))
+                .build(Codecs.string());
+    }
+
+    static CacheClient<String> overRedis() {
+        return CacheClient.builder()
+                .protocol(CacheClientBuilder.Protocol.REDIS)
+                .nodes("10.0.0.1:6379")
+                .localCache(LocalCacheOptions.tracked(64 << 20, 6379))
+                .build(Codecs.string());
+    }
+
+    static CacheRegistry caches(InputStream file) throws IOException {
+        Properties properties = new Properties();
+        properties.load(file);
+        return CacheRegistry.of(CacheConfiguration.properties(properties));
+    }
+
+    @Test
+    void theExamplesOfJavaDo() throws Exception {
+        // Connections are opened when they are needed, so no node has to be there.
+        List.of(open(), near(), overRedis()).forEach(CacheClient::close);
+        try (InputStream file = GuideTest.class.getResourceAsStream("/caches.properties");
+                CacheRegistry caches = caches(file)) {
+            assertEquals(List.of("users"), caches.names());
+            caches.cache("users");
+        }
+        try (Server server = Server.start(Server.Kind.CELLAR);
+                CacheClient<String> client = withLocalCache(server.node(), server.respPort())) {
+            assertEquals("hello", greet(client));
+            assertEquals("Ada", user(client, "7", id -> id.equals("7") ? "Ada" : null));
+            assertEquals("Ada", user(client, "7", id -> "other"));
+            assertNull(user(client, "8", id -> null));
+            assertNull(user(client, "8", id -> "other"));
+        }
     }
 
     @Test

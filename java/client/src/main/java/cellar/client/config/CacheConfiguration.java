@@ -2,7 +2,6 @@ package cellar.client.config;
 
 import cellar.client.CacheException;
 import java.io.InputStream;
-import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -44,32 +43,28 @@ public final class CacheConfiguration {
         return of(byName);
     }
 
-    /** The caches of a YAML document; snakeyaml-engine must be on the class path. */
+    /**
+     * The caches of a YAML document; snakeyaml-engine must be on the class path.
+     *
+     * @throws CacheException.Configuration if it is not, or if something is wrong in the document;
+     *     names the artifact, or the line
+     */
     public static CacheConfiguration yaml(InputStream document) {
-        Object root = Yaml.read(document);
-        Map<String, Map<String, String>> byName = new LinkedHashMap<>();
-        for (Map.Entry<?, ?> cache :
-                map(map(root, "the document").get("caches"), "caches").entrySet()) {
-            String name = String.valueOf(cache.getKey());
-            Map<String, String> keys = new LinkedHashMap<>();
-            map(cache.getValue(), name)
-                    .forEach((key, value) -> keys.put(String.valueOf(key), text(value)));
-            byName.put(name, keys);
+        try {
+            Yaml yaml = Yaml.read(document);
+            Map<String, CacheSettings> caches = new LinkedHashMap<>();
+            yaml.texts()
+                    .forEach(
+                            (name, keys) ->
+                                    caches.put(
+                                            name, CacheSettings.of(name, keys, yaml.lines(name))));
+            return new CacheConfiguration(caches);
+        } catch (NoClassDefFoundError e) {
+            throw new CacheException.Configuration(
+                    "YAML needs org.snakeyaml:snakeyaml-engine on the class path: no class "
+                            + e.getMessage(),
+                    e);
         }
-        return of(byName);
-    }
-
-    private static Map<?, ?> map(Object node, String what) {
-        if (node instanceof Map<?, ?> map) {
-            return map;
-        }
-        throw new CacheException.Configuration(what + " is not a map of keys", null);
-    }
-
-    private static String text(Object value) {
-        return value instanceof Collection<?> list
-                ? String.join(",", list.stream().map(String::valueOf).toList())
-                : String.valueOf(value);
     }
 
     /**
@@ -85,7 +80,7 @@ public final class CacheConfiguration {
 
     private static CacheConfiguration of(Map<String, Map<String, String>> byName) {
         Map<String, CacheSettings> caches = new LinkedHashMap<>();
-        byName.forEach((name, keys) -> caches.put(name, CacheSettings.of(name, keys)));
+        byName.forEach((name, keys) -> caches.put(name, CacheSettings.of(name, keys, Map.of())));
         return new CacheConfiguration(caches);
     }
 

@@ -61,7 +61,7 @@ public final class CacheRegistry implements AutoCloseable {
         }
     }
 
-    /** The cache of this name with values of another form and without a local cache. */
+    /** The cache of this name with values of another form. */
     public <V> CacheClient<V> cache(String name, Codec<V> codec) {
         return cache(name).withCodec(codec);
     }

@@ -20,6 +20,7 @@ import java.util.function.BiConsumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How one cache is set up. Immutable.
@@ -31,7 +32,9 @@ import javax.net.ssl.SSLContext;
  * in place of nodes</td></tr>
  * <tr><td>discovery-period</td><td>duration</td></tr>
  * <tr><td>mode</td><td>sharded, sharded-with-failover or replicated</td></tr>
- * <tr><td>codec</td><td>string, bytes, spymemcached, whalin or {@code json:CLASS}</td></tr>
+ * <tr><td>protocol</td><td>memcached or redis</td></tr>
+ * <tr><td>codec</td><td>string, bytes, spymemcached, whalin, {@code json:CLASS}, {@code
+ * json:List<CLASS>} or, for several classes, {@code json:NAME=CLASS,NAME=CLASS}</td></tr>
  * <tr><td>timeout, connect-timeout, backoff-min, backoff-max</td><td>durations</td></tr>
  * <tr><td>connections, blocking-connections, threads, in-flight-max, replication-queue-max</td>
  * <td>numbers</td></tr>
@@ -39,11 +42,13 @@ import javax.net.ssl.SSLContext;
  * <tr><td>tls</td><td>true for the JVM's default context</td></tr>
  * <tr><td>user, password</td><td>memcached's authentication</td></tr>
  * <tr><td>local-cache-bytes</td><td>number; there is no local cache without it</td></tr>
+ * <tr><td>local-ttl</td><td>how old a local copy may be where a call does not say</td></tr>
  * <tr><td>tracking-port, tracking-password</td><td>where changes are told of</td></tr>
  * </table>
  */
 public final class CacheSettings {
     private static final Pattern DURATION = Pattern.compile("(\\d+)\\s*(ms|s|m|h)");
+    private static final Pattern LIST = Pattern.compile("List<(.+)>");
     private static final Duration DISCOVERY_PERIOD = Duration.ofSeconds(30);
 
     private interface Key extends BiConsumer<CacheClientBuilder, String> {}
@@ -61,15 +66,18 @@ public final class CacheSettings {
                     "user",
                     "password",
                     "local-cache-bytes",
+                    "local-ttl",
                     "tracking-port",
                     "tracking-password");
 
     private final String name;
     private final Map<String, String> values;
+    private final Map<String, Integer> lines;
 
-    private CacheSettings(String name, Map<String, String> values) {
+    private CacheSettings(String name, Map<String, String> values, Map<String, Integer> lines) {
         this.name = name;
         this.values = Map.copyOf(values);
+        this.lines = Map.copyOf(lines);
     }
 
     private static Map<String, Key> keys() {
@@ -77,6 +85,9 @@ public final class CacheSettings {
         keys.put("nodes", (builder, text) -> builder.nodes(nodes(text)));
         keys.put(
                 "mode", (builder, text) -> builder.mode(word(CacheClientBuilder.Mode.class, text)));
+        keys.put(
+                "protocol",
+                (builder, text) -> builder.protocol(word(CacheClientBuilder.Protocol.class, text)));
         keys.put("timeout", (builder, text) -> builder.timeout(duration(text)));
         keys.put("connect-timeout", (builder, text) -> builder.connectTimeout(duration(text)));
         keys.put("connections", (builder, text) -> builder.connections(number(text)));
@@ -96,18 +107,18 @@ public final class CacheSettings {
         return keys;
     }
 
-    static CacheSettings of(String name, Map<String, String> values) {
+    /** {@code lines} has where keys stand, as far as that is known. */
+    static CacheSettings of(String name, Map<String, String> values, Map<String, Integer> lines) {
+        CacheSettings settings = new CacheSettings(name, values, lines);
         for (String key : values.keySet()) {
             if (!KEYS.containsKey(key) && !JOINED.contains(key)) {
-                throw new CacheException.Configuration(
-                        "cache " + name + ": unknown key " + key, null);
+                throw settings.wrong(key, "unknown key " + key, null);
             }
         }
         if (values.containsKey("nodes") == values.containsKey("discovery")) {
             throw new CacheException.Configuration(
                     "cache " + name + ": nodes or discovery, one of both", null);
         }
-        CacheSettings settings = new CacheSettings(name, values);
         settings.builder();
         settings.codec();
         return settings;
@@ -148,9 +159,14 @@ public final class CacheSettings {
         try {
             reader.run();
         } catch (IllegalArgumentException e) {
-            throw new CacheException.Configuration(
-                    "cache " + name + ": " + key + ": " + e.getMessage(), e);
+            throw wrong(key, key + ": " + e.getMessage(), e);
         }
+    }
+
+    private CacheException wrong(String key, String what, @Nullable Throwable cause) {
+        Integer line = lines.get(key);
+        String where = line == null ? "" : "line " + line + ": ";
+        return new CacheException.Configuration(where + "cache " + name + ": " + what, cause);
     }
 
     /**
@@ -174,14 +190,33 @@ public final class CacheSettings {
 
     private Codec<?> json(String text) {
         if (!text.startsWith("json:")) {
-            throw new CacheException.Configuration("cache " + name + ": no codec " + text, null);
+            throw wrong("codec", "no codec " + text, null);
         }
+        String types = text.substring(5);
         try {
-            ClassLoader loader = Thread.currentThread().getContextClassLoader();
-            return Codecs.json(Class.forName(text.substring(5), true, loader));
+            Matcher list = LIST.matcher(types);
+            if (list.matches()) {
+                return Codecs.jsonList(type(list.group(1)));
+            }
+            if (!types.contains("=")) {
+                return Codecs.json(type(types));
+            }
+            Map<String, Class<?>> byName = new LinkedHashMap<>();
+            for (String part : types.split(",")) {
+                String[] words = part.split("=", 2);
+                byName.put(words[0].strip(), type(words[words.length - 1].strip()));
+            }
+            return Codecs.jsonTypes(byName);
         } catch (ClassNotFoundException e) {
-            throw new CacheException.Configuration("cache " + name + ": no class in " + text, e);
+            throw wrong("codec", "no class in " + text, e);
+        } catch (IllegalArgumentException | CacheException e) {
+            throw wrong("codec", text + ": " + e.getMessage(), e);
         }
+    }
+
+    private static Class<?> type(String name) throws ClassNotFoundException {
+        ClassLoader loader = Thread.currentThread().getContextClassLoader();
+        return Class.forName(name, true, loader);
     }
 
     private void discovery(CacheClientBuilder builder) {
@@ -222,6 +257,10 @@ public final class CacheSettings {
         LocalCacheOptions options =
                 LocalCacheOptions.tracked(
                         Long.parseLong(bytes), number(values.getOrDefault("tracking-port", "0")));
+        String localTtl = values.get("local-ttl");
+        if (localTtl != null) {
+            options = options.localTtl(duration(localTtl));
+        }
         String password = values.get("tracking-password");
         builder.localCache(password == null ? options : options.password(password));
     }

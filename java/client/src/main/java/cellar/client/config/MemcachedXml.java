@@ -87,11 +87,12 @@ final class MemcachedXml {
         clients.forEach(
                 (name, client) -> {
                     Map<String, String> keys = keys(name, client);
-                    caches.put(name, CacheSettings.of(name, keys));
+                    caches.put(name, CacheSettings.of(name, keys, Map.of()));
                 });
         clusters.forEach(
                 (name, cluster) ->
-                        caches.put(name, CacheSettings.of(name, replicated(name, cluster))));
+                        caches.put(
+                                name, CacheSettings.of(name, replicated(name, cluster), Map.of())));
         return caches;
     }
 

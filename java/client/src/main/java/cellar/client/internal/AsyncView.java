@@ -38,18 +38,24 @@ public final class AsyncView<V> implements CacheClient<V> {
     private final Codec<V> codec;
     private final Requests<V> requests;
     private final int wanted;
-    private final @Nullable LocalCache<V> local;
+    private final @Nullable LocalCache local;
+    private final LocalCache.Form<V> form;
     private final Loader<V> loader;
     private final BlockingCacheClient<V> blocking;
     private final Counters counters;
 
     /** A view of {@code core}; {@code local} is null for none. */
-    public AsyncView(Core core, Codec<V> codec, @Nullable LocalCache<V> local) {
+    public AsyncView(Core core, Codec<V> codec, @Nullable LocalCache local) {
+        if (core.settings().redis() && codec.readsFlags()) {
+            throw new CacheException.Configuration(
+                    "a codec that reads flags cannot be used over Redis's protocol", null);
+        }
         this.core = core;
         this.codec = codec;
         this.requests = new Requests<>(codec);
         this.wanted = (codec.readsFlags() ? ReadOperation.FLAGS : 0) | core.cluster().alsoRead();
         this.local = local;
+        this.form = requests::value;
         this.loader = new Loader<>(this, core);
         this.blocking = new BlockingView<>(this);
         this.counters = new CounterView(this);
@@ -64,8 +70,28 @@ public final class AsyncView<V> implements CacheClient<V> {
         return requests;
     }
 
-    @Nullable LocalCache<V> local() {
+    @Nullable LocalCache local() {
         return local;
+    }
+
+    /** How values are made of what was read. */
+    LocalCache.Form<V> form() {
+        return form;
+    }
+
+    /** How old a copy may be where a call does not say; null if the server is to be asked. */
+    @Nullable Duration localTtl() {
+        LocalCache cache = local;
+        return cache == null ? null : cache.localTtl();
+    }
+
+    /** The local cache, for a call that names a {@code localTtl}. */
+    LocalCache required() {
+        LocalCache cache = local;
+        if (cache == null) {
+            throw new IllegalStateException("the client was built without a local cache");
+        }
+        return cache;
     }
 
     Loader<V> loader() {
@@ -80,6 +106,12 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<@Nullable V> get(String key) {
+        Duration localTtl = localTtl();
+        return localTtl == null ? remote(key) : get(key, localTtl);
+    }
+
+    /** What the server says. */
+    CompletionStage<@Nullable V> remote(String key) {
         byte[] bytes = Keys.bytes(key);
         return guarded(() -> core.cluster().read(bytes, () -> read(bytes)));
     }
@@ -97,15 +129,20 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<@Nullable V> get(String key, Duration localTtl) {
-        LocalCache<V> cache = local;
-        if (cache == null) {
-            throw new IllegalStateException("the client was built without a local cache");
+        return required().get(key, localTtl, form);
+    }
+
+    /** Refuses what Redis's protocol has no command for. */
+    void requireMemcached() {
+        if (core.settings().redis()) {
+            throw new UnsupportedOperationException(
+                    "versions, append, prepend and keys need memcached's protocol, not Redis's");
         }
-        return cache.get(key, localTtl);
     }
 
     @Override
     public CompletionStage<@Nullable Versioned<V>> getVersioned(String key) {
+        requireMemcached();
         byte[] bytes = Keys.bytes(key);
         int also = wanted | ReadOperation.VERSION;
         return guarded(
@@ -123,7 +160,21 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<Map<String, V>> getMany(Collection<String> keys) {
-        return guarded(() -> readParts(byNode(keys)));
+        Duration localTtl = localTtl();
+        if (localTtl == null) {
+            return guarded(() -> readParts(byNode(keys)));
+        }
+        Map<String, V> found = new ConcurrentHashMap<>();
+        List<CompletableFuture<@Nullable Void>> parts = new ArrayList<>();
+        for (String key : Set.copyOf(keys)) {
+            V copy = required().peek(key, localTtl, form);
+            if (copy == null) {
+                parts.add(into(found, key, get(key, localTtl)));
+            } else {
+                found.put(key, copy);
+            }
+        }
+        return Stages.all(parts).thenApply(done -> found);
     }
 
     /** The keys of each node, each once. */
@@ -155,15 +206,16 @@ public final class AsyncView<V> implements CacheClient<V> {
                             List<CompletableFuture<@Nullable Void>> rest = new ArrayList<>();
                             for (String key : keys) {
                                 if (!all.containsKey(key)) {
-                                    rest.add(readInto(all, key));
+                                    rest.add(into(all, key, remote(key)));
                                 }
                             }
                             return Stages.all(rest).thenApply(done -> all);
                         });
     }
 
-    private CompletableFuture<@Nullable Void> readInto(Map<String, V> found, String key) {
-        return get(key).<@Nullable Void>thenApply(
+    private static <V> CompletableFuture<@Nullable Void> into(
+            Map<String, V> found, String key, CompletionStage<@Nullable V> read) {
+        return read.<@Nullable Void>thenApply(
                         value -> {
                             if (value != null) {
                                 found.put(key, value);
@@ -206,19 +258,47 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<Boolean> append(String key, V value) {
+        requireMemcached();
         return write(key, requests.extend(Keys.bytes(key), value, Mode.APPEND))
                 .thenApply(AsyncView::stored);
     }
 
     @Override
     public CompletionStage<Boolean> prepend(String key, V value) {
+        requireMemcached();
         return write(key, requests.extend(Keys.bytes(key), value, Mode.PREPEND))
                 .thenApply(AsyncView::stored);
     }
 
     @Override
     public CompletionStage<CasOutcome> cas(String key, V value, long version, Duration ttl) {
+        requireMemcached();
         return store(key, value, ttl, Mode.CAS, version);
+    }
+
+    @Override
+    public CompletionStage<@Nullable Void> setMany(Map<String, V> values, Duration ttl) {
+        List<Map.Entry<String, V>> entries = List.copyOf(values.entrySet());
+        // Encoded first, so that a value that has no form leaves the rest as it was.
+        List<Supplier<CompletionStage<CasOutcome>>> writes = new ArrayList<>();
+        for (Map.Entry<String, V> entry : entries) {
+            String key = entry.getKey();
+            Request<CasOutcome> request =
+                    requests.store(Keys.bytes(key), entry.getValue(), ttl, Mode.SET, 0);
+            writes.add(() -> write(key, request));
+        }
+        return Stages.windowed(writes).thenApply(done -> null);
+    }
+
+    @Override
+    public CompletionStage<Integer> deleteMany(Collection<String> keys) {
+        List<Supplier<CompletionStage<Boolean>>> writes = new ArrayList<>();
+        for (String key : Set.copyOf(keys)) {
+            Request<Boolean> request = Requests.delete(Keys.bytes(key));
+            writes.add(() -> write(key, request));
+        }
+        return Stages.windowed(writes)
+                .thenApply(found -> (int) found.stream().filter(there -> there).count());
     }
 
     static boolean stored(CasOutcome outcome) {
@@ -246,13 +326,14 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     /** How many local copies there are, about. */
     public long localCopies() {
-        LocalCache<V> cache = local;
+        LocalCache cache = local;
         return cache == null ? 0 : cache.size();
     }
 
     /** Drops the local copy of an item that was changed by other means. */
     public void forget(String key) {
-        LocalCache<V> cache = local;
+        core.absences().forget(key);
+        LocalCache cache = local;
         if (cache != null) {
             cache.forget(key);
         }
@@ -260,7 +341,8 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     /** Sends a change. The local copy goes before it is sent, and again when it is answered. */
     <R extends @Nullable Object> CompletionStage<R> write(String key, Request<R> request) {
-        LocalCache<V> cache = local;
+        core.absences().forget(key);
+        LocalCache cache = local;
         if (cache == null) {
             return guarded(() -> send(request));
         }
@@ -294,20 +376,23 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<Set<String>> keys(Listing listing) {
+        requireMemcached();
         return KeyLister.list(core.cluster(), listing);
     }
 
     @Override
     public CompletionStage<@Nullable Void> flushAll() {
-        LocalCache<V> cache = local;
+        LocalCache cache = local;
         List<CompletableFuture<String>> parts = new ArrayList<>();
         for (Endpoint endpoint : core.cluster().endpoints()) {
-            LineOperation flush = new LineOperation("flush_all", "flush_all\r\n");
+            String command = core.settings().redis() ? "FLUSHDB\r\n" : "flush_all\r\n";
+            LineOperation flush = new LineOperation("flush_all", command);
             parts.add(endpoint.submit(flush).thenApply(AsyncView::ok));
         }
         return Stages.all(parts)
                 .thenApply(
                         done -> {
+                            core.absences().forgetAll();
                             if (cache != null) {
                                 cache.forgetAll();
                             }
@@ -333,8 +418,13 @@ public final class AsyncView<V> implements CacheClient<V> {
     }
 
     @Override
+    public Codec<V> codec() {
+        return codec;
+    }
+
+    @Override
     public <W> CacheClient<W> withCodec(Codec<W> other) {
-        return new AsyncView<>(core, other, null);
+        return new AsyncView<>(core, other, local);
     }
 
     @Override

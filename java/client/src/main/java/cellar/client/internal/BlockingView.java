@@ -37,6 +37,11 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public @Nullable V get(String key) {
+        Duration localTtl = view.localTtl();
+        return localTtl == null ? remote(key) : get(key, localTtl);
+    }
+
+    private @Nullable V remote(String key) {
         byte[] bytes = Keys.bytes(key);
         return view.value(
                 cluster.readNow(
@@ -45,11 +50,13 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public @Nullable V get(String key, Duration localTtl) {
-        return Stages.await(view.get(key, localTtl));
+        V copy = view.required().peek(key, localTtl, view.form());
+        return copy != null ? copy : Stages.await(view.get(key, localTtl));
     }
 
     @Override
     public @Nullable Versioned<V> getVersioned(String key) {
+        view.requireMemcached();
         byte[] bytes = Keys.bytes(key);
         int also = view.wanted() | ReadOperation.VERSION;
         ReadOperation<?> read =
@@ -60,6 +67,9 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public Map<String, V> getMany(Collection<String> keys) {
+        if (view.localTtl() != null) {
+            return Stages.await(view.getMany(keys));
+        }
         Map<Endpoint, List<String>> byNode = view.byNode(keys);
         if (byNode.size() == 1 && !cluster.hasSecondChoice()) {
             Map.Entry<Endpoint, List<String>> part = byNode.entrySet().iterator().next();
@@ -88,22 +98,35 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public boolean append(String key, V value) {
+        view.requireMemcached();
         return AsyncView.stored(write(key, requests.extend(Keys.bytes(key), value, Mode.APPEND)));
     }
 
     @Override
     public boolean prepend(String key, V value) {
+        view.requireMemcached();
         return AsyncView.stored(write(key, requests.extend(Keys.bytes(key), value, Mode.PREPEND)));
     }
 
     @Override
     public CasOutcome cas(String key, V value, long version, Duration ttl) {
+        view.requireMemcached();
         return write(key, requests.store(Keys.bytes(key), value, ttl, Mode.CAS, version));
     }
 
     @Override
     public boolean delete(String key) {
         return write(key, Requests.delete(Keys.bytes(key)));
+    }
+
+    @Override
+    public void setMany(Map<String, V> values, Duration ttl) {
+        Stages.await(view.setMany(values, ttl));
+    }
+
+    @Override
+    public int deleteMany(Collection<String> keys) {
+        return Stages.await(view.deleteMany(keys));
     }
 
     @Override
@@ -118,7 +141,8 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     /** Sends a change. The local copy goes before it is sent, and again when it is answered. */
     private <R extends @Nullable Object> R write(String key, Request<R> request) {
-        LocalCache<V> local = view.local();
+        view.core().absences().forget(key);
+        LocalCache local = view.local();
         if (local == null) {
             return cluster.writeNow(request);
         }
@@ -133,6 +157,10 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
     @Override
     public @Nullable V getOrLoad(
             String key, LoadOptions options, Supplier<? extends @Nullable V> loader) {
+        V copy = view.loader().peek(key, options);
+        if (copy != null) {
+            return copy;
+        }
         CompletableFuture<CompletableFuture<@Nullable V>> turn = new CompletableFuture<>();
         CompletableFuture<@Nullable V> answer =
                 view.loader()

@@ -9,7 +9,10 @@ import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
+import java.util.Base64;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -26,12 +29,22 @@ import org.jspecify.annotations.Nullable;
  * decides: {@code mg} with {@code N} creates an empty item on a miss and tells one caller that it
  * won. A server without meta commands gets a key of its own as a lock, by {@code add}. A delete
  * ends the lease, so that the value that was computed before it is not stored.
+ *
+ * <p>That nothing was found is remembered in this process for as long as the caller says; callers
+ * then read without loading, so a value that somebody stores is found. Those in other processes who
+ * have waited for the lease find a mark under a key of its own, and do not load one after another.
  */
 final class Loader<V> {
     private static final Duration LEASE = Duration.ofSeconds(30);
     private static final long PAUSE_MS_MIN = 5;
     private static final long PAUSE_MS_MAX = 200;
     private static final String LOCK_SUFFIX = "#lease";
+    private static final String ABSENT_SUFFIX = "#absent";
+
+    /**
+     * Long enough for all who wait to look once more, which they do every {@link #PAUSE_MS_MAX}.
+     */
+    private static final Duration ABSENT = Duration.ofSeconds(2);
 
     /** One caller on the way to a value, with those who joined. */
     private final class Flight {
@@ -73,11 +86,27 @@ final class Loader<V> {
         this.core = core;
     }
 
+    /** A local copy that may be served at once; null if there is none. */
+    @Nullable V peek(String key, LoadOptions options) {
+        Duration localTtl = localTtl(options);
+        return localTtl == null ? null : view.required().peek(key, localTtl, view.form());
+    }
+
+    private @Nullable Duration localTtl(LoadOptions options) {
+        return options.localTtl() != null ? options.localTtl() : view.localTtl();
+    }
+
     CompletionStage<@Nullable V> get(
             String key,
             LoadOptions options,
             Supplier<? extends CompletionStage<? extends @Nullable V>> load) {
-        return join(new Flight(key, options, load), this::ask);
+        V copy = peek(key, options);
+        if (copy != null) {
+            return CompletableFuture.completedStage(copy);
+        }
+        return core.absences().has(key)
+                ? look(key, options)
+                : join(new Flight(key, options, load), this::ask);
     }
 
     /** The same, but the calling thread asks, and has a value that is there when this returns. */
@@ -85,7 +114,15 @@ final class Loader<V> {
             String key,
             LoadOptions options,
             Supplier<? extends CompletionStage<? extends @Nullable V>> load) {
-        return join(new Flight(key, options, load), this::askNow);
+        return core.absences().has(key)
+                ? look(key, options).toCompletableFuture()
+                : join(new Flight(key, options, load), this::askNow);
+    }
+
+    /** Reads without loading. */
+    private CompletionStage<@Nullable V> look(String key, LoadOptions options) {
+        Duration localTtl = localTtl(options);
+        return localTtl == null ? view.remote(key) : view.get(key, localTtl);
     }
 
     private CompletableFuture<@Nullable V> join(Flight flight, Consumer<Flight> ask) {
@@ -98,6 +135,10 @@ final class Loader<V> {
     }
 
     private void askNow(Flight flight) {
+        if (localTtl(flight.options) != null) {
+            ask(flight);
+            return;
+        }
         ReadOperation<?> read = null;
         RuntimeException failure = null;
         try {
@@ -109,7 +150,12 @@ final class Loader<V> {
     }
 
     private void ask(Flight flight) {
-        read(flight).whenComplete((read, failure) -> answered(flight, read, failure));
+        boolean keeps = localTtl(flight.options) != null;
+        CompletionStage<ReadOperation<?>> asked =
+                keeps
+                        ? view.required().through(flight.key, view.form(), () -> read(flight))
+                        : read(flight);
+        asked.whenComplete((read, failure) -> answered(flight, read, failure));
     }
 
     private CompletionStage<ReadOperation<?>> read(Flight flight) {
@@ -122,6 +168,7 @@ final class Loader<V> {
 
     private ReadOperation<ReadOperation<?>> reading(Flight flight) {
         int wanted = view.wanted() | ReadOperation.FLAGS | ReadOperation.VERSION;
+        wanted |= localTtl(flight.options) == null ? 0 : ReadOperation.TTL;
         return new ReadOperation<ReadOperation<?>>(flight.bytes, wanted, read -> read)
                 .lease(LEASE.toSeconds(), flight.options.early().toSeconds());
     }
@@ -158,17 +205,76 @@ final class Loader<V> {
         load(flight)
                 .whenComplete(
                         (value, failure) -> {
-                            if (failure != null || value == null) {
-                                giveUp(flight, read.version(), placeholder)
-                                        .whenComplete((done, lost) -> flight.end(null, failure));
-                            } else {
+                            if (failure == null && value != null) {
                                 Mode mode = placeholder ? Mode.CAS : Mode.CAS_LATE;
                                 store(flight, value, mode, read.version());
+                            } else if (placeholder) {
+                                nothing(flight, read.version(), failure);
+                            } else {
+                                flight.end(null, failure);
                             }
                         });
     }
 
+    /** Remembers that there is nothing, but not if somebody has changed the item meanwhile. */
+    private void nothing(Flight flight, long version, @Nullable Throwable failure) {
+        giveUp(flight, version)
+                .whenComplete(
+                        (held, lost) -> {
+                            Duration ttl = flight.options.negativeTtl();
+                            boolean unchanged = held != null && held;
+                            if (failure == null && ttl != null && unchanged) {
+                                core.absences().remember(flight.key, ttl);
+                            }
+                            flight.end(null, failure);
+                        });
+    }
+
+    /** Asks the loader, unless another process, for which this one has waited, found nothing. */
     private CompletableFuture<@Nullable V> load(Flight flight) {
+        if (flight.options.negativeTtl() == null) {
+            return loadHere(flight);
+        }
+        byte[] mark = beside(flight.key, ABSENT_SUFFIX);
+        boolean waited = flight.pause_ms > PAUSE_MS_MIN;
+        CompletableFuture<Boolean> known =
+                waited ? marked(mark) : CompletableFuture.completedFuture(false);
+        return known.thenCompose(
+                found ->
+                        found
+                                ? CompletableFuture.completedFuture(null)
+                                : loadHere(flight).thenCompose(value -> marking(mark, value)));
+    }
+
+    /** Whether there is such a mark; if that cannot be told, there is none. */
+    private CompletableFuture<Boolean> marked(byte[] mark) {
+        try {
+            int wanted = core.cluster().alsoRead();
+            return core.cluster()
+                    .<Boolean>read(
+                            mark, () -> new ReadOperation<>(mark, wanted, ReadOperation::hit))
+                    .exceptionally(failure -> false)
+                    .toCompletableFuture();
+        } catch (CacheException e) {
+            return CompletableFuture.completedFuture(false);
+        }
+    }
+
+    /** Sets a mark if there is no value; those who wait do without it if that fails. */
+    private CompletionStage<@Nullable V> marking(byte[] mark, @Nullable V value) {
+        if (value != null) {
+            return CompletableFuture.completedStage(value);
+        }
+        try {
+            return core.cluster()
+                    .write(Requests.storeNumber(mark, 1, ABSENT, Mode.SET))
+                    .handle((outcome, failure) -> null);
+        } catch (CacheException e) {
+            return CompletableFuture.completedStage(null);
+        }
+    }
+
+    private CompletableFuture<@Nullable V> loadHere(Flight flight) {
         try {
             return flight.load
                     .get()
@@ -189,11 +295,11 @@ final class Loader<V> {
         return new CacheException.Loading("the loader failed", failure);
     }
 
-    /** Ends the lease; who is told that there is no value can then add one. */
-    private CompletionStage<?> giveUp(Flight flight, long version, boolean placeholder) {
-        if (!placeholder) {
-            return CompletableFuture.completedStage(null);
-        }
+    /**
+     * Ends the lease; who is told that there is no value can then add one. False if the item is
+     * another by now.
+     */
+    private CompletionStage<Boolean> giveUp(Flight flight, long version) {
         byte[] key = flight.bytes;
         try {
             return view.write(
@@ -231,6 +337,10 @@ final class Loader<V> {
         load(flight)
                 .whenComplete(
                         (value, failure) -> {
+                            Duration ttl = flight.options.negativeTtl();
+                            if (failure == null && value == null && ttl != null) {
+                                core.absences().remember(flight.key, ttl);
+                            }
                             if (failure != null || value == null) {
                                 flight.end(null, failure);
                             } else {
@@ -242,7 +352,7 @@ final class Loader<V> {
     // Servers without leases.
 
     private void lock(Flight flight) {
-        byte[] lockKey = lockKey(flight.key);
+        byte[] lockKey = beside(flight.key, LOCK_SUFFIX);
         Request<CasOutcome> lock = Requests.storeNumber(lockKey, 1, LEASE, Mode.ADD);
         core.cluster()
                 .write(lock)
@@ -275,10 +385,19 @@ final class Loader<V> {
                         });
     }
 
-    private static byte[] lockKey(String key) {
-        byte[] bytes = (key + LOCK_SUFFIX).getBytes(StandardCharsets.UTF_8);
-        return bytes.length <= Keys.KEY_BYTES_MAX
-                ? bytes
-                : Keys.bytes(Integer.toHexString(key.hashCode()) + LOCK_SUFFIX);
+    /** A key for what is known about another. */
+    private static byte[] beside(String key, String suffix) {
+        byte[] bytes = (key + suffix).getBytes(StandardCharsets.UTF_8);
+        return bytes.length <= Keys.KEY_BYTES_MAX ? bytes : Keys.bytes(digest(key) + suffix);
+    }
+
+    private static String digest(String key) {
+        try {
+            byte[] bytes = key.getBytes(StandardCharsets.UTF_8);
+            byte[] digest = MessageDigest.getInstance("SHA-256").digest(bytes);
+            return Base64.getUrlEncoder().withoutPadding().encodeToString(digest);
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every JDK has SHA-256", e);
+        }
     }
 }

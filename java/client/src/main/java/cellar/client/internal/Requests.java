@@ -19,21 +19,15 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.BiFunction;
-import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Makes operations of what a caller asks for, and tells what they mean for other copies. */
-public final class Requests<V> {
+final class Requests<V> {
     private final Codec<V> codec;
 
     Requests(Codec<V> codec) {
         this.codec = codec;
-    }
-
-    /** How the values of {@code codec} are made of what was read; null for a miss. */
-    public static <V> Function<ReadOperation<?>, @Nullable V> decoder(Codec<V> codec) {
-        return new Requests<>(codec)::value;
     }
 
     /** The value of a read, null on a miss. */

@@ -7,10 +7,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Waits for stages. */
 public final class Stages {
+    /** Most requests of one call that wait for an answer at the same time. */
+    private static final int WINDOW = 1024;
+
     private Stages() {}
 
     /** The results of all {@code parts}, in their order; fails when one has failed. */
@@ -18,6 +22,30 @@ public final class Stages {
             List<CompletableFuture<T>> parts) {
         return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
                 .thenApply(done -> results(parts));
+    }
+
+    /**
+     * The results of all {@code parts}, in their order, of which at most {@link #WINDOW} are asked
+     * for at the same time. All are asked for, also if one fails; then this fails in the end.
+     */
+    static <T extends @Nullable Object> CompletableFuture<List<T>> windowed(
+            List<? extends Supplier<? extends CompletionStage<T>>> parts) {
+        List<CompletableFuture<T>> asked = new ArrayList<>(parts.size());
+        CompletableFuture<@Nullable Void> turn = CompletableFuture.completedFuture(null);
+        for (int from = 0; from < parts.size(); from += WINDOW) {
+            var window = parts.subList(from, Math.min(from + WINDOW, parts.size()));
+            turn = turn.thenCompose(done -> ask(window, asked));
+        }
+        return turn.thenCompose(done -> all(asked));
+    }
+
+    private static <T extends @Nullable Object> CompletableFuture<@Nullable Void> ask(
+            List<? extends Supplier<? extends CompletionStage<T>>> parts,
+            List<CompletableFuture<T>> asked) {
+        List<CompletableFuture<T>> mine = new ArrayList<>(parts.size());
+        parts.forEach(part -> mine.add(part.get().toCompletableFuture()));
+        asked.addAll(mine);
+        return all(mine).handle((results, failure) -> null);
     }
 
     private static <T extends @Nullable Object> List<T> results(List<CompletableFuture<T>> parts) {

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.CacheException;
+import cellar.client.Codec;
 import cellar.client.testing.Server;
 import java.io.ByteArrayInputStream;
 import java.io.InputStream;
@@ -18,6 +19,7 @@ import java.util.Map;
 import java.util.Properties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Caches described by files. */
@@ -106,6 +108,43 @@ class CacheConfigurationTest {
     void yamlThatIsNoneOfOursIsRefused(String text) {
         assertThrows(
                 CacheException.Configuration.class, () -> CacheConfiguration.yaml(stream(text)));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "2|caches:;  a: [",
+                "3|caches:;  a:;    nodez: 127.0.0.1",
+                "4|caches:;  a:;    nodes: 127.0.0.1;    timeout: soon",
+                "4|caches:;  a:;    nodes: 127.0.0.1;    codec: json:no.such.Class",
+                "4|caches:;  a:;    nodes: 127.0.0.1;    codec: {json: 1}",
+                "1|caches: 1",
+                "2|caches:;  a: 1",
+                "3|caches:;  a:;   nodes: @",
+            })
+    void badYamlIsToldWithItsLine(int line, String text) {
+        String document = text.replace(";", "\n");
+        CacheException problem =
+                assertThrows(
+                        CacheException.Configuration.class,
+                        () -> CacheConfiguration.yaml(stream(document)));
+        assertTrue(problem.getMessage().startsWith("line " + line + ": "), problem.getMessage());
+    }
+
+    @Test
+    void jsonIsOfAClassAListOrSeveralClasses() throws Exception {
+        String start = "cache.a.nodes=h:1\ncache.a.codec=json:";
+        Codec<Object> list = properties(start + "List<java.lang.Integer>").cache("a").codec();
+        assertEquals(List.of(1, 2), list.decode(list.encode(List.of(1, 2)).bytes(), 0));
+        Codec<Object> types =
+                properties(start + "n=java.lang.Integer,s=java.lang.String").cache("a").codec();
+        assertEquals(7, types.decode(types.encode(7).bytes(), 0));
+        assertEquals("seven", types.decode(types.encode("seven").bytes(), 0));
+        assertThrows(CacheException.Configuration.class, () -> properties(start + "List<No>"));
+        assertThrows(
+                CacheException.Configuration.class,
+                () -> properties(start + "a b=java.lang.String"));
     }
 
     @Test

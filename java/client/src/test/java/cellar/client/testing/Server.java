@@ -128,6 +128,25 @@ public final class Server implements AutoCloseable {
         }
     }
 
+    /** Starts Debian's redis-server, which keeps nothing on disk; port 0 is any. */
+    public static Server redis(int port, String... more) throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            int chosen = port == 0 ? freePort() : port;
+            List<String> command = new ArrayList<>();
+            command.addAll(List.of("redis-server", "--port", "" + chosen, "--bind", "127.0.0.1"));
+            command.addAll(List.of("--save", "", "--appendonly", "no", "--loglevel", "warning"));
+            command.addAll(List.of(more));
+            Process process = new ProcessBuilder(command).inheritIO().start();
+            if (answers(process, chosen)) {
+                return new Server(process, chosen, chosen);
+            }
+            process.destroyForcibly().waitFor();
+            if (attempt == STARTS_MAX) {
+                throw new IllegalStateException("redis-server does not start");
+            }
+        }
+    }
+
     private static boolean answers(Process process, int port) throws InterruptedException {
         for (int i = 0; i < 500 && process.isAlive(); i++) {
             try (Socket probe = new Socket(InetAddress.getLoopbackAddress(), port)) {

@@ -16,6 +16,8 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import javax.cache.Cache;
@@ -43,8 +45,8 @@ import org.jspecify.annotations.Nullable;
  * not extend it. Of all that miss a key, here and in other processes, one asks the loader.
  *
  * <p>An unconditional change is written to the store behind, then to the cache. One that depends on
- * what is there is written once it is done; if that fails, the item is removed. Listeners and beans
- * are refused when they are configured.
+ * what is there is written once it is done; if that fails, the item is removed. While somebody
+ * listens, each change reads what was there, and compares versions.
  */
 @NullMarked
 final class CellarCache<K, V> implements Cache<K, V> {
@@ -56,6 +58,8 @@ final class CellarCache<K, V> implements Cache<K, V> {
     private final MutableConfiguration<K, V> configuration;
     private final ExpiryPolicy expiry;
     private final Through<K, V> through;
+    private final Listeners<K, V> listeners = new Listeners<>(this);
+    private final Statistics statistics = new Statistics();
     private volatile boolean closed;
 
     CellarCache(
@@ -76,17 +80,31 @@ final class CellarCache<K, V> implements Cache<K, V> {
         requireSupported();
         through = new Through<>(configuration);
         expiry = configuration.getExpiryPolicyFactory().create();
+        configuration.getCacheEntryListenerConfigurations().forEach(listeners::add);
     }
 
     private void requireSupported() {
-        boolean listens = configuration.getCacheEntryListenerConfigurations().iterator().hasNext();
-        if (listens
-                || configuration.isStatisticsEnabled()
-                || configuration.isManagementEnabled()
-                || !configuration.isStoreByValue()) {
-            throw new UnsupportedOperationException(
-                    "listeners, beans and storing by reference are not there");
+        if (!configuration.isStoreByValue()) {
+            throw new UnsupportedOperationException("nothing is stored by reference");
         }
+    }
+
+    /** Shows the beans that are wanted; called once the cache has its place in the manager. */
+    void show() {
+        statistics(configuration.isStatisticsEnabled());
+        management(configuration.isManagementEnabled());
+    }
+
+    void statistics(boolean wanted) {
+        configuration.setStatisticsEnabled(wanted);
+        statistics.turn(wanted);
+        Beans.show(this, Beans.Kind.STATISTICS, statistics, wanted);
+    }
+
+    void management(boolean wanted) {
+        configuration.setManagementEnabled(wanted);
+        Object bean = new Beans.Configured(configuration);
+        Beans.show(this, Beans.Kind.CONFIGURATION, bean, wanted);
     }
 
     Configuration<K, V> types() {
@@ -146,6 +164,14 @@ final class CellarCache<K, V> implements Cache<K, V> {
             return new Decision<>(Step.REMOVE, null, answer);
         }
 
+        static <V, R extends @Nullable Object> Decision<V, R> drop(R answer) {
+            return new Decision<>(Step.DROP, null, answer);
+        }
+
+        boolean removes() {
+            return step == Step.REMOVE || step == Step.DROP;
+        }
+
         boolean stores() {
             return step == Step.STORE || step == Step.FILL;
         }
@@ -156,22 +182,50 @@ final class CellarCache<K, V> implements Cache<K, V> {
         STORE,
         /** Stores what came from the store behind, which needs not be written there. */
         FILL,
-        REMOVE
+        REMOVE,
+        /** Removes what is not, or no more, in the store behind. */
+        DROP
     }
 
     /** Reads an item, decides, and does so only if nobody has changed it meanwhile. */
     private <R extends @Nullable Object> R change(
             K key, Function<@Nullable V, Decision<V, R>> decide) {
         String text = text(key);
+        long begin_ns = statistics.begin();
         for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
             Versioned<Object> now = client.getVersioned(text);
-            Decision<V, R> decision = decide.apply(now == null ? null : value(now.value()));
+            V old = now == null ? null : value(now.value());
+            Decision<V, R> decision = decide.apply(old);
             if (carriedOut(text, now, decision)) {
+                count(old, decision, begin_ns);
                 writeThrough(key, decision);
+                tell(key, old, decision);
                 return decision.answer();
             }
         }
         throw new javax.cache.CacheException("others were always faster to change " + text);
+    }
+
+    /** What is filled or dropped is counted by who asked for it. */
+    private void count(@Nullable V old, Decision<V, ?> decision, long begin_ns) {
+        if (decision.step() == Step.FILL || decision.step() == Step.DROP) {
+            return;
+        }
+        statistics.read(1, old == null ? 0 : 1, begin_ns);
+        if (decision.stores()) {
+            statistics.stored(1, begin_ns);
+        } else if (decision.removes() && old != null) {
+            statistics.removed(1, begin_ns);
+        }
+    }
+
+    private void tell(K key, @Nullable V old, Decision<V, ?> decision) {
+        V value = decision.value();
+        if (decision.stores() && value != null) {
+            listeners.stored(key, old, value);
+        } else if (decision.removes() && old != null) {
+            listeners.removed(key, old);
+        }
     }
 
     private <R extends @Nullable Object> void writeThrough(K key, Decision<V, R> decision) {
@@ -191,7 +245,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
     private <R extends @Nullable Object> boolean carriedOut(
             String text, @Nullable Versioned<Object> now, Decision<V, R> decision) {
         Duration ttl = now == null ? created() : updated();
-        boolean removes = decision.step() == Step.REMOVE || decision.stores() && ttl == null;
+        boolean removes = decision.removes() || decision.stores() && ttl == null;
         if (removes) {
             // A tombstone under the version read, so that nobody else's change is removed.
             return now == null
@@ -216,7 +270,15 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public @Nullable V get(K key) {
-        return through.reads() ? getOrLoad(key) : cached(key);
+        long begin_ns = statistics.begin();
+        AtomicReference<@Nullable V> loaded = new AtomicReference<>();
+        V value = through.reads() ? getOrLoad(key, loaded) : cached(key);
+        statistics.read(1, value == null || loaded.get() != null ? 0 : 1, begin_ns);
+        V created = loaded.get();
+        if (created != null && !listeners.isEmpty()) {
+            listeners.stored(key, null, created);
+        }
+        return value;
     }
 
     /** The value of a key if it is here; the store behind is not asked. */
@@ -224,7 +286,8 @@ final class CellarCache<K, V> implements Cache<K, V> {
         return value(client.get(text(key)));
     }
 
-    private @Nullable V getOrLoad(K key) {
+    /** {@code loaded} gets what this call has loaded and stored. */
+    private @Nullable V getOrLoad(K key, AtomicReference<@Nullable V> loaded) {
         Duration ttl = created();
         if (ttl == null) {
             V cached = cached(key);
@@ -232,7 +295,14 @@ final class CellarCache<K, V> implements Cache<K, V> {
         }
         try {
             return value(
-                    client.getOrLoad(text(key), LoadOptions.ttl(ttl), () -> through.load(key)));
+                    client.getOrLoad(
+                            text(key),
+                            LoadOptions.ttl(ttl),
+                            () -> {
+                                V value = through.load(key);
+                                loaded.set(value);
+                                return value;
+                            }));
         } catch (CacheException.Loading e) {
             throw e.getCause() instanceof CacheLoaderException known
                     ? known
@@ -242,11 +312,13 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public Map<K, V> getAll(Set<? extends K> keys) {
+        long begin_ns = statistics.begin();
         Map<String, K> byText = new HashMap<>();
         keys.forEach(key -> byText.put(text(key), key));
         Map<K, V> found = new HashMap<>();
         client.getMany(byText.keySet())
                 .forEach((text, stored) -> found.put(byText.get(text), value(stored)));
+        statistics.read(byText.size(), found.size(), begin_ns);
         if (through.reads()) {
             Set<K> missing = new HashSet<>(byText.values());
             missing.removeAll(found.keySet());
@@ -259,7 +331,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         Map<K, V> loaded = through.loadAll(keys);
         Duration ttl = created();
         if (ttl != null) {
-            loaded.forEach((key, value) -> client.set(text(key), value, ttl));
+            loaded.forEach(this::store);
         }
         return loaded;
     }
@@ -294,11 +366,17 @@ final class CellarCache<K, V> implements Cache<K, V> {
     @Override
     public void put(K key, V value) {
         text(key);
+        long begin_ns = statistics.begin();
         through.write(key, Objects.requireNonNull(value));
         store(key, value);
+        statistics.stored(1, begin_ns);
     }
 
     private void store(K key, V value) {
+        if (!listeners.isEmpty()) {
+            change(key, old -> Decision.fill(value, null));
+            return;
+        }
         Duration ttl = created();
         if (ttl == null) {
             client.delete(text(key));
@@ -315,24 +393,48 @@ final class CellarCache<K, V> implements Cache<K, V> {
     @Override
     public void putAll(Map<? extends K, ? extends V> entries) {
         requireOpen();
-        through.writeAll(entries, this::store);
+        long begin_ns = statistics.begin();
+        AtomicLong stored = new AtomicLong();
+        try {
+            through.writeAll(
+                    entries,
+                    (key, value) -> {
+                        store(key, value);
+                        stored.incrementAndGet();
+                    });
+        } finally {
+            statistics.stored(stored.get(), begin_ns);
+        }
     }
 
     @Override
     public boolean putIfAbsent(K key, V value) {
-        if (through.writes()) {
+        if (through.writes() || !listeners.isEmpty()) {
             return change(
                     key, old -> old == null ? Decision.store(value, true) : Decision.keep(false));
         }
         Duration ttl = created();
-        return ttl != null && client.add(text(key), value, ttl);
+        long begin_ns = statistics.begin();
+        boolean added = ttl != null && client.add(text(key), value, ttl);
+        statistics.read(1, added ? 0 : 1, begin_ns);
+        statistics.stored(added ? 1 : 0, begin_ns);
+        return added;
     }
 
     @Override
     public boolean remove(K key) {
         text(key);
+        long begin_ns = statistics.begin();
         through.delete(key);
-        return client.delete(text(key));
+        boolean removed = drop(key);
+        statistics.removed(removed ? 1 : 0, begin_ns);
+        return removed;
+    }
+
+    private boolean drop(K key) {
+        return listeners.isEmpty()
+                ? client.delete(text(key))
+                : change(key, old -> old == null ? Decision.keep(false) : Decision.drop(true));
     }
 
     @Override
@@ -366,13 +468,25 @@ final class CellarCache<K, V> implements Cache<K, V> {
     @Override
     public void removeAll(Set<? extends K> keys) {
         requireOpen();
-        through.deleteAll(keys, key -> client.delete(text(key)));
+        long begin_ns = statistics.begin();
+        AtomicLong removed = new AtomicLong();
+        try {
+            through.deleteAll(
+                    keys,
+                    key -> {
+                        if (drop(key)) {
+                            removed.incrementAndGet();
+                        }
+                    });
+        } finally {
+            statistics.removed(removed.get(), begin_ns);
+        }
     }
 
-    /** Removes each key where the store behind has to be told, else empties the servers. */
+    /** Removes each key where somebody has to be told, else empties the servers. */
     @Override
     public void removeAll() {
-        if (through.writes()) {
+        if (through.writes() || !listeners.isEmpty()) {
             Set<K> keys = new HashSet<>();
             forEach(entry -> keys.add(entry.getKey()));
             removeAll(keys);
@@ -458,6 +572,9 @@ final class CellarCache<K, V> implements Cache<K, V> {
         if (!closed) {
             closed = true;
             manager.forget(name);
+            Beans.show(this, Beans.Kind.STATISTICS, statistics, false);
+            management(false);
+            listeners.close();
             through.close();
         }
     }
@@ -480,12 +597,16 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     @Override
     public void registerCacheEntryListener(CacheEntryListenerConfiguration<K, V> listener) {
-        throw new UnsupportedOperationException("there are no listeners");
+        requireOpen();
+        configuration.addCacheEntryListenerConfiguration(listener);
+        listeners.add(listener);
     }
 
     @Override
     public void deregisterCacheEntryListener(CacheEntryListenerConfiguration<K, V> listener) {
-        throw new UnsupportedOperationException("there are no listeners");
+        requireOpen();
+        configuration.removeCacheEntryListenerConfiguration(listener);
+        listeners.remove(listener);
     }
 
     /** Goes through the keys of this moment; only a cache with keys of text can do that. */

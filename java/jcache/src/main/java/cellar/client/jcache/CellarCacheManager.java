@@ -13,7 +13,7 @@ import javax.cache.spi.CachingProvider;
 import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
-/** Caches of a {@link CacheRegistry} as JCache's. Statistics and management beans are refused. */
+/** Caches of a {@link CacheRegistry} as JCache's. */
 @NullMarked
 final class CellarCacheManager implements CacheManager {
     private final CachingProvider provider;
@@ -70,6 +70,7 @@ final class CellarCacheManager implements CacheManager {
         if (caches.putIfAbsent(name, made) != null) {
             throw new javax.cache.CacheException("there is a cache " + name + " already");
         }
+        made.show();
         return made;
     }
 
@@ -115,18 +116,21 @@ final class CellarCacheManager implements CacheManager {
 
     @Override
     public void enableManagement(String name, boolean enabled) {
-        refuse(enabled, "management beans");
+        cache(name).management(enabled);
     }
 
     @Override
     public void enableStatistics(String name, boolean enabled) {
-        refuse(enabled, "statistics beans; the client has metrics");
+        cache(name).statistics(enabled);
     }
 
-    private static void refuse(boolean wanted, String what) {
-        if (wanted) {
-            throw new UnsupportedOperationException("there are no " + what);
+    private CellarCache<?, ?> cache(String name) {
+        requireOpen();
+        CellarCache<?, ?> cache = caches.get(name);
+        if (cache == null) {
+            throw new IllegalArgumentException("there is no cache " + name);
         }
+        return cache;
     }
 
     private void requireOpen() {

@@ -67,7 +67,7 @@ class CellarCachingProviderTest {
                 () -> manager.createCache("a", texts().setReadThrough(true)));
         assertThrows(
                 UnsupportedOperationException.class,
-                () -> manager.createCache("a", texts().setStatisticsEnabled(true)));
+                () -> manager.createCache("a", texts().setStoreByValue(false)));
         manager.destroyCache("a");
         assertTrue(cache.isClosed());
         assertThrows(IllegalStateException.class, () -> cache.get("k"));

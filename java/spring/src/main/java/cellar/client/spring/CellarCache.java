@@ -2,7 +2,6 @@ package cellar.client.spring;
 
 import cellar.client.CacheClient;
 import cellar.client.CacheException;
-import cellar.client.Listing;
 import cellar.client.LoadOptions;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -11,28 +10,39 @@ import java.time.Duration;
 import java.util.Base64;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
 import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
-import org.springframework.cache.Cache;
-import org.springframework.cache.support.SimpleValueWrapper;
+import org.springframework.cache.support.AbstractValueAdaptingCache;
 
-/** One of Spring's caches. Null values are not stored: they are loaded again each time. */
+/** One of Spring's caches. */
 @NullMarked
-final class CellarCache implements Cache {
+final class CellarCache extends AbstractValueAdaptingCache {
     private static final int KEY_BYTES_MAX = 250;
 
     private final String name;
     private final CacheClient<Object> client;
+    private final Generation generation;
     private final Duration ttl;
     private final @Nullable Duration localTtl;
+    private final LoadOptions loading;
 
     CellarCache(
-            String name, CacheClient<Object> client, Duration ttl, @Nullable Duration localTtl) {
+            String name,
+            CacheClient<Object> client,
+            Generation generation,
+            Duration ttl,
+            @Nullable Duration localTtl,
+            boolean nulls) {
+        super(nulls);
         this.name = name;
         this.client = client;
+        this.generation = generation;
         this.ttl = ttl;
         this.localTtl = localTtl;
+        LoadOptions options = LoadOptions.ttl(ttl);
+        this.loading = localTtl == null ? options : options.localTtl(localTtl);
     }
 
     @Override
@@ -46,17 +56,21 @@ final class CellarCache implements Cache {
     }
 
     private String key(Object key) {
-        String plain = prefix() + key;
+        return key(generation.now(), key);
+    }
+
+    private String key(String word, Object key) {
+        return fitting(name + "::" + word + ":" + key);
+    }
+
+    /** {@code plain}, or its digest if memcached does not take it as a key. */
+    static String fitting(String plain) {
         byte[] bytes = plain.getBytes(StandardCharsets.UTF_8);
         boolean fits = bytes.length <= KEY_BYTES_MAX;
         for (byte b : bytes) {
             fits &= b < 0 || b > ' ' && b != 127;
         }
-        return fits ? plain : prefix() + "#" + digest(bytes);
-    }
-
-    private String prefix() {
-        return name + "::";
+        return fits ? plain : "#" + digest(bytes);
     }
 
     private static String digest(byte[] bytes) {
@@ -68,40 +82,21 @@ final class CellarCache implements Cache {
         }
     }
 
-    private @Nullable Object lookup(Object key) {
+    @Override
+    protected @Nullable Object lookup(Object key) {
         return localTtl == null
                 ? client.blocking().get(key(key))
                 : client.blocking().get(key(key), localTtl);
     }
 
     @Override
-    public @Nullable ValueWrapper get(Object key) {
-        Object value = lookup(key);
-        return value == null ? null : new SimpleValueWrapper(value);
-    }
-
-    @Override
-    public <T> @Nullable T get(Object key, @Nullable Class<T> type) {
-        Object value = lookup(key);
-        if (value != null && type != null && !type.isInstance(value)) {
-            throw new IllegalStateException("not a " + type.getName() + " in " + name);
-        }
-        @SuppressWarnings("unchecked")
-        T found = (T) value;
-        return found;
-    }
-
-    @Override
     @SuppressWarnings("unchecked")
     public <T> @Nullable T get(Object key, Callable<T> loader) {
-        Object local = localTtl == null ? null : lookup(key);
-        if (local != null) {
-            return (T) local;
-        }
         try {
             return (T)
-                    client.blocking()
-                            .getOrLoad(key(key), LoadOptions.ttl(ttl), () -> call(key, loader));
+                    fromStoreValue(
+                            client.blocking()
+                                    .getOrLoad(key(key), loading, () -> call(key, loader)));
         } catch (CacheException.Loading e) {
             if (e.getCause() instanceof ValueRetrievalException failure) {
                 throw failure;
@@ -110,38 +105,65 @@ final class CellarCache implements Cache {
         }
     }
 
-    private static <T> @Nullable T call(Object key, Callable<T> loader) {
+    private @Nullable Object call(Object key, Callable<?> loader) {
         try {
-            return loader.call();
+            return storable(loader.call());
         } catch (Exception e) {
             throw new ValueRetrievalException(key, loader, e);
         }
     }
 
+    /** What is stored for a value; null if it is not. */
+    private @Nullable Object storable(@Nullable Object value) {
+        return value == null && !isAllowNullValues() ? null : toStoreValue(value);
+    }
+
     @Override
     public CompletableFuture<?> retrieve(Object key) {
-        return client.get(key(key)).toCompletableFuture();
+        return generation
+                .later()
+                .thenCompose(word -> read(key(word, key)))
+                .thenApply(
+                        value ->
+                                isAllowNullValues()
+                                        ? toValueWrapper(value)
+                                        : fromStoreValue(value));
+    }
+
+    private CompletionStage<@Nullable Object> read(String key) {
+        return localTtl == null ? client.get(key) : client.get(key, localTtl);
     }
 
     @Override
     @SuppressWarnings("unchecked")
     public <T> CompletableFuture<T> retrieve(Object key, Supplier<CompletableFuture<T>> loader) {
         return (CompletableFuture<T>)
-                client.getOrLoad(key(key), LoadOptions.ttl(ttl), loader::get).toCompletableFuture();
+                generation
+                        .later()
+                        .thenCompose(
+                                word ->
+                                        client.getOrLoad(
+                                                key(word, key),
+                                                loading,
+                                                () -> loader.get().thenApply(this::storable)))
+                        .thenApply(this::fromStoreValue);
     }
 
     @Override
     public void put(Object key, @Nullable Object value) {
-        if (value == null) {
-            client.blocking().delete(key(key));
+        Object stored = storable(value);
+        if (stored == null) {
+            evict(key);
         } else {
-            client.blocking().set(key(key), value, ttl);
+            client.blocking().set(key(key), stored, ttl);
         }
     }
 
     @Override
     public @Nullable ValueWrapper putIfAbsent(Object key, @Nullable Object value) {
-        if (value == null || client.blocking().add(key(key), value, ttl)) {
+        Object stored = storable(value);
+        String text = key(key);
+        if (stored == null || client.blocking().add(text, stored, ttl)) {
             return null;
         }
         return get(key);
@@ -157,13 +179,9 @@ final class CellarCache implements Cache {
         return client.blocking().delete(key(key));
     }
 
-    /** Lists the keys of all nodes and deletes this cache's; other caches stay. */
+    /** What is in it now is out of reach from now on, and leaves the servers by its TTL. */
     @Override
     public void clear() {
-        for (String key : client.blocking().keys(Listing.FAST)) {
-            if (key.startsWith(prefix())) {
-                client.blocking().delete(key);
-            }
-        }
+        generation.end();
     }
 }

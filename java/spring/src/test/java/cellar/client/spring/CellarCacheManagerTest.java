@@ -7,12 +7,18 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.CacheClient;
+import cellar.client.CacheException;
+import cellar.client.CacheMetrics;
 import cellar.client.Codecs;
 import cellar.client.LocalCacheOptions;
+import cellar.client.testing.Await;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -66,8 +72,50 @@ class CellarCacheManagerTest {
         assertTrue(one.evictIfPresent(7));
         assertFalse(one.evictIfPresent(7));
         assertNull(one.putIfAbsent(7, "other"));
-        one.put(7, null);
-        assertNull(one.get(7));
+    }
+
+    @Test
+    void nullIsAValueUnlessItIsNotWanted() throws Exception {
+        Cache cache = manager.getCache("nulls");
+        assertNull(cache.get("k"));
+        cache.put("k", null);
+        assertNull(cache.get("k").get());
+        assertNull(cache.get("k", String.class));
+        AtomicInteger calls = new AtomicInteger();
+        assertNull(cache.get("l", () -> calls.incrementAndGet() > 0 ? null : "v"));
+        assertNull(cache.get("l", () -> calls.incrementAndGet() > 0 ? null : "v"));
+        assertEquals(1, calls.get());
+        assertNull(cache.putIfAbsent("l", "v").get());
+        assertNull(cache.retrieve("m", () -> CompletableFuture.completedFuture(null)).join());
+        assertNull(((Cache.ValueWrapper) cache.retrieve("m").join()).get());
+        Cache without = manager.withoutNulls().getCache("no nulls");
+        without.put("k", "v");
+        without.put("k", null);
+        assertNull(without.get("k"));
+        assertNull(without.get("k", () -> calls.incrementAndGet() > 0 ? null : "v"));
+        assertNull(without.get("k", () -> calls.incrementAndGet() > 0 ? null : "v"));
+        assertEquals(3, calls.get());
+    }
+
+    /** A value of a class that only its cache knows. */
+    public record Book(String title) {}
+
+    @Test
+    void cachesHaveTypesOfTheirOwn() {
+        CellarCacheManager typed =
+                manager.types(Map.of("book", Book.class, "number", Integer.class)).localTtl(TTL);
+        Cache books = typed.getCache("book");
+        books.put(1, new Book("Emma"));
+        assertEquals(new Book("Emma"), books.get(1, Book.class));
+        assertEquals(new Book("Emma"), books.get(1, Book.class));
+        typed.getCache("number").put(1, 7);
+        assertEquals(7, typed.getCache("number").get(1, Integer.class));
+        assertEquals(Set.of("book", "number"), Set.copyOf(typed.getCacheNames()));
+        CacheException refused =
+                assertThrows(
+                        CacheException.Coding.class,
+                        () -> manager.getCache("untyped").put(1, new Book("Emma")));
+        assertTrue(refused.getMessage().contains("Book"), refused.getMessage());
     }
 
     @Test
@@ -87,7 +135,57 @@ class CellarCacheManagerTest {
         manager.getCache("other").put(1, "v");
         manager.getCache("full").clear();
         assertNull(manager.getCache("full").get(1));
+        manager.getCache("full").put(1, "w");
+        assertEquals("w", manager.getCache("full").get(1, String.class));
         assertEquals("v", manager.getCache("other").get(1, String.class));
+    }
+
+    @Test
+    void whatAnotherProcessHasClearedIsGoneSoon() throws Exception {
+        for (CellarCacheManager one :
+                List.of(
+                        CellarCacheManager.of(client, TTL).generationTtl(Duration.ofMillis(20)),
+                        CellarCacheManager.of(client, TTL).generationTtl(TTL).localTtl(TTL))) {
+            Cache cache = one.getCache("cleared");
+            cache.put("k", "v");
+            assertEquals("v", cache.get("k", String.class));
+            CellarCacheManager.of(client, TTL).getCache("cleared").clear();
+            Await.until("the clearing", () -> cache.get("k") == null);
+            assertNull(cache.retrieve("k").thenApply(found -> found).join());
+        }
+    }
+
+    @Test
+    void toClearACacheAsksForNoKeys() throws Exception {
+        List<String> operations = new CopyOnWriteArrayList<>();
+        CacheMetrics metrics =
+                new CacheMetrics() {
+                    @Override
+                    public void request(String node, String name, Outcome end, long latency_ns) {
+                        operations.add(name);
+                    }
+                };
+        try (CacheClient<String> own =
+                CacheClient.builder()
+                        .nodes(List.of(server.node()))
+                        .timeout(Duration.ofSeconds(20))
+                        .metrics(metrics)
+                        .build(Codecs.string())) {
+            Cache cache = CellarCacheManager.of(own, TTL).getCache("listed");
+            cache.put("k", "v");
+            operations.clear();
+            cache.clear();
+            assertEquals(List.of("set"), operations);
+            assertNull(cache.get("k"));
+        }
+    }
+
+    @Test
+    void aGenerationThatWasLostDoesNotComeAgain() {
+        Cache cache = CellarCacheManager.of(client, TTL).getCache("lost");
+        cache.put("k", "v");
+        client.blocking().delete("lost::");
+        assertNull(CellarCacheManager.of(client, TTL).getCache("lost").get("k"));
     }
 
     @Test
@@ -107,7 +205,7 @@ class CellarCacheManagerTest {
         assertEquals(
                 "async",
                 cache.retrieve("a", () -> CompletableFuture.completedFuture("async")).join());
-        assertEquals("async", cache.retrieve("a").join());
+        assertEquals("async", ((Cache.ValueWrapper) cache.retrieve("a").join()).get());
     }
 
     /** An application with annotated methods. */

@@ -5,6 +5,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * A local copy.
  *
+ * @param form what made the value of the bytes; only those who read in the same form may have it
  * @param value null for the knowledge that there is no item
  * @param version of the item, 0 if not known
  * @param seen_ns when the server last said so
@@ -12,8 +13,9 @@ import org.jspecify.annotations.Nullable;
  * @param weight_bytes what the copy counts for
  * @param ticket proof that changes are told of; null if they are not
  */
-record Entry<V>(
-        @Nullable V value,
+record Entry(
+        Object form,
+        @Nullable Object value,
         long version,
         long seen_ns,
         long ends_ns,
@@ -21,8 +23,8 @@ record Entry<V>(
         Tracking.@Nullable Ticket ticket) {
     static final long FOREVER = Long.MAX_VALUE;
 
-    Entry<V> confirmed(long now_ns) {
-        return new Entry<>(value, version, now_ns, ends_ns, weight_bytes, ticket);
+    Entry confirmed(long now_ns) {
+        return new Entry(form, value, version, now_ns, ends_ns, weight_bytes, ticket);
     }
 
     boolean isLive(long now_ns) {

@@ -16,82 +16,138 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Copies of some items in this process.
+ * Copies of some items in this process, for all views of a client.
  *
  * <p>A copy is served if the server confirmed it no longer ago than the caller allows, if it has
  * not expired, and, with tracking, only while changes are certain to be told of. Without tracking
- * an older copy is confirmed by its version, so that its value need not come again.
+ * an older copy is confirmed by its version, so that its value need not come again. A copy is
+ * served to those who read in its form; who reads in another form replaces it.
  *
  * <p>Invariant: nothing read before an invalidation is kept after it. A read registers a flight
  * first; whoever invalidates removes the flight before the copy; a flight puts its copy only while
  * it is registered, in one step with checking that.
- *
- * @param <V> type of the values
  */
-public final class LocalCache<V> {
+public final class LocalCache {
+    /**
+     * How a view makes values of what was read; one object for each view.
+     *
+     * @param <V> type of the values
+     */
+    public interface Form<V> extends Function<ReadOperation<?>, @Nullable V> {}
+
     private static final int ENTRY_BYTES = 96;
 
-    private static final class Flight<V> {
-        final CompletableFuture<@Nullable V> result = new CompletableFuture<>();
+    /** What a read is kept by; {@code leased} ones keep values only. */
+    private static final class Flight {
+        final CompletableFuture<@Nullable Object> result = new CompletableFuture<>();
+        final Form<?> form;
         final int flush;
+        final boolean leased;
 
-        Flight(int flush) {
+        Flight(Form<?> form, int flush, boolean leased) {
+            this.form = form;
             this.flush = flush;
+            this.leased = leased;
         }
     }
 
     private final Core core;
-    private final Function<ReadOperation<?>, @Nullable V> decoder;
     private final @Nullable Tracking tracking;
+    private final @Nullable Duration localTtl;
     private final CacheMetrics metrics;
     private final LongSupplier ticker;
-    private final Cache<String, Entry<V>> copies;
-    private final ConcurrentHashMap<String, Flight<V>> flights = new ConcurrentHashMap<>();
+    private final Cache<String, Entry> copies;
+    private final ConcurrentHashMap<String, Flight> flights = new ConcurrentHashMap<>();
     private final AtomicInteger flushes = new AtomicInteger();
 
-    LocalCache(
-            Core core,
-            Function<ReadOperation<?>, @Nullable V> decoder,
-            long bytesMax,
-            @Nullable Tracking tracking,
-            LongSupplier ticker) {
+    LocalCache(Core core, long bytesMax, @Nullable Duration localTtl, @Nullable Tracking tracking) {
         this.core = core;
-        this.decoder = decoder;
+        this.localTtl = localTtl;
         this.tracking = tracking;
         this.metrics = core.settings().metrics();
-        this.ticker = ticker;
+        this.ticker = core.ticker();
         this.copies =
                 Caffeine.newBuilder()
                         .maximumWeight(bytesMax)
-                        .weigher((String key, Entry<V> entry) -> entry.weight_bytes())
+                        .weigher((String key, Entry entry) -> entry.weight_bytes())
                         .build();
     }
 
+    /** How old a copy may be where a call does not say; null if such calls are not for it. */
+    public @Nullable Duration localTtl() {
+        return localTtl;
+    }
+
+    /** The value of a copy that may be served at once; null if there is none, or no item. */
+    public <V> @Nullable V peek(String key, Duration localTtl, Form<V> form) {
+        Entry copy = copies.getIfPresent(key);
+        if (copy == null || copy.value() == null || !serves(copy, form, now(), localTtl)) {
+            return null;
+        }
+        metrics.local(true);
+        return value(copy);
+    }
+
     /** A local copy, or what the server says; see {@code CacheClient.get}. */
-    public CompletionStage<@Nullable V> get(String key, Duration localTtl) {
-        long now_ns = ticker.getAsLong();
-        Entry<V> copy = copies.getIfPresent(key);
-        if (copy != null && serves(copy, now_ns, localTtl)) {
+    public <V> CompletionStage<@Nullable V> get(String key, Duration localTtl, Form<V> form) {
+        long now_ns = now();
+        Entry copy = copies.getIfPresent(key);
+        if (copy != null && serves(copy, form, now_ns, localTtl)) {
             metrics.local(true);
-            return CompletableFuture.completedStage(copy.value());
+            return CompletableFuture.completedStage(value(copy));
         }
         metrics.local(false);
         byte[] bytes = Keys.bytes(key);
-        Flight<V> mine = new Flight<>(flushes.get());
-        Flight<V> other = flights.putIfAbsent(key, mine);
-        if (other != null) {
-            return other.result.thenApply(value -> value);
+        Flight mine = new Flight(form, flushes.get(), false);
+        Flight other = flights.putIfAbsent(key, mine);
+        if (other == null) {
+            boolean helps = copy != null && copy.form() == form && copy.isLive(now_ns);
+            Entry old = tracking == null && helps ? copy : null;
+            fetch(key, bytes, mine, old, () -> read(bytes, old));
+            return result(mine);
         }
-        fetch(key, bytes, mine, copy != null && copy.isLive(now_ns) ? copy : null);
-        return mine.result;
+        return other.form == form && !other.leased
+                ? result(other)
+                : read(bytes, null).thenApply(form);
     }
 
-    private boolean serves(Entry<V> copy, long now_ns, Duration localTtl) {
+    /**
+     * Reads by {@code reader}, once changes are told of, and keeps a copy if a value is found that
+     * nobody is to replace. For reads that ask for a lease.
+     */
+    public <V> CompletionStage<ReadOperation<?>> through(
+            String key, Form<V> form, Supplier<CompletionStage<ReadOperation<?>>> reader) {
+        metrics.local(false);
+        Flight mine = new Flight(form, flushes.get(), true);
+        if (flights.putIfAbsent(key, mine) != null) {
+            return reader.get();
+        }
+        return fetch(key, Keys.bytes(key), mine, null, reader);
+    }
+
+    private long now() {
+        return ticker.getAsLong();
+    }
+
+    /** Only what a form has made is given to those who read in it. */
+    @SuppressWarnings("unchecked")
+    private static <V> @Nullable V value(Entry copy) {
+        return (V) copy.value();
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <V> CompletionStage<@Nullable V> result(Flight flight) {
+        return flight.result.thenApply(value -> (V) value);
+    }
+
+    private boolean serves(Entry copy, Form<?> form, long now_ns, Duration localTtl) {
         Tracking.Ticket ticket = copy.ticket();
-        return copy.isLive(now_ns)
+        return copy.form() == form
+                && copy.isLive(now_ns)
                 && now_ns - copy.seen_ns() <= nanos(localTtl)
                 && (tracking == null
                         || ticket != null && ticket.isGood(core.cluster().generation()));
@@ -103,24 +159,30 @@ public final class LocalCache<V> {
         return fits ? duration.toNanos() : Long.MAX_VALUE;
     }
 
-    private void fetch(String key, byte[] bytes, Flight<V> flight, @Nullable Entry<V> old) {
+    private CompletionStage<ReadOperation<?>> fetch(
+            String key,
+            byte[] bytes,
+            Flight flight,
+            @Nullable Entry old,
+            Supplier<CompletionStage<ReadOperation<?>>> reader) {
         Tracking told = tracking;
         CompletionStage<Tracking.@Nullable Ticket> ticket =
                 told == null ? CompletableFuture.completedStage(null) : told.track(bytes);
-        ticket.whenComplete(
-                (good, failure) -> {
-                    long asked_ns = ticker.getAsLong();
-                    read(bytes, told == null ? old : null)
-                            .whenComplete(
-                                    (read, failed) ->
-                                            fetched(
-                                                    key, flight, old, good, asked_ns, read,
-                                                    failed));
-                });
+        return ticket.exceptionally(failure -> null)
+                .thenCompose(
+                        good -> {
+                            long asked_ns = now();
+                            return reader.get()
+                                    .whenComplete(
+                                            (read, failure) ->
+                                                    fetched(
+                                                            key, flight, old, good, asked_ns, read,
+                                                            failure));
+                        });
     }
 
     /** Asks for the value, or first whether {@code old} still is it. */
-    private CompletionStage<ReadOperation<?>> read(byte[] key, @Nullable Entry<V> old) {
+    private CompletionStage<ReadOperation<?>> read(byte[] key, @Nullable Entry old) {
         try {
             int wanted = ReadOperation.FLAGS | ReadOperation.VERSION | ReadOperation.TTL;
             long known = old == null ? 0 : old.version();
@@ -137,8 +199,8 @@ public final class LocalCache<V> {
 
     private void fetched(
             String key,
-            Flight<V> flight,
-            @Nullable Entry<V> old,
+            Flight flight,
+            @Nullable Entry old,
             Tracking.@Nullable Ticket ticket,
             long asked_ns,
             @Nullable ReadOperation<?> read,
@@ -150,8 +212,8 @@ public final class LocalCache<V> {
             return;
         }
         try {
-            Entry<V> entry = entry(key, old, ticket, asked_ns, read);
-            keep(key, flight, entry);
+            Entry entry = entry(key, flight, old, ticket, asked_ns, read);
+            keep(key, flight, entry, !flight.leased || !read.won() && !read.stale());
             flight.result.complete(entry.value());
         } catch (CacheException e) {
             flights.remove(key, flight);
@@ -159,9 +221,10 @@ public final class LocalCache<V> {
         }
     }
 
-    private Entry<V> entry(
+    private static Entry entry(
             String key,
-            @Nullable Entry<V> old,
+            Flight flight,
+            @Nullable Entry old,
             Tracking.@Nullable Ticket ticket,
             long asked_ns,
             ReadOperation<?> read) {
@@ -177,22 +240,24 @@ public final class LocalCache<V> {
             ends_ns = Math.min(ends_ns, asked_ns + ticket.ttl_ms() * 1_000_000);
         }
         int weight = ENTRY_BYTES + key.length() + (bytes == null ? 0 : bytes.length);
-        return new Entry<>(decoder.apply(read), read.version(), asked_ns, ends_ns, weight, ticket);
+        Object value = flight.form.apply(read);
+        return new Entry(flight.form, value, read.version(), asked_ns, ends_ns, weight, ticket);
     }
 
-    private void keep(String key, Flight<V> flight, Entry<V> entry) {
+    private void keep(String key, Flight flight, Entry entry, boolean lasting) {
         Tracking.Ticket ticket = entry.ticket();
         boolean trusted =
                 tracking == null
                         ? entry.value() != null
                         : ticket != null && ticket.isGood(core.cluster().generation());
+        boolean kept = trusted && lasting && (entry.value() != null || !flight.leased);
         flights.computeIfPresent(
                 key,
                 (same, registered) -> {
                     if (registered != flight) {
                         return registered;
                     }
-                    if (trusted && flight.flush == flushes.get()) {
+                    if (kept && flight.flush == flushes.get()) {
                         copies.put(key, entry);
                     } else {
                         copies.invalidate(key);

@@ -4,40 +4,31 @@ import cellar.client.CacheException;
 import cellar.client.LocalCacheOptions;
 import cellar.client.internal.Core;
 import cellar.client.internal.net.Endpoint;
-import cellar.client.internal.wire.ReadOperation;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Function;
-import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** Tracking on every node, each by a connection of its own, opened with the first read there. */
 public final class RespTracking implements Tracking {
     private final Core core;
     private final LocalCacheOptions options;
-    private final LongSupplier ticker;
     private final Map<Endpoint, TrackingConnection> connections = new ConcurrentHashMap<>();
-    private @Nullable LocalCache<?> cache;
+    private @Nullable LocalCache cache;
 
-    private RespTracking(Core core, LocalCacheOptions options, LongSupplier ticker) {
+    private RespTracking(Core core, LocalCacheOptions options) {
         this.core = core;
         this.options = options;
-        this.ticker = ticker;
     }
 
-    /** The local cache of a client; {@code ticker} gives the nanoseconds of now. */
-    public static <V> LocalCache<V> cache(
-            Core core,
-            Function<ReadOperation<?>, @Nullable V> decoder,
-            LocalCacheOptions options,
-            LongSupplier ticker) {
+    /** The local cache of a client. */
+    public static LocalCache cache(Core core, LocalCacheOptions options) {
         if (options.trackingPort() == 0) {
-            return new LocalCache<>(core, decoder, options.bytesMax(), null, ticker);
+            return new LocalCache(core, options.bytesMax(), options.localTtl(), null);
         }
-        RespTracking tracking = new RespTracking(core, options, ticker);
-        LocalCache<V> cache = new LocalCache<>(core, decoder, options.bytesMax(), tracking, ticker);
+        RespTracking tracking = new RespTracking(core, options);
+        LocalCache cache = new LocalCache(core, options.bytesMax(), options.localTtl(), tracking);
         tracking.cache = cache;
         core.onClose(tracking::close);
         core.cluster().endpoints().forEach(tracking::connection);
@@ -46,7 +37,7 @@ public final class RespTracking implements Tracking {
 
     /** Connections to nodes that have left the cluster end by themselves. */
     private TrackingConnection connection(Endpoint endpoint) {
-        LocalCache<?> told = cache;
+        LocalCache told = cache;
         if (told == null) {
             throw new IllegalStateException("the cache is set before anything is tracked");
         }
@@ -58,7 +49,7 @@ public final class RespTracking implements Tracking {
                                 options.trackingPort(node.node()),
                                 options.trackingPassword(),
                                 told,
-                                ticker));
+                                core.ticker()));
     }
 
     @Override

@@ -4,6 +4,7 @@ import cellar.client.CacheException;
 import cellar.client.internal.net.Backoff;
 import cellar.client.internal.net.Connector;
 import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.net.Settings;
 import cellar.client.internal.wire.In;
 import cellar.client.internal.wire.RespReader;
 import io.netty.buffer.ByteBuf;
@@ -39,10 +40,15 @@ final class TrackingConnection implements Tracking.Source {
 
     private static final int WAITING_MAX = 1 << 16;
 
+    /** Nobody waits longer for a reply; values are then read without being kept. */
+    private static final long PATIENCE_NS = 200_000_000;
+
+    private static final long TICK_MS = 100;
+
     private final Endpoint endpoint;
     private final int port;
     private final @Nullable String password;
-    private final LocalCache<?> cache;
+    private final LocalCache cache;
     private final LongSupplier ticker;
     private final EventLoop loop;
     private final Backoff backoff;
@@ -51,6 +57,13 @@ final class TrackingConnection implements Tracking.Source {
     private final AtomicInteger epoch = new AtomicInteger();
     private volatile boolean ready;
     private volatile long alive_ns;
+
+    /** Whether replies are overdue: then nothing can be tracked until one comes. */
+    private volatile boolean stuck;
+
+    /** Since when the first of {@link #waiting} has been the first, by the system's clock. */
+    private long first_ns;
+
     private volatile boolean closed;
     private @Nullable Socket socket;
 
@@ -58,7 +71,7 @@ final class TrackingConnection implements Tracking.Source {
             Endpoint endpoint,
             int port,
             @Nullable String password,
-            LocalCache<?> cache,
+            LocalCache cache,
             LongSupplier ticker) {
         this.endpoint = endpoint;
         this.port = port;
@@ -68,7 +81,7 @@ final class TrackingConnection implements Tracking.Source {
         this.loop = endpoint.loop();
         this.backoff =
                 new Backoff(endpoint.settings().backoffMin(), endpoint.settings().backoffMax());
-        pings = loop.scheduleAtFixedRate(this::ping, PING_MS, PING_MS, TimeUnit.MILLISECONDS);
+        pings = loop.scheduleAtFixedRate(this::tick, TICK_MS, TICK_MS, TimeUnit.MILLISECONDS);
         loop.execute(this::connect);
     }
 
@@ -83,7 +96,7 @@ final class TrackingConnection implements Tracking.Source {
     }
 
     CompletionStage<Tracking.@Nullable Ticket> track(byte[] key, int generation) {
-        if (!ready) {
+        if (!ready || stuck) {
             return CompletableFuture.completedStage(null);
         }
         int asked = epoch.get();
@@ -121,10 +134,14 @@ final class TrackingConnection implements Tracking.Source {
         }
         CompletableFuture<@Nullable Object> hello = new CompletableFuture<>();
         CompletableFuture<@Nullable Object> on = new CompletableFuture<>();
-        if (password == null) {
-            send(hello, words("HELLO", "3"));
-        } else {
+        Settings settings = endpoint.settings();
+        String same = settings.redis() ? settings.user() : null;
+        if (password != null) {
             send(hello, words("HELLO", "3", "AUTH", "default", password));
+        } else if (same != null) {
+            send(hello, words("HELLO", "3", "AUTH", same, String.valueOf(settings.password())));
+        } else {
+            send(hello, words("HELLO", "3"));
         }
         send(on, words("CLIENT", "TRACKING", "ON"));
         on.thenAcceptBoth(
@@ -153,6 +170,9 @@ final class TrackingConnection implements Tracking.Source {
             reply.complete(null);
             return;
         }
+        if (waiting.isEmpty()) {
+            first_ns = System.nanoTime();
+        }
         waiting.add(reply);
         ByteBuf request = Unpooled.buffer();
         request.writeCharSequence("*" + words.length + "\r\n", StandardCharsets.US_ASCII);
@@ -162,6 +182,15 @@ final class TrackingConnection implements Tracking.Source {
             request.writeCharSequence("\r\n", StandardCharsets.US_ASCII);
         }
         to.write(request);
+    }
+
+    private void tick() {
+        if (ready && !waiting.isEmpty() && System.nanoTime() - first_ns > PATIENCE_NS) {
+            // Their replies may still come, and are counted off then.
+            stuck = true;
+            waiting.forEach(asked -> asked.complete(null));
+        }
+        ping();
     }
 
     private void ping() {
@@ -177,13 +206,15 @@ final class TrackingConnection implements Tracking.Source {
         if (silent_ns > ALIVE_NS_MAX) {
             open.close();
             lost(open);
-        } else if (silent_ns > PING_MS * 1_000_000) {
+        } else if (silent_ns > PING_MS * 1_000_000 && waiting.isEmpty()) {
             send(new CompletableFuture<>(), words("PING"));
         }
     }
 
     private void received(Socket from) {
         alive_ns = ticker.getAsLong();
+        first_ns = System.nanoTime();
+        stuck = false;
         Object message;
         while (socket == from && (message = from.next()) != RespReader.INCOMPLETE) {
             if (message instanceof RespReader.Push push) {
@@ -224,6 +255,7 @@ final class TrackingConnection implements Tracking.Source {
         }
         socket = null;
         ready = false;
+        stuck = false;
         nextEpoch();
         CompletableFuture<@Nullable Object> asked;
         while ((asked = waiting.poll()) != null) {

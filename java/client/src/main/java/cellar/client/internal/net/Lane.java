@@ -42,7 +42,7 @@ final class Lane {
     private final ArrayDeque<Operation<?>> sent = new ArrayDeque<>();
     private final Out out = new Out();
     private In in = new In();
-    private Dialect dialect = Dialect.CLASSIC;
+    private Dialect dialect;
     private int underWay_bytes;
     private long used_ns;
     private boolean greeted;
@@ -55,6 +55,7 @@ final class Lane {
     Lane(Endpoint endpoint) {
         this.endpoint = endpoint;
         this.settings = endpoint.settings();
+        this.dialect = settings.firstDialect();
     }
 
     /** Whether somebody is using it. */
@@ -216,13 +217,20 @@ final class Lane {
     }
 
     private void greet(Wire opened) throws IOException {
-        dialect = Dialect.CLASSIC;
+        dialect = settings.firstDialect();
         String authentication = settings.authentication();
         if (authentication != null) {
             String line = ask(opened, authentication);
-            if (!line.equals("STORED")) {
+            if (!line.equals(settings.authenticated())) {
                 throw new CacheException.Refused(endpoint.name() + " said " + line);
             }
+        }
+        if (settings.redis()) {
+            String pong = ask(opened, "PING\r\n");
+            if (!pong.equals("PONG")) {
+                throw new CacheException.Refused(endpoint.name() + " said " + pong);
+            }
+            return;
         }
         String line = ask(opened, "version\r\n");
         String version = line.startsWith("VERSION ") ? line.substring(8) : "";

@@ -2,20 +2,22 @@ package cellar.client.internal.net;
 
 import io.netty.channel.Channel;
 import io.netty.channel.EventLoop;
-import io.netty.channel.IoHandlerFactory;
-import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.EventLoopGroup;
 import io.netty.channel.epoll.Epoll;
-import io.netty.channel.epoll.EpollIoHandler;
+import io.netty.channel.epoll.EpollEventLoopGroup;
 import io.netty.channel.epoll.EpollSocketChannel;
-import io.netty.channel.nio.NioIoHandler;
+import io.netty.channel.nio.NioEventLoopGroup;
 import io.netty.channel.socket.nio.NioSocketChannel;
-import io.netty.channel.uring.IoUring;
-import io.netty.channel.uring.IoUringIoHandler;
-import io.netty.channel.uring.IoUringSocketChannel;
 import io.netty.util.concurrent.DefaultThreadFactory;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
-/** The threads of a client's asynchronous connections, and the kind of their sockets. */
+/**
+ * The threads of a client's asynchronous connections, and the kind of their sockets.
+ *
+ * <p>Uses what both Netty 4.1 and 4.2 have, so that an application may bring either.
+ */
 public final class Loops implements AutoCloseable {
     /** How sockets are polled. */
     public enum Transport {
@@ -29,7 +31,7 @@ public final class Loops implements AutoCloseable {
         NIO
     }
 
-    private final MultiThreadIoEventLoopGroup group;
+    private final EventLoopGroup group;
     private final Class<? extends Channel> channel;
 
     /**
@@ -39,13 +41,12 @@ public final class Loops implements AutoCloseable {
      */
     public Loops(Transport transport, int threads) {
         Transport chosen = transport == Transport.AUTO ? best() : transport;
-        group =
-                new MultiThreadIoEventLoopGroup(
-                        threads, new DefaultThreadFactory("cellar-client", true), factory(chosen));
+        ThreadFactory factory = new DefaultThreadFactory("cellar-client", true);
+        group = group(chosen, threads, factory);
         channel =
                 switch (chosen) {
                     case EPOLL -> EpollSocketChannel.class;
-                    case IO_URING -> IoUringSocketChannel.class;
+                    case IO_URING -> Uring.channel();
                     default -> NioSocketChannel.class;
                 };
     }
@@ -54,20 +55,31 @@ public final class Loops implements AutoCloseable {
         return Epoll.isAvailable() ? Transport.EPOLL : Transport.NIO;
     }
 
-    private static IoHandlerFactory factory(Transport transport) {
+    @SuppressWarnings("deprecation") // What replaces these groups is not in Netty 4.1.
+    private static EventLoopGroup group(Transport transport, int threads, ThreadFactory factory) {
         switch (transport) {
             case EPOLL:
                 require(Epoll.isAvailable(), Epoll.unavailabilityCause());
-                return EpollIoHandler.newFactory();
+                return new EpollEventLoopGroup(threads, factory);
             case IO_URING:
-                require(IoUring.isAvailable(), IoUring.unavailabilityCause());
-                return IoUringIoHandler.newFactory();
+                return uring(threads, factory);
             default:
-                return NioIoHandler.newFactory();
+                return new NioEventLoopGroup(threads, factory);
         }
     }
 
-    private static void require(boolean available, Throwable cause) {
+    private static EventLoopGroup uring(int threads, ThreadFactory factory) {
+        try {
+            return Uring.group(threads, factory);
+        } catch (LinkageError e) {
+            throw new IllegalStateException(
+                    "io_uring needs Netty 4.2 and io.netty:netty-transport-native-io_uring"
+                            + " on the class path",
+                    e);
+        }
+    }
+
+    static void require(boolean available, @Nullable Throwable cause) {
         if (!available) {
             throw new IllegalStateException("this transport is not available here", cause);
         }

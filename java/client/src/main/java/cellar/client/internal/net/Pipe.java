@@ -62,7 +62,7 @@ public final class Pipe {
     private volatile State state = State.IDLE;
     private @Nullable PipeHandler handler;
     private @Nullable Channel channel;
-    private volatile Dialect dialect = Dialect.CLASSIC;
+    private volatile Dialect dialect;
     private long received_ns;
     private boolean ticking;
     private boolean wasReady;
@@ -72,6 +72,7 @@ public final class Pipe {
     Pipe(Endpoint endpoint, EventLoop loop) {
         this.endpoint = endpoint;
         this.settings = endpoint.settings();
+        this.dialect = settings.firstDialect();
         this.loop = loop;
         this.backoff = new Backoff(settings.backoffMin(), settings.backoffMax());
     }
@@ -184,7 +185,7 @@ public final class Pipe {
     }
 
     private void sendProbe() {
-        LineOperation probe = new LineOperation("version", "version\r\n");
+        LineOperation probe = LineOperation.alive(dialect);
         long patience_ns = Math.max(PROBE_NS_MIN, settings.timeout().toNanos() / 4);
         probe.deadline_ns = System.nanoTime() + settings.timeout().toNanos();
         probe.whenComplete(
@@ -267,7 +268,7 @@ public final class Pipe {
     }
 
     private void authenticated(String line) {
-        if (!line.equals("STORED")) {
+        if (!line.equals(settings.authenticated())) {
             close(new CacheException.Refused(endpoint.name() + " said " + line));
             return;
         }
@@ -275,7 +276,19 @@ public final class Pipe {
     }
 
     private void askVersion() {
-        greet("version", "version\r\n", this::versionKnown);
+        if (settings.redis()) {
+            greet("ping", "PING\r\n", this::pinged);
+        } else {
+            greet("version", "version\r\n", this::versionKnown);
+        }
+    }
+
+    private void pinged(String line) {
+        if (line.equals("PONG")) {
+            ready(Dialect.RESP);
+        } else {
+            close(new CacheException.Refused(endpoint.name() + " said " + line));
+        }
     }
 
     private void versionKnown(String line) {

@@ -1,6 +1,8 @@
 package cellar.client.internal.net;
 
 import cellar.client.CacheMetrics;
+import cellar.client.internal.wire.Dialect;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +20,7 @@ import org.jspecify.annotations.Nullable;
  * @param tls null for none
  * @param user null for no authentication
  * @param password goes with {@code user}
+ * @param redis whether servers speak Redis's protocol
  * @param metrics who is told
  */
 public record Settings(
@@ -31,15 +34,33 @@ public record Settings(
         @Nullable SSLContext tls,
         @Nullable String user,
         @Nullable String password,
+        boolean redis,
         CacheMetrics metrics) {
+    /** What is spoken before a server has told its version. */
+    public Dialect firstDialect() {
+        return redis ? Dialect.RESP : Dialect.CLASSIC;
+    }
+
+    /** What a server says to {@link #authentication} if it is content. */
+    public String authenticated() {
+        return redis ? "OK" : "STORED";
+    }
+
     /** The lines with which a connection authenticates itself; null if it does not. */
     public @Nullable String authentication() {
         if (user == null) {
             return null;
         }
+        if (redis) {
+            return "*3\r\n" + word("AUTH") + word(user) + word(password == null ? "" : password);
+        }
         String secret = user + " " + (password == null ? "" : password);
-        int bytes = secret.getBytes(java.nio.charset.StandardCharsets.UTF_8).length;
+        int bytes = secret.getBytes(StandardCharsets.UTF_8).length;
         return "set auth 0 0 " + bytes + "\r\n" + secret + "\r\n";
+    }
+
+    private static String word(String word) {
+        return "$" + word.getBytes(StandardCharsets.UTF_8).length + "\r\n" + word + "\r\n";
     }
 
     @Override

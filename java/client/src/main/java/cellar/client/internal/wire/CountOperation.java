@@ -9,6 +9,18 @@ public final class CountOperation extends Operation<@Nullable Long> {
     /** Source: memcached's own buffer, which pads a number that has become shorter. */
     private static final int NUMBER_BYTES_MAX = 24;
 
+    /** What meta commands do in one step. A number below 0 is cut off at 0, as memcached does. */
+    private static final String SCRIPT =
+            "local v=redis.call('get',KEYS[1]) if not v then "
+                    + "if ARGV[2]=='-1' then return false end "
+                    + "if ARGV[3]=='0' then redis.call('set',KEYS[1],ARGV[2]) "
+                    + "else redis.call('set',KEYS[1],ARGV[2],ARGV[4],ARGV[3]) end "
+                    + "return ARGV[2] end "
+                    + "if ARGV[5]=='up' then redis.call('incrby',KEYS[1],ARGV[1]) "
+                    + "elseif redis.call('decrby',KEYS[1],ARGV[1])<0 then "
+                    + "redis.call('set',KEYS[1],'0','KEEPTTL') end "
+                    + "return redis.call('get',KEYS[1])";
+
     private final byte[] key;
     private final long by;
     private final boolean down;
@@ -34,6 +46,10 @@ public final class CountOperation extends Operation<@Nullable Long> {
 
     @Override
     public void encode(Out out, Dialect dialect) {
+        if (dialect.resp()) {
+            encodeResp(out);
+            return;
+        }
         if (!dialect.meta()) {
             out.put(down ? "decr " : "incr ").put(key).put(' ').put(by).end();
             return;
@@ -48,10 +64,39 @@ public final class CountOperation extends Operation<@Nullable Long> {
         out.end();
     }
 
+    private void encodeResp(Out out) {
+        Resp.word(Resp.word(Resp.begin(out, 9), "EVAL"), SCRIPT);
+        Resp.word(Resp.word(Resp.word(out, 1), key), by);
+        Resp.word(Resp.word(out, initial), expiry);
+        Resp.word(Resp.word(out, Resp.expiryOption(expiry)), down ? "down" : "up");
+    }
+
+    private boolean decodeResp(In in) {
+        if (!in.begins("$")) {
+            return refused(in);
+        }
+        if (Resp.isNull(in)) {
+            in.takeLine();
+            return true;
+        }
+        int size = Resp.length(in);
+        if (size > NUMBER_BYTES_MAX) {
+            throw new CacheException.Protocol("a number of " + size + " bytes");
+        }
+        if (!in.hasBlock(size)) {
+            return false;
+        }
+        digits = in.takeBlock(size);
+        return true;
+    }
+
     @Override
     public boolean decode(In in, Dialect dialect) {
         if (!in.line()) {
             return false;
+        }
+        if (dialect.resp()) {
+            return decodeResp(in);
         }
         return dialect.meta() ? decodeMeta(in) : decodeClassic(in);
     }

@@ -21,7 +21,9 @@ public final class DeleteOperation extends Operation<Boolean> {
 
     @Override
     public void encode(Out out, Dialect dialect) {
-        if (dialect.meta() && stale_s > 0) {
+        if (dialect.resp()) {
+            Resp.word(Resp.word(Resp.begin(out, 2), "DEL"), key);
+        } else if (dialect.meta() && stale_s > 0) {
             out.put("md ").put(key).put(" I T").put(stale_s).end();
         } else if (dialect.meta()) {
             out.put("md ").put(key);
@@ -38,6 +40,11 @@ public final class DeleteOperation extends Operation<Boolean> {
     public boolean decode(In in, Dialect dialect) {
         if (!in.line()) {
             return false;
+        }
+        if (dialect.resp() && in.begins(":")) {
+            found = Resp.number(in) > 0;
+            in.takeLine();
+            return true;
         }
         found = dialect.meta() ? in.status() == MetaLine.DONE : in.is("DELETED");
         boolean missing = dialect.meta() ? isMissing(in.status()) : in.is("NOT_FOUND");

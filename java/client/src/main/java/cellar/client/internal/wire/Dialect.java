@@ -6,14 +6,21 @@ import java.util.regex.Pattern;
 /**
  * What a server understands, found out when a connection is opened.
  *
+ * <p>Redis's protocol is not found out but chosen: then nothing else is there.
+ *
  * @param meta whether it has the meta commands
  * @param conditionalGet whether {@code mg} with {@code C} leaves out a value of the same version
  * @param cellar whether it is Cellar
  * @param version as the server gave it
+ * @param resp whether it is Redis's protocol
  */
-public record Dialect(boolean meta, boolean conditionalGet, boolean cellar, String version) {
-    /** Every server understands this. */
-    public static final Dialect CLASSIC = new Dialect(false, false, false, "");
+public record Dialect(
+        boolean meta, boolean conditionalGet, boolean cellar, String version, boolean resp) {
+    /** Every server of memcached's protocol understands this. */
+    public static final Dialect CLASSIC = new Dialect(false, false, false, "", false);
+
+    /** Redis's protocol. */
+    public static final Dialect RESP = new Dialect(false, false, false, "", true);
 
     private static final Pattern NUMBERS = Pattern.compile("(\\d+)\\.(\\d+)\\.(\\d+).*");
 
@@ -30,7 +37,7 @@ public record Dialect(boolean meta, boolean conditionalGet, boolean cellar, Stri
         boolean meta = answersMeta && number(version) >= META_SINCE;
         boolean cellar = version.contains("cellar");
         boolean conditional = meta && number(version) >= CONDITIONAL_SINCE;
-        return new Dialect(meta, conditional, cellar, version);
+        return new Dialect(meta, conditional, cellar, version, false);
     }
 
     /** Whether it makes sense to ask a server with this version for {@code mn}. */

@@ -25,6 +25,11 @@ public final class Expiry {
         return seconds(ttl.getSeconds() + (ttl.getNano() > 0 ? 1 : 0));
     }
 
+    /** Whether {@code expiry} counts from now; if not, it is a time of day. */
+    static boolean isRelative(long expiry) {
+        return expiry <= RELATIVE_S_MAX;
+    }
+
     /** The number for what is left of an item, {@link MetaLine#FOREVER} or seconds. */
     public static long seconds(long left_s) {
         if (left_s == MetaLine.FOREVER) {

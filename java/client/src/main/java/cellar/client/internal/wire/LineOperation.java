@@ -10,6 +10,13 @@ public final class LineOperation extends Operation<String> {
     private final byte[] request;
     private @Nullable String line;
 
+    /** Asks for a sign of life. */
+    public static LineOperation alive(Dialect dialect) {
+        return dialect.resp()
+                ? new LineOperation("ping", "PING\r\n")
+                : new LineOperation("version", "version\r\n");
+    }
+
     /** Sends {@code request}, which ends its own lines. */
     public LineOperation(String name, String request) {
         this.name = name;
@@ -27,6 +34,9 @@ public final class LineOperation extends Operation<String> {
             return false;
         }
         line = in.text();
+        if (dialect.resp() && line.startsWith("+")) {
+            line = line.substring(1);
+        }
         in.takeLine();
         return true;
     }

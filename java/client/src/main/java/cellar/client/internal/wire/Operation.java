@@ -124,6 +124,7 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
         String line = in.text();
         boolean known =
                 line.equals("ERROR")
+                        || line.startsWith("-")
                         || line.startsWith("SERVER_ERROR")
                         || line.startsWith("CLIENT_ERROR")
                         || line.startsWith("BADCLASS")

@@ -19,6 +19,7 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
     private final int[] flags;
     private final Map<String, Integer> classicIndex = new HashMap<>();
     private int classicLines;
+    private int answered;
 
     /** Reads {@code keys}, whose bytes are {@code keyBytes}. */
     public ReadManyOperation(
@@ -37,7 +38,11 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
 
     @Override
     public void encode(Out out, Dialect dialect) {
-        if (dialect.meta()) {
+        if (dialect.resp()) {
+            answered = -1;
+            Resp.word(Resp.begin(out, 1 + keyBytes.size()), "MGET");
+            keyBytes.forEach(key -> Resp.word(out, key));
+        } else if (dialect.meta()) {
             for (int i = 0; i < keyBytes.size(); i++) {
                 out.put("mg ").put(keyBytes.get(i)).put(" v f q O").put(i).end();
             }
@@ -67,8 +72,33 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
         out.end();
     }
 
+    private boolean decodeResp(In in) {
+        while (answered < keys.size() && in.line()) {
+            if (answered < 0) {
+                if (!in.begins("*")) {
+                    return refused(in);
+                }
+                if (Resp.number(in) != keys.size()) {
+                    throw new CacheException.Protocol("getMany was answered with " + in.text());
+                }
+                in.takeLine();
+            } else if (Resp.isNull(in)) {
+                in.takeLine();
+            } else if (!in.begins("$")) {
+                throw new CacheException.Protocol("getMany was answered with " + in.text());
+            } else if (!take(in, answered, Resp.length(in), 0)) {
+                return false;
+            }
+            answered++;
+        }
+        return answered == keys.size();
+    }
+
     @Override
     public boolean decode(In in, Dialect dialect) {
+        if (dialect.resp()) {
+            return decodeResp(in);
+        }
         while (in.line()) {
             if (dialect.meta() && in.is("MN")) {
                 in.takeLine();

@@ -1,5 +1,6 @@
 package cellar.client.internal.wire;
 
+import cellar.client.CacheException;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -71,6 +72,10 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     @Override
     public void encode(Out out, Dialect dialect) {
         hit = false;
+        if (dialect.resp()) {
+            encodeResp(out);
+            return;
+        }
         if (!dialect.meta()) {
             out.put((wanted & VERSION) != 0 ? "gets " : "get ").put(key).end();
             return;
@@ -100,10 +105,51 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         out.end();
     }
 
+    /** The time left is asked for first; whoever trusts it has to be told of changes. */
+    private void encodeResp(Out out) {
+        ttlKnown = false;
+        if ((wanted & TTL) != 0) {
+            Resp.word(Resp.word(Resp.begin(out, 2), "PTTL"), key);
+        }
+        Resp.word(Resp.word(Resp.begin(out, 2), "GET"), key);
+    }
+
+    private boolean decodeResp(In in) {
+        if ((wanted & TTL) != 0 && !ttlKnown) {
+            if (!in.begins(":")) {
+                throw new CacheException.Protocol("PTTL was answered with " + in.text());
+            }
+            long left_ms = Resp.number(in);
+            ttl_s = left_ms < 0 ? MetaLine.FOREVER : left_ms / 1000;
+            ttlKnown = true;
+            in.takeLine();
+            if (!in.line()) {
+                return false;
+            }
+        }
+        if (!in.begins("$")) {
+            return refused(in);
+        }
+        if (Resp.isNull(in)) {
+            in.takeLine();
+            return true;
+        }
+        int size = Resp.length(in);
+        if (!in.hasBlock(size)) {
+            return false;
+        }
+        hit = true;
+        takeValue(in, size);
+        return true;
+    }
+
     @Override
     public boolean decode(In in, Dialect dialect) {
         if (!in.line()) {
             return false;
+        }
+        if (dialect.resp()) {
+            return decodeResp(in);
         }
         return dialect.meta() ? decodeMeta(in) : decodeClassic(in);
     }

@@ -63,6 +63,10 @@ public final class StoreOperation extends Operation<CasOutcome> {
 
     @Override
     public void encode(Out out, Dialect dialect) {
+        if (dialect.resp()) {
+            encodeResp(out);
+            return;
+        }
         if (dialect.meta()) {
             encodeMeta(out);
         } else {
@@ -74,6 +78,19 @@ public final class StoreOperation extends Operation<CasOutcome> {
             out.end();
         }
         out.put(value).end();
+    }
+
+    /** Flags have no place there, and only three modes are asked for. */
+    private void encodeResp(Out out) {
+        String option = mode == Mode.ADD ? "NX" : mode == Mode.REPLACE ? "XX" : "";
+        Resp.begin(out, 3 + (expiry == 0 ? 0 : 2) + (option.isEmpty() ? 0 : 1));
+        Resp.word(Resp.word(Resp.word(out, "SET"), key), value);
+        if (expiry != 0) {
+            Resp.word(Resp.word(out, Resp.expiryOption(expiry)), expiry);
+        }
+        if (!option.isEmpty()) {
+            Resp.word(out, option);
+        }
     }
 
     private void encodeMeta(Out out) {
@@ -101,6 +118,9 @@ public final class StoreOperation extends Operation<CasOutcome> {
             return false;
         }
         CasOutcome read = dialect.meta() ? meta(in.status()) : classic(in);
+        if (dialect.resp()) {
+            read = resp(in);
+        }
         if (read == null) {
             return refused(in);
         }
@@ -119,6 +139,13 @@ public final class StoreOperation extends Operation<CasOutcome> {
         return status == MetaLine.NOT_STORED || status == MetaLine.EXISTS
                 ? CasOutcome.CHANGED
                 : null;
+    }
+
+    private static @Nullable CasOutcome resp(In in) {
+        if (in.is("+OK")) {
+            return CasOutcome.STORED;
+        }
+        return Resp.isNull(in) ? CasOutcome.CHANGED : null;
     }
 
     private static @Nullable CasOutcome classic(In in) {

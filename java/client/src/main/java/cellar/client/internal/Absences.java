@@ -1,0 +1,51 @@
+package cellar.client.internal;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import java.time.Duration;
+import java.util.function.LongSupplier;
+
+/**
+ * The keys of which loaders of this process have found nothing, and until when that counts.
+ *
+ * <p>Whoever changes an item through this client ends what is remembered of it.
+ */
+final class Absences {
+    /** Beyond it the least used are forgotten. */
+    private static final long KEYS_MAX = 1 << 16;
+
+    private final LongSupplier ticker;
+    private final Cache<String, Long> until_ns =
+            Caffeine.newBuilder().maximumSize(KEYS_MAX).build();
+
+    /** Spares every change of a client that never loads a look into an empty table. */
+    private volatile boolean used;
+
+    Absences(LongSupplier ticker) {
+        this.ticker = ticker;
+    }
+
+    void remember(String key, Duration ttl) {
+        used = true;
+        until_ns.put(key, ticker.getAsLong() + ttl.toNanos());
+    }
+
+    boolean has(String key) {
+        Long end_ns = used ? until_ns.getIfPresent(key) : null;
+        if (end_ns != null && end_ns - ticker.getAsLong() <= 0) {
+            until_ns.invalidate(key);
+            return false;
+        }
+        return end_ns != null;
+    }
+
+    void forget(String key) {
+        if (used) {
+            until_ns.invalidate(key);
+        }
+    }
+
+    void forgetAll() {
+        until_ns.invalidateAll();
+    }
+}

@@ -1,0 +1,326 @@
+package cellar.client.coherence;
+
+import cellar.client.BlockingCacheClient;
+import cellar.client.CacheClient;
+import cellar.client.CacheClientBuilder;
+import cellar.client.CacheException;
+import cellar.client.Codecs;
+import cellar.client.LoadOptions;
+import cellar.client.LocalCacheOptions;
+import cellar.client.Node;
+import cellar.client.testing.Proxy;
+import cellar.client.testing.Server;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads through local caches while others write and the way to the server breaks, and judges each
+ * read by what was acknowledged before it began.
+ *
+ * <p>One thread writes all keys over a connection that nothing disturbs. Two clients read them
+ * through local caches and proxies, one thread each, and each has keys that it alone changes: of
+ * those it must see its own changes at once.
+ */
+final class LocalCacheChecker implements AutoCloseable {
+    /** What is done to the server and to the connections of those who read. */
+    enum Fault {
+        /** All connections are closed. */
+        CUT,
+        /** The connection that tells of changes stays open, but nothing comes. */
+        SILENCE,
+        /** The server stands still. */
+        FREEZE,
+        /** The server is killed and comes back empty. */
+        KILL
+    }
+
+    /** What is checked. */
+    enum Origin {
+        CELLAR,
+        MEMCACHED,
+        REDIS
+    }
+
+    /**
+     * How a check is made.
+     *
+     * @param localTtl of each read
+     * @param bound how old what is read may be
+     * @param ticker the clock of local caches
+     * @param deaf whether clients listen to a server of which nobody changes anything
+     */
+    record Plan(
+            Origin origin,
+            Set<Fault> faults,
+            Duration localTtl,
+            Duration bound,
+            LongSupplier ticker,
+            boolean deaf) {}
+
+    private static final int KEYS = 40;
+    private static final int READERS = 2;
+    private static final long WRITE_PAUSE_MS = 1;
+    private static final Duration ITEM_TTL = Duration.ofHours(1);
+
+    private final Plan plan;
+    private final Random random;
+    private final int port = Server.freePort();
+    private final int respPort = Server.freePort();
+    private final @Nullable Server elsewhere;
+    private final List<Proxy> proxies = new ArrayList<>();
+    private final List<Proxy> tracking = new ArrayList<>();
+    private final List<CacheClient<String>> clients = new ArrayList<>();
+    private final Map<String, History> histories = new ConcurrentHashMap<>();
+    private final Map<History.Wrong, LongAdder> wrong = new EnumMap<>(History.Wrong.class);
+    private final Map<Fault, LongAdder> done = new EnumMap<>(Fault.class);
+    private final LongAdder reads = new LongAdder();
+    private final LongAdder failures = new LongAdder();
+    private final AtomicLong worst_ns = new AtomicLong();
+    /** When a server last lost what it had; ahead of the clock while one is about to. */
+    private volatile long lost_ns = System.nanoTime();
+    private volatile boolean over;
+    private volatile @Nullable Throwable broken;
+    private Server server;
+
+    LocalCacheChecker(Plan plan, long seed) throws Exception {
+        this.plan = plan;
+        this.random = new Random(seed);
+        server = start();
+        elsewhere = plan.deaf ? Server.start(Server.Kind.CELLAR) : null;
+        for (History.Wrong kind : History.Wrong.values()) {
+            wrong.put(kind, new LongAdder());
+        }
+        for (Fault fault : Fault.values()) {
+            done.put(fault, new LongAdder());
+        }
+        clients.add(client(Node.of("127.0.0.1", server.port()), null));
+        for (int i = 0; i < READERS; i++) {
+            Proxy data = new Proxy(server.port());
+            Proxy told = new Proxy(elsewhere == null ? server.respPort() : elsewhere.respPort());
+            proxies.add(data);
+            proxies.add(told);
+            tracking.add(told);
+            LocalCacheOptions options =
+                    plan.origin == Origin.MEMCACHED
+                            ? LocalCacheOptions.confirmed(1 << 20)
+                            : LocalCacheOptions.tracked(1 << 20, told.port());
+            clients.add(client(Node.of("127.0.0.1", data.port()), options));
+        }
+    }
+
+    private Server start() throws Exception {
+        return switch (plan.origin) {
+            case CELLAR -> Server.cellar(port, respPort);
+            case MEMCACHED -> Server.memcached(port);
+            case REDIS -> Server.redis(port);
+        };
+    }
+
+    private CacheClient<String> client(Node node, @Nullable LocalCacheOptions options) {
+        CacheClientBuilder builder =
+                CacheClient.builder()
+                        .nodes(List.of(node))
+                        .backoff(Duration.ofMillis(5), Duration.ofMillis(50))
+                        .ticker(plan.ticker);
+        if (plan.origin == Origin.REDIS) {
+            builder.protocol(CacheClientBuilder.Protocol.REDIS);
+        }
+        if (options == null) {
+            // Longer than any freeze, so that no write is given up and done later after all.
+            builder.timeout(Duration.ofSeconds(60));
+        } else {
+            builder.localCache(options).timeout(Duration.ofMillis(500));
+        }
+        return builder.build(Codecs.string());
+    }
+
+    /** Runs for so long, or until something wrong was found if {@code untilWrong}. */
+    void run(Duration time, boolean untilWrong) throws Exception {
+        List<Thread> threads = new ArrayList<>();
+        threads.add(start("writer", () -> write(clients.get(0).blocking(), "shared", seed())));
+        for (int i = 1; i <= READERS; i++) {
+            BlockingCacheClient<String> cache = clients.get(i).blocking();
+            String own = "own-" + i;
+            threads.add(start(own, () -> readAndWrite(cache, own, seed())));
+        }
+        long end_ns = System.nanoTime() + time.toNanos();
+        while (System.nanoTime() - end_ns < 0 && !(untilWrong && found() > 0)) {
+            Thread.sleep(50 + random.nextInt(400));
+            if (!plan.faults.isEmpty()) {
+                disturb(List.copyOf(plan.faults).get(random.nextInt(plan.faults.size())));
+            }
+        }
+        over = true;
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        Throwable problem = broken;
+        if (problem != null) {
+            throw new AssertionError("a thread of the check failed", problem);
+        }
+    }
+
+    private long seed() {
+        return random.nextLong();
+    }
+
+    private Thread start(String name, Runnable task) {
+        Thread thread = new Thread(task, name);
+        thread.setUncaughtExceptionHandler((which, problem) -> broken = problem);
+        thread.start();
+        return thread;
+    }
+
+    private void disturb(Fault fault) throws Exception {
+        done.get(fault).increment();
+        switch (fault) {
+            case CUT -> proxies.forEach(Proxy::cut);
+            case SILENCE -> {
+                tracking.forEach(proxy -> proxy.silence(true));
+                Thread.sleep(500 + random.nextInt(3000));
+                tracking.forEach(proxy -> proxy.silence(false));
+            }
+            case FREEZE -> {
+                server.signal("STOP");
+                Thread.sleep(100 + random.nextInt(1500));
+                server.signal("CONT");
+            }
+            case KILL -> {
+                // Whoever reads from the new one before this thread goes on finds nothing, rightly.
+                lost_ns = System.nanoTime() + ITEM_TTL.toNanos();
+                server.kill();
+                server = start();
+                lost_ns = System.nanoTime();
+            }
+        }
+    }
+
+    // Those who write and read.
+
+    private void write(BlockingCacheClient<String> cache, String group, long seed) {
+        Random choice = new Random(seed);
+        while (!over) {
+            change(cache, group + choice.nextInt(KEYS), choice);
+            pause();
+        }
+    }
+
+    /** False if it is not known whether the change was made. */
+    private boolean change(BlockingCacheClient<String> cache, String key, Random choice) {
+        History history = histories.computeIfAbsent(key, same -> new History());
+        boolean removal = choice.nextInt(5) == 0;
+        int number = history.begin(removal);
+        try {
+            if (removal) {
+                cache.delete(key);
+            } else {
+                cache.set(key, "" + number, ITEM_TTL);
+            }
+            history.acknowledged();
+            return true;
+        } catch (CacheException e) {
+            failures.increment();
+            return false;
+        }
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(WRITE_PAUSE_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** A key whose change had no answer is left alone: a server may find the request later. */
+    private void readAndWrite(BlockingCacheClient<String> cache, String own, long seed) {
+        Random choice = new Random(seed);
+        int generation = 0;
+        while (!over) {
+            for (int i = 0; i < 50; i++) {
+                read(cache, "shared" + choice.nextInt(KEYS), plan.bound.toNanos(), choice);
+            }
+            String mine = own + "-" + generation + "-" + choice.nextInt(4);
+            if (!change(cache, mine, choice)) {
+                generation++;
+            } else {
+                read(cache, mine, 0, choice);
+                read(cache, mine, 0, choice);
+            }
+        }
+    }
+
+    private void read(BlockingCacheClient<String> cache, String key, long bound_ns, Random choice) {
+        History history = histories.computeIfAbsent(key, same -> new History());
+        long begin_ns = System.nanoTime();
+        String value;
+        try {
+            value =
+                    choice.nextInt(4) == 0
+                            ? cache.getOrLoad(key, loading(), () -> null)
+                            : cache.get(key, plan.localTtl);
+        } catch (CacheException e) {
+            failures.increment();
+            return;
+        }
+        reads.increment();
+        int found = value == null ? 0 : Integer.parseInt(value);
+        History.Wrong kind = history.judge(found, begin_ns, bound_ns, lost_ns);
+        if (kind != null) {
+            wrong.get(kind).increment();
+        }
+        worst_ns.accumulateAndGet(history.staleness_ns(found, begin_ns), Math::max);
+    }
+
+    private LoadOptions loading() {
+        return LoadOptions.ttl(ITEM_TTL).localTtl(plan.localTtl).patience(Duration.ofMillis(100));
+    }
+
+    /** How many reads were wrong. */
+    long found() {
+        return wrong.values().stream().mapToLong(LongAdder::sum).sum();
+    }
+
+    /** How many reads were judged. */
+    long judged() {
+        return reads.sum();
+    }
+
+    @Override
+    public String toString() {
+        return plan.origin
+                + ": "
+                + reads
+                + " reads, wrong "
+                + wrong
+                + ", oldest "
+                + worst_ns.get() / 1_000_000
+                + " ms, "
+                + failures
+                + " failed requests, faults "
+                + done;
+    }
+
+    @Override
+    public void close() throws IOException {
+        clients.forEach(CacheClient::close);
+        for (Proxy proxy : proxies) {
+            proxy.close();
+        }
+        server.close();
+        if (elsewhere != null) {
+            elsewhere.close();
+        }
+    }
+}
