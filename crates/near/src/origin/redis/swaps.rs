@@ -5,7 +5,7 @@
 //! the last one means that everything may have changed. Cellar tells of it like of FLUSHALL, and
 //! keeps no such statistics; a cluster has one database.
 //!
-//! Why: docs/decisions/0031-one-load-for-all-processes.md.
+//! Why: docs/decisions/0030-one-load-for-all-processes.md.
 
 use redis::Value;
 

@@ -12,8 +12,8 @@ use super::{
 /// What runs one command.
 pub(super) type Handler = fn(&mut Call<'_>) -> Outcome;
 
-/// Makes [`of`] of rows of commands and the function that runs them. Each command stands in one row:
-/// one that has none, or two, does not compile.
+/// Makes [`of`] of rows of commands and the function that runs them. Each command stands in one
+/// row: one that has none, or two, does not compile.
 macro_rules! handlers {
     ($($($verb:ident)+ => $handler:path;)+) => {
         /// The function that runs a command.
