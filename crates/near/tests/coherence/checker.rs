@@ -72,12 +72,12 @@ impl Setting {
             writers: 8,
             keys: 6,
             troubles,
-            ..Setting::whole(kind, 20)
+            ..Setting::whole(kind, 60)
         }
     }
 
     /// Whether the first stale read ends it.
-    fn ends_early(&self) -> bool {
+    pub(crate) fn ends_early(&self) -> bool {
         self.maker.fault != Fault::None
     }
 }
