@@ -13,13 +13,16 @@ import cellar.client.internal.local.RespTracking;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.net.Loops;
 import cellar.client.internal.net.Settings;
+
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
+
 import javax.net.ssl.SSLContext;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Describes a {@link CacheClient} and makes it. Not safe for use by several threads; may be used
@@ -85,7 +88,7 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** Nodes that may change. In replicated mode only those found first are used. */
+    /** Nodes that may change. */
     public CacheClientBuilder discovery(Discovery discovery) {
         this.discovery = discovery;
         single = false;
@@ -187,7 +190,7 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** The clock of the local cache, in nanoseconds; for tests. */
+    /** The clock of the local cache and of replicated nodes, in nanoseconds; for tests. */
     public CacheClientBuilder ticker(LongSupplier ticker) {
         this.ticker = ticker;
         return this;
@@ -211,12 +214,13 @@ public final class CacheClientBuilder {
                         tls,
                         user,
                         password,
-                        metrics);
+                        metrics,
+                        null);
         Loops loops = loops();
         try {
             Function<Node, Endpoint> connect = node -> new Endpoint(node, settings, loops);
             Membership membership = new Membership(discovery);
-            Cluster cluster = cluster(membership, connect);
+            Cluster cluster = cluster(membership, connect, settings, loops);
             Core core = new Core(cluster, loops, settings, membership::close);
             return new AsyncView<>(core, codec, local(core, codec));
         } catch (RuntimeException e) {
@@ -233,13 +237,20 @@ public final class CacheClientBuilder {
         }
     }
 
-    private Cluster cluster(Membership membership, Function<Node, Endpoint> connect) {
+    private Cluster cluster(
+            Membership membership,
+            Function<Node, Endpoint> connect,
+            Settings settings,
+            Loops loops) {
         if (single) {
             return new SingleCluster(connect.apply(membership.first().get(0)));
         }
         if (mode == Mode.REPLICATED) {
-            List<Endpoint> endpoints = membership.first().stream().map(connect).toList();
-            return new ReplicatedCluster(endpoints, replicationQueueMax);
+            ReplicatedCluster replicated =
+                    new ReplicatedCluster(settings, loops, replicationQueueMax, ticker);
+            replicated.use(membership.first());
+            membership.follow(replicated::use);
+            return replicated;
         }
         ShardedCluster sharded = new ShardedCluster(connect, mode == Mode.SHARDED_WITH_FAILOVER);
         sharded.use(membership.first());

@@ -14,9 +14,12 @@ import cellar.client.internal.cluster.Request;
 import cellar.client.internal.local.LocalCache;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.wire.Keys;
-import cellar.client.internal.wire.LineOperation;
+import cellar.client.internal.wire.ReadManyOperation;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
+
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -28,7 +31,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The asynchronous face: makes operations, hands them to the cluster, keeps the local cache true.
@@ -123,7 +125,7 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     @Override
     public CompletionStage<Map<String, V>> getMany(Collection<String> keys) {
-        return guarded(() -> readParts(byNode(keys)));
+        return guarded(() -> core.cluster().ready().thenCompose(ready -> readParts(byNode(keys))));
     }
 
     /** The keys of each node, each once. */
@@ -144,7 +146,7 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     /** Where a miss is no answer yet, those keys are asked for once more, one by one. */
     private CompletableFuture<Map<String, V>> readPart(Endpoint home, List<String> keys) {
-        CompletableFuture<Map<String, V>> part = home.submit(requests.readMany(keys));
+        CompletableFuture<Map<String, V>> part = home.submit(readMany(keys));
         if (!core.cluster().hasSecondChoice()) {
             return part;
         }
@@ -160,6 +162,10 @@ public final class AsyncView<V> implements CacheClient<V> {
                             }
                             return Stages.all(rest).thenApply(done -> all);
                         });
+    }
+
+    ReadManyOperation<V> readMany(List<String> keys) {
+        return requests.readMany(keys, (wanted & ReadOperation.MARKED) != 0);
     }
 
     private CompletableFuture<@Nullable Void> readInto(Map<String, V> found, String key) {
@@ -300,12 +306,8 @@ public final class AsyncView<V> implements CacheClient<V> {
     @Override
     public CompletionStage<@Nullable Void> flushAll() {
         LocalCache<V> cache = local;
-        List<CompletableFuture<String>> parts = new ArrayList<>();
-        for (Endpoint endpoint : core.cluster().endpoints()) {
-            LineOperation flush = new LineOperation("flush_all", "flush_all\r\n");
-            parts.add(endpoint.submit(flush).thenApply(AsyncView::ok));
-        }
-        return Stages.all(parts)
+        return core.cluster()
+                .flush()
                 .thenApply(
                         done -> {
                             if (cache != null) {
@@ -313,13 +315,6 @@ public final class AsyncView<V> implements CacheClient<V> {
                             }
                             return null;
                         });
-    }
-
-    private static String ok(String line) {
-        if (!line.equals("OK")) {
-            throw new CacheException.Refused(line);
-        }
-        return line;
     }
 
     @Override

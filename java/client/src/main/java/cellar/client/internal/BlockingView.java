@@ -14,6 +14,9 @@ import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
+
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
@@ -21,7 +24,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /** The blocking face: the calling thread uses the socket, and decodes its own value. */
 final class BlockingView<V> implements BlockingCacheClient<V> {
@@ -60,10 +62,13 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public Map<String, V> getMany(Collection<String> keys) {
+        if (cluster.hasSecondChoice()) {
+            return Stages.await(view.getMany(keys));
+        }
         Map<Endpoint, List<String>> byNode = view.byNode(keys);
-        if (byNode.size() == 1 && !cluster.hasSecondChoice()) {
+        if (byNode.size() == 1) {
             Map.Entry<Endpoint, List<String>> part = byNode.entrySet().iterator().next();
-            return Cluster.askNow(part.getKey(), requests.readMany(part.getValue()));
+            return Cluster.askNow(part.getKey(), view.readMany(part.getValue()));
         }
         // Several nodes are asked at once.
         return Stages.await(view.readParts(byNode));

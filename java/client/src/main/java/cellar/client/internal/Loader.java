@@ -4,10 +4,12 @@ import cellar.client.CacheException;
 import cellar.client.CasOutcome;
 import cellar.client.LoadOptions;
 import cellar.client.internal.cluster.Request;
-import cellar.client.internal.wire.DeleteOperation;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
+
+import org.jspecify.annotations.Nullable;
+
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Map;
@@ -17,7 +19,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Loads through: of all who miss, one loads.
@@ -136,6 +137,8 @@ final class Loader<V> {
             won(flight, read);
         } else if (Requests.isPlaceholder(read)) {
             await(flight, () -> ask(flight));
+        } else if (read.stale() && !read.waiting()) {
+            renew(flight, read);
         } else {
             decode(flight, read);
         }
@@ -194,15 +197,8 @@ final class Loader<V> {
         if (!placeholder) {
             return CompletableFuture.completedStage(null);
         }
-        byte[] key = flight.bytes;
         try {
-            return view.write(
-                    flight.key,
-                    new Request<>(
-                            key,
-                            () -> new DeleteOperation(key, 0, version),
-                            false,
-                            (operation, found) -> null));
+            return view.write(flight.key, Requests.delete(flight.bytes, version));
         } catch (CacheException e) {
             return CompletableFuture.failedStage(e);
         }
@@ -255,6 +251,25 @@ final class Loader<V> {
                             } else {
                                 await(flight, () -> ask(flight));
                             }
+                        });
+    }
+
+    /** Of all who read an item that was invalidated on all its nodes, one loads it. */
+    private void renew(Flight flight, ReadOperation<?> stale) {
+        byte[] lockKey = lockKey(flight.key);
+        core.cluster()
+                .write(Requests.storeNumber(lockKey, 1, LEASE, Mode.ADD))
+                .whenComplete(
+                        (outcome, failure) -> {
+                            if (failure != null || !AsyncView.stored(outcome)) {
+                                decode(flight, stale);
+                                return;
+                            }
+                            flights.remove(flight.key, flight);
+                            flight.result.whenComplete(
+                                    (value, failed) ->
+                                            core.cluster().write(Requests.delete(lockKey)));
+                            loadAnyway(flight);
                         });
     }
 

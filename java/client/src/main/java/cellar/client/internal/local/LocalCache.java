@@ -7,8 +7,12 @@ import cellar.client.internal.Stages;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.MetaLine;
 import cellar.client.internal.wire.ReadOperation;
+
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
+
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -16,7 +20,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Copies of some items in this process.
@@ -122,7 +125,11 @@ public final class LocalCache<V> {
     /** Asks for the value, or first whether {@code old} still is it. */
     private CompletionStage<ReadOperation<?>> read(byte[] key, @Nullable Entry<V> old) {
         try {
-            int wanted = ReadOperation.FLAGS | ReadOperation.VERSION | ReadOperation.TTL;
+            int wanted =
+                    ReadOperation.FLAGS
+                            | ReadOperation.VERSION
+                            | ReadOperation.TTL
+                            | core.cluster().alsoRead();
             long known = old == null ? 0 : old.version();
             return core.cluster()
                     .<ReadOperation<?>>read(

@@ -6,7 +6,11 @@ import cellar.client.CacheMetrics.Outcome;
 import cellar.client.Node;
 import cellar.client.internal.wire.Dialect;
 import cellar.client.internal.wire.Operation;
+
 import io.netty.channel.EventLoop;
+
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -14,7 +18,6 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 
 /**
  * One node with all connections to it, and whether it is up.
@@ -128,6 +131,13 @@ public final class Endpoint {
     /** Opens the first connection, so that the node's state is known. */
     public void start() {
         pipes.get(0).start();
+    }
+
+    /** Connects at once if it is not connected; somebody has heard from the node. */
+    public void hurry() {
+        if (!isReady() || isDown()) {
+            pipes.forEach(Pipe::hurry);
+        }
     }
 
     /** Sends a request over a connection of its own, which ends with the answer. */

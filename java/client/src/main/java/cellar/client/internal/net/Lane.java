@@ -6,6 +6,9 @@ import cellar.client.internal.wire.In;
 import cellar.client.internal.wire.LineOperation;
 import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.Out;
+
+import org.jspecify.annotations.Nullable;
+
 import java.io.IOException;
 import java.nio.channels.ClosedChannelException;
 import java.util.ArrayDeque;
@@ -15,7 +18,6 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A connection on which callers wait for their answers, without a thread of its own.
@@ -228,6 +230,12 @@ final class Lane {
         String version = line.startsWith("VERSION ") ? line.substring(8) : "";
         boolean meta = Dialect.mayBeMeta(version) && ask(opened, "mn\r\n").equals("MN");
         dialect = Dialect.of(version, meta);
+        String guard = settings.guardRequest();
+        CacheException wrong =
+                guard == null ? null : Settings.guardFailure(endpoint.name(), ask(opened, guard));
+        if (wrong != null) {
+            throw wrong;
+        }
     }
 
     private String ask(Wire opened, String request) throws IOException {

@@ -5,9 +5,13 @@ import cellar.client.internal.wire.Dialect;
 import cellar.client.internal.wire.LineOperation;
 import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.Out;
+
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.EventLoop;
+
+import org.jspecify.annotations.Nullable;
+
 import java.util.ArrayDeque;
 import java.util.Iterator;
 import java.util.Queue;
@@ -16,7 +20,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
-import org.jspecify.annotations.Nullable;
 
 /**
  * An asynchronous connection to one node, kept up by itself.
@@ -170,6 +173,16 @@ public final class Pipe {
                 });
     }
 
+    /** Does not wait for the end of a pause. */
+    void hurry() {
+        loop.execute(
+                () -> {
+                    if (state == State.IDLE || state == State.PAUSE) {
+                        connect();
+                    }
+                });
+    }
+
     /** Asks the server for a sign of life; tells the endpoint what comes of it. */
     void probe() {
         loop.execute(
@@ -281,10 +294,29 @@ public final class Pipe {
     private void versionKnown(String line) {
         String version = line.startsWith("VERSION ") ? line.substring(8) : "";
         if (Dialect.mayBeMeta(version)) {
-            greet("mn", "mn\r\n", answer -> ready(Dialect.of(version, answer.equals("MN"))));
+            greet("mn", "mn\r\n", answer -> guarded(Dialect.of(version, answer.equals("MN"))));
         } else {
-            ready(Dialect.of(version, false));
+            guarded(Dialect.of(version, false));
         }
+    }
+
+    private void guarded(Dialect known) {
+        String guard = settings.guardRequest();
+        if (guard == null) {
+            ready(known);
+            return;
+        }
+        greet(
+                "guard",
+                guard,
+                line -> {
+                    CacheException wrong = Settings.guardFailure(endpoint.name(), line);
+                    if (wrong == null) {
+                        ready(known);
+                    } else {
+                        close(wrong);
+                    }
+                });
     }
 
     private void greet(String name, String request, Consumer<String> next) {

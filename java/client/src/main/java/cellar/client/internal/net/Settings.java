@@ -1,9 +1,13 @@
 package cellar.client.internal.net;
 
+import cellar.client.CacheException;
 import cellar.client.CacheMetrics;
-import java.time.Duration;
-import javax.net.ssl.SSLContext;
+
 import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+
+import javax.net.ssl.SSLContext;
 
 /**
  * How connections are made and kept. Immutable.
@@ -19,6 +23,7 @@ import org.jspecify.annotations.Nullable;
  * @param user null for no authentication
  * @param password goes with {@code user}
  * @param metrics who is told
+ * @param guard a key without which a process is not talked to; null for none
  */
 public record Settings(
         Duration timeout,
@@ -31,7 +36,8 @@ public record Settings(
         @Nullable SSLContext tls,
         @Nullable String user,
         @Nullable String password,
-        CacheMetrics metrics) {
+        CacheMetrics metrics,
+        @Nullable String guard) {
     /** The lines with which a connection authenticates itself; null if it does not. */
     public @Nullable String authentication() {
         if (user == null) {
@@ -40,6 +46,44 @@ public record Settings(
         String secret = user + " " + (password == null ? "" : password);
         int bytes = secret.getBytes(java.nio.charset.StandardCharsets.UTF_8).length;
         return "set auth 0 0 " + bytes + "\r\n" + secret + "\r\n";
+    }
+
+    /** The same for processes only that have an item under {@code key}. */
+    public Settings guarded(String key) {
+        return copy(metrics, key);
+    }
+
+    /** The same, and nobody is told of anything. */
+    public Settings quiet() {
+        return copy(CacheMetrics.NONE, guard);
+    }
+
+    private Settings copy(CacheMetrics told, @Nullable String key) {
+        return new Settings(
+                timeout,
+                connectTimeout,
+                backoffMin,
+                backoffMax,
+                pipes,
+                lanes,
+                inFlightMax,
+                tls,
+                user,
+                password,
+                told,
+                key);
+    }
+
+    /** What is asked for the {@link #guard}; null for nothing. */
+    public @Nullable String guardRequest() {
+        return guard == null ? null : "mg " + guard + " s\r\n";
+    }
+
+    /** What is wrong with a process that answered {@code line} to that. */
+    public static @Nullable CacheException guardFailure(String name, String line) {
+        return line.startsWith("HD")
+                ? null
+                : new CacheException.Connection(name + " is not the process it was", null);
     }
 
     @Override

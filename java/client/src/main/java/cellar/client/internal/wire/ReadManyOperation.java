@@ -1,12 +1,14 @@
 package cellar.client.internal.wire;
 
 import cellar.client.CacheException;
+
+import org.jspecify.annotations.Nullable;
+
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
-import org.jspecify.annotations.Nullable;
 
 /** Reads many items of one node in one batch; misses cost no reply in the meta protocol. */
 public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
@@ -18,11 +20,20 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
     private final byte[][] values;
     private final int[] flags;
     private final Map<String, Integer> classicIndex = new HashMap<>();
+    private final boolean marked;
     private int classicLines;
 
-    /** Reads {@code keys}, whose bytes are {@code keyBytes}. */
+    /**
+     * Reads {@code keys}, whose bytes are {@code keyBytes}.
+     *
+     * @param marked whether they are items of replicated nodes, see {@link Mark}
+     */
     public ReadManyOperation(
-            List<String> keys, List<byte[]> keyBytes, BiFunction<byte[], Integer, V> decoder) {
+            List<String> keys,
+            List<byte[]> keyBytes,
+            BiFunction<byte[], Integer, V> decoder,
+            boolean marked) {
+        this.marked = marked;
         this.keys = keys;
         this.keyBytes = keyBytes;
         this.decoder = decoder;
@@ -124,8 +135,11 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
         Map<String, V> found = new HashMap<>(values.length * 2);
         for (int i = 0; i < values.length; i++) {
             byte @Nullable [] bytes = values[i];
-            if (bytes != null) {
+            if (bytes != null && !marked) {
                 found.put(keys.get(i), decoder.apply(bytes, flags[i]));
+            } else if (bytes != null && Mark.kind(flags[i]) != Mark.Kind.GONE) {
+                byte[] value = Mark.value(flags[i], bytes);
+                found.put(keys.get(i), decoder.apply(value, Mark.user(flags[i])));
             }
         }
         return found;
