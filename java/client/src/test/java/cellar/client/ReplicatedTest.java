@@ -106,7 +106,9 @@ class ReplicatedTest {
             cache.set("m" + i, "v" + i, TTL);
             stored.put("m" + i, "v" + i);
         }
-        untilEverywhere("m99", "v99");
+        for (Map.Entry<String, String> item : stored.entrySet()) {
+            untilEverywhere(item.getKey(), item.getValue());
+        }
         servers.get(0).ask("flush_all\r\n", "OK");
         assertEquals(stored, cache.getMany(stored.keySet()));
         servers.get(1).kill();

@@ -53,21 +53,26 @@ final class Homes {
 
     /** The key's home; null if there is none, or none that this client knows the address of. */
     @Nullable Replica home(long hash) {
-        return best(hash, null);
+        return best(hash, List.of());
     }
 
     /** The home that the key has without {@code other}. */
-    @Nullable Replica next(long hash, @Nullable Replica other) {
-        return best(hash, other);
+    @Nullable Replica next(long hash, Replica other) {
+        return best(hash, List.of(other));
     }
 
-    private @Nullable Replica best(long hash, @Nullable Replica except) {
+    /** The home that the key has without {@code others}. */
+    @Nullable Replica next(long hash, List<Replica> others) {
+        return best(hash, others);
+    }
+
+    private @Nullable Replica best(long hash, List<Replica> except) {
         Replica best = null;
         long bestScore = 0;
         boolean found = false;
         for (int i = 0; i < in.length; i++) {
             Replica replica = in[i];
-            if (replica != null && replica == except) {
+            if (replica != null && except.contains(replica)) {
                 continue;
             }
             long score = score(hash, seeds[i]);

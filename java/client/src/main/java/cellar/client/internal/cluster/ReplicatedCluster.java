@@ -201,18 +201,35 @@ public final class ReplicatedCluster extends Cluster {
         return endpoint(first)
                 .submit(one)
                 .handle((answer, failure) -> one)
+                .thenCompose(done -> readOn(key, read, first, one, List.of(first)));
+    }
+
+    /** Asks further nodes as long as those that were {@code tried} are no answer. */
+    private <R extends @Nullable Object> CompletionStage<R> readOn(
+            byte[] key,
+            Supplier<ReadOperation<R>> read,
+            Replica first,
+            ReadOperation<R> one,
+            List<Replica> tried) {
+        Replica second = second(key, one, tried);
+        if (second == null) {
+            return one;
+        }
+        ReadOperation<R> other = read.get();
+        return endpoint(second)
+                .submit(other)
+                .handle((answer, failure) -> other)
                 .thenCompose(
-                        done -> {
-                            Replica second = second(key, first, one);
-                            if (second == null) {
-                                return one;
-                            }
-                            ReadOperation<R> other = read.get();
-                            return endpoint(second)
-                                    .submit(other)
-                                    .handle((answer, failure) -> other)
-                                    .thenCompose(both -> better(key, first, second, one, other));
-                        });
+                        done ->
+                                isNodesFault(other)
+                                        ? readOn(key, read, first, one, and(tried, second))
+                                        : better(key, first, second, one, other));
+    }
+
+    private static List<Replica> and(List<Replica> tried, Replica more) {
+        List<Replica> all = new ArrayList<>(tried);
+        all.add(more);
+        return all;
     }
 
     @Override
@@ -223,13 +240,18 @@ public final class ReplicatedCluster extends Cluster {
         Replica first = homeOf(key);
         ReadOperation<R> one = read.get();
         endpoint(first).call(one);
-        Replica second = second(key, first, one);
-        if (second == null) {
-            return result(one);
+        List<Replica> tried = List.of(first);
+        for (Replica second = second(key, one, tried);
+                second != null;
+                second = second(key, one, tried)) {
+            ReadOperation<R> other = read.get();
+            endpoint(second).call(other);
+            if (!isNodesFault(other)) {
+                return result(better(key, first, second, one, other));
+            }
+            tried = and(tried, second);
         }
-        ReadOperation<R> other = read.get();
-        endpoint(second).call(other);
-        return result(better(key, first, second, one, other));
+        return result(one);
     }
 
     private void waitUntilReady() {
@@ -244,12 +266,12 @@ public final class ReplicatedCluster extends Cluster {
     }
 
     /** Who is asked as well, null for nobody: a miss without a trace of a removal may be a loss. */
-    private @Nullable Replica second(byte[] key, Replica first, ReadOperation<?> one) {
+    private @Nullable Replica second(byte[] key, ReadOperation<?> one, List<Replica> tried) {
         boolean failed = one.isCompletedExceptionally();
         if (failed ? !isNodesFault(one) : one.hit() || one.isGone()) {
             return null;
         }
-        return watch.homes().next(Homes.hash(key), first);
+        return watch.homes().next(Homes.hash(key), tried);
     }
 
     private static boolean isNodesFault(CompletableFuture<?> failed) {

@@ -362,6 +362,9 @@ final class Watch {
             node.seen.missing++;
             first = !met && replicas.values().stream().allMatch(Watch::isBlank);
             last = homes.count() == 1 && homes.isIn(node);
+            if (node.seen.missing < 0) {
+                return;
+            }
             // Where nothing has ever failed, another client may just be telling the nodes.
             boolean fresh = homes.view().number() == 0 && node.seen.heard_ms == Replica.NEVER_MS;
             int missingMax = fresh ? MISSING_AT_FIRST_MAX : MISSING_MAX;
@@ -384,7 +387,13 @@ final class Watch {
 
     private void begin(Replica node) {
         if (homes.isIn(node)) {
-            push(node, true).whenComplete((done, failure) -> poll(node));
+            node.seen.missing = Integer.MIN_VALUE;
+            push(node, true)
+                    .whenComplete(
+                            (done, failure) -> {
+                                node.seen.missing = 0;
+                                poll(node);
+                            });
         }
     }
 

@@ -25,8 +25,8 @@ import java.util.stream.LongStream;
  * <p>What decides is the client's own code; only servers, connections and time are made up.
  */
 class ReplicationModelTest {
-    private static final Timing TIMING = new Timing(20, 50, 75, 15, 300, 60_000);
-    private static final Timing WITHOUT_LEASES = new Timing(20, 100_000, 0, 15, 300, 60_000);
+    private static final Timing TIMING = new Timing(40, 80, 100, 10, 400, 60_000);
+    private static final Timing WITHOUT_LEASES = new Timing(40, 100_000, 0, 10, 400, 60_000);
     private static final long SCHEDULES = Long.getLong("cellar.schedules", 100_000);
     private static final long BROKEN_SCHEDULES = 20_000;
     private static final long GRACE_MS = 100;
