@@ -221,8 +221,13 @@ public final class ReplicatedCluster extends Cluster {
                 .handle((answer, failure) -> other)
                 .thenCompose(
                         done ->
-                                isNodesFault(other)
-                                        ? readOn(key, read, first, one, and(tried, second))
+                                isNoAnswer(one, other)
+                                        ? readOn(
+                                                key,
+                                                read,
+                                                first,
+                                                isNodesFault(other) ? one : other,
+                                                and(tried, second))
                                         : better(key, first, second, one, other));
     }
 
@@ -246,9 +251,10 @@ public final class ReplicatedCluster extends Cluster {
                 second = second(key, one, tried)) {
             ReadOperation<R> other = read.get();
             endpoint(second).call(other);
-            if (!isNodesFault(other)) {
+            if (!isNoAnswer(one, other)) {
                 return result(better(key, first, second, one, other));
             }
+            one = isNodesFault(other) ? one : other;
             tried = and(tried, second);
         }
         return result(one);
@@ -272,6 +278,12 @@ public final class ReplicatedCluster extends Cluster {
             return null;
         }
         return watch.homes().next(Homes.hash(key), tried);
+    }
+
+    /** A miss at one node alone is no answer either, where the home has failed. */
+    private static boolean isNoAnswer(ReadOperation<?> one, ReadOperation<?> other) {
+        return isNodesFault(other)
+                || one.isCompletedExceptionally() && other.isMiss() && !other.isGone();
     }
 
     private static boolean isNodesFault(CompletableFuture<?> failed) {
