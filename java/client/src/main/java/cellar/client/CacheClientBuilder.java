@@ -93,7 +93,7 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** Nodes that may change. In replicated mode only those found first are used. */
+    /** Nodes that may change. */
     public CacheClientBuilder discovery(Discovery discovery) {
         this.discovery = discovery;
         single = false;
@@ -204,7 +204,7 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** The clock of the local cache, in nanoseconds; for tests. */
+    /** The clock of the local cache and of replicated nodes, in nanoseconds; for tests. */
     public CacheClientBuilder ticker(LongSupplier ticker) {
         this.ticker = ticker;
         return this;
@@ -233,12 +233,13 @@ public final class CacheClientBuilder {
                         user,
                         password,
                         protocol == Protocol.REDIS,
-                        metrics);
+                        metrics,
+                        null);
         Loops loops = loops();
         try {
             Function<Node, Endpoint> connect = node -> new Endpoint(node, settings, loops);
             Membership membership = new Membership(discovery);
-            Cluster cluster = cluster(membership, connect);
+            Cluster cluster = cluster(membership, connect, settings, loops);
             Core core = new Core(cluster, loops, settings, ticker, membership::close);
             return new AsyncView<>(core, codec, local(core));
         } catch (RuntimeException e) {
@@ -256,13 +257,20 @@ public final class CacheClientBuilder {
         }
     }
 
-    private Cluster cluster(Membership membership, Function<Node, Endpoint> connect) {
+    private Cluster cluster(
+            Membership membership,
+            Function<Node, Endpoint> connect,
+            Settings settings,
+            Loops loops) {
         if (single) {
             return new SingleCluster(connect.apply(membership.first().get(0)));
         }
         if (mode == Mode.REPLICATED) {
-            List<Endpoint> endpoints = membership.first().stream().map(connect).toList();
-            return new ReplicatedCluster(endpoints, replicationQueueMax);
+            ReplicatedCluster replicated =
+                    new ReplicatedCluster(settings, loops, replicationQueueMax, ticker);
+            replicated.use(membership.first());
+            membership.follow(replicated::use);
+            return replicated;
         }
         ShardedCluster sharded = new ShardedCluster(connect, mode == Mode.SHARDED_WITH_FAILOVER);
         sharded.use(membership.first());

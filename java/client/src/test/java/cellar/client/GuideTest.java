@@ -110,7 +110,8 @@ class GuideTest {
             for (int i = 0; i < 500; i++) {
                 cache.set("key-" + i, "value-" + i, TTL);
             }
-            Await.until("both have all", () -> items(first) == 500 && items(second) == 500);
+            // And the view, see docs/java-replication.md.
+            Await.until("both have all", () -> items(first) == 501 && items(second) == 501);
             second.kill();
             for (int i = 0; i < 500; i++) {
                 String key = "key-" + i;

@@ -14,7 +14,7 @@ import cellar.client.internal.cluster.Request;
 import cellar.client.internal.local.LocalCache;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.wire.Keys;
-import cellar.client.internal.wire.LineOperation;
+import cellar.client.internal.wire.ReadManyOperation;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
 import java.time.Duration;
@@ -162,7 +162,8 @@ public final class AsyncView<V> implements CacheClient<V> {
     public CompletionStage<Map<String, V>> getMany(Collection<String> keys) {
         Duration localTtl = localTtl();
         if (localTtl == null) {
-            return guarded(() -> readParts(byNode(keys)));
+            return guarded(
+                    () -> core.cluster().ready().thenCompose(ready -> readParts(byNode(keys))));
         }
         Map<String, V> found = new ConcurrentHashMap<>();
         List<CompletableFuture<@Nullable Void>> parts = new ArrayList<>();
@@ -195,7 +196,7 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     /** Where a miss is no answer yet, those keys are asked for once more, one by one. */
     private CompletableFuture<Map<String, V>> readPart(Endpoint home, List<String> keys) {
-        CompletableFuture<Map<String, V>> part = home.submit(requests.readMany(keys));
+        CompletableFuture<Map<String, V>> part = home.submit(readMany(keys));
         if (!core.cluster().hasSecondChoice()) {
             return part;
         }
@@ -211,6 +212,10 @@ public final class AsyncView<V> implements CacheClient<V> {
                             }
                             return Stages.all(rest).thenApply(done -> all);
                         });
+    }
+
+    ReadManyOperation<V> readMany(List<String> keys) {
+        return requests.readMany(keys, (wanted & ReadOperation.MARKED) != 0);
     }
 
     private static <V> CompletableFuture<@Nullable Void> into(
@@ -383,13 +388,8 @@ public final class AsyncView<V> implements CacheClient<V> {
     @Override
     public CompletionStage<@Nullable Void> flushAll() {
         LocalCache cache = local;
-        List<CompletableFuture<String>> parts = new ArrayList<>();
-        for (Endpoint endpoint : core.cluster().endpoints()) {
-            String command = core.settings().redis() ? "FLUSHDB\r\n" : "flush_all\r\n";
-            LineOperation flush = new LineOperation("flush_all", command);
-            parts.add(endpoint.submit(flush).thenApply(AsyncView::ok));
-        }
-        return Stages.all(parts)
+        return core.cluster()
+                .flush(core.settings().redis() ? "FLUSHDB" : "flush_all")
                 .thenApply(
                         done -> {
                             core.absences().forgetAll();
@@ -398,13 +398,6 @@ public final class AsyncView<V> implements CacheClient<V> {
                             }
                             return null;
                         });
-    }
-
-    private static String ok(String line) {
-        if (!line.equals("OK")) {
-            throw new CacheException.Refused(line);
-        }
-        return line;
     }
 
     @Override

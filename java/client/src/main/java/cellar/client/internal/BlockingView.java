@@ -67,13 +67,13 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public Map<String, V> getMany(Collection<String> keys) {
-        if (view.localTtl() != null) {
+        if (view.localTtl() != null || cluster.hasSecondChoice()) {
             return Stages.await(view.getMany(keys));
         }
         Map<Endpoint, List<String>> byNode = view.byNode(keys);
-        if (byNode.size() == 1 && !cluster.hasSecondChoice()) {
+        if (byNode.size() == 1) {
             Map.Entry<Endpoint, List<String>> part = byNode.entrySet().iterator().next();
-            return Cluster.askNow(part.getKey(), requests.readMany(part.getValue()));
+            return Cluster.askNow(part.getKey(), view.readMany(part.getValue()));
         }
         // Several nodes are asked at once.
         return Stages.await(view.readParts(byNode));

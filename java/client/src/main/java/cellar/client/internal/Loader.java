@@ -4,7 +4,6 @@ import cellar.client.CacheException;
 import cellar.client.CasOutcome;
 import cellar.client.LoadOptions;
 import cellar.client.internal.cluster.Request;
-import cellar.client.internal.wire.DeleteOperation;
 import cellar.client.internal.wire.Keys;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
@@ -183,6 +182,8 @@ final class Loader<V> {
             won(flight, read);
         } else if (Requests.isPlaceholder(read)) {
             await(flight, () -> ask(flight));
+        } else if (read.stale() && !read.waiting()) {
+            renew(flight, read);
         } else {
             decode(flight, read);
         }
@@ -300,15 +301,8 @@ final class Loader<V> {
      * another by now.
      */
     private CompletionStage<Boolean> giveUp(Flight flight, long version) {
-        byte[] key = flight.bytes;
         try {
-            return view.write(
-                    flight.key,
-                    new Request<>(
-                            key,
-                            () -> new DeleteOperation(key, 0, version),
-                            false,
-                            (operation, found) -> null));
+            return view.write(flight.key, Requests.delete(flight.bytes, version));
         } catch (CacheException e) {
             return CompletableFuture.failedStage(e);
         }
@@ -365,6 +359,25 @@ final class Loader<V> {
                             } else {
                                 await(flight, () -> ask(flight));
                             }
+                        });
+    }
+
+    /** Of all who read an item that was invalidated on all its nodes, one loads it. */
+    private void renew(Flight flight, ReadOperation<?> stale) {
+        byte[] lockKey = beside(flight.key, LOCK_SUFFIX);
+        core.cluster()
+                .write(Requests.storeNumber(lockKey, 1, LEASE, Mode.ADD))
+                .whenComplete(
+                        (outcome, failure) -> {
+                            if (failure != null || !AsyncView.stored(outcome)) {
+                                decode(flight, stale);
+                                return;
+                            }
+                            flights.remove(flight.key, flight);
+                            flight.result.whenComplete(
+                                    (value, failed) ->
+                                            core.cluster().write(Requests.delete(lockKey)));
+                            loadAnyway(flight);
                         });
     }
 

@@ -3,13 +3,16 @@ package cellar.client.internal;
 import cellar.client.CacheException;
 import cellar.client.CasOutcome;
 import cellar.client.Codec;
-import cellar.client.internal.cluster.Change;
+import cellar.client.internal.cluster.Edit;
+import cellar.client.internal.cluster.Edit.Decision;
+import cellar.client.internal.cluster.Found;
+import cellar.client.internal.cluster.Item;
 import cellar.client.internal.cluster.Request;
 import cellar.client.internal.wire.CountOperation;
 import cellar.client.internal.wire.DeleteOperation;
 import cellar.client.internal.wire.Expiry;
 import cellar.client.internal.wire.Keys;
-import cellar.client.internal.wire.Operation;
+import cellar.client.internal.wire.Mark.Kind;
 import cellar.client.internal.wire.ReadManyOperation;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation;
@@ -17,13 +20,13 @@ import cellar.client.internal.wire.StoreOperation.Mode;
 import cellar.client.internal.wire.TouchOperation;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
-import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Makes operations of what a caller asks for, and tells what they mean for other copies. */
-final class Requests<V> {
+/** Makes operations of what a caller asks for, and of what it means for items that have copies. */
+public final class Requests<V> {
     private final Codec<V> codec;
 
     Requests(Codec<V> codec) {
@@ -62,9 +65,9 @@ final class Requests<V> {
                 () -> codec.decode(received, read.receivedAt(), read.size_bytes(), read.flags()));
     }
 
-    ReadManyOperation<V> readMany(List<String> keys) {
+    ReadManyOperation<V> readMany(List<String> keys, boolean marked) {
         List<byte[]> bytes = keys.stream().map(Keys::bytes).toList();
-        return new ReadManyOperation<>(keys, bytes, this::decode);
+        return new ReadManyOperation<>(keys, bytes, this::decode, marked);
     }
 
     private V decode(byte[] bytes, int flags) {
@@ -90,36 +93,78 @@ final class Requests<V> {
     /** Behind or before what is there; the TTL stays. */
     Request<CasOutcome> extend(byte[] key, V value, Mode mode) {
         byte[] bytes = encode(value).bytes();
-        Supplier<Operation<?>> same = () -> new StoreOperation(key, bytes, 0, 0, mode, 0);
         return new Request<>(
                 key,
                 () -> new StoreOperation(key, bytes, 0, 0, mode, 0),
-                false,
-                stored(new Change(false, false, same)));
+                new Edit.Decide<>(found -> extended(found.live(), bytes, mode), false, false));
+    }
+
+    private static Decision<CasOutcome> extended(@Nullable Item there, byte[] more, Mode mode) {
+        if (there == null) {
+            return new Decision<>(null, CasOutcome.CHANGED);
+        }
+        byte[] first = mode == Mode.APPEND ? there.value() : more;
+        byte[] second = mode == Mode.APPEND ? more : there.value();
+        byte[] whole = Arrays.copyOf(first, first.length + second.length);
+        System.arraycopy(second, 0, whole, first.length, second.length);
+        return new Decision<>(
+                Item.of(there.kind(), whole, there.flags(), there.expiry()), CasOutcome.STORED);
     }
 
     private static Request<CasOutcome> store(
             byte[] key, byte[] bytes, int flags, long expiry, Mode mode, long version) {
+        Item item = Item.of(Kind.VALUE, bytes, flags, expiry);
         return new Request<>(
                 key,
                 () -> new StoreOperation(key, bytes, flags, expiry, mode, version),
-                mode == Mode.SET,
-                stored(set(key, bytes, flags, expiry)));
+                mode == Mode.SET
+                        ? new Edit.Put<>(item, CasOutcome.STORED)
+                        : new Edit.Decide<>(
+                                found -> stored(found, item, mode, version), false, false));
     }
 
-    private static BiFunction<Operation<CasOutcome>, CasOutcome, @Nullable Change> stored(
-            Change change) {
-        return (operation, outcome) -> outcome == CasOutcome.STORED ? change : null;
-    }
-
-    private static Change set(byte[] key, byte[] bytes, int flags, long expiry) {
-        return new Change(
-                true, false, () -> new StoreOperation(key, bytes, flags, expiry, Mode.SET, 0));
+    /** Whether {@code item} may be stored over what is there. */
+    private static Decision<CasOutcome> stored(Found found, Item item, Mode mode, long version) {
+        boolean there = found.live() != null;
+        boolean fits =
+                switch (mode) {
+                    case ADD -> !there;
+                    case REPLACE -> there;
+                    default -> there && found.version() == version;
+                };
+        if (fits) {
+            return new Decision<>(item, CasOutcome.STORED);
+        }
+        boolean missing = !there && (mode == Mode.CAS || mode == Mode.CAS_LATE);
+        return new Decision<>(null, missing ? CasOutcome.MISSING : CasOutcome.CHANGED);
     }
 
     static Request<Boolean> delete(byte[] key) {
         return new Request<>(
-                key, () -> new DeleteOperation(key, 0), true, (operation, found) -> gone(key));
+                key,
+                () -> new DeleteOperation(key, 0),
+                new Edit.Decide<>(Requests::removed, true, true));
+    }
+
+    /** Removes the item if it still has {@code version}. */
+    static Request<Boolean> delete(byte[] key, long version) {
+        return new Request<>(
+                key,
+                () -> new DeleteOperation(key, 0, version),
+                new Edit.Decide<>(
+                        found ->
+                                found.version() == version
+                                        ? removed(found)
+                                        : new Decision<>(null, false),
+                        false,
+                        false));
+    }
+
+    /** A trace stays even of what was not there: another node may still have it. */
+    private static Decision<Boolean> removed(Found found) {
+        Item there = found.item();
+        boolean gone = there != null && there.kind() == Kind.GONE;
+        return new Decision<>(gone ? null : Item.gone(), found.live() != null);
     }
 
     static Request<Boolean> invalidate(byte[] key, Duration stale) {
@@ -127,22 +172,27 @@ final class Requests<V> {
         return new Request<>(
                 key,
                 () -> new DeleteOperation(key, stale_s),
-                true,
-                (operation, found) -> gone(key));
-    }
-
-    private static Change gone(byte[] key) {
-        return new Change(true, true, () -> new DeleteOperation(key, 0));
+                new Edit.Decide<>(found -> again(found.live(), Kind.STALE, stale_s), true, true));
     }
 
     static Request<Boolean> touch(byte[] key, Duration ttl) {
         long expiry = Expiry.seconds(ttl);
-        Change touch = new Change(false, false, () -> new TouchOperation(key, expiry));
         return new Request<>(
                 key,
                 () -> new TouchOperation(key, expiry),
-                true,
-                (operation, found) -> found ? touch : null);
+                new Edit.Decide<>(
+                        found -> {
+                            Item there = found.live();
+                            return again(there, there == null ? Kind.VALUE : there.kind(), expiry);
+                        },
+                        true,
+                        false));
+    }
+
+    private static Decision<Boolean> again(@Nullable Item there, Kind kind, long expiry) {
+        return there == null
+                ? new Decision<>(null, false)
+                : new Decision<>(Item.of(kind, there.value(), there.flags(), expiry), true);
     }
 
     static Request<CasOutcome> storeNumber(byte[] key, long number, Duration ttl, Mode mode) {
@@ -150,7 +200,6 @@ final class Requests<V> {
         return store(key, digits, 0, Expiry.seconds(ttl), mode, 0);
     }
 
-    /** Other copies get the number that came out, not the step: no step is taken twice. */
     static Request<@Nullable Long> count(
             byte[] key, long by, boolean down, long initial, Duration ttl) {
         long step = notNegative(by);
@@ -158,21 +207,7 @@ final class Requests<V> {
         return new Request<>(
                 key,
                 () -> new CountOperation(key, step, down, initial, expiry),
-                false,
-                (operation, number) ->
-                        number == null ? null : counted(key, number, (CountOperation) operation));
-    }
-
-    /** A copy whose time is not known would stay for ever, so there is none then. */
-    private static Change counted(byte[] key, long number, CountOperation counted) {
-        return counted.knowsTtl()
-                ? number(key, number, counted.ttl_s())
-                : new Change(true, false, () -> new DeleteOperation(key, 0));
-    }
-
-    private static Change number(byte[] key, long number, long ttl_s) {
-        byte[] digits = Long.toString(number).getBytes(StandardCharsets.US_ASCII);
-        return set(key, digits, 0, Expiry.seconds(ttl_s));
+                new Edit.Count(step, down, initial, expiry));
     }
 
     static long notNegative(long number) {

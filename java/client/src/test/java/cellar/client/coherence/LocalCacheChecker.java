@@ -87,8 +87,10 @@ final class LocalCacheChecker implements AutoCloseable {
     private final LongAdder reads = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private final AtomicLong worst_ns = new AtomicLong();
+
     /** When a server last lost what it had; ahead of the clock while one is about to. */
     private volatile long lost_ns = System.nanoTime();
+
     private volatile boolean over;
     private volatile @Nullable Throwable broken;
     private Server server;

@@ -1,10 +1,14 @@
 package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
+import cellar.client.internal.Stages;
 import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.wire.LineOperation;
 import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.ReadOperation;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -65,6 +69,33 @@ public abstract class Cluster implements AutoCloseable {
     public static <R extends @Nullable Object> R askNow(Endpoint node, Operation<R> operation) {
         node.call(operation);
         return result(operation);
+    }
+
+    /** Whether a key is none of the callers'. */
+    public boolean isReserved(String key) {
+        return false;
+    }
+
+    /** Completes when {@link #home} may be asked. */
+    public CompletableFuture<@Nullable Void> ready() {
+        return CompletableFuture.completedFuture(null);
+    }
+
+    /** Removes everything; {@code command} does that at a node. */
+    public CompletionStage<@Nullable Void> flush(String command) {
+        List<CompletableFuture<@Nullable Void>> parts = new ArrayList<>();
+        for (Endpoint endpoint : endpoints()) {
+            LineOperation flush = new LineOperation("flush_all", command + "\r\n");
+            parts.add(
+                    endpoint.submit(flush)
+                            .thenAccept(
+                                    line -> {
+                                        if (!line.equals("OK")) {
+                                            throw new CacheException.Refused(line);
+                                        }
+                                    }));
+        }
+        return Stages.all(parts).thenApply(done -> null);
     }
 
     /** What else has to be read beside the value, {@link ReadOperation#FLAGS} and so on. */

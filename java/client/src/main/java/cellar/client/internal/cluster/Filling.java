@@ -2,130 +2,221 @@ package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
 import cellar.client.internal.Stages;
-import cellar.client.internal.net.Endpoint;
-import cellar.client.internal.wire.DeleteOperation;
-import cellar.client.internal.wire.Expiry;
+import cellar.client.internal.cluster.View.State;
 import cellar.client.internal.wire.Keys;
-import cellar.client.internal.wire.LineOperation;
-import cellar.client.internal.wire.ReadOperation;
-import cellar.client.internal.wire.StoreOperation;
+import cellar.client.internal.wire.Mark.Kind;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * Copies all items of a trusted node to one that came back, each with the time it has left.
+ * Brings everything to a node that came back.
  *
- * <p>Copies are added, never set, so they do not overwrite a change that arrived meanwhile; a key
- * that was removed meanwhile is removed once more behind its copy. What the source itself was still
- * to be told when the filling began is waited for, since the target was not told of it. If the
- * source is lost meanwhile, what was read from it may be old, and the filling fails.
+ * <p>Of all clients one does it, who holds the claim that lies on the node. He waits until nobody
+ * believes the node any more and until it is done with what it was asked before, empties it, tells
+ * all that it is being filled, waits until all copy their changes to it, and copies each item from
+ * its home. Then the node is in.
  */
 final class Filling {
+    private static final Logger LOG = LoggerFactory.getLogger(Filling.class);
     private static final int AT_ONCE = 128;
-    private static final int WANTED = ReadOperation.FLAGS | ReadOperation.TTL;
+    private static final long CLAIM_S = 5;
+    private static final long CLAIM_MS = 1_000;
 
-    private final ReplicatedCluster cluster;
+    private final Watch watch;
     private final Replica target;
-    private volatile boolean stopped;
+    private final long begun_ms;
+    private final Item claim;
+    private int number;
     private int copied;
 
-    Filling(ReplicatedCluster cluster, Replica target) {
-        this.cluster = cluster;
+    Filling(Watch watch, Replica target) {
+        this.watch = watch;
         this.target = target;
+        this.begun_ms = watch.ticks().now_ms();
+        byte[] name = watch.name().getBytes(StandardCharsets.US_ASCII);
+        this.claim = Item.of(Kind.VALUE, name, 0, CLAIM_S);
     }
 
-    void stop() {
-        stopped = true;
+    void start() {
+        number = watch.homes().view().number(target.name());
+        long apart_ms = target.seen.outSince_ms + watch.timing().pause() - begun_ms;
+        long wait_ms = Math.max(0, apart_ms) + watch.timing().settle();
+        claimed()
+                .thenCompose(mine -> after(wait_ms, mine))
+                .thenCompose(mine -> step(mine, () -> target.copy().flush()))
+                .thenCompose(mine -> mine ? claimed() : no())
+                .thenCompose(mine -> mine && holds() ? announced() : no())
+                .thenCompose(mine -> after(watch.timing().pause(), mine))
+                .thenCompose(mine -> mine ? copies() : no())
+                .whenComplete(this::ended);
     }
 
-    /** Whether nobody waits for it any more. */
-    boolean isStopped() {
-        return stopped;
+    private static CompletableFuture<Boolean> no() {
+        return CompletableFuture.completedFuture(false);
     }
 
-    /** Completes with the number of copies. */
-    CompletableFuture<Integer> run() {
-        Replica source = cluster.trusted(target);
-        if (source == null) {
-            return CompletableFuture.completedFuture(0);
-        }
-        int losses = source.losses();
-        if (!source.isTrusted()) {
-            return CompletableFuture.failedFuture(lost(source));
-        }
-        return flushed()
-                .thenCompose(line -> source.drained())
-                .thenCompose(drained -> KeyLister.fast(source.endpoint()))
-                .thenCompose(keys -> copyAll(source.endpoint(), keys))
+    /** Whether nobody has changed the node's state meanwhile. */
+    private boolean holds() {
+        return !watch.isClosed()
+                && watch.homes().view().number(target.name()) == number
+                && watch.replica(target.name()) == target;
+    }
+
+    /** Holds the claim if nobody does. */
+    private CompletableFuture<Boolean> claimed() {
+        return target.copy()
+                .read(Watch.CLAIM_KEY)
                 .thenCompose(
-                        done ->
-                                source.losses() == losses
-                                        ? CompletableFuture.completedFuture(copied)
-                                        : CompletableFuture.failedFuture(lost(source)));
+                        found -> {
+                            Item there = found.item();
+                            boolean taken = there != null && there.value().length > 0;
+                            if (taken && !Arrays.equals(there.value(), claim.value())) {
+                                return no();
+                            }
+                            Peer.If free = there == null ? Peer.If.ABSENT : Peer.If.SAME;
+                            return target.copy()
+                                    .store(Watch.CLAIM_KEY, claim, free, found.version())
+                                    .thenApply(Peer.Stored::done);
+                        });
     }
 
-    private static CacheException lost(Replica node) {
-        return new CacheException.Connection(node.endpoint().name() + " was lost meanwhile", null);
+    /** Another may be next, at once. */
+    private void release() {
+        Item free = Item.of(Kind.VALUE, new byte[0], 0, CLAIM_S);
+        target.copy()
+                .read(Watch.CLAIM_KEY)
+                .thenAccept(
+                        found -> {
+                            Item there = found.item();
+                            if (there != null && Arrays.equals(there.value(), claim.value())) {
+                                target.copy()
+                                        .store(
+                                                Watch.CLAIM_KEY,
+                                                free,
+                                                Peer.If.SAME,
+                                                found.version());
+                            }
+                        });
     }
 
-    /** What the target holds may be old, even if its process is new: changes may have come late. */
-    private CompletableFuture<String> flushed() {
-        return target.endpoint().submit(new LineOperation("flush_all", "flush_all\r\n"));
+    private CompletableFuture<Boolean> after(long wait_ms, boolean mine) {
+        CompletableFuture<Boolean> done = new CompletableFuture<>();
+        if (mine) {
+            watch.ticks().later(wait_ms, () -> done.complete(holds()));
+        } else {
+            done.complete(false);
+        }
+        return done;
     }
 
-    private CompletableFuture<?> copyAll(Endpoint source, Set<String> keys) {
-        return copyFrom(source, List.copyOf(keys), 0);
+    private static CompletableFuture<Boolean> step(
+            boolean mine, Supplier<CompletableFuture<?>> task) {
+        return mine ? task.get().thenApply(done -> true) : no();
     }
 
-    private CompletableFuture<?> copyFrom(Endpoint source, List<String> keys, int from) {
+    /** From now on all clients copy their changes to it; it is the first to know. */
+    private CompletableFuture<Boolean> announced() {
+        View view = watch.homes().view().with(target.name(), State.FILLING);
+        return target.copy()
+                .store(Watch.VIEW_KEY, Watch.held(view), Peer.If.ABSENT, 0)
+                .thenCompose(
+                        stored -> {
+                            if (!stored.done()) {
+                                return no();
+                            }
+                            watch.adopt(view);
+                            number = view.number(target.name());
+                            keepClaim();
+                            return watch.publish().thenApply(done -> holds());
+                        });
+    }
+
+    private void keepClaim() {
+        if (target.filling() == this && holds()) {
+            target.copy().store(Watch.CLAIM_KEY, claim, Peer.If.ANY, 0);
+            watch.ticks().later(CLAIM_MS, this::keepClaim);
+        }
+    }
+
+    /** Copies all, again if another node has become the home of some keys meanwhile. */
+    private CompletableFuture<Boolean> copies() {
+        Homes homes = watch.homes();
+        List<Replica> sources = homes.known();
+        return from(homes, sources, 0)
+                .thenCompose(
+                        done -> {
+                            if (!holds()) {
+                                return no();
+                            }
+                            boolean same = watch.homes().known().equals(sources);
+                            return same && sources.size() == homes.count()
+                                    ? CompletableFuture.completedFuture(true)
+                                    : copies();
+                        });
+    }
+
+    private CompletableFuture<@Nullable Void> from(Homes homes, List<Replica> sources, int index) {
+        if (index == sources.size()) {
+            return CompletableFuture.completedFuture(null);
+        }
+        Replica source = sources.get(index);
+        return source.copy()
+                .keys()
+                .thenCompose(
+                        keys -> {
+                            List<byte[]> own = new ArrayList<>();
+                            for (String key : keys) {
+                                byte[] bytes = Keys.bytes(key);
+                                boolean item = !key.startsWith(Watch.RESERVED);
+                                if (item && homes.home(Homes.hash(bytes)) == source) {
+                                    own.add(bytes);
+                                }
+                            }
+                            return copy(source, own, 0);
+                        })
+                .thenCompose(done -> from(homes, sources, index + 1));
+    }
+
+    private CompletableFuture<@Nullable Void> copy(Replica source, List<byte[]> keys, int from) {
         if (from >= keys.size()) {
             return CompletableFuture.completedFuture(null);
         }
-        if (stopped) {
-            return CompletableFuture.failedFuture(lost(target));
+        if (!holds() || watch.ticks().now_ms() - begun_ms > watch.timing().fillMax()) {
+            return CompletableFuture.failedFuture(
+                    new CacheException.Overloaded(target.name() + " changed or took too long"));
         }
         List<CompletableFuture<@Nullable Void>> part = new ArrayList<>();
-        for (String key : keys.subList(from, Math.min(keys.size(), from + AT_ONCE))) {
-            part.add(copy(source, Keys.bytes(key)));
+        for (byte[] key : keys.subList(from, Math.min(keys.size(), from + AT_ONCE))) {
+            part.add(watch.copier().fill(target, source, key));
         }
-        return Stages.all(part).thenCompose(done -> copyFrom(source, keys, from + AT_ONCE));
+        copied += part.size();
+        return Stages.all(part).thenCompose(done -> copy(source, keys, from + AT_ONCE));
     }
 
-    private CompletableFuture<@Nullable Void> copy(Endpoint source, byte[] key) {
-        ReadOperation<Boolean> read = new ReadOperation<>(key, WANTED, ReadOperation::hit);
-        return source.submit(read)
-                .thenCompose(
-                        hit -> {
-                            byte[] bytes = read.bytes();
-                            if (!hit || bytes == null || !read.knowsTtl()) {
-                                return CompletableFuture.completedFuture(null);
-                            }
-                            return add(key, bytes, read);
-                        });
-    }
-
-    private CompletableFuture<@Nullable Void> add(byte[] key, byte[] bytes, ReadOperation<?> read) {
-        return target.endpoint()
-                .submit(
-                        new StoreOperation(
-                                key,
-                                bytes,
-                                read.flags(),
-                                Expiry.seconds(read.ttl_s()),
-                                StoreOperation.Mode.ADD,
-                                0))
-                .thenCompose(
-                        outcome -> {
-                            copied++;
-                            if (!target.wasRemoved(key)) {
-                                return CompletableFuture.completedFuture(null);
-                            }
-                            return target.endpoint()
-                                    .submit(new DeleteOperation(key, 0))
-                                    .thenApply(found -> null);
-                        });
+    private void ended(@Nullable Boolean filled, @Nullable Throwable failure) {
+        release();
+        boolean filling = watch.homes().view().state(target.name()) == State.FILLING;
+        if (filled != null && filled && holds()) {
+            LOG.info("{} is filled with {} items", target.name(), copied);
+            watch.adopt(watch.homes().view().with(target.name(), State.IN));
+            watch.publish();
+            target.filling(null);
+        } else {
+            if (failure != null && !watch.isClosed()) {
+                LOG.info("{} could not be filled: {}", target.name(), failure.toString());
+            }
+            boolean own = filling && holds();
+            watch.ticks().later(watch.timing().pause(), () -> target.filling(null));
+            if (own) {
+                watch.lost(target, "its filling failed");
+            }
+        }
     }
 }

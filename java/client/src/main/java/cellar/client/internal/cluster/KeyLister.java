@@ -35,19 +35,21 @@ public final class KeyLister {
                 parts.add(
                         listing == Listing.FAST
                                 ? fast
-                                : fast.thenCompose(keys -> exact(endpoint, keys)));
+                                : fast.thenCompose(
+                                        keys -> exact(endpoint, keys, cluster.alsoRead())));
             }
         }
         if (parts.isEmpty()) {
             return CompletableFuture.failedStage(
                     new CacheException.Connection("no node can be asked", null));
         }
-        return Stages.all(parts).thenApply(KeyLister::union);
+        return Stages.all(parts).thenApply(sets -> union(sets, cluster));
     }
 
-    private static Set<String> union(List<Set<String>> sets) {
+    private static Set<String> union(List<Set<String>> sets, Cluster cluster) {
         Set<String> all = new HashSet<>();
         sets.forEach(all::addAll);
+        all.removeIf(cluster::isReserved);
         return all;
     }
 
@@ -82,12 +84,13 @@ public final class KeyLister {
                 .thenCompose(stage -> stage);
     }
 
-    private static CompletableFuture<Set<String>> exact(Endpoint endpoint, Set<String> keys) {
-        return check(endpoint, List.copyOf(keys), 0, new HashSet<>());
+    private static CompletableFuture<Set<String>> exact(
+            Endpoint endpoint, Set<String> keys, int also) {
+        return check(endpoint, List.copyOf(keys), also, 0, new HashSet<>());
     }
 
     private static CompletableFuture<Set<String>> check(
-            Endpoint endpoint, List<String> keys, int from, Set<String> alive) {
+            Endpoint endpoint, List<String> keys, int also, int from, Set<String> alive) {
         if (from >= keys.size()) {
             return CompletableFuture.completedFuture(alive);
         }
@@ -97,7 +100,9 @@ public final class KeyLister {
             hits.add(
                     endpoint.submit(
                             new ReadOperation<>(
-                                    Keys.bytes(key), ReadOperation.NO_VALUE, ReadOperation::hit)));
+                                    Keys.bytes(key),
+                                    ReadOperation.NO_VALUE | also,
+                                    ReadOperation::hit)));
         }
         return Stages.all(hits)
                 .thenCompose(
@@ -107,7 +112,7 @@ public final class KeyLister {
                                     alive.add(part.get(i));
                                 }
                             }
-                            return check(endpoint, keys, from + CHECKED_AT_ONCE, alive);
+                            return check(endpoint, keys, also, from + CHECKED_AT_ONCE, alive);
                         });
     }
 }

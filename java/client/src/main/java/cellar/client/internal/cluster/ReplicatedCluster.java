@@ -1,107 +1,158 @@
 package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
+import cellar.client.Node;
 import cellar.client.internal.Stages;
 import cellar.client.internal.net.Endpoint;
-import cellar.client.internal.wire.Expiry;
-import cellar.client.internal.wire.Operation;
+import cellar.client.internal.net.Loops;
+import cellar.client.internal.net.Settings;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Every node holds everything.
  *
- * <p>Each key has an order of the nodes, drawn from its hash, so that keys spread and all clients
- * agree. The first trusted node in that order is the key's home: it is read, and changed before the
- * caller gets an answer; the others are told of what came out through a {@link ReplicaQueue}. A
- * counter is thus counted on one node only. A read that fails goes to the next node. A read that
- * misses does too, and what it finds there is added at home with the time it has left. A server
- * without meta commands does not tell that time: nothing is copied from it, lest it stays for ever.
+ * <p>Each key has an order of the nodes, the same for all clients. The first that all clients
+ * believe is the key's home: it is read, and changed before the caller gets an answer; the others
+ * are told by a {@link CopyQueue}. {@link Watch} says whom all believe, {@link Changes} how items
+ * are changed, {@link Copier} how copies only become later, {@link Filling} how a node comes back.
  *
- * <p>A client reads its own writes: if the home changes, it waits for those still on their way.
+ * <p>A read that fails goes to the next node. A read that misses does too, and what it finds there
+ * is added at home with the time it has left. A trace of a removal is an answer.
  */
 public final class ReplicatedCluster extends Cluster {
-    private static final long RETRY_MS = 500;
+    private static final Logger LOG = LoggerFactory.getLogger(ReplicatedCluster.class);
     private static final long CLOSE_MS_MAX = 2000;
 
-    private final List<Replica> replicas;
-    private final ReentrantReadWriteLock spreading = new ReentrantReadWriteLock();
+    /** A node's connections: for what only a home is asked, and for the rest. */
+    private record Member(Node node, Endpoint home, Endpoint copy, Replica replica) {}
 
-    /** Copies on {@code endpoints}; at most {@code queuedMax} changes wait for each. */
-    public ReplicatedCluster(List<Endpoint> endpoints, int queuedMax) {
-        replicas =
-                endpoints.stream().map(endpoint -> new Replica(endpoint, this, queuedMax)).toList();
+    private final Settings settings;
+    private final Loops loops;
+    private final int queuedMax;
+    private final Watch watch;
+    private final Changes changes;
+    private final Map<String, Member> members = new ConcurrentHashMap<>();
+    private boolean started;
+
+    /** Without nodes yet; {@code ticker} gives nanoseconds. */
+    public ReplicatedCluster(Settings settings, Loops loops, int queuedMax, LongSupplier ticker) {
+        this.settings = settings;
+        this.loops = loops;
+        this.queuedMax = queuedMax;
+        Ticks ticks =
+                new Ticks() {
+                    @Override
+                    public long now_ms() {
+                        return ticker.getAsLong() / 1_000_000;
+                    }
+
+                    @Override
+                    public void later(long delay_ms, Runnable task) {
+                        loops.next().schedule(task, delay_ms, TimeUnit.MILLISECONDS);
+                    }
+                };
+        watch = new Watch(UUID.randomUUID().toString(), ticks, Timing.USUAL, this::homesChanged);
+        changes = new Changes(watch, settings.timeout().toMillis());
+    }
+
+    // Nodes.
+
+    /** Uses these nodes from now on; a node that keeps its name may have another address. */
+    public synchronized void use(List<Node> nodes) {
+        Map<String, Node> named = new ConcurrentHashMap<>();
+        nodes.forEach(node -> named.put(name(node), node));
+        List<Member> before = List.copyOf(members.values());
+        for (Member member : before) {
+            if (!member.node().equals(named.get(member.replica().name()))) {
+                watch.leave(member.replica());
+                members.remove(member.replica().name());
+                close(member);
+            }
+        }
+        List<Replica> added = new ArrayList<>();
+        named.forEach(
+                (name, node) -> {
+                    if (!members.containsKey(name)) {
+                        Member member = member(name, node);
+                        members.put(name, member);
+                        added.add(member.replica());
+                    }
+                });
+        if (started) {
+            added.forEach(watch::join);
+        } else {
+            started = true;
+            watch.start(added);
+        }
+    }
+
+    private static String name(Node node) {
+        return node.name().isEmpty() ? node.address() : node.name();
+    }
+
+    private Member member(String name, Node node) {
+        String guard = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
+        Endpoint home = new Endpoint(node, settings.guarded(guard), loops);
+        Endpoint copy = new Endpoint(node, settings.quiet(), loops);
+        Peer peer = new EndpointPeer(copy);
+        CopyQueue.Target target = watch.delivery(name, settings.metrics(), copy.name());
+        CopyQueue queue = new CopyQueue(queuedMax, watch.ticks(), target);
+        Replica replica =
+                new Replica(name, new EndpointPeer(home), peer, queue, known -> found(home, known));
+        return new Member(node, home, copy, replica);
+    }
+
+    /** A node that answers again is not waited for; of one that does not, the state is known. */
+    private static void found(Endpoint home, boolean known) {
+        if (known) {
+            home.hurry();
+        } else {
+            home.start();
+        }
+    }
+
+    private static void close(Member member) {
+        member.home().close();
+        member.copy().close();
     }
 
     @Override
     public Endpoint home(byte[] key) {
-        return choose(key, null).endpoint();
+        return endpoint(homeOf(key));
     }
 
-    /** The first trusted node but {@code tried}; else any that is up; else any. */
-    private Replica choose(byte[] key, @Nullable Replica tried) {
-        long hash = hash(key);
-        Replica best = null;
-        long bestScore = 0;
-        for (int i = 0; i < replicas.size(); i++) {
-            Replica replica = replicas.get(i);
-            if (replica == tried) {
-                continue;
-            }
-            long score = score(hash, i) >>> 2;
-            score |= replica.isTrusted() ? 1L << 62 : 0;
-            score |= replica.endpoint().isDown() ? 0 : 1L << 61;
-            if (best == null || score > bestScore) {
-                best = replica;
-                bestScore = score;
-            }
+    private Replica homeOf(byte[] key) {
+        Replica home = watch.homes().home(Homes.hash(key));
+        if (home == null) {
+            throw new CacheException.Connection("no node has everything", null);
         }
-        return best == null ? replicas.get(0) : best;
+        return home;
     }
 
-    /** The second node to ask, if there is one that is trusted. */
-    private @Nullable Replica second(byte[] key, Replica first) {
-        Replica next = choose(key, first);
-        return next != first && next.isTrusted() ? next : null;
-    }
-
-    private static long hash(byte[] key) {
-        long hash = 0xcbf29ce484222325L;
-        for (byte b : key) {
-            hash = (hash ^ b & 0xff) * 0x100000001b3L;
-        }
-        return hash;
-    }
-
-    private static long score(long hash, int index) {
-        long mixed = (hash + 0x9e3779b97f4a7c15L * (index + 1)) * 0xbf58476d1ce4e5b9L;
-        mixed = (mixed ^ mixed >>> 27) * 0x94d049bb133111ebL;
-        return mixed ^ mixed >>> 31;
+    private static Endpoint endpoint(Replica replica) {
+        return ((EndpointPeer) replica.home()).endpoint();
     }
 
     @Override
     public List<Endpoint> endpoints() {
-        return replicas.stream().map(Replica::endpoint).toList();
-    }
-
-    /** A trusted node that is not {@code target}; null if there is none. */
-    @Nullable Replica trusted(Replica target) {
-        for (Replica replica : replicas) {
-            if (replica != target && replica.isTrusted()) {
-                return replica;
-            }
-        }
-        return null;
+        return members.values().stream().map(Member::home).toList();
     }
 
     @Override
@@ -109,23 +160,27 @@ public final class ReplicatedCluster extends Cluster {
         return true;
     }
 
-    /** A node is trusted now, or is not any more. */
-    void trustChanged() {
-        homesChanged();
+    @Override
+    public boolean isReserved(String key) {
+        return key.startsWith(Watch.RESERVED);
     }
 
-    /** Whether all nodes are trusted; for tests. */
+    @Override
+    public CompletableFuture<@Nullable Void> ready() {
+        return watch.fresh(watch.ticks().now_ms() + settings.timeout().toMillis());
+    }
+
+    /** Whether all nodes have everything; for tests. */
     public boolean isWhole() {
-        return replicas.stream().allMatch(Replica::isTrusted);
-    }
-
-    void later(Runnable task) {
-        replicas.get(0).endpoint().loop().schedule(task, RETRY_MS, TimeUnit.MILLISECONDS);
+        return watch.isFresh() && watch.homes().known().size() == members.size();
     }
 
     @Override
     public int alsoRead() {
-        return ReadOperation.FLAGS | ReadOperation.TTL;
+        return ReadOperation.FLAGS
+                | ReadOperation.TTL
+                | ReadOperation.VERSION
+                | ReadOperation.MARKED;
     }
 
     // Reading.
@@ -133,95 +188,128 @@ public final class ReplicatedCluster extends Cluster {
     @Override
     public <R extends @Nullable Object> CompletionStage<R> read(
             byte[] key, Supplier<ReadOperation<R>> read) {
-        Replica first = choose(key, null);
-        ReadOperation<R> operation = read.get();
-        return attempt(first, key, operation)
-                .handle((answer, failure) -> operation)
-                .thenCompose(
-                        done -> {
-                            Replica next = isAnswer(done) ? null : second(key, first);
-                            return next == null ? done : readSecond(key, first, done, next, read);
-                        });
+        return watch.isFresh()
+                ? readAt(homeOf(key), key, read)
+                : ready().thenCompose(fresh -> readAt(homeOf(key), key, read));
     }
 
-    private <R extends @Nullable Object> CompletionStage<R> readSecond(
+    private <R extends @Nullable Object> CompletionStage<R> readAt(
+            Replica first, byte[] key, Supplier<ReadOperation<R>> read) {
+        ReadOperation<R> one = read.get();
+        return endpoint(first)
+                .submit(one)
+                .handle((answer, failure) -> one)
+                .thenCompose(done -> readOn(key, read, first, one, List.of(first)));
+    }
+
+    /** Asks further nodes as long as those that were {@code tried} are no answer. */
+    private <R extends @Nullable Object> CompletionStage<R> readOn(
             byte[] key,
+            Supplier<ReadOperation<R>> read,
             Replica first,
-            ReadOperation<R> missed,
-            Replica next,
-            Supplier<ReadOperation<R>> read) {
-        ReadOperation<R> operation = read.get();
-        return attempt(next, key, operation)
-                .handle((answer, failure) -> operation)
-                .thenCompose(done -> settle(key, first, missed, done));
+            ReadOperation<R> one,
+            List<Replica> tried) {
+        Replica second = second(key, one, tried);
+        if (second == null) {
+            return one;
+        }
+        ReadOperation<R> other = read.get();
+        return endpoint(second)
+                .submit(other)
+                .handle((answer, failure) -> other)
+                .thenCompose(
+                        done ->
+                                isNoAnswer(one, other)
+                                        ? readOn(
+                                                key,
+                                                read,
+                                                first,
+                                                isNodesFault(other) ? one : other,
+                                                and(tried, second))
+                                        : better(key, first, second, one, other));
     }
 
-    private static <R extends @Nullable Object> CompletableFuture<R> attempt(
-            Replica replica, byte[] key, ReadOperation<R> operation) {
-        CompletableFuture<@Nullable Void> own = replica.settled(key);
-        if (own == null) {
-            return replica.endpoint().submit(operation);
-        }
-        return own.thenCompose(done -> replica.endpoint().submit(operation));
+    private static List<Replica> and(List<Replica> tried, Replica more) {
+        List<Replica> all = new ArrayList<>(tried);
+        all.add(more);
+        return all;
     }
 
     @Override
     public <R extends @Nullable Object> R readNow(byte[] key, Supplier<ReadOperation<R>> read) {
-        Replica first = choose(key, null);
-        ReadOperation<R> operation = read.get();
-        call(first, key, operation);
-        Replica next = isAnswer(operation) ? null : second(key, first);
-        if (next == null) {
-            return result(operation);
+        if (!watch.isFresh()) {
+            waitUntilReady();
         }
-        ReadOperation<R> other = read.get();
-        call(next, key, other);
-        return result(settle(key, first, operation, other));
-    }
-
-    private static void call(Replica replica, byte[] key, ReadOperation<?> operation) {
-        CompletableFuture<@Nullable Void> own = replica.settled(key);
-        if (own != null) {
-            waitFor(own, replica.endpoint().settings().timeout().toMillis());
+        Replica first = homeOf(key);
+        ReadOperation<R> one = read.get();
+        endpoint(first).call(one);
+        List<Replica> tried = List.of(first);
+        for (Replica second = second(key, one, tried);
+                second != null;
+                second = second(key, one, tried)) {
+            ReadOperation<R> other = read.get();
+            endpoint(second).call(other);
+            if (!isNoAnswer(one, other)) {
+                return result(better(key, first, second, one, other));
+            }
+            one = isNodesFault(other) ? one : other;
+            tried = and(tried, second);
         }
-        replica.endpoint().call(operation);
+        return result(one);
     }
 
-    /** A miss may be a hit elsewhere, and so may a node that does not answer. */
-    private static boolean isAnswer(ReadOperation<?> done) {
-        if (!done.isCompletedExceptionally()) {
-            return !done.isMiss();
+    private void waitUntilReady() {
+        try {
+            ready().get(2 * settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new CacheException.Loading("interrupted", e);
+        } catch (ExecutionException | TimeoutException e) {
+            throw Stages.known(e.getCause() == null ? e : e.getCause());
         }
-        return !isNodesFault(done);
     }
 
-    private static boolean isNodesFault(Operation<?> done) {
-        Throwable failure = done.handle((answer, cause) -> cause).join();
-        CacheException known = Stages.known(failure);
-        return known instanceof CacheException.Connection
-                || known instanceof CacheException.Timeout
-                || known instanceof CacheException.Protocol;
+    /** Who is asked as well, null for nobody: a miss without a trace of a removal may be a loss. */
+    private @Nullable Replica second(byte[] key, ReadOperation<?> one, List<Replica> tried) {
+        boolean failed = one.isCompletedExceptionally();
+        if (failed ? !isNodesFault(one) : one.hit() || one.isGone()) {
+            return null;
+        }
+        return watch.homes().next(Homes.hash(key), tried);
     }
 
-    /** Which of two answers counts; repairs the first node if only the second has the item. */
-    private static <R extends @Nullable Object> ReadOperation<R> settle(
-            byte[] key, Replica first, ReadOperation<R> one, ReadOperation<R> other) {
+    /** A miss at one node alone is no answer either, where the home has failed. */
+    private static boolean isNoAnswer(ReadOperation<?> one, ReadOperation<?> other) {
+        return isNodesFault(other)
+                || one.isCompletedExceptionally() && other.isMiss() && !other.isGone();
+    }
+
+    private static boolean isNodesFault(CompletableFuture<?> failed) {
+        try {
+            failed.join();
+            return false;
+        } catch (RuntimeException e) {
+            return Replica.isNodesFault(e);
+        }
+    }
+
+    /** The answer of two; what only the second node has is added at home. */
+    private <R extends @Nullable Object> ReadOperation<R> better(
+            byte[] key,
+            Replica first,
+            Replica second,
+            ReadOperation<R> one,
+            ReadOperation<R> other) {
+        Homes homes = watch.homes();
         boolean missed = !one.isCompletedExceptionally();
         if (other.isCompletedExceptionally() || missed && other.isMiss()) {
-            return missed ? one : other;
+            return one;
         }
-        byte[] bytes = other.bytes();
-        boolean whole = bytes != null && other.knowsTtl() && !other.stale();
-        if (missed && whole && first.isTrusted()) {
-            first.endpoint()
-                    .submit(
-                            new StoreOperation(
-                                    key,
-                                    bytes,
-                                    other.flags(),
-                                    Expiry.seconds(other.ttl_s()),
-                                    StoreOperation.Mode.ADD,
-                                    0));
+        if (missed && other.bytes() != null) {
+            Item copy = EndpointPeer.found(other).copy(homes.numberOf(second));
+            if (copy != null) {
+                first.copy().store(key, copy, Peer.If.ABSENT, 0);
+            }
         }
         return other;
     }
@@ -230,104 +318,62 @@ public final class ReplicatedCluster extends Cluster {
 
     @Override
     public <R extends @Nullable Object> CompletionStage<R> write(Request<R> request) {
-        Replica first = choose(request.key(), null);
-        Operation<R> operation = request.operation().get();
-        return first.endpoint()
-                .submit(operation)
-                .handle((answer, failure) -> failure)
-                .thenCompose(
-                        failure -> {
-                            Replica next =
-                                    failure == null ? null : standIn(request, first, operation);
-                            if (next == null) {
-                                return spread(request, first, operation);
-                            }
-                            Operation<R> again = request.operation().get();
-                            return next.endpoint()
-                                    .submit(again)
-                                    .handle((answer, failed) -> again)
-                                    .thenCompose(done -> spread(request, next, done));
-                        });
+        return changes.make(request.key(), request.edit());
     }
 
     @Override
     public <R extends @Nullable Object> R writeNow(Request<R> request) {
-        Replica first = choose(request.key(), null);
-        Operation<R> operation = request.operation().get();
-        first.endpoint().call(operation);
-        if (operation.isCompletedExceptionally()) {
-            Replica next = standIn(request, first, operation);
-            if (next != null) {
-                first = next;
-                operation = request.operation().get();
-                first.endpoint().call(operation);
-            }
-        }
-        CompletableFuture<R> spread = spread(request, first, operation).toCompletableFuture();
-        if (!spread.isDone()) {
-            waitFor(spread, first.endpoint().settings().timeout().toMillis());
-        }
-        return result(operation);
-    }
-
-    /**
-     * Who is asked after {@code first} has failed; null for nobody. The first may have the change
-     * or not, so it is not believed any more.
-     */
-    private @Nullable Replica standIn(Request<?> request, Replica first, Operation<?> failed) {
-        if (!isNodesFault(failed)) {
-            return null;
-        }
-        Replica next = second(request.key(), first);
-        if (next != null) {
-            first.distrust("a change was not answered");
-        }
-        return next != null && request.again() ? next : null;
-    }
-
-    /** Tells the other copies; completes at once, or after them if the item has been removed. */
-    private <R extends @Nullable Object> CompletionStage<R> spread(
-            Request<R> request, Replica home, Operation<R> done) {
-        if (done.isCompletedExceptionally()) {
-            return done;
-        }
-        Change change = request.effect().apply(done, done.join());
-        if (change == null) {
-            return done;
-        }
-        List<CompletableFuture<@Nullable Void>> told = new ArrayList<>(replicas.size());
-        spreading.readLock().lock();
-        try {
-            for (Replica replica : replicas) {
-                if (replica != home) {
-                    told.add(replica.change(request.key(), change));
+        if (request.edit() instanceof Edit.Put<R> put && !put.item().isNumber()) {
+            long hash = Homes.hash(request.key());
+            if (watch.isFresh() && watch.settlesIn_ms(hash) == 0) {
+                Homes homes = watch.homes();
+                Replica home = homes.home(hash);
+                if (home != null && putNow(request.key(), hash, put, home, homes)) {
+                    return put.answer();
                 }
             }
-        } finally {
-            spreading.readLock().unlock();
         }
-        return change.removes() ? Stages.all(told).thenCompose(all -> done) : done;
-    }
-
-    /** Runs {@code task} while no change is half spread: each has reached all copies or none. */
-    <R extends @Nullable Object> R betweenChanges(Supplier<R> task) {
-        spreading.writeLock().lock();
         try {
-            return task.get();
-        } finally {
-            spreading.writeLock().unlock();
-        }
-    }
-
-    private static void waitFor(CompletableFuture<?> stage, long patience_ms) {
-        try {
-            stage.get(patience_ms, TimeUnit.MILLISECONDS);
+            return changes.make(request.key(), request.edit()).get();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-        } catch (ExecutionException | TimeoutException e) {
-            // Whoever waits goes on with what is there.
-            return;
+            throw new CacheException.Loading("interrupted", e);
+        } catch (ExecutionException e) {
+            throw Stages.known(e.getCause() == null ? e : e.getCause());
         }
+    }
+
+    /** Stores at home over a connection on which the caller waits; false if that was not enough. */
+    private boolean putNow(byte[] key, long hash, Edit.Put<?> put, Replica home, Homes homes) {
+        Item item = put.item().in(homes.view().number());
+        StoreOperation store = EndpointPeer.storing(key, item, Peer.If.ANY, 0);
+        endpoint(home).call(store);
+        if (store.isCompletedExceptionally()) {
+            if (!isNodesFault(store)) {
+                result(store);
+            }
+            watch.lost(home, "a change was not answered");
+            return false;
+        }
+        if (!watch.isHome(home, hash)) {
+            return false;
+        }
+        changes.spread(home, key, item.copied(homes.numberOf(home), store.newVersion()));
+        return true;
+    }
+
+    @Override
+    public CompletionStage<@Nullable Void> flush(String command) {
+        List<CompletableFuture<?>> parts = new ArrayList<>();
+        for (Member member : members.values()) {
+            parts.add(member.replica().copy().flush());
+            if (watch.homes().view().state(member.replica().name()) != View.State.OUT) {
+                // Behind the flush on the same connection, so that the node knows the view again.
+                parts.add(watch.push(member.replica(), true));
+            }
+        }
+        return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
+                .thenApply(done -> null);
     }
 
     /** Changes that wait are sent, as far as their nodes can be reached. */
@@ -335,8 +381,17 @@ public final class ReplicatedCluster extends Cluster {
     public void close() {
         CompletableFuture<?> drained =
                 CompletableFuture.allOf(
-                        replicas.stream().map(Replica::drained).toArray(CompletableFuture[]::new));
-        waitFor(drained, CLOSE_MS_MAX);
-        replicas.forEach(replica -> replica.endpoint().close());
+                        members.values().stream()
+                                .map(member -> member.replica().queue().drained())
+                                .toArray(CompletableFuture[]::new));
+        try {
+            drained.get(CLOSE_MS_MAX, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (ExecutionException | TimeoutException e) {
+            LOG.info("the client ends before all copies are made", e);
+        }
+        watch.close();
+        members.values().forEach(ReplicatedCluster::close);
     }
 }

@@ -184,7 +184,11 @@ public final class LocalCache {
     /** Asks for the value, or first whether {@code old} still is it. */
     private CompletionStage<ReadOperation<?>> read(byte[] key, @Nullable Entry old) {
         try {
-            int wanted = ReadOperation.FLAGS | ReadOperation.VERSION | ReadOperation.TTL;
+            int wanted =
+                    ReadOperation.FLAGS
+                            | ReadOperation.VERSION
+                            | ReadOperation.TTL
+                            | core.cluster().alsoRead();
             long known = old == null ? 0 : old.version();
             return core.cluster()
                     .<ReadOperation<?>>read(

@@ -130,6 +130,13 @@ public final class Endpoint {
         pipes.get(0).start();
     }
 
+    /** Connects at once if it is not connected; somebody has heard from the node. */
+    public void hurry() {
+        if (!isReady() || isDown()) {
+            pipes.forEach(Pipe::hurry);
+        }
+    }
+
     /** Sends a request over a connection of its own, which ends with the answer. */
     public <R> CompletableFuture<R> submitAlone(Operation<R> operation, Duration timeout) {
         Pipe pipe = new Pipe(this, loops.next());

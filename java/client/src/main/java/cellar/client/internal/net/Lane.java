@@ -236,6 +236,12 @@ final class Lane {
         String version = line.startsWith("VERSION ") ? line.substring(8) : "";
         boolean meta = Dialect.mayBeMeta(version) && ask(opened, "mn\r\n").equals("MN");
         dialect = Dialect.of(version, meta);
+        String guard = settings.guardRequest();
+        CacheException wrong =
+                guard == null ? null : Settings.guardFailure(endpoint.name(), ask(opened, guard));
+        if (wrong != null) {
+            throw wrong;
+        }
     }
 
     private String ask(Wire opened, String request) throws IOException {

@@ -171,6 +171,16 @@ public final class Pipe {
                 });
     }
 
+    /** Does not wait for the end of a pause. */
+    void hurry() {
+        loop.execute(
+                () -> {
+                    if (state == State.IDLE || state == State.PAUSE) {
+                        connect();
+                    }
+                });
+    }
+
     /** Asks the server for a sign of life; tells the endpoint what comes of it. */
     void probe() {
         loop.execute(
@@ -294,10 +304,29 @@ public final class Pipe {
     private void versionKnown(String line) {
         String version = line.startsWith("VERSION ") ? line.substring(8) : "";
         if (Dialect.mayBeMeta(version)) {
-            greet("mn", "mn\r\n", answer -> ready(Dialect.of(version, answer.equals("MN"))));
+            greet("mn", "mn\r\n", answer -> guarded(Dialect.of(version, answer.equals("MN"))));
         } else {
-            ready(Dialect.of(version, false));
+            guarded(Dialect.of(version, false));
         }
+    }
+
+    private void guarded(Dialect known) {
+        String guard = settings.guardRequest();
+        if (guard == null) {
+            ready(known);
+            return;
+        }
+        greet(
+                "guard",
+                guard,
+                line -> {
+                    CacheException wrong = Settings.guardFailure(endpoint.name(), line);
+                    if (wrong == null) {
+                        ready(known);
+                    } else {
+                        close(wrong);
+                    }
+                });
     }
 
     private void greet(String name, String request, Consumer<String> next) {

@@ -1,5 +1,6 @@
 package cellar.client.internal.net;
 
+import cellar.client.CacheException;
 import cellar.client.CacheMetrics;
 import cellar.client.internal.wire.Dialect;
 import java.nio.charset.StandardCharsets;
@@ -22,6 +23,7 @@ import org.jspecify.annotations.Nullable;
  * @param password goes with {@code user}
  * @param redis whether servers speak Redis's protocol
  * @param metrics who is told
+ * @param guard a key without which a process is not talked to; null for none
  */
 public record Settings(
         Duration timeout,
@@ -35,7 +37,8 @@ public record Settings(
         @Nullable String user,
         @Nullable String password,
         boolean redis,
-        CacheMetrics metrics) {
+        CacheMetrics metrics,
+        @Nullable String guard) {
     /** What is spoken before a server has told its version. */
     public Dialect firstDialect() {
         return redis ? Dialect.RESP : Dialect.CLASSIC;
@@ -61,6 +64,45 @@ public record Settings(
 
     private static String word(String word) {
         return "$" + word.getBytes(StandardCharsets.UTF_8).length + "\r\n" + word + "\r\n";
+    }
+
+    /** The same for processes only that have an item under {@code key}. */
+    public Settings guarded(String key) {
+        return copy(metrics, key);
+    }
+
+    /** The same, and nobody is told of anything. */
+    public Settings quiet() {
+        return copy(CacheMetrics.NONE, guard);
+    }
+
+    private Settings copy(CacheMetrics told, @Nullable String key) {
+        return new Settings(
+                timeout,
+                connectTimeout,
+                backoffMin,
+                backoffMax,
+                pipes,
+                lanes,
+                inFlightMax,
+                tls,
+                user,
+                password,
+                redis,
+                told,
+                key);
+    }
+
+    /** What is asked for the {@link #guard}; null for nothing. */
+    public @Nullable String guardRequest() {
+        return guard == null ? null : "mg " + guard + " s\r\n";
+    }
+
+    /** What is wrong with a process that answered {@code line} to that. */
+    public static @Nullable CacheException guardFailure(String name, String line) {
+        return line.startsWith("HD")
+                ? null
+                : new CacheException.Connection(name + " is not the process it was", null);
     }
 
     @Override

@@ -18,12 +18,21 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
     private final byte[][] values;
     private final int[] flags;
     private final Map<String, Integer> classicIndex = new HashMap<>();
+    private final boolean marked;
     private int classicLines;
     private int answered;
 
-    /** Reads {@code keys}, whose bytes are {@code keyBytes}. */
+    /**
+     * Reads {@code keys}, whose bytes are {@code keyBytes}.
+     *
+     * @param marked whether they are items of replicated nodes, see {@link Mark}
+     */
     public ReadManyOperation(
-            List<String> keys, List<byte[]> keyBytes, BiFunction<byte[], Integer, V> decoder) {
+            List<String> keys,
+            List<byte[]> keyBytes,
+            BiFunction<byte[], Integer, V> decoder,
+            boolean marked) {
+        this.marked = marked;
         this.keys = keys;
         this.keyBytes = keyBytes;
         this.decoder = decoder;
@@ -154,8 +163,11 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
         Map<String, V> found = new HashMap<>(values.length * 2);
         for (int i = 0; i < values.length; i++) {
             byte @Nullable [] bytes = values[i];
-            if (bytes != null) {
+            if (bytes != null && !marked) {
                 found.put(keys.get(i), decoder.apply(bytes, flags[i]));
+            } else if (bytes != null && Mark.kind(flags[i]) != Mark.Kind.GONE) {
+                byte[] value = Mark.value(flags[i], bytes);
+                found.put(keys.get(i), decoder.apply(value, Mark.user(flags[i])));
             }
         }
         return found;

@@ -18,6 +18,9 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     /** Everything but the value; meta only. */
     public static final int NO_VALUE = 8;
 
+    /** The item is understood as one of replicated nodes, see {@link Mark}; needs the flags. */
+    public static final int MARKED = 16;
+
     private final byte[] key;
     private final int wanted;
     private final Function<? super ReadOperation<R>, ? extends R> finisher;
@@ -38,6 +41,10 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     private boolean won;
     private boolean waiting;
     private boolean stale;
+    private int marked;
+    private boolean ordered;
+    private int home;
+    private long order;
 
     /** Reads {@code key}; {@code finisher} makes the answer of what was found. */
     public ReadOperation(
@@ -72,6 +79,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     @Override
     public void encode(Out out, Dialect dialect) {
         hit = false;
+        marked = 0;
         if (dialect.resp()) {
             encodeResp(out);
             return;
@@ -180,7 +188,30 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         } else {
             in.takeLine();
         }
+        if ((wanted & MARKED) != 0) {
+            unmark();
+        }
         return true;
+    }
+
+    /** The trace of a removal is a miss. */
+    private void unmark() {
+        marked = flags;
+        flags = Mark.user(marked);
+        ordered = Mark.isOrdered(marked, size_bytes);
+        size_bytes = Mark.size_bytes(marked, size_bytes);
+        byte[] whole = bytes;
+        if (whole != null) {
+            home = Mark.home(marked, whole);
+            order = Mark.order(marked, whole);
+            bytes = Mark.value(marked, whole);
+        }
+        stale |= Mark.kind(marked) == Mark.Kind.STALE;
+        if (isGone()) {
+            hit = false;
+            bytes = null;
+            received = null;
+        }
     }
 
     private boolean decodeClassic(In in) {
@@ -236,6 +267,31 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     @Override
     public boolean isMiss() {
         return !hit;
+    }
+
+    /** What the item carries beside its value, if it was asked for as {@link #MARKED}. */
+    public int marked() {
+        return marked;
+    }
+
+    /** Whether the item was removed, and its trace is still there. */
+    public boolean isGone() {
+        return Mark.kind(marked) == Mark.Kind.GONE;
+    }
+
+    /** Whether the item is a copy that knows its order. */
+    public boolean isOrdered() {
+        return ordered;
+    }
+
+    /** The home that the item was copied from, if it is ordered. */
+    public int home() {
+        return home;
+    }
+
+    /** The version that the item had at its home, if it is ordered. */
+    public long order() {
+        return order;
     }
 
     /** Whether there is such an item. */

@@ -38,6 +38,8 @@ public final class StoreOperation extends Operation<CasOutcome> {
     private final long expiry;
     private final Mode mode;
     private final long version;
+    private boolean asksVersion;
+    private long newVersion;
     private @Nullable CasOutcome outcome;
 
     /**
@@ -54,6 +56,17 @@ public final class StoreOperation extends Operation<CasOutcome> {
         this.expiry = expiry;
         this.mode = mode;
         this.version = version;
+    }
+
+    /** Asks for the version that the item gets; meta only. */
+    public StoreOperation askVersion() {
+        asksVersion = true;
+        return this;
+    }
+
+    /** The version that the item has got, if it was asked for. */
+    public long newVersion() {
+        return newVersion;
     }
 
     @Override
@@ -109,6 +122,9 @@ public final class StoreOperation extends Operation<CasOutcome> {
         if (mode == Mode.CAS_LATE) {
             out.put(" I");
         }
+        if (asksVersion) {
+            out.put(" c");
+        }
         out.end();
     }
 
@@ -125,6 +141,9 @@ public final class StoreOperation extends Operation<CasOutcome> {
             return refused(in);
         }
         outcome = read;
+        if (asksVersion && dialect.meta()) {
+            newVersion = in.meta().version;
+        }
         in.takeLine();
         return true;
     }

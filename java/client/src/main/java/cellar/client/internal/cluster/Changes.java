@@ -1,0 +1,346 @@
+package cellar.client.internal.cluster;
+
+import cellar.client.CacheException;
+import cellar.client.internal.Stages;
+import cellar.client.internal.cluster.Peer.If;
+import cellar.client.internal.cluster.View.State;
+import cellar.client.internal.wire.CountOperation;
+import cellar.client.internal.wire.Mark.Kind;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Changes items: at their homes before the caller is told, everywhere else after that.
+ *
+ * <p>A removal is told when all copies have it, a counter when its next home has it.
+ */
+final class Changes {
+    private static final int ATTEMPTS_MAX = 64;
+    private static final long RETRY_MS = 5;
+    private static final long PAUSE_MS = 20;
+    private static final int FAILURES_MAX = 10;
+
+    private final Watch watch;
+    private final long timeout_ms;
+
+    Changes(Watch watch, long timeout_ms) {
+        this.watch = watch;
+        this.timeout_ms = timeout_ms;
+    }
+
+    /** One change of one item under way. */
+    private final class Change<R extends @Nullable Object> {
+        final byte[] key;
+        final long hash;
+        final Edit<R> edit;
+        final long until_ms = watch.ticks().now_ms() + 2 * timeout_ms + watch.timing().pause();
+        int attempts;
+        int failures;
+
+        Change(byte[] key, Edit<R> edit) {
+            this.key = key;
+            this.hash = Homes.hash(key);
+            this.edit = edit;
+        }
+
+        /** Waits until it may be made, and makes it. */
+        CompletableFuture<R> make() {
+            return watch.fresh(until_ms)
+                    .thenCompose(
+                            fresh -> {
+                                long wait_ms = watch.settlesIn_ms(hash);
+                                if (wait_ms > 0) {
+                                    return late()
+                                            ? failed(unsettled())
+                                            : after(wait_ms, this::make);
+                                }
+                                Homes homes = watch.homes();
+                                Replica home = homes.home(hash);
+                                return home == null
+                                        ? failed(unsettled())
+                                        : at(home, homes.view().number());
+                            });
+        }
+
+        private boolean late() {
+            return watch.ticks().now_ms() >= until_ms;
+        }
+
+        @SuppressWarnings("unchecked")
+        private CompletableFuture<R> at(Replica home, int view) {
+            if (edit instanceof Edit.Put<R> put) {
+                return put(home, put, view);
+            }
+            if (edit instanceof Edit.Count count) {
+                return (CompletableFuture<R>) count(home, count, view);
+            }
+            return decide(home, (Edit.Decide<R>) edit, view);
+        }
+
+        private CompletableFuture<R> put(Replica home, Edit.Put<R> put, int view) {
+            Item item = put.item().in(view);
+            return home.home()
+                    .store(key, item, If.ANY, 0)
+                    .handle(
+                            (stored, failure) ->
+                                    failure != null
+                                            ? failedAt(home, failure, true)
+                                            : stored(
+                                                    home,
+                                                    copied(home, item, stored.version()),
+                                                    put.answer(),
+                                                    item.isNumber(),
+                                                    false,
+                                                    true))
+                    .thenCompose(stage -> stage);
+        }
+
+        private CompletableFuture<R> decide(Replica home, Edit.Decide<R> decide, int view) {
+            return home.home()
+                    .read(key)
+                    .handle(
+                            (found, failure) -> {
+                                if (failure != null) {
+                                    return failedAt(home, failure, true);
+                                }
+                                Edit.Decision<R> decision = decide.decide().apply(found);
+                                return decision.next() == null
+                                        ? unchanged(home, found, decision.answer(), decide)
+                                        : decided(home, found, decision, decide, view);
+                            })
+                    .thenCompose(stage -> stage);
+        }
+
+        /** What was decided on holds only if it was read from the home. */
+        private CompletableFuture<R> unchanged(
+                Replica home, Found found, R answer, Edit.Decide<R> decide) {
+            if (!watch.isHome(home, hash)) {
+                return again();
+            }
+            Item item = found.item();
+            boolean gone = item != null && item.kind() == Kind.GONE;
+            if (!decide.everywhere() || !gone) {
+                return CompletableFuture.completedFuture(answer);
+            }
+            return Stages.all(spread(home, copied(home, item, found.version())))
+                    .thenApply(done -> answer);
+        }
+
+        private CompletableFuture<R> decided(
+                Replica home,
+                Found found,
+                Edit.Decision<R> decision,
+                Edit.Decide<R> decide,
+                int view) {
+            Item next = Objects.requireNonNull(decision.next()).in(view);
+            If condition = found.item() == null ? If.ABSENT : If.SAME;
+            return home.home()
+                    .store(key, next, condition, found.version())
+                    .handle(
+                            (stored, failure) -> {
+                                if (failure != null) {
+                                    return failedAt(home, failure, decide.again());
+                                }
+                                if (!stored.done()) {
+                                    return again();
+                                }
+                                return stored(
+                                        home,
+                                        copied(home, next, stored.version()),
+                                        decision.answer(),
+                                        next.isNumber(),
+                                        decide.everywhere(),
+                                        decide.again());
+                            })
+                    .thenCompose(stage -> stage);
+        }
+
+        private CompletableFuture<@Nullable Long> count(Replica home, Edit.Count count, int view) {
+            return home.home()
+                    .count(key, count)
+                    .handle(
+                            (number, failure) -> {
+                                if (failure != null
+                                        && Stages.known(failure)
+                                                instanceof CacheException.Refused) {
+                                    return new Change<>(key, countAnew(count)).at(home, view);
+                                }
+                                if (failure != null) {
+                                    return Change.<@Nullable Long>lost(this, home, failure);
+                                }
+                                return number == null
+                                        ? CompletableFuture.<@Nullable Long>completedFuture(null)
+                                        : secured(home).<@Nullable Long>thenApply(done -> number);
+                            })
+                    .thenCompose(stage -> stage);
+        }
+
+        private static <T extends @Nullable Object> CompletableFuture<T> lost(
+                Changes.Change<?> change, Replica home, Throwable failure) {
+            change.suspect(home, failure);
+            return CompletableFuture.failedFuture(Stages.known(failure));
+        }
+
+        private void suspect(Replica home, Throwable failure) {
+            if (Replica.isNodesFault(failure)) {
+                watch.lost(home, "a change was not answered");
+            }
+        }
+
+        /** Goes on if the change may be made twice: elsewhere, or after a while where it was. */
+        private CompletableFuture<R> failedAt(Replica home, Throwable failure, boolean mayRepeat) {
+            suspect(home, failure);
+            failures++;
+            boolean last = late() || failures > FAILURES_MAX;
+            if (!Replica.isNodesFault(failure) || !mayRepeat || last) {
+                return failed(Stages.known(failure));
+            }
+            return watch.homes().home(hash) != home ? make() : after(PAUSE_MS, this::make);
+        }
+
+        private CompletableFuture<R> again() {
+            attempts++;
+            if (attempts == ATTEMPTS_MAX || late()) {
+                return failed(new CacheException.Refused("the item is changed all the time"));
+            }
+            return make();
+        }
+
+        /** The home has it: it counts if the home was the home all the while. */
+        private CompletableFuture<R> stored(
+                Replica home,
+                Item copy,
+                R answer,
+                boolean number,
+                boolean everywhere,
+                boolean mayRepeat) {
+            if (!watch.isHome(home, hash)) {
+                return watch.fresh(until_ms)
+                        .thenCompose(
+                                fresh -> {
+                                    if (watch.homes().home(hash) == home) {
+                                        return stored(
+                                                home, copy, answer, number, everywhere, mayRepeat);
+                                    }
+                                    return mayRepeat ? make() : failed(unsettled());
+                                });
+            }
+            if (number) {
+                return secured(home).thenApply(done -> answer);
+            }
+            List<CompletableFuture<Boolean>> told = spread(home, copy);
+            return everywhere
+                    ? Stages.all(told).thenApply(done -> answer)
+                    : CompletableFuture.completedFuture(answer);
+        }
+
+        private List<CompletableFuture<Boolean>> spread(Replica home, Item copy) {
+            return Changes.this.spread(home, key, copy);
+        }
+
+        /** The number is wherever it may be counted next, so that it is not counted from before. */
+        private CompletableFuture<@Nullable Void> secured(Replica home) {
+            List<CompletableFuture<Boolean>> heirs = new ArrayList<>();
+            View view = watch.homes().view();
+            Replica next = watch.homes().next(hash, home);
+            for (Replica replica : watch.replicas()) {
+                State state = view.state(replica.name());
+                if (replica != home && state != State.OUT) {
+                    CompletableFuture<Boolean> told = replica.queue().add(key, null);
+                    if (replica == next || state == State.FILLING) {
+                        heirs.add(told);
+                    }
+                }
+            }
+            return Stages.all(heirs)
+                    .thenCompose(
+                            all -> {
+                                if (watch.isHome(home, hash) && !all.contains(false)) {
+                                    return CompletableFuture.completedFuture(null);
+                                }
+                                if (late() || watch.homes().home(hash) != home) {
+                                    return CompletableFuture.failedFuture(unsettled());
+                                }
+                                return after(RETRY_MS, () -> watch.fresh(until_ms))
+                                        .thenCompose(fresh -> secured(home));
+                            });
+        }
+    }
+
+    private Item copied(Replica home, Item item, long version) {
+        return item.copied(watch.homes().numberOf(home), version);
+    }
+
+    /** Makes a change. */
+    <R extends @Nullable Object> CompletableFuture<R> make(byte[] key, Edit<R> edit) {
+        return new Change<>(key, edit).make();
+    }
+
+    /** Tells the other nodes of what {@code home} has. */
+    List<CompletableFuture<Boolean>> spread(Replica home, byte[] key, Item copy) {
+        List<CompletableFuture<Boolean>> told = new ArrayList<>();
+        View view = watch.homes().view();
+        for (Replica replica : watch.replicas()) {
+            if (replica != home && view.state(replica.name()) != State.OUT) {
+                told.add(replica.queue().add(key, copy));
+            }
+        }
+        return told;
+    }
+
+    /** Where there is no number that the server can count: the trace of a removal, a copy. */
+    private static Edit.Decide<@Nullable Long> countAnew(Edit.Count count) {
+        return new Edit.Decide<>(
+                found -> {
+                    Item there = found.live();
+                    if (there == null) {
+                        return count.initial() < 0
+                                ? new Edit.Decision<>(null, null)
+                                : new Edit.Decision<>(
+                                        number(count.initial(), count.expiry()), count.initial());
+                    }
+                    long next = count.next(CountOperation.parse(there.value()));
+                    return new Edit.Decision<>(number(next, there.expiry()), next);
+                },
+                false,
+                false);
+    }
+
+    private static Item number(long number, long expiry) {
+        byte[] digits = Long.toString(number).getBytes(StandardCharsets.US_ASCII);
+        return Item.of(Kind.VALUE, digits, 0, expiry);
+    }
+
+    private <T extends @Nullable Object> CompletableFuture<T> after(
+            long wait_ms, Supplier<CompletableFuture<T>> task) {
+        CompletableFuture<T> done = new CompletableFuture<>();
+        watch.ticks()
+                .later(
+                        wait_ms,
+                        () ->
+                                task.get()
+                                        .whenComplete(
+                                                (answer, failure) -> {
+                                                    if (failure == null) {
+                                                        done.complete(answer);
+                                                    } else {
+                                                        done.completeExceptionally(
+                                                                Stages.known(failure));
+                                                    }
+                                                }));
+        return done;
+    }
+
+    private static <T extends @Nullable Object> CompletableFuture<T> failed(CacheException why) {
+        return CompletableFuture.failedFuture(why);
+    }
+
+    private static CacheException unsettled() {
+        return new CacheException.Connection("the key's home is about to change", null);
+    }
+}

@@ -1,0 +1,98 @@
+package cellar.client.internal.cluster;
+
+import cellar.client.CacheException;
+import cellar.client.internal.net.Endpoint;
+import cellar.client.internal.wire.CountOperation;
+import cellar.client.internal.wire.Expiry;
+import cellar.client.internal.wire.LineOperation;
+import cellar.client.internal.wire.Mark;
+import cellar.client.internal.wire.Mark.Kind;
+import cellar.client.internal.wire.ReadOperation;
+import cellar.client.internal.wire.StoreOperation;
+import cellar.client.internal.wire.StoreOperation.Mode;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/** A node as the rules see it, over connections. */
+record EndpointPeer(Endpoint endpoint) implements Peer {
+    private static final int WANTED =
+            ReadOperation.FLAGS | ReadOperation.TTL | ReadOperation.VERSION | ReadOperation.MARKED;
+    private static final byte[] NOTHING = new byte[0];
+
+    @Override
+    public CompletableFuture<Found> read(byte[] key) {
+        return endpoint.submit(new ReadOperation<>(key, WANTED, EndpointPeer::found))
+                .thenApply(this::checked);
+    }
+
+    private Found checked(Found found) {
+        if (!endpoint.dialect().meta()) {
+            throw new CacheException.Configuration(
+                    "replicated nodes need the meta commands, " + endpoint.name() + " has none",
+                    null);
+        }
+        return found;
+    }
+
+    /** What a read with all that is wanted has found. */
+    static Found found(ReadOperation<?> read) {
+        if (!read.hit() && !read.isGone()) {
+            return Found.NOTHING;
+        }
+        byte[] bytes = read.bytes();
+        Item item =
+                new Item(
+                        Mark.kind(read.marked()),
+                        bytes == null ? NOTHING : bytes,
+                        read.flags(),
+                        Expiry.seconds(read.ttl_s()),
+                        Mark.view(read.marked()),
+                        read.isOrdered(),
+                        read.home(),
+                        read.order());
+        boolean leased = (read.won() || read.waiting()) && item.value().length == 0;
+        return new Found(item, read.version(), leased && item.kind() == Kind.VALUE);
+    }
+
+    @Override
+    public CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version) {
+        StoreOperation store = storing(key, item, condition, version);
+        return endpoint.submit(store).thenApply(outcome -> new Stored(outcome, store.newVersion()));
+    }
+
+    /** The request of a store. */
+    static StoreOperation storing(byte[] key, Item item, If condition, long version) {
+        Mode mode =
+                switch (condition) {
+                    case ANY -> Mode.SET;
+                    case ABSENT -> Mode.ADD;
+                    case SAME -> Mode.CAS;
+                };
+        return new StoreOperation(
+                        key, item.markedBytes(), item.markedFlags(), item.expiry(), mode, version)
+                .askVersion();
+    }
+
+    @Override
+    public CompletableFuture<@Nullable Long> count(byte[] key, Edit.Count count) {
+        return endpoint.submit(
+                new CountOperation(key, count.by(), count.down(), count.initial(), count.expiry()));
+    }
+
+    @Override
+    public CompletableFuture<?> flush() {
+        return endpoint.submit(new LineOperation("flush_all", "flush_all\r\n"))
+                .thenAccept(
+                        line -> {
+                            if (!line.equals("OK")) {
+                                throw new CacheException.Refused(line);
+                            }
+                        });
+    }
+
+    @Override
+    public CompletableFuture<Set<String>> keys() {
+        return KeyLister.fast(endpoint);
+    }
+}

@@ -1,0 +1,207 @@
+package cellar.client.internal.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import cellar.client.internal.wire.Mark.Kind;
+import cellar.client.replication.History;
+import cellar.client.replication.History.Bounds;
+import cellar.client.replication.Tally;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * The rules of docs/java-replication.md, under random schedules.
+ *
+ * <p>What decides is the client's own code; only servers, connections and time are made up.
+ */
+class ReplicationModelTest {
+    private static final Timing TIMING = new Timing(40, 80, 100, 10, 400, 60_000);
+    private static final Timing WITHOUT_LEASES = new Timing(40, 100_000, 0, 10, 400, 60_000);
+    private static final long SCHEDULES = Long.getLong("cellar.schedules", 100_000);
+    private static final long BROKEN_SCHEDULES = 20_000;
+    private static final long GRACE_MS = 100;
+    private static final int ITEMS = 2;
+    private static final int OPERATIONS = 14;
+    private static final long SPAN_MS = 120;
+    private static final int FAULT_MS = 80;
+
+    /** One schedule. */
+    private static final class Run {
+        final World world;
+        final History.Faults faults = new History.Faults();
+        final List<History> items = new ArrayList<>();
+        final Tally counter;
+
+        Run(long seed, Timing timing, Set<World.Broken> broken) {
+            int servers = 2 + (int) (seed % 2);
+            int clients = 2 + (int) (seed / 2 % 8 / 7);
+            world = new World(seed, servers, clients, timing, broken);
+            Bounds bounds =
+                    new Bounds(
+                            () -> world.now_ms() * 1_000_000,
+                            GRACE_MS * 1_000_000,
+                            10 * GRACE_MS * 1_000_000);
+            for (int i = 0; i < ITEMS; i++) {
+                items.add(new History("k" + i, faults, bounds));
+            }
+            counter = new Tally("n", faults, bounds);
+        }
+
+        History.Faults run() {
+            settle();
+            for (int i = 0; i < OPERATIONS; i++) {
+                world.later(world.random.nextInt((int) SPAN_MS), this::operate);
+            }
+            fault();
+            world.run(SPAN_MS + FAULT_MS);
+            settle();
+            world.run(GRACE_MS);
+            world.clients.forEach(this::readAll);
+            world.run(20);
+            if (faults.sum() == 0 && faults.failed() == 0) {
+                agree();
+            }
+            return faults;
+        }
+
+        /** Runs until all nodes are in again. */
+        private void settle() {
+            for (int i = 0; i < 2000 && !world.isWhole(); i++) {
+                world.run(5);
+            }
+            if (!world.isWhole()) {
+                faults.add(faults.lost, "not whole: " + world.clients.get(0).watch.homes().view());
+            }
+        }
+
+        private void fault() {
+            World.Server server = world.servers.get(world.random.nextInt(world.servers.size()));
+            World.Client client = world.clients.get(world.random.nextInt(world.clients.size()));
+            long at_ms = world.random.nextInt((int) SPAN_MS);
+            long until_ms = at_ms + 1 + world.random.nextInt(FAULT_MS);
+            switch (world.random.nextInt(3)) {
+                case 0 -> {
+                    world.later(at_ms, server::kill);
+                    world.later(until_ms, server::restart);
+                }
+                case 1 -> {
+                    world.later(at_ms, server::freeze);
+                    world.later(until_ms, server::thaw);
+                }
+                default -> {
+                    world.later(at_ms, () -> client.cut.add(server.name));
+                    world.later(until_ms, () -> client.cut.remove(server.name));
+                }
+            }
+        }
+
+        private void operate() {
+            World.Client client = world.clients.get(world.random.nextInt(world.clients.size()));
+            int item = world.random.nextInt(ITEMS);
+            switch (world.random.nextInt(6)) {
+                case 0, 1 -> read(client, item);
+                case 2 -> write(client, item, true);
+                case 3 -> step(client);
+                default -> write(client, item, false);
+            }
+        }
+
+        private void read(World.Client client, int item) {
+            long begin_ns = world.now_ms() * 1_000_000;
+            client.get("k" + item)
+                    .thenAccept(value -> items.get(item).read(client.name, begin_ns, value));
+        }
+
+        private void write(World.Client client, int item, boolean remove) {
+            History history = items.get(item);
+            History.Write write = history.begin(remove, client.name);
+            byte[] value = history.value(write).getBytes(StandardCharsets.US_ASCII);
+            Edit<Boolean> edit =
+                    remove
+                            ? new Edit.Decide<>(
+                                    found -> new Edit.Decision<>(Item.gone(), true), true, true)
+                            : new Edit.Put<>(Item.of(Kind.VALUE, value, 0, 3600), true);
+            client.changes
+                    .make(World.bytes("k" + item), edit)
+                    .whenComplete((done, failure) -> history.end(write, failure == null));
+        }
+
+        private void step(World.Client client) {
+            counter.begin();
+            client.changes
+                    .make(World.bytes("n"), new Edit.Count(1, false, 1, 3600))
+                    .whenComplete(
+                            (number, failure) -> {
+                                if (failure == null) {
+                                    counter.end(client.name, number);
+                                } else {
+                                    counter.failed();
+                                }
+                            });
+        }
+
+        private void readAll(World.Client client) {
+            for (int i = 0; i < ITEMS; i++) {
+                read(client, i);
+            }
+            long due = counter.due();
+            client.get("n")
+                    .thenAccept(
+                            value ->
+                                    counter.read(
+                                            client.name,
+                                            due,
+                                            value == null ? null : Long.valueOf(value)));
+        }
+
+        /** All nodes have the same in the end; what failed may have been done somewhere. */
+        private void agree() {
+            for (String key : List.of("k0", "k1", "n")) {
+                Set<String> values = new java.util.HashSet<>();
+                world.servers.forEach(server -> values.add(String.valueOf(server.live(key))));
+                if (values.size() != 1) {
+                    faults.add(faults.lost, key + " is " + values);
+                }
+            }
+        }
+    }
+
+    static String check(long from, long count, Timing timing, Set<World.Broken> broken) {
+        return LongStream.range(from, from + count)
+                .parallel()
+                .mapToObj(
+                        seed -> {
+                            History.Faults faults = new Run(seed, timing, broken).run();
+                            return faults.sum() == 0 ? "" : "schedule " + seed + ": " + faults;
+                        })
+                .filter(text -> !text.isEmpty())
+                .findFirst()
+                .orElse("");
+    }
+
+    @Test
+    void underAnyScheduleNothingIsLostAndNothingComesBack() {
+        assertEquals("", check(0, SCHEDULES, TIMING, Set.of()));
+    }
+
+    @ParameterizedTest
+    @EnumSource(World.Broken.class)
+    void aBrokenRuleIsNoticed(World.Broken broken) {
+        String found = check(0, BROKEN_SCHEDULES, TIMING, EnumSet.of(broken));
+        assertTrue(!found.isEmpty(), () -> "nobody noticed that " + broken + " is broken");
+    }
+
+    @Test
+    void homesThatMoveWithoutLeasesAreNoticed() {
+        String found = check(0, BROKEN_SCHEDULES, WITHOUT_LEASES, Set.of());
+        assertTrue(!found.isEmpty());
+    }
+}

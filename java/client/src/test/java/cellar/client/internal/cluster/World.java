@@ -1,0 +1,413 @@
+package cellar.client.internal.cluster;
+
+import cellar.client.CacheException;
+import cellar.client.CasOutcome;
+import cellar.client.internal.wire.CountOperation;
+import cellar.client.internal.wire.Mark.Kind;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** Servers, clients and what is between them, in one thread and in a time that is only counted. */
+final class World {
+    /** Rules that are broken to see that the model notices. */
+    enum Broken {
+        /** Removals leave no trace. */
+        TRACES,
+        /** What is added overwrites. */
+        ADDING,
+        /** What is stored if nothing has changed is stored anyway. */
+        COMPARING,
+        /** Copies do not know their order. */
+        ORDER,
+        /** Connections talk to any process. */
+        GUARD
+    }
+
+    static final long TIMEOUT_MS = 25;
+
+    private record Event(long at_ms, long number, Runnable task) implements Comparable<Event> {
+        @Override
+        public int compareTo(Event other) {
+            int order = Long.compare(at_ms, other.at_ms);
+            return order != 0 ? order : Long.compare(number, other.number);
+        }
+    }
+
+    /** An item on a server. */
+    private record Held(Item item, long version, long ends_ms) {}
+
+    /** A server. */
+    final class Server {
+        final String name;
+        private final Map<String, Held> items = new HashMap<>();
+        private final List<Runnable> waiting = new ArrayList<>();
+        private long version;
+        private int process;
+        private boolean dead;
+        private boolean frozen;
+
+        Server(String name) {
+            this.name = name;
+        }
+
+        void kill() {
+            dead = true;
+            process++;
+            items.clear();
+            waiting.clear();
+            version = 0;
+        }
+
+        void restart() {
+            dead = false;
+        }
+
+        void freeze() {
+            frozen = true;
+        }
+
+        void thaw() {
+            frozen = false;
+            List<Runnable> late = List.copyOf(waiting);
+            waiting.clear();
+            late.forEach(Runnable::run);
+        }
+
+        private @Nullable Held held(String key) {
+            Held held = items.get(key);
+            if (held != null && held.ends_ms <= now_ms) {
+                items.remove(key);
+                return null;
+            }
+            return held;
+        }
+
+        private long put(String key, Item item) {
+            version++;
+            Item kept = broken.contains(Broken.ORDER) && item.ordered() ? item.in(0) : item;
+            if (broken.contains(Broken.TRACES) && item.kind() == Kind.GONE) {
+                items.remove(key);
+            } else {
+                long ends_ms = item.expiry() == 0 ? Long.MAX_VALUE : now_ms + item.expiry() * 1000;
+                items.put(key, new Held(kept, version, ends_ms));
+            }
+            return version;
+        }
+
+        private Peer.Stored store(String key, Item item, Peer.If condition, long expected) {
+            Held held = held(key);
+            boolean fits =
+                    switch (condition) {
+                        case ANY -> true;
+                        case ABSENT -> held == null || broken.contains(Broken.ADDING);
+                        case SAME ->
+                                held != null
+                                        && (held.version == expected
+                                                || broken.contains(Broken.COMPARING));
+                    };
+            return fits
+                    ? new Peer.Stored(CasOutcome.STORED, put(key, item))
+                    : new Peer.Stored(CasOutcome.CHANGED, 0);
+        }
+
+        private @Nullable Long count(String key, Edit.Count count) {
+            Held held = held(key);
+            if (held == null) {
+                if (count.initial() >= 0) {
+                    put(key, number(count.initial(), count.expiry()));
+                }
+                return count.initial() < 0 ? null : (Long) count.initial();
+            }
+            if (!held.item.isNumber()) {
+                throw new CacheException.Refused("not a number");
+            }
+            long next = count.next(CountOperation.parse(held.item.value()));
+            Item item = held.item;
+            byte[] digits = Long.toString(next).getBytes(StandardCharsets.US_ASCII);
+            put(
+                    key,
+                    new Item(
+                            item.kind(),
+                            digits,
+                            item.flags(),
+                            item.expiry(),
+                            item.view(),
+                            false,
+                            0,
+                            0));
+            return next;
+        }
+
+        private static Item number(long number, long expiry) {
+            byte[] digits = Long.toString(number).getBytes(StandardCharsets.US_ASCII);
+            return Item.of(Kind.VALUE, digits, 0, expiry);
+        }
+
+        /** What a caller would find here. */
+        @Nullable String live(String key) {
+            Held held = held(key);
+            return held == null || held.item.kind() == Kind.GONE
+                    ? null
+                    : new String(held.item.value(), StandardCharsets.UTF_8);
+        }
+    }
+
+    /** One connection of a client to a server. */
+    private final class Connection implements Peer {
+        private final Client client;
+        private final Server server;
+        private final boolean guarded;
+        private int process = -1;
+
+        Connection(Client client, Server server, boolean guarded) {
+            this.client = client;
+            this.server = server;
+            this.guarded = guarded && !broken.contains(Broken.GUARD);
+        }
+
+        private <T extends @Nullable Object> CompletableFuture<T> ask(Supplier<T> task) {
+            CompletableFuture<T> answer = new CompletableFuture<>();
+            later(TIMEOUT_MS, () -> fail(answer));
+            later(delay(), () -> arrive(task, answer));
+            return answer;
+        }
+
+        private void fail(CompletableFuture<?> answer) {
+            if (!answer.isDone()) {
+                answer.completeExceptionally(new CacheException.Timeout(server.name));
+            }
+        }
+
+        private <T extends @Nullable Object> void arrive(
+                Supplier<T> task, CompletableFuture<T> answer) {
+            if (client.cut.contains(server.name)) {
+                return;
+            }
+            if (server.dead) {
+                answer.completeExceptionally(new CacheException.Connection(server.name, null));
+                return;
+            }
+            if (server.frozen) {
+                server.waiting.add(() -> run(task, answer));
+                return;
+            }
+            run(task, answer);
+        }
+
+        private <T extends @Nullable Object> void run(
+                Supplier<T> task, CompletableFuture<T> answer) {
+            String view = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
+            if (guarded && process != server.process && server.held(view) == null) {
+                later(
+                        delay(),
+                        () ->
+                                answer.completeExceptionally(
+                                        new CacheException.Connection("another", null)));
+                return;
+            }
+            process = server.process;
+            T result;
+            try {
+                result = task.get();
+            } catch (CacheException e) {
+                later(delay(), () -> answer.completeExceptionally(e));
+                return;
+            }
+            if (!client.cut.contains(server.name)) {
+                later(delay(), () -> answer.complete(result));
+            }
+        }
+
+        @Override
+        public CompletableFuture<Found> read(byte[] key) {
+            String name = name(key);
+            return ask(
+                    () -> {
+                        Held held = server.held(name);
+                        return held == null
+                                ? Found.NOTHING
+                                : new Found(held.item, held.version, false);
+                    });
+        }
+
+        @Override
+        public CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version) {
+            String name = name(key);
+            return ask(() -> server.store(name, item, condition, version));
+        }
+
+        @Override
+        public CompletableFuture<@Nullable Long> count(byte[] key, Edit.Count count) {
+            String name = name(key);
+            return this.<@Nullable Long>ask(() -> server.count(name, count));
+        }
+
+        @Override
+        public CompletableFuture<?> flush() {
+            return ask(
+                    () -> {
+                        server.items.clear();
+                        return true;
+                    });
+        }
+
+        @Override
+        public CompletableFuture<Set<String>> keys() {
+            return ask(() -> Set.copyOf(server.items.keySet()));
+        }
+    }
+
+    /** A client, with the rules of the real one. */
+    final class Client {
+        final String name;
+        final Watch watch;
+        final Changes changes;
+        final Set<String> cut = new HashSet<>();
+
+        Client(String name, Timing timing, long apart_ms) {
+            this.name = name;
+            Ticks ticks =
+                    new Ticks() {
+                        @Override
+                        public long now_ms() {
+                            return now_ms + apart_ms;
+                        }
+
+                        @Override
+                        public void later(long delay_ms, Runnable task) {
+                            World.this.later(delay_ms, task);
+                        }
+                    };
+            watch = new Watch(name, ticks, timing, () -> {});
+            changes = new Changes(watch, TIMEOUT_MS);
+        }
+
+        void start() {
+            watch.start(servers.stream().map(this::replica).toList());
+        }
+
+        private Replica replica(Server server) {
+            return new Replica(
+                    server.name,
+                    new Connection(this, server, true),
+                    new Connection(this, server, false),
+                    new CopyQueue(1000, watch.ticks(), watch.delivery(server.name)),
+                    known -> {});
+        }
+
+        /** Reads as a caller does. */
+        CompletableFuture<@Nullable String> get(String key) {
+            byte[] bytes = bytes(key);
+            long hash = Homes.hash(bytes);
+            return watch.fresh(watch.ticks().now_ms() + 5 * TIMEOUT_MS)
+                    .thenCompose(
+                            fresh -> {
+                                Homes homes = watch.homes();
+                                Replica home = homes.home(hash);
+                                if (home == null) {
+                                    throw new CacheException.Connection("nobody", null);
+                                }
+                                return home.home()
+                                        .read(bytes)
+                                        .handle((found, failure) -> failure == null ? found : null)
+                                        .thenCompose(found -> second(bytes, home, found));
+                            });
+        }
+
+        private CompletableFuture<@Nullable String> second(
+                byte[] key, Replica home, @Nullable Found found) {
+            Replica next = watch.homes().next(Homes.hash(key), home);
+            if (found != null && found.item() != null || next == null) {
+                return CompletableFuture.completedFuture(value(found));
+            }
+            return next.home()
+                    .read(key)
+                    .thenApply(
+                            other -> {
+                                Item copy = other.copy(watch.homes().numberOf(next));
+                                if (found != null && copy != null && other.live() != null) {
+                                    home.copy().store(key, copy, Peer.If.ABSENT, 0);
+                                }
+                                return value(other);
+                            });
+        }
+
+        private static @Nullable String value(@Nullable Found found) {
+            if (found == null) {
+                throw new CacheException.Connection("no answer", null);
+            }
+            Item live = found.live();
+            return live == null ? null : new String(live.value(), StandardCharsets.UTF_8);
+        }
+
+        boolean isWhole() {
+            return watch.isFresh() && watch.homes().count() == servers.size();
+        }
+    }
+
+    final Random random;
+    final List<Server> servers = new ArrayList<>();
+    final List<Client> clients = new ArrayList<>();
+    private final Set<Broken> broken;
+    private final PriorityQueue<Event> events = new PriorityQueue<>();
+    private long numbers;
+    private long now_ms = 1000;
+
+    World(long seed, int servers, int clients, Timing timing, Set<Broken> broken) {
+        this.random = new Random(seed);
+        this.broken = broken.isEmpty() ? EnumSet.noneOf(Broken.class) : EnumSet.copyOf(broken);
+        for (int i = 0; i < servers; i++) {
+            this.servers.add(new Server("s" + i));
+        }
+        for (int i = 0; i < clients; i++) {
+            this.clients.add(new Client("c" + i, timing, random.nextInt(10_000)));
+        }
+        this.clients.forEach(Client::start);
+    }
+
+    long now_ms() {
+        return now_ms;
+    }
+
+    void later(long delay_ms, Runnable task) {
+        events.add(new Event(now_ms + delay_ms, numbers++, task));
+    }
+
+    private long delay() {
+        return random.nextInt(20) == 0 ? random.nextInt(8) : random.nextInt(3);
+    }
+
+    /** Lets time pass. */
+    void run(long for_ms) {
+        long until_ms = now_ms + for_ms;
+        while (!events.isEmpty() && events.peek().at_ms <= until_ms) {
+            Event event = events.poll();
+            now_ms = event.at_ms;
+            event.task.run();
+        }
+        now_ms = until_ms;
+    }
+
+    boolean isWhole() {
+        return clients.stream().allMatch(Client::isWhole);
+    }
+
+    static byte[] bytes(String key) {
+        return key.getBytes(StandardCharsets.US_ASCII);
+    }
+
+    private static String name(byte[] key) {
+        return new String(key, StandardCharsets.US_ASCII);
+    }
+}

@@ -1,0 +1,309 @@
+package cellar.client.replication;
+
+import cellar.client.CacheClient;
+import cellar.client.CacheClientBuilder;
+import cellar.client.CacheException;
+import cellar.client.Codecs;
+import cellar.client.Discovery;
+import cellar.client.Node;
+import cellar.client.internal.AsyncView;
+import cellar.client.internal.cluster.ReplicatedCluster;
+import cellar.client.testing.Cable;
+import cellar.client.testing.Server;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** Several clients on several servers that die, hang and are cut off: counts what is wrong. */
+final class Checker {
+    /** What happens to servers and to what leads to them. */
+    enum Fault {
+        /** A server ends at once and starts again, empty. */
+        KILL,
+        /** A server stands still for a while. */
+        FREEZE,
+        /** One client does not reach a server for a while. */
+        CUT,
+        /** No client reaches a server for a while. */
+        CUT_OFF,
+        /** A server ends, and another has its name at another address. */
+        MOVE
+    }
+
+    record Plan(
+            Server.Kind kind, int nodes, int clients, int seconds, long seed, Set<Fault> faults) {}
+
+    private static final Duration TTL = Duration.ofHours(1);
+    private static final int KEYS = 60;
+    private static final int COUNTERS = 10;
+    private static final long WHOLE_MS_MAX = 15_000;
+    private static final long QUIET_MS = 4_000;
+
+    /** The clocks of two clients are so far apart. */
+    private static final long APART_NS = 5_000_000_000L;
+
+    private final Plan plan;
+    private final History.Faults faults = new History.Faults();
+    private final List<Server> servers = new CopyOnWriteArrayList<>();
+
+    /** For each client, one to each server. */
+    private final List<List<Cable>> cables = new ArrayList<>();
+
+    private final List<CacheClient<String>> clients = new ArrayList<>();
+    private final List<History> items = new ArrayList<>();
+    private final List<Tally> counters = new ArrayList<>();
+    private final AtomicBoolean stop = new AtomicBoolean();
+    private int injected;
+
+    private Checker(Plan plan) {
+        this.plan = plan;
+        for (int i = 0; i < KEYS; i++) {
+            items.add(new History("k" + i, faults, History.Bounds.REAL));
+        }
+        for (int i = 0; i < COUNTERS; i++) {
+            counters.add(new Tally("n" + i, faults, History.Bounds.REAL));
+        }
+    }
+
+    static History.Faults run(Plan plan) throws Exception {
+        return new Checker(plan).run();
+    }
+
+    private History.Faults run() throws Exception {
+        try {
+            for (int i = 0; i < plan.nodes(); i++) {
+                servers.add(start(0, 0));
+            }
+            for (int i = 0; i < plan.clients(); i++) {
+                clients.add(client(i));
+            }
+            List<Thread> load = new ArrayList<>();
+            for (int i = 0; i < plan.clients(); i++) {
+                int client = i;
+                load.add(new Thread(() -> load(client), "load-" + i));
+            }
+            load.forEach(Thread::start);
+            inject();
+            stop.set(true);
+            for (Thread thread : load) {
+                thread.join();
+            }
+            Thread.sleep(QUIET_MS);
+            for (int i = 0; i < plan.clients(); i++) {
+                for (int k = 0; k < KEYS; k++) {
+                    readItem(i, k);
+                }
+                for (int n = 0; n < COUNTERS; n++) {
+                    readCounter(i, n);
+                }
+            }
+        } finally {
+            stop.set(true);
+            clients.forEach(CacheClient::close);
+            cables.forEach(own -> own.forEach(Cable::close));
+            servers.forEach(Server::close);
+        }
+        System.out.printf(Locale.ROOT, "%s, %d faults: %s%n", plan, injected, faults);
+        return faults;
+    }
+
+    private Server start(int port, int respPort) throws Exception {
+        return plan.kind() == Server.Kind.CELLAR
+                ? Server.cellar(port, respPort)
+                : Server.memcached(port);
+    }
+
+    private CacheClient<String> client(int index) throws IOException {
+        List<Cable> own = new CopyOnWriteArrayList<>();
+        for (Server server : servers) {
+            own.add(new Cable(server.port()));
+        }
+        cables.add(own);
+        long apart_ns = index * APART_NS;
+        return CacheClient.builder()
+                .discovery(discovery(own))
+                .mode(CacheClientBuilder.Mode.REPLICATED)
+                .timeout(Duration.ofMillis(500))
+                .backoff(Duration.ofMillis(20), Duration.ofMillis(200))
+                .ticker(() -> System.nanoTime() + apart_ns)
+                .build(Codecs.string());
+    }
+
+    /** Names stay, addresses change. */
+    private static Discovery discovery(List<Cable> cables) {
+        return new Discovery() {
+            @Override
+            public Duration period() {
+                return Duration.ofMillis(200);
+            }
+
+            @Override
+            public List<Node> nodes() {
+                List<Node> nodes = new ArrayList<>();
+                for (int i = 0; i < cables.size(); i++) {
+                    nodes.add(new Node("127.0.0.1", cables.get(i).port(), 1, "node-" + i));
+                }
+                return nodes;
+            }
+        };
+    }
+
+    // Load.
+
+    private void load(int client) {
+        Random random = new Random(plan.seed() * 31 + client);
+        while (!stop.get()) {
+            try {
+                int choice = random.nextInt(100);
+                if (choice < 45) {
+                    readItem(client, random.nextInt(KEYS));
+                } else if (choice < 65) {
+                    writeItem(client, random.nextInt(KEYS), false);
+                } else if (choice < 80) {
+                    writeItem(client, random.nextInt(KEYS), true);
+                } else if (choice < 90) {
+                    step(client, random.nextInt(COUNTERS));
+                } else {
+                    readCounter(client, random.nextInt(COUNTERS));
+                }
+                Thread.sleep(1);
+            } catch (InterruptedException e) {
+                return;
+            }
+        }
+    }
+
+    private void readItem(int client, int item) {
+        long begin_ns = System.nanoTime();
+        try {
+            String value = clients.get(client).blocking().get("k" + item);
+            items.get(item).read("client " + client, begin_ns, value);
+        } catch (CacheException e) {
+            faults.failures.incrementAndGet();
+        }
+    }
+
+    private void writeItem(int client, int item, boolean remove) {
+        History history = items.get(item);
+        History.Write write = history.begin(remove, "client " + client);
+        boolean done = false;
+        try {
+            if (remove) {
+                clients.get(client).blocking().delete("k" + item);
+            } else {
+                clients.get(client).blocking().set("k" + item, history.value(write), TTL);
+            }
+            done = true;
+        } catch (CacheException e) {
+            done = false;
+        } finally {
+            history.end(write, done);
+        }
+    }
+
+    private void step(int client, int counter) {
+        Tally tally = counters.get(counter);
+        tally.begin();
+        try {
+            long number = clients.get(client).blocking().addOrIncrement("n" + counter, 1, TTL);
+            tally.end("client " + client, number);
+        } catch (CacheException e) {
+            tally.failed();
+        }
+    }
+
+    private void readCounter(int client, int counter) {
+        Tally tally = counters.get(counter);
+        long due = tally.due();
+        try {
+            Long number = clients.get(client).blocking().getCounter("n" + counter);
+            tally.read("client " + client, due, number);
+        } catch (CacheException e) {
+            faults.failures.incrementAndGet();
+        }
+    }
+
+    // Faults.
+
+    private void inject() throws Exception {
+        long end_ns = System.nanoTime() + plan.seconds() * 1_000_000_000L;
+        Random random = new Random(plan.seed());
+        List<Fault> kinds = List.copyOf(EnumSet.copyOf(plan.faults()));
+        Thread.sleep(1000);
+        while (System.nanoTime() < end_ns) {
+            int node = random.nextInt(plan.nodes());
+            inject(kinds.get(random.nextInt(kinds.size())), node, random);
+            injected++;
+            Thread.sleep(1000);
+            untilWhole();
+        }
+    }
+
+    private void inject(Fault fault, int node, Random random) throws Exception {
+        Server server = servers.get(node);
+        switch (fault) {
+            case KILL -> {
+                server.kill();
+                Thread.sleep(random.nextInt(600));
+                servers.set(node, start(server.port(), server.respPort()));
+            }
+            case FREEZE -> {
+                server.signal("STOP");
+                Thread.sleep(200 + random.nextInt(2500));
+                server.signal("CONT");
+            }
+            case CUT -> cut(List.of(cables.get(random.nextInt(plan.clients())).get(node)), random);
+            case CUT_OFF -> cut(cables.stream().map(own -> own.get(node)).toList(), random);
+            case MOVE -> {
+                server.kill();
+                servers.set(node, start(0, 0));
+                for (List<Cable> own : cables) {
+                    Cable old = own.set(node, new Cable(servers.get(node).port()));
+                    old.close();
+                    Thread.sleep(random.nextInt(300));
+                }
+            }
+        }
+    }
+
+    private static void cut(List<Cable> cables, Random random) throws InterruptedException {
+        Cable.State state = random.nextBoolean() ? Cable.State.CLOSED : Cable.State.SILENT;
+        cables.forEach(cable -> cable.become(state));
+        Thread.sleep(200 + random.nextInt(2500));
+        cables.forEach(cable -> cable.become(Cable.State.WHOLE));
+    }
+
+    /** The next fault would take the last copy of what only has one. */
+    private void untilWhole() throws InterruptedException {
+        long end_ns = System.nanoTime() + WHOLE_MS_MAX * 1_000_000;
+        while (System.nanoTime() < end_ns && !clients.stream().allMatch(Checker::isWhole)) {
+            Thread.sleep(50);
+        }
+    }
+
+    private static boolean isWhole(CacheClient<String> client) {
+        return ((ReplicatedCluster) ((AsyncView<String>) client).core().cluster()).isWhole();
+    }
+
+    /** For longer runs by hand: kind, nodes, clients, seconds, seed. */
+    public static void main(String[] words) throws Exception {
+        Plan plan =
+                new Plan(
+                        Server.Kind.valueOf(words[0].toUpperCase(Locale.ROOT)),
+                        Integer.parseInt(words[1]),
+                        Integer.parseInt(words[2]),
+                        Integer.parseInt(words[3]),
+                        Long.parseLong(words[4]),
+                        words.length > 5
+                                ? EnumSet.of(Fault.valueOf(words[5].toUpperCase(Locale.ROOT)))
+                                : EnumSet.allOf(Fault.class));
+        System.exit(run(plan).sum() == 0 ? 0 : 1);
+    }
+}
