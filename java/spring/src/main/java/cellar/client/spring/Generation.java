@@ -38,10 +38,11 @@ final class Generation {
     /** The word of now; the calling thread asks for it if that is needed. */
     String now() {
         String word = remembered();
-        long asked_ns = System.nanoTime();
-        if (word == null) {
-            word = local ? client.blocking().get(key, ttl) : client.blocking().get(key);
+        if (word != null) {
+            return word;
         }
+        long asked_ns = System.nanoTime();
+        word = local ? client.blocking().get(key, ttl) : client.blocking().get(key);
         while (word == null) {
             String drawn = draw();
             boolean added = client.blocking().add(key, drawn, Ttl.NEVER);
