@@ -49,14 +49,20 @@ check: ## formatting, lints, layers, house rules, dependencies, pages that agree
 	deny/check
 
 # The clients' tests use the binaries that the Rust tests were linked with: they measure nothing, and
-# the release's take minutes more.
+# the release's take minutes more. Those of the Java client mostly wait, so they run beside Rust's.
 test: ## every test, Rust, Python and Java; installs what they need
 	$(MAKE) tools
 	$(MAKE) check
 	$(CARGO) test --locked --workspace --no-run
 	$(MAKE) hostile
+	$(MAKE) --jobs=2 --output-sync=target test-rust test-java-client
+	BINARIES=debug clients/run --but java_client
+
+test-rust:
 	$(CARGO) test --locked --workspace
-	BINARIES=debug clients/run
+
+test-java-client:
+	BINARIES=debug nice clients/run --only java_client
 
 java: tools build ## Cellar's Java client and other Java clients, tested against the server
 	clients/run --only java_client --only java --only java_redis
@@ -126,4 +132,4 @@ asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly;
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run tools check test java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci
+.PHONY: help compilers build run tools check test test-rust test-java-client java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci
