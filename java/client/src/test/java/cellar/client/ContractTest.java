@@ -8,7 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import cellar.client.testing.ClassicProxy;
+import cellar.client.testing.Cable;
+import cellar.client.testing.Classic;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -354,24 +355,25 @@ abstract class ContractTest {
 
     /** memcached behind a version that has no meta commands. */
     static final class ClassicTest extends ContractTest {
-        private ClassicProxy proxy;
+        private final Classic classic = new Classic();
+        private Cable cable;
 
         @Override
         Server start() throws Exception {
             Server memcached = Server.start(Server.Kind.MEMCACHED);
-            proxy = new ClassicProxy(memcached.port());
+            cable = new Cable(memcached.port(), classic::filter);
             return memcached;
         }
 
         @Override
         Node node() {
-            return Node.of("127.0.0.1", proxy.port());
+            return Node.of("127.0.0.1", cable.port());
         }
 
         @AfterAll
-        void shutProxy() throws Exception {
-            assertFalse(proxy.sawMeta(), "a classic server was sent a meta command");
-            proxy.close();
+        void shutCable() {
+            assertFalse(classic.sawMeta(), "a classic server was sent a meta command");
+            cable.close();
         }
     }
 }

@@ -10,7 +10,8 @@ import cellar.client.internal.AsyncView;
 import cellar.client.internal.cluster.ReplicatedCluster;
 import cellar.client.internal.wire.Keys;
 import cellar.client.testing.Await;
-import cellar.client.testing.ClassicProxy;
+import cellar.client.testing.Cable;
+import cellar.client.testing.Classic;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -115,8 +116,9 @@ class ReplicatedTest {
 
     @Test
     void serversWithoutMetaCommandsAreRefused() throws Exception {
-        try (ClassicProxy one = new ClassicProxy(servers.get(0).port());
-                ClassicProxy two = new ClassicProxy(servers.get(1).port());
+        Classic old = new Classic();
+        try (Cable one = new Cable(servers.get(0).port(), old::filter);
+                Cable two = new Cable(servers.get(1).port(), old::filter);
                 CacheClient<String> classic =
                         CacheClient.builder()
                                 .nodes("127.0.0.1:" + one.port(), "127.0.0.1:" + two.port())

@@ -8,7 +8,7 @@ import cellar.client.Codecs;
 import cellar.client.LoadOptions;
 import cellar.client.LocalCacheOptions;
 import cellar.client.Node;
-import cellar.client.testing.Proxy;
+import cellar.client.testing.Cable;
 import cellar.client.testing.Server;
 import java.io.IOException;
 import java.time.Duration;
@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  * read by what was acknowledged before it began.
  *
  * <p>One thread writes all keys over a connection that nothing disturbs. Two clients read them
- * through local caches and proxies, one thread each, and each has keys that it alone changes: of
+ * through local caches and cables, one thread each, and each has keys that it alone changes: of
  * those it must see its own changes at once.
  */
 final class LocalCacheChecker implements AutoCloseable {
@@ -78,8 +78,8 @@ final class LocalCacheChecker implements AutoCloseable {
     private final int port = Server.freePort();
     private final int respPort = Server.freePort();
     private final @Nullable Server elsewhere;
-    private final List<Proxy> proxies = new ArrayList<>();
-    private final List<Proxy> tracking = new ArrayList<>();
+    private final List<Cable> cables = new ArrayList<>();
+    private final List<Cable> tracking = new ArrayList<>();
     private final List<CacheClient<String>> clients = new ArrayList<>();
     private final Map<String, History> histories = new ConcurrentHashMap<>();
     private final Map<History.Wrong, LongAdder> wrong = new EnumMap<>(History.Wrong.class);
@@ -108,10 +108,10 @@ final class LocalCacheChecker implements AutoCloseable {
         }
         clients.add(client(Node.of("127.0.0.1", server.port()), null));
         for (int i = 0; i < READERS; i++) {
-            Proxy data = new Proxy(server.port());
-            Proxy told = new Proxy(elsewhere == null ? server.respPort() : elsewhere.respPort());
-            proxies.add(data);
-            proxies.add(told);
+            Cable data = new Cable(server.port());
+            Cable told = new Cable(elsewhere == null ? server.respPort() : elsewhere.respPort());
+            cables.add(data);
+            cables.add(told);
             tracking.add(told);
             LocalCacheOptions options =
                     plan.origin == Origin.MEMCACHED
@@ -187,11 +187,11 @@ final class LocalCacheChecker implements AutoCloseable {
     private void disturb(Fault fault) throws Exception {
         done.get(fault).increment();
         switch (fault) {
-            case CUT -> proxies.forEach(Proxy::cut);
+            case CUT -> cables.forEach(Cable::cut);
             case SILENCE -> {
-                tracking.forEach(proxy -> proxy.silence(true));
+                tracking.forEach(cable -> cable.become(Cable.State.HELD));
                 Thread.sleep(500 + random.nextInt(3000));
-                tracking.forEach(proxy -> proxy.silence(false));
+                tracking.forEach(cable -> cable.become(Cable.State.WHOLE));
             }
             case FREEZE -> {
                 server.signal("STOP");
@@ -317,8 +317,8 @@ final class LocalCacheChecker implements AutoCloseable {
     @Override
     public void close() throws IOException {
         clients.forEach(CacheClient::close);
-        for (Proxy proxy : proxies) {
-            proxy.close();
+        for (Cable cable : cables) {
+            cable.close();
         }
         server.close();
         if (elsewhere != null) {

@@ -34,17 +34,45 @@ final class Checker {
         /** No client reaches a server for a while. */
         CUT_OFF,
         /** A server ends, and another has its name at another address. */
-        MOVE
+        MOVE,
+        /** What one client and a server say to each other comes late, and nothing is lost. */
+        LATE
     }
 
+    /** Of a client that is broken on purpose, what is wrong first ends the run. */
     record Plan(
-            Server.Kind kind, int nodes, int clients, int seconds, long seed, Set<Fault> faults) {}
+            Server.Kind kind,
+            int nodes,
+            int clients,
+            int seconds,
+            long seed,
+            Set<Fault> faults,
+            Broken broken) {
+        Plan(Server.Kind kind, int nodes, int clients, int seconds, long seed) {
+            this(kind, nodes, clients, seconds, seed, EnumSet.allOf(Fault.class), Broken.NOTHING);
+        }
+
+        boolean whole() {
+            return broken == Broken.NOTHING;
+        }
+    }
 
     private static final Duration TTL = Duration.ofHours(1);
     private static final int KEYS = 60;
+    private static final int LOADS = 2;
+
+    /** Less than the clients' patience with a server. */
+    private static final int LATE_MS_MAX = 350;
+
+    /** After a kill: about when the node is filled, which is when changes have to go on. */
+    private static final int FILLED_MS = 700;
+
     private static final int COUNTERS = 10;
-    private static final long WHOLE_MS_MAX = 15_000;
+    private static final long WHOLE_MS_MAX = 60_000;
     private static final long QUIET_MS = 4_000;
+
+    /** Nothing is changed for so long before some faults: then every copy has to be right. */
+    private static final long CALM_MS = 1_200;
 
     /** The clocks of two clients are so far apart. */
     private static final long APART_NS = 5_000_000_000L;
@@ -60,6 +88,10 @@ final class Checker {
     private final List<History> items = new ArrayList<>();
     private final List<Tally> counters = new ArrayList<>();
     private final AtomicBoolean stop = new AtomicBoolean();
+
+    /** Whether nothing is changed. */
+    private final AtomicBoolean calm = new AtomicBoolean();
+
     private int injected;
 
     private Checker(Plan plan) {
@@ -85,15 +117,19 @@ final class Checker {
                 clients.add(client(i));
             }
             List<Thread> load = new ArrayList<>();
-            for (int i = 0; i < plan.clients(); i++) {
-                int client = i;
-                load.add(new Thread(() -> load(client), "load-" + i));
+            for (int i = 0; i < LOADS * plan.clients(); i++) {
+                int number = i;
+                load.add(new Thread(() -> load(number), "load-" + i));
             }
             load.forEach(Thread::start);
             inject();
             stop.set(true);
             for (Thread thread : load) {
                 thread.join();
+            }
+            if (!plan.whole() && faults.sum() > 0) {
+                print();
+                return faults;
             }
             Thread.sleep(QUIET_MS);
             for (int i = 0; i < plan.clients(); i++) {
@@ -110,8 +146,12 @@ final class Checker {
             cables.forEach(own -> own.forEach(Cable::close));
             servers.forEach(Server::close);
         }
-        System.out.printf(Locale.ROOT, "%s, %d faults: %s%n", plan, injected, faults);
+        print();
         return faults;
+    }
+
+    private void print() {
+        System.out.printf(Locale.ROOT, "%s, %d faults: %s%n", plan, injected, faults);
     }
 
     private Server start(int port, int respPort) throws Exception {
@@ -123,7 +163,7 @@ final class Checker {
     private CacheClient<String> client(int index) throws IOException {
         List<Cable> own = new CopyOnWriteArrayList<>();
         for (Server server : servers) {
-            own.add(new Cable(server.port()));
+            own.add(cable(server));
         }
         cables.add(own);
         long apart_ns = index * APART_NS;
@@ -134,6 +174,10 @@ final class Checker {
                 .backoff(Duration.ofMillis(20), Duration.ofMillis(200))
                 .ticker(() -> System.nanoTime() + apart_ns)
                 .build(Codecs.string());
+    }
+
+    private Cable cable(Server server) throws IOException {
+        return new Cable(server.port(), plan.broken()::filter);
     }
 
     /** Names stay, addresses change. */
@@ -157,12 +201,13 @@ final class Checker {
 
     // Load.
 
-    private void load(int client) {
-        Random random = new Random(plan.seed() * 31 + client);
+    private void load(int number) {
+        int client = number / LOADS;
+        Random random = new Random(plan.seed() * 31 + number);
         while (!stop.get()) {
             try {
                 int choice = random.nextInt(100);
-                if (choice < 45) {
+                if (choice < 45 || calm.get()) {
                     readItem(client, random.nextInt(KEYS));
                 } else if (choice < 65) {
                     writeItem(client, random.nextInt(KEYS), false);
@@ -237,13 +282,41 @@ final class Checker {
         Random random = new Random(plan.seed());
         List<Fault> kinds = List.copyOf(EnumSet.copyOf(plan.faults()));
         Thread.sleep(1000);
-        while (System.nanoTime() < end_ns) {
+        untilWhole();
+        while (System.nanoTime() < end_ns && (plan.whole() || faults.sum() == 0)) {
             int node = random.nextInt(plan.nodes());
-            inject(kinds.get(random.nextInt(kinds.size())), node, random);
+            if (plan.whole()) {
+                setCalm(random.nextBoolean());
+                inject(kinds.get(random.nextInt(kinds.size())), node, random);
+                Thread.sleep(1000);
+            } else {
+                provoke(node);
+            }
             injected++;
-            Thread.sleep(1000);
             untilWhole();
+            calm.set(false);
         }
+    }
+
+    private void setCalm(boolean wanted) throws InterruptedException {
+        calm.set(wanted);
+        Thread.sleep(wanted ? CALM_MS : 0);
+    }
+
+    /**
+     * What shows a broken rule: of copies that are wrong, and are not made right by later ones, the
+     * homes are lost; and the node that they are copied to again is filled while items change.
+     */
+    private void provoke(int node) throws Exception {
+        Server server = servers.get(node);
+        Thread.sleep(FILLED_MS);
+        setCalm(true);
+        server.kill();
+        servers.set(node, start(server.port(), server.respPort()));
+        Thread.sleep(FILLED_MS);
+        setCalm(false);
+        untilWhole();
+        setCalm(true);
     }
 
     private void inject(Fault fault, int node, Random random) throws Exception {
@@ -261,11 +334,17 @@ final class Checker {
             }
             case CUT -> cut(List.of(cables.get(random.nextInt(plan.clients())).get(node)), random);
             case CUT_OFF -> cut(cables.stream().map(own -> own.get(node)).toList(), random);
+            case LATE -> {
+                Cable late = cables.get(random.nextInt(plan.clients())).get(node);
+                late.become(Cable.State.HELD);
+                Thread.sleep(50 + random.nextInt(LATE_MS_MAX - 50));
+                late.become(Cable.State.WHOLE);
+            }
             case MOVE -> {
                 server.kill();
                 servers.set(node, start(0, 0));
                 for (List<Cable> own : cables) {
-                    Cable old = own.set(node, new Cable(servers.get(node).port()));
+                    Cable old = own.set(node, cable(servers.get(node)));
                     old.close();
                     Thread.sleep(random.nextInt(300));
                 }
@@ -283,7 +362,10 @@ final class Checker {
     /** The next fault would take the last copy of what only has one. */
     private void untilWhole() throws InterruptedException {
         long end_ns = System.nanoTime() + WHOLE_MS_MAX * 1_000_000;
-        while (System.nanoTime() < end_ns && !clients.stream().allMatch(Checker::isWhole)) {
+        while (!clients.stream().allMatch(Checker::isWhole)) {
+            if (System.nanoTime() > end_ns) {
+                throw new IllegalStateException("the nodes do not become whole");
+            }
             Thread.sleep(50);
         }
     }
@@ -292,7 +374,7 @@ final class Checker {
         return ((ReplicatedCluster) ((AsyncView<String>) client).core().cluster()).isWhole();
     }
 
-    /** For longer runs by hand: kind, nodes, clients, seconds, seed. */
+    /** For longer runs by hand: kind, nodes, clients, seconds, seed, and what is broken. */
     public static void main(String[] words) throws Exception {
         Plan plan =
                 new Plan(
@@ -301,9 +383,10 @@ final class Checker {
                         Integer.parseInt(words[2]),
                         Integer.parseInt(words[3]),
                         Long.parseLong(words[4]),
+                        EnumSet.allOf(Fault.class),
                         words.length > 5
-                                ? EnumSet.of(Fault.valueOf(words[5].toUpperCase(Locale.ROOT)))
-                                : EnumSet.allOf(Fault.class));
+                                ? Broken.valueOf(words[5].toUpperCase(Locale.ROOT))
+                                : Broken.NOTHING);
         System.exit(run(plan).sum() == 0 ? 0 : 1);
     }
 }

@@ -96,7 +96,7 @@ public final class Server implements AutoCloseable {
     }
 
     private static String binary() {
-        String named = System.getProperty("cellar.server", System.getenv("CELLAR_SERVER"));
+        String named = System.getProperty("cellar.server");
         String target = System.getenv("CARGO_TARGET_DIR");
         String path =
                 named != null

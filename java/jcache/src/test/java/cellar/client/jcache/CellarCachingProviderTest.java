@@ -7,51 +7,25 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import cellar.client.testing.Server;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.Set;
 import javax.cache.Cache;
-import javax.cache.CacheManager;
-import javax.cache.Caching;
-import javax.cache.configuration.MutableConfiguration;
 import javax.cache.expiry.CreatedExpiryPolicy;
 import javax.cache.expiry.Duration;
 import javax.cache.processor.EntryProcessorException;
-import javax.cache.spi.CachingProvider;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** JCache's operations over a server. */
-class CellarCachingProviderTest {
-    private Server server;
-    private CachingProvider provider;
-    private CacheManager manager;
+class CellarCachingProviderTest extends ManagerTest {
     private Cache<String, String> cache;
 
-    private static MutableConfiguration<String, String> texts() {
-        return new MutableConfiguration<String, String>().setTypes(String.class, String.class);
-    }
-
     @BeforeEach
-    void open() throws Exception {
-        server = Server.start(Server.Kind.CELLAR);
-        provider = Caching.getCachingProvider();
-        Properties properties = new Properties();
-        properties.setProperty("cache.a.nodes", server.node().address());
-        properties.setProperty("cache.a.timeout", "20s");
-        manager = provider.getCacheManager(provider.getDefaultURI(), null, properties);
+    void open() {
         cache = manager.createCache("a", texts());
-    }
-
-    @AfterEach
-    void shut() {
-        provider.close();
-        server.close();
     }
 
     @Test

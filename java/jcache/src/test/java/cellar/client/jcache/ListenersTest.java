@@ -7,16 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.testing.Await;
-import cellar.client.testing.Server;
 import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.cache.Cache;
-import javax.cache.CacheManager;
-import javax.cache.Caching;
 import javax.cache.configuration.FactoryBuilder;
 import javax.cache.configuration.MutableCacheEntryListenerConfiguration;
 import javax.cache.configuration.MutableConfiguration;
@@ -27,18 +23,12 @@ import javax.cache.event.CacheEntryListenerException;
 import javax.cache.event.CacheEntryRemovedListener;
 import javax.cache.event.CacheEntryUpdatedListener;
 import javax.cache.integration.CacheLoader;
-import javax.cache.spi.CachingProvider;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** What listeners are told, and what is counted. */
-class ListenersTest {
-    private Server server;
-    private CachingProvider provider;
-    private CacheManager manager;
+class ListenersTest extends ManagerTest {
     private final List<String> events = new CopyOnWriteArrayList<>();
 
     /** Writes down what it is told; a value "bad" it does not bear. */
@@ -86,26 +76,6 @@ class ListenersTest {
         public Map<String, String> loadAll(Iterable<? extends String> keys) {
             return Map.of();
         }
-    }
-
-    @BeforeEach
-    void open() throws Exception {
-        server = Server.start(Server.Kind.CELLAR);
-        provider = Caching.getCachingProvider();
-        Properties properties = new Properties();
-        properties.setProperty("cache.a.nodes", server.node().address());
-        properties.setProperty("cache.a.timeout", "20s");
-        manager = provider.getCacheManager(provider.getDefaultURI(), null, properties);
-    }
-
-    @AfterEach
-    void shut() {
-        provider.close();
-        server.close();
-    }
-
-    private static MutableConfiguration<String, String> texts() {
-        return new MutableConfiguration<String, String>().setTypes(String.class, String.class);
     }
 
     private MutableCacheEntryListenerConfiguration<String, String> listener(

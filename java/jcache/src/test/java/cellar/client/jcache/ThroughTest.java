@@ -6,34 +6,28 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import cellar.client.testing.Server;
 import java.io.Closeable;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.cache.Cache;
-import javax.cache.CacheManager;
-import javax.cache.Caching;
 import javax.cache.configuration.MutableConfiguration;
 import javax.cache.integration.CacheLoader;
 import javax.cache.integration.CacheLoaderException;
 import javax.cache.integration.CacheWriter;
 import javax.cache.integration.CacheWriterException;
 import javax.cache.integration.CompletionListenerFuture;
-import javax.cache.spi.CachingProvider;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** A cache in front of a store: what misses is loaded, what changes is written. */
-class ThroughTest {
+class ThroughTest extends ManagerTest {
     /** A store that counts, and that breaks for some keys. */
     private static final class Store
             implements CacheLoader<String, String>, CacheWriter<String, String>, Closeable {
@@ -97,32 +91,16 @@ class ThroughTest {
     }
 
     private final Store store = new Store();
-    private Server server;
-    private CachingProvider provider;
     private Cache<String, String> cache;
 
     @BeforeEach
-    void open() throws Exception {
-        server = Server.start(Server.Kind.CELLAR);
-        provider = Caching.getCachingProvider();
-        Properties properties = new Properties();
-        properties.setProperty("cache.a.nodes", server.node().address());
-        properties.setProperty("cache.a.timeout", "20s");
-        CacheManager manager = provider.getCacheManager(provider.getDefaultURI(), null, properties);
+    void open() {
         MutableConfiguration<String, String> configuration =
-                new MutableConfiguration<String, String>()
-                        .setTypes(String.class, String.class)
-                        .setReadThrough(true)
+                texts().setReadThrough(true)
                         .setWriteThrough(true)
                         .setCacheLoaderFactory(() -> store)
                         .setCacheWriterFactory(() -> store);
         cache = manager.createCache("a", configuration);
-    }
-
-    @AfterEach
-    void shut() {
-        provider.close();
-        server.close();
     }
 
     @Test

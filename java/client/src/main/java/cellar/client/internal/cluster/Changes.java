@@ -61,9 +61,7 @@ final class Changes {
                                 }
                                 Homes homes = watch.homes();
                                 Replica home = homes.home(hash);
-                                return home == null
-                                        ? failed(unsettled())
-                                        : at(home, homes.view().number());
+                                return home == null ? failed(unsettled()) : at(home, homes);
                             });
         }
 
@@ -72,18 +70,18 @@ final class Changes {
         }
 
         @SuppressWarnings("unchecked")
-        private CompletableFuture<R> at(Replica home, int view) {
+        private CompletableFuture<R> at(Replica home, Homes homes) {
             if (edit instanceof Edit.Put<R> put) {
-                return put(home, put, view);
+                return put(home, put, homes);
             }
             if (edit instanceof Edit.Count count) {
-                return (CompletableFuture<R>) count(home, count, view);
+                return (CompletableFuture<R>) count(home, count, homes);
             }
-            return decide(home, (Edit.Decide<R>) edit, view);
+            return decide(home, (Edit.Decide<R>) edit, homes);
         }
 
-        private CompletableFuture<R> put(Replica home, Edit.Put<R> put, int view) {
-            Item item = put.item().in(view);
+        private CompletableFuture<R> put(Replica home, Edit.Put<R> put, Homes homes) {
+            Item item = put.item().in(homes.view().number());
             return home.home()
                     .store(key, item, If.ANY, 0)
                     .handle(
@@ -92,7 +90,8 @@ final class Changes {
                                             ? failedAt(home, failure, true)
                                             : stored(
                                                     home,
-                                                    copied(home, item, stored.version()),
+                                                    homes,
+                                                    copied(home, homes, item, stored.version()),
                                                     put.answer(),
                                                     item.isNumber(),
                                                     false,
@@ -100,7 +99,7 @@ final class Changes {
                     .thenCompose(stage -> stage);
         }
 
-        private CompletableFuture<R> decide(Replica home, Edit.Decide<R> decide, int view) {
+        private CompletableFuture<R> decide(Replica home, Edit.Decide<R> decide, Homes homes) {
             return home.home()
                     .read(key)
                     .handle(
@@ -110,16 +109,16 @@ final class Changes {
                                 }
                                 Edit.Decision<R> decision = decide.decide().apply(found);
                                 return decision.next() == null
-                                        ? unchanged(home, found, decision.answer(), decide)
-                                        : decided(home, found, decision, decide, view);
+                                        ? unchanged(home, homes, found, decision.answer(), decide)
+                                        : decided(home, homes, found, decision, decide);
                             })
                     .thenCompose(stage -> stage);
         }
 
         /** What was decided on holds only if it was read from the home. */
         private CompletableFuture<R> unchanged(
-                Replica home, Found found, R answer, Edit.Decide<R> decide) {
-            if (!watch.isHome(home, hash)) {
+                Replica home, Homes homes, Found found, R answer, Edit.Decide<R> decide) {
+            if (!watch.isHome(home, homes, hash)) {
                 return again();
             }
             Item item = found.item();
@@ -127,17 +126,17 @@ final class Changes {
             if (!decide.everywhere() || !gone) {
                 return CompletableFuture.completedFuture(answer);
             }
-            return Stages.all(spread(home, copied(home, item, found.version())))
+            return Stages.all(spread(home, copied(home, homes, item, found.version())))
                     .thenApply(done -> answer);
         }
 
         private CompletableFuture<R> decided(
                 Replica home,
+                Homes homes,
                 Found found,
                 Edit.Decision<R> decision,
-                Edit.Decide<R> decide,
-                int view) {
-            Item next = Objects.requireNonNull(decision.next()).in(view);
+                Edit.Decide<R> decide) {
+            Item next = Objects.requireNonNull(decision.next()).in(homes.view().number());
             If condition = found.item() == null ? If.ABSENT : If.SAME;
             return home.home()
                     .store(key, next, condition, found.version())
@@ -151,7 +150,8 @@ final class Changes {
                                 }
                                 return stored(
                                         home,
-                                        copied(home, next, stored.version()),
+                                        homes,
+                                        copied(home, homes, next, stored.version()),
                                         decision.answer(),
                                         next.isNumber(),
                                         decide.everywhere(),
@@ -160,7 +160,8 @@ final class Changes {
                     .thenCompose(stage -> stage);
         }
 
-        private CompletableFuture<@Nullable Long> count(Replica home, Edit.Count count, int view) {
+        private CompletableFuture<@Nullable Long> count(
+                Replica home, Edit.Count count, Homes homes) {
             return home.home()
                     .count(key, count)
                     .handle(
@@ -168,14 +169,15 @@ final class Changes {
                                 if (failure != null
                                         && Stages.known(failure)
                                                 instanceof CacheException.Refused) {
-                                    return new Change<>(key, countAnew(count)).at(home, view);
+                                    return new Change<>(key, countAnew(count)).at(home, homes);
                                 }
                                 if (failure != null) {
                                     return Change.<@Nullable Long>lost(this, home, failure);
                                 }
                                 return number == null
                                         ? CompletableFuture.<@Nullable Long>completedFuture(null)
-                                        : secured(home).<@Nullable Long>thenApply(done -> number);
+                                        : secured(home, homes)
+                                                .<@Nullable Long>thenApply(done -> number);
                             })
                     .thenCompose(stage -> stage);
         }
@@ -214,24 +216,31 @@ final class Changes {
         /** The home has it: it counts if the home was the home all the while. */
         private CompletableFuture<R> stored(
                 Replica home,
+                Homes homes,
                 Item copy,
                 R answer,
                 boolean number,
                 boolean everywhere,
                 boolean mayRepeat) {
-            if (!watch.isHome(home, hash)) {
+            if (!watch.isHome(home, homes, hash)) {
                 return watch.fresh(until_ms)
                         .thenCompose(
                                 fresh -> {
-                                    if (watch.homes().home(hash) == home) {
+                                    if (watch.staysHome(home, homes, hash)) {
                                         return stored(
-                                                home, copy, answer, number, everywhere, mayRepeat);
+                                                home,
+                                                homes,
+                                                copy,
+                                                answer,
+                                                number,
+                                                everywhere,
+                                                mayRepeat);
                                     }
                                     return mayRepeat ? make() : failed(unsettled());
                                 });
             }
             if (number) {
-                return secured(home).thenApply(done -> answer);
+                return secured(home, homes).thenApply(done -> answer);
             }
             List<CompletableFuture<Boolean>> told = spread(home, copy);
             return everywhere
@@ -244,7 +253,7 @@ final class Changes {
         }
 
         /** The number is wherever it may be counted next, so that it is not counted from before. */
-        private CompletableFuture<@Nullable Void> secured(Replica home) {
+        private CompletableFuture<@Nullable Void> secured(Replica home, Homes homes) {
             List<CompletableFuture<Boolean>> heirs = new ArrayList<>();
             View view = watch.homes().view();
             Replica next = watch.homes().next(hash, home);
@@ -260,20 +269,20 @@ final class Changes {
             return Stages.all(heirs)
                     .thenCompose(
                             all -> {
-                                if (watch.isHome(home, hash) && !all.contains(false)) {
+                                if (watch.isHome(home, homes, hash) && !all.contains(false)) {
                                     return CompletableFuture.completedFuture(null);
                                 }
-                                if (late() || watch.homes().home(hash) != home) {
+                                if (late() || !watch.staysHome(home, homes, hash)) {
                                     return CompletableFuture.failedFuture(unsettled());
                                 }
                                 return after(RETRY_MS, () -> watch.fresh(until_ms))
-                                        .thenCompose(fresh -> secured(home));
+                                        .thenCompose(fresh -> secured(home, homes));
                             });
         }
     }
 
-    private Item copied(Replica home, Item item, long version) {
-        return item.copied(watch.homes().numberOf(home), version);
+    private static Item copied(Replica home, Homes homes, Item item, long version) {
+        return item.copied(homes.numberOf(home), version);
     }
 
     /** Makes a change. */

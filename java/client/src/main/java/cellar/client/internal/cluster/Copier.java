@@ -61,7 +61,8 @@ final class Copier {
                 .read(key)
                 .thenCompose(
                         there -> {
-                            Replica home = watch.homes().home(hash);
+                            Homes homes = watch.homes();
+                            Replica home = homes.home(hash);
                             if (home == null) {
                                 throw moved();
                             }
@@ -69,7 +70,8 @@ final class Copier {
                                 return CompletableFuture.completedFuture(true);
                             }
                             return source(home, key)
-                                    .thenCompose(found -> pulled(to, key, home, there, found))
+                                    .thenCompose(
+                                            found -> pulled(to, key, home, homes, there, found))
                                     .thenCompose(
                                             known ->
                                                     known == null
@@ -81,11 +83,11 @@ final class Copier {
 
     /** Whether the home had it; null if the node has changed meanwhile. */
     private CompletableFuture<@Nullable Boolean> pulled(
-            Replica to, byte[] key, Replica home, Found there, Found found) {
-        if (!watch.isHome(home, Homes.hash(key))) {
+            Replica to, byte[] key, Replica home, Homes homes, Found there, Found found) {
+        if (!watch.isHome(home, homes, Homes.hash(key))) {
             throw moved();
         }
-        Item copy = found.copy(watch.homes().numberOf(home));
+        Item copy = found.copy(homes.numberOf(home));
         if (copy == null) {
             return CompletableFuture.completedFuture(false);
         }
@@ -95,10 +97,11 @@ final class Copier {
 
     /** Stores what the item's home has if the node has nothing; a filling's usual case. */
     CompletableFuture<@Nullable Void> fill(Replica to, Replica home, byte[] key) {
+        int number = watch.homes().numberOf(home);
         return source(home, key)
                 .thenCompose(
                         found -> {
-                            Item copy = found.copy(watch.homes().numberOf(home));
+                            Item copy = found.copy(number);
                             if (copy == null) {
                                 return done();
                             }

@@ -46,9 +46,9 @@ final class Filling {
 
     void start() {
         number = watch.homes().view().number(target.name());
-        long apart_ms = target.seen.outSince_ms + watch.timing().pause() - begun_ms;
-        long wait_ms = Math.max(0, apart_ms) + watch.timing().settle();
+        long wait_ms = watch.timing().pause() + watch.timing().settle();
         claimed()
+                .thenCompose(mine -> mine ? told() : no())
                 .thenCompose(mine -> after(wait_ms, mine))
                 .thenCompose(mine -> step(mine, () -> target.copy().flush()))
                 .thenCompose(mine -> mine ? claimed() : no())
@@ -60,6 +60,11 @@ final class Filling {
 
     private static CompletableFuture<Boolean> no() {
         return CompletableFuture.completedFuture(false);
+    }
+
+    /** All other nodes know that this one is out: a lease later nobody believes it any more. */
+    private CompletableFuture<Boolean> told() {
+        return watch.publish().thenApply(done -> holds());
     }
 
     /** Whether nobody has changed the node's state meanwhile. */
@@ -206,7 +211,6 @@ final class Filling {
         if (filled != null && filled && holds()) {
             LOG.info("{} is filled with {} items", target.name(), copied);
             watch.adopt(watch.homes().view().with(target.name(), State.IN));
-            watch.publish();
             target.filling(null);
         } else {
             if (failure != null && !watch.isClosed()) {

@@ -29,7 +29,6 @@ final class Replica {
         int polls;
         long heard_ms = NEVER_MS;
         long silentSince_ms;
-        long outSince_ms;
     }
 
     /**

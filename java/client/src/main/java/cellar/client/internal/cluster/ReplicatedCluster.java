@@ -112,7 +112,7 @@ public final class ReplicatedCluster extends Cluster {
         Endpoint home = new Endpoint(node, settings.guarded(guard), loops);
         Endpoint copy = new Endpoint(node, settings.quiet(), loops);
         Peer peer = new EndpointPeer(copy);
-        CopyQueue.Target target = watch.delivery(name, settings.metrics(), copy.name());
+        Delivery target = new Delivery(watch, name, settings.metrics(), copy.name());
         CopyQueue queue = new CopyQueue(queuedMax, watch.ticks(), target);
         Replica replica =
                 new Replica(name, new EndpointPeer(home), peer, queue, known -> found(home, known));
@@ -355,7 +355,7 @@ public final class ReplicatedCluster extends Cluster {
             watch.lost(home, "a change was not answered");
             return false;
         }
-        if (!watch.isHome(home, hash)) {
+        if (!watch.isHome(home, homes, hash)) {
             return false;
         }
         changes.spread(home, key, item.copied(homes.numberOf(home), store.newVersion()));

@@ -61,6 +61,22 @@ final class View {
         return new View(merged);
     }
 
+    /**
+     * In it every node is in that is in this view or in the {@code later} one, or may have been in
+     * any between, which others may have seen.
+     */
+    View until(View later) {
+        TreeMap<String, Integer> wide = new TreeMap<>();
+        later.numbers.forEach(
+                (node, last) -> {
+                    int first = numbers.getOrDefault(node, -1);
+                    int lastIn = last - last % STATES;
+                    boolean wasIn = lastIn > first || knows(node) && state(node) == State.IN;
+                    wide.put(node, (wasIn ? State.IN : State.OUT).ordinal());
+                });
+        return new View(wide);
+    }
+
     boolean knows(String node) {
         return numbers.containsKey(node);
     }

@@ -1,7 +1,6 @@
 package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
-import cellar.client.CacheMetrics;
 import cellar.client.internal.Stages;
 import cellar.client.internal.cluster.View.State;
 import cellar.client.internal.wire.Mark.Kind;
@@ -40,14 +39,28 @@ final class Watch {
     private static final int CLAIM_LOOKS = 10;
     private static final long AGAIN_MS = 5;
 
-    /** Homes that others may still use until then. */
+    /** Homes that others may still use until then, and until all nodes know better. */
     private static final class Superseded {
         final Homes homes;
-        long until_ms;
 
-        Superseded(Homes homes, long until_ms) {
+        /** Those of all views that others may have seen between these homes and the next. */
+        final Homes between;
+
+        long until_ms;
+        boolean told;
+
+        Superseded(Homes homes, Homes between, long until_ms) {
             this.homes = homes;
+            this.between = between;
             this.until_ms = until_ms;
+        }
+
+        /** Whether others may use another home of a key than {@code home}. */
+        boolean differs(Replica home, View now, long hash) {
+            int number = homes.view().number(home.name());
+            return homes.home(hash) != home
+                    || between.home(hash) != home
+                    || now.number(home.name()) != number;
         }
     }
 
@@ -87,50 +100,6 @@ final class Watch {
         return timing;
     }
 
-    /** Who delivers what is queued for the node of this name. */
-    CopyQueue.Target delivery(String name) {
-        return delivery(name, CacheMetrics.NONE, name);
-    }
-
-    /** The same, and tells {@code metrics} of it. */
-    CopyQueue.Target delivery(String name, CacheMetrics metrics, String address) {
-        return new CopyQueue.Target() {
-            @Override
-            public CompletableFuture<@Nullable Void> deliver(byte[] key, @Nullable Item copy) {
-                Replica to = replicas.get(name);
-                if (to == null) {
-                    return CompletableFuture.completedFuture(null);
-                }
-                return copy == null
-                        ? copier.pull(to, key).thenApply(Watch::pulled)
-                        : copier.deliver(to, key, copy);
-            }
-
-            @Override
-            public void waiting(int count) {
-                metrics.replicating(address, count);
-            }
-
-            @Override
-            public void undelivered(String why, boolean full) {
-                if (full) {
-                    metrics.overloaded(address, "replication");
-                }
-                Replica to = replicas.get(name);
-                if (to != null) {
-                    lost(to, why);
-                }
-            }
-        };
-    }
-
-    private static @Nullable Void pulled(boolean had) {
-        if (!had) {
-            throw new CacheException.Refused("the home has nothing any more");
-        }
-        return null;
-    }
-
     Copier copier() {
         return copier;
     }
@@ -156,7 +125,7 @@ final class Watch {
             replicas.put(node.name(), node);
             view = view.with(node.name());
         }
-        adopt(view);
+        merge(view);
         tick();
     }
 
@@ -215,8 +184,9 @@ final class Watch {
             Replica home = homes.home(hash);
             long wait_ms = 0;
             for (Superseded before : superseded) {
-                if (before.homes.home(hash) != home) {
-                    wait_ms = Math.max(wait_ms, before.until_ms - now_ms);
+                if (home != null && before.differs(home, homes.view(), hash)) {
+                    long left_ms = Math.max(before.until_ms - now_ms, before.told ? 0 : AGAIN_MS);
+                    wait_ms = Math.max(wait_ms, left_ms);
                 }
             }
             return wait_ms;
@@ -225,9 +195,18 @@ final class Watch {
         }
     }
 
-    /** Whether {@code home} still is the home of a key. */
-    boolean isHome(Replica home, long hash) {
-        return isFresh() && homes.home(hash) == home;
+    /** Whether {@code home} is the home of a key, and was since {@code before}, by a fresh view. */
+    boolean isHome(Replica home, Homes before, long hash) {
+        return isFresh() && staysHome(home, before, hash);
+    }
+
+    /** The same by any view. A node that was out since then and came back is another home. */
+    boolean staysHome(Replica home, Homes before, long hash) {
+        Homes now = homes;
+        boolean same =
+                now == before
+                        || now.view().number(home.name()) == before.view().number(home.name());
+        return same && now.home(hash) == home;
     }
 
     /** Completes when the view may be acted on; fails if it may not by {@code until_ms}. */
@@ -415,8 +394,6 @@ final class Watch {
 
     /** The node lacks a change or does not answer. */
     void lost(Replica node, String why) {
-        CompletableFuture<?> published;
-        Superseded before;
         lock.lock();
         try {
             View view = homes.view();
@@ -425,24 +402,59 @@ final class Watch {
             if (state == State.OUT || only || replicas.get(node.name()) != node) {
                 return;
             }
-            adopt(view.with(node.name(), State.OUT));
-            before = superseded.peekLast();
+            merge(view.with(node.name(), State.OUT));
         } finally {
             lock.unlock();
         }
         LOG.info("{} is not used until it is filled: {}", node.name(), why);
-        published = publish();
-        published.whenComplete((done, failure) -> published(before));
+        tell();
     }
 
-    private void published(@Nullable Superseded before) {
-        if (before == null) {
-            return;
-        }
+    /**
+     * Tells all nodes, again and again until all that are used know: a lease later all clients do.
+     */
+    private void tell() {
+        Superseded last = lastSuperseded();
+        publish()
+                .whenComplete(
+                        (done, failure) -> {
+                            if (failure == null) {
+                                told(last);
+                            } else if (!closed && last == lastSuperseded()) {
+                                // Whoever has changed the view since tells of this change too.
+                                ticks.later(timing.poll(), this::tell);
+                            }
+                        });
+    }
+
+    private @Nullable Superseded lastSuperseded() {
         lock.lock();
         try {
-            before.until_ms = Math.max(before.until_ms, ticks.now_ms() + timing.lease());
-            settledAt_ms = Math.max(settledAt_ms, before.until_ms);
+            return superseded.peekLast();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** All nodes know a later view than this, and than those before it. */
+    private void told(@Nullable Superseded last) {
+        lock.lock();
+        try {
+            if (!superseded.contains(last)) {
+                return;
+            }
+            long lease_ms = ticks.now_ms() + timing.lease();
+            settledAt_ms = Long.MIN_VALUE;
+            boolean later = false;
+            for (Superseded before : superseded) {
+                if (!later && !before.told) {
+                    before.told = true;
+                    before.until_ms = Math.max(before.until_ms, lease_ms);
+                }
+                later |= before == last;
+                settledAt_ms =
+                        Math.max(settledAt_ms, before.told ? before.until_ms : Long.MAX_VALUE);
+            }
         } finally {
             lock.unlock();
         }
@@ -450,9 +462,14 @@ final class Watch {
 
     /** Takes over what {@code other} says; true if that is more than was known. */
     boolean adopt(View other) {
-        if (other == homes.view()) {
-            return false;
+        boolean more = other != homes.view() && merge(other);
+        if (more) {
+            tell();
         }
+        return more;
+    }
+
+    private boolean merge(View other) {
         List<Runnable> given = new ArrayList<>();
         lock.lock();
         try {
@@ -463,18 +480,20 @@ final class Watch {
             }
             long now_ms = ticks.now_ms();
             for (Iterator<Superseded> all = superseded.iterator(); all.hasNext(); ) {
-                if (all.next().until_ms <= now_ms) {
+                Superseded before = all.next();
+                if (before.told && before.until_ms <= now_ms) {
                     all.remove();
                 }
             }
             if (old.count() > 0) {
-                superseded.add(new Superseded(old, now_ms + timing.pause()));
-                settledAt_ms = Math.max(settledAt_ms, now_ms + timing.pause());
+                Homes between = new Homes(old.view().until(view), replicas);
+                superseded.add(new Superseded(old, between, now_ms + timing.pause()));
+                settledAt_ms = Long.MAX_VALUE;
             }
             homes = new Homes(view, replicas);
             for (Replica node : replicas.values()) {
                 if (old.view().number(node.name()) != view.number(node.name())) {
-                    given.add(moved(node, view.state(node.name()), now_ms));
+                    given.add(moved(node, view.state(node.name())));
                 }
             }
             renewLease();
@@ -486,12 +505,11 @@ final class Watch {
         return true;
     }
 
-    private static Runnable moved(Replica node, State state, long now_ms) {
+    private static Runnable moved(Replica node, State state) {
         if (state != State.OUT) {
             node.queue().open();
             return () -> {};
         }
-        node.seen.outSince_ms = now_ms;
         return node.queue().shut();
     }
 
@@ -531,11 +549,18 @@ final class Watch {
                                             found.version())
                                     .thenCompose(
                                             stored ->
-                                                    stored.done() || attempt == PUSHES_MAX
+                                                    stored.done()
                                                             ? CompletableFuture.completedFuture(
                                                                     null)
-                                                            : push(node, create, attempt + 1));
+                                                            : pushAgain(node, create, attempt));
                         });
+    }
+
+    private CompletableFuture<@Nullable Void> pushAgain(Replica node, boolean create, int attempt) {
+        return attempt == PUSHES_MAX
+                ? CompletableFuture.failedFuture(
+                        new CacheException.Overloaded("the view on " + node.name() + " changes"))
+                : push(node, create, attempt + 1);
     }
 
     /** The view as it lies on a node. */

@@ -27,14 +27,32 @@ class ReplicationModelTest {
     private static final Timing WITHOUT_LEASES = new Timing(40, 100_000, 0, 10, 400, 60_000);
     private static final long SCHEDULES = Long.getLong("cellar.schedules", 100_000);
     private static final long BROKEN_SCHEDULES = 20_000;
-    private static final long GRACE_MS = 100;
     private static final int ITEMS = 2;
-    private static final int OPERATIONS = 14;
-    private static final long SPAN_MS = 120;
-    private static final int FAULT_MS = 80;
+
+    /**
+     * How long things take.
+     *
+     * @param timeout_ms how long clients wait for an answer
+     * @param slow_ms how much longer one way takes between some clients and servers, at most
+     * @param span_ms in which all happens
+     * @param grace_ms how much older a read may be
+     */
+    private record Pace(
+            long timeout_ms, int slow_ms, int operations, int span_ms, int fault_ms, int grace_ms) {
+        static final Pace USUAL = new Pace(25, 0, 14, 120, 80, 100);
+        static final Pace SLOW = new Pace(150, 70, 40, 500, 80, 600);
+
+        static Pace of(long seed) {
+            return seed % SLOW_ONE_OF == 0 ? SLOW : USUAL;
+        }
+    }
+
+    /** Of so many schedules one is slow; a prime number, so that it goes with everything else. */
+    private static final long SLOW_ONE_OF = 7;
 
     /** One schedule. */
     private static final class Run {
+        final Pace pace;
         final World world;
         final History.Faults faults = new History.Faults();
         final List<History> items = new ArrayList<>();
@@ -43,12 +61,13 @@ class ReplicationModelTest {
         Run(long seed, Timing timing, Set<World.Broken> broken) {
             int servers = 2 + (int) (seed % 2);
             int clients = 2 + (int) (seed / 2 % 8 / 7);
-            world = new World(seed, servers, clients, timing, broken);
+            pace = Pace.of(seed);
+            world = new World(seed, servers, clients, timing, pace.timeout_ms(), broken);
             Bounds bounds =
                     new Bounds(
                             () -> world.now_ms() * 1_000_000,
-                            GRACE_MS * 1_000_000,
-                            10 * GRACE_MS * 1_000_000);
+                            pace.grace_ms() * 1_000_000L,
+                            10L * pace.grace_ms() * 1_000_000);
             for (int i = 0; i < ITEMS; i++) {
                 items.add(new History("k" + i, faults, bounds));
             }
@@ -57,13 +76,14 @@ class ReplicationModelTest {
 
         History.Faults run() {
             settle();
-            for (int i = 0; i < OPERATIONS; i++) {
-                world.later(world.random.nextInt((int) SPAN_MS), this::operate);
+            for (int i = 0; i < pace.operations(); i++) {
+                world.later(world.random.nextInt(pace.span_ms()), this::operate);
             }
+            slow();
             fault();
-            world.run(SPAN_MS + FAULT_MS);
+            world.run(pace.span_ms() + pace.fault_ms());
             settle();
-            world.run(GRACE_MS);
+            world.run(pace.grace_ms());
             world.clients.forEach(this::readAll);
             world.run(20);
             if (faults.sum() == 0 && faults.failed() == 0) {
@@ -82,11 +102,26 @@ class ReplicationModelTest {
             }
         }
 
+        /** Some clients and servers are far from each other for a while. */
+        private void slow() {
+            if (pace.slow_ms() == 0) {
+                return;
+            }
+            for (World.Client client : world.clients) {
+                for (World.Server server : world.servers) {
+                    if (world.random.nextBoolean()) {
+                        client.slow.put(server.name, pace.slow_ms());
+                        world.later(pace.span_ms(), () -> client.slow.remove(server.name));
+                    }
+                }
+            }
+        }
+
         private void fault() {
             World.Server server = world.servers.get(world.random.nextInt(world.servers.size()));
             World.Client client = world.clients.get(world.random.nextInt(world.clients.size()));
-            long at_ms = world.random.nextInt((int) SPAN_MS);
-            long until_ms = at_ms + 1 + world.random.nextInt(FAULT_MS);
+            long at_ms = world.random.nextInt(pace.span_ms() / (pace.slow_ms() > 0 ? 4 : 1));
+            long until_ms = at_ms + 1 + world.random.nextInt(pace.fault_ms());
             switch (world.random.nextInt(3)) {
                 case 0 -> {
                     world.later(at_ms, server::kill);

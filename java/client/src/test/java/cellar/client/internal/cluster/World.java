@@ -1,11 +1,13 @@
 package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
+import cellar.client.CacheMetrics;
 import cellar.client.CasOutcome;
 import cellar.client.internal.wire.CountOperation;
 import cellar.client.internal.wire.Mark.Kind;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -31,10 +33,13 @@ final class World {
         /** Copies do not know their order. */
         ORDER,
         /** Connections talk to any process. */
-        GUARD
+        GUARD,
+        /** Nobody waits until the nodes know the view. */
+        TELLING
     }
 
-    static final long TIMEOUT_MS = 25;
+    /** So much later comes what is not waited for. */
+    private static final long LATE_MS = 100;
 
     private record Event(long at_ms, long number, Runnable task) implements Comparable<Event> {
         @Override
@@ -178,9 +183,15 @@ final class World {
 
         private <T extends @Nullable Object> CompletableFuture<T> ask(Supplier<T> task) {
             CompletableFuture<T> answer = new CompletableFuture<>();
-            later(TIMEOUT_MS, () -> fail(answer));
-            later(delay(), () -> arrive(task, answer));
+            later(timeout_ms, () -> fail(answer));
+            later(way(), () -> arrive(task, answer));
             return answer;
+        }
+
+        /** How long one way takes. */
+        private long way() {
+            int slow_ms = client.slow.getOrDefault(server.name, 0);
+            return delay() + (slow_ms == 0 ? 0 : random.nextInt(slow_ms));
         }
 
         private void fail(CompletableFuture<?> answer) {
@@ -210,7 +221,7 @@ final class World {
             String view = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
             if (guarded && process != server.process && server.held(view) == null) {
                 later(
-                        delay(),
+                        way(),
                         () ->
                                 answer.completeExceptionally(
                                         new CacheException.Connection("another", null)));
@@ -221,11 +232,11 @@ final class World {
             try {
                 result = task.get();
             } catch (CacheException e) {
-                later(delay(), () -> answer.completeExceptionally(e));
+                later(way(), () -> answer.completeExceptionally(e));
                 return;
             }
             if (!client.cut.contains(server.name)) {
-                later(delay(), () -> answer.complete(result));
+                later(way(), () -> answer.complete(result));
             }
         }
 
@@ -244,7 +255,13 @@ final class World {
         @Override
         public CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version) {
             String name = name(key);
-            return ask(() -> server.store(name, item, condition, version));
+            Supplier<Stored> task = () -> server.store(name, item, condition, version);
+            boolean tells = condition == If.SAME && Arrays.equals(key, Watch.VIEW_KEY);
+            if (tells && broken.contains(Broken.TELLING)) {
+                later(LATE_MS + way(), () -> arrive(task, new CompletableFuture<>()));
+                return CompletableFuture.completedFuture(new Stored(CasOutcome.STORED, 0));
+            }
+            return ask(task);
         }
 
         @Override
@@ -275,6 +292,9 @@ final class World {
         final Changes changes;
         final Set<String> cut = new HashSet<>();
 
+        /** To these servers one way takes up to so many milliseconds more. */
+        final Map<String, Integer> slow = new HashMap<>();
+
         Client(String name, Timing timing, long apart_ms) {
             this.name = name;
             Ticks ticks =
@@ -290,7 +310,7 @@ final class World {
                         }
                     };
             watch = new Watch(name, ticks, timing, () -> {});
-            changes = new Changes(watch, TIMEOUT_MS);
+            changes = new Changes(watch, timeout_ms);
         }
 
         void start() {
@@ -302,15 +322,19 @@ final class World {
                     server.name,
                     new Connection(this, server, true),
                     new Connection(this, server, false),
-                    new CopyQueue(1000, watch.ticks(), watch.delivery(server.name)),
+                    new CopyQueue(1000, watch.ticks(), delivery(server.name)),
                     known -> {});
+        }
+
+        private Delivery delivery(String node) {
+            return new Delivery(watch, node, CacheMetrics.NONE, node);
         }
 
         /** Reads as a caller does. */
         CompletableFuture<@Nullable String> get(String key) {
             byte[] bytes = bytes(key);
             long hash = Homes.hash(bytes);
-            return watch.fresh(watch.ticks().now_ms() + 5 * TIMEOUT_MS)
+            return watch.fresh(watch.ticks().now_ms() + 5 * timeout_ms)
                     .thenCompose(
                             fresh -> {
                                 Homes homes = watch.homes();
@@ -359,13 +383,16 @@ final class World {
     final Random random;
     final List<Server> servers = new ArrayList<>();
     final List<Client> clients = new ArrayList<>();
+    private final long timeout_ms;
     private final Set<Broken> broken;
     private final PriorityQueue<Event> events = new PriorityQueue<>();
     private long numbers;
     private long now_ms = 1000;
 
-    World(long seed, int servers, int clients, Timing timing, Set<Broken> broken) {
+    /** Clients with {@code timing} that wait for an answer for {@code timeout_ms}. */
+    World(long seed, int servers, int clients, Timing timing, long timeout_ms, Set<Broken> broken) {
         this.random = new Random(seed);
+        this.timeout_ms = timeout_ms;
         this.broken = broken.isEmpty() ? EnumSet.noneOf(Broken.class) : EnumSet.copyOf(broken);
         for (int i = 0; i < servers; i++) {
             this.servers.add(new Server("s" + i));

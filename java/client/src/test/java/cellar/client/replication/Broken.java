@@ -1,0 +1,147 @@
+package cellar.client.replication;
+
+import cellar.client.testing.Cable;
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * A rule of docs/java-replication.md that a client breaks, to see that the checker finds out.
+ *
+ * <p>The client is the real one: what breaks the rule is the cable, which changes stores on their
+ * way, and lets some of them wait so that others overtake them.
+ */
+enum Broken {
+    /** None. */
+    NOTHING,
+    /** Removals leave no trace. */
+    TRACES,
+    /** What is added overwrites. */
+    ADDING,
+    /** What is stored if nothing has changed is stored anyway. */
+    COMPARING,
+    /** Copies do not know their order. */
+    ORDER;
+
+    private static final String RESERVED = "cellar:";
+    private static final int KIND_SHIFT = 30;
+    private static final int GONE = 2;
+    private static final int ORDERED = 1 << 29;
+    private static final int WITHOUT_VIEW = 0xc000ffff;
+    private static final int ORDER_BYTES = 13;
+
+    /** One of so many copies waits, and for so long. */
+    private static final int LATE_ONE_OF = 8;
+
+    private static final int LATE_MS_MAX = 120;
+
+    /** Breaks the rule on one connection. */
+    Cable.Filter filter() {
+        return this == NOTHING ? new Cable.Filter() {} : new Forger();
+    }
+
+    private final class Forger implements Cable.Filter {
+        private byte[] rest = new byte[0];
+
+        @Override
+        public byte[] sent(byte[] bytes) {
+            byte[] all = Arrays.copyOf(rest, rest.length + bytes.length);
+            System.arraycopy(bytes, 0, all, rest.length, bytes.length);
+            ByteArrayOutputStream forged = new ByteArrayOutputStream();
+            int at = 0;
+            for (int end = request(all, at, forged); end > at; end = request(all, at, forged)) {
+                at = end;
+            }
+            rest = Arrays.copyOfRange(all, at, all.length);
+            return forged.toByteArray();
+        }
+
+        /** Changes the request at {@code at}; where it ends, or {@code at} if it is not whole. */
+        private int request(byte[] all, int at, ByteArrayOutputStream forged) {
+            int end = at;
+            while (end + 1 < all.length && (all[end] != '\r' || all[end + 1] != '\n')) {
+                end++;
+            }
+            if (end + 1 >= all.length) {
+                return at;
+            }
+            String line = new String(all, at, end - at, StandardCharsets.ISO_8859_1);
+            int next = end + 2;
+            if (!line.startsWith("ms ")) {
+                write(forged, line);
+                return next;
+            }
+            int size = Integer.parseInt(line.split(" ")[2]);
+            if (next + size + 2 > all.length) {
+                return at;
+            }
+            store(line, Arrays.copyOfRange(all, next, next + size), forged);
+            return next + size + 2;
+        }
+
+        private void store(String line, byte[] value, ByteArrayOutputStream forged) {
+            List<String> words = new ArrayList<>(List.of(line.split(" ")));
+            byte[] stored = value;
+            if (!words.get(1).startsWith(RESERVED)) {
+                int flags = flags(words);
+                if ((flags & ORDERED) != 0) {
+                    delay();
+                }
+                switch (Broken.this) {
+                    case TRACES -> {
+                        if (flags >>> KIND_SHIFT == GONE) {
+                            words.removeIf(word -> word.startsWith("T"));
+                            words.add(3, "T-1");
+                        }
+                    }
+                    case ADDING -> words.replaceAll(word -> word.equals("ME") ? "MS" : word);
+                    case COMPARING -> words.subList(3, words.size()).removeIf(Forger::isVersion);
+                    case ORDER -> {
+                        if ((flags & ORDERED) != 0) {
+                            stored = Arrays.copyOf(value, value.length - ORDER_BYTES);
+                            words.set(2, "" + stored.length);
+                            words.removeIf(word -> word.startsWith("F"));
+                            words.add(3, "F" + Integer.toUnsignedLong(flags & WITHOUT_VIEW));
+                        }
+                    }
+                    default -> {}
+                }
+            }
+            write(forged, String.join(" ", words));
+            forged.writeBytes(stored);
+            write(forged, "");
+        }
+
+        private static boolean isVersion(String word) {
+            return word.startsWith("C");
+        }
+
+        private static int flags(List<String> words) {
+            return words.stream()
+                    .skip(3)
+                    .filter(word -> word.startsWith("F"))
+                    .mapToInt(word -> Integer.parseUnsignedInt(word.substring(1)))
+                    .findFirst()
+                    .orElse(0);
+        }
+
+        private static void write(ByteArrayOutputStream out, String line) {
+            out.writeBytes((line + "\r\n").getBytes(StandardCharsets.ISO_8859_1));
+        }
+
+        private static void delay() {
+            ThreadLocalRandom random = ThreadLocalRandom.current();
+            if (random.nextInt(LATE_ONE_OF) != 0) {
+                return;
+            }
+            try {
+                Thread.sleep(random.nextInt(LATE_MS_MAX));
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+}
