@@ -1,8 +1,7 @@
 # Every task of the project; `make` alone lists them.
 #
-# One target directory serves all of them, so nothing is compiled twice for the same purpose:
-# `check` and `test` share the test profile's artifacts, the client tests and `run` share the
-# release binary.
+# One target directory serves all of them, so nothing is compiled twice for the same purpose; the
+# lints, which need no code, have one of their own in it, so that tests do not wait for them.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -21,6 +20,9 @@ export PROPTEST_RNG_SEED ?= $(TEST_SEED)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 RELEASE := $(CARGO_TARGET_DIR)/release
+# Runs a command and notes how long it took; alone, it prints what was noted.
+export TIMES := $(CARGO_TARGET_DIR)/times
+TIMED := .ci/timed
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -43,26 +45,32 @@ tools: ## install what the tests need: Debian and Python packages, if missing
 
 check: ## formatting, lints, layers, house rules, dependencies, pages that agree with raw results
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/lints \
+		$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked --quiet --package cellar-tidy
 	$(CARGO) test --locked --quiet --package cellar-bench --test pages
 	deny/check
 
 # The clients' tests use the binaries that the Rust tests were linked with: they measure nothing, and
-# the release's take minutes more. Those of the Java client mostly wait, so they run beside Rust's.
+# the release's take minutes more. Most tests wait, so three lanes run side by side; the lints, which
+# share nothing that is compiled with the tests, go first in one of them.
 test: ## every test, Rust, Python and Java; installs what they need
-	$(MAKE) tools
-	$(MAKE) check
-	$(CARGO) test --locked --workspace --no-run
-	$(MAKE) hostile
-	$(MAKE) --jobs=2 --output-sync=target test-rust test-java-client
-	BINARIES=debug clients/run --but java_client
+	@rm -f $(TIMES)
+	$(TIMED) tools $(MAKE) tools
+	$(TIMED) compile $(CARGO) test --locked --workspace --no-run
+	$(TIMED) hostile $(MAKE) hostile
+	$(TIMED) lanes $(MAKE) --jobs=3 --output-sync=target test-rust test-java-client test-clients
+	@$(TIMED)
 
 test-rust:
-	$(CARGO) test --locked --workspace
+	$(TIMED) test-rust $(CARGO) test --locked --workspace
 
 test-java-client:
-	BINARIES=debug nice clients/run --only java_client
+	BINARIES=debug $(TIMED) test-java-client nice clients/run --only java_client
+
+test-clients:
+	$(TIMED) check nice $(MAKE) check
+	BINARIES=debug $(TIMED) test-clients clients/run --but java_client --jobs 2
 
 java: tools build ## Cellar's Java client and other Java clients, tested against the server
 	clients/run --only java_client --only java --only java_redis
@@ -94,9 +102,9 @@ soak: tools build ## all sizes, thousands of hostile clients; the random tests S
 	done
 
 compare: tools build ## the server, memcached, redis-server and an echo floor under the same load
-	PART=protocol FORCE=1 QUICK="$(QUICK)" bench/run.sh $(ARGS)
+	PART=compare FORCE=1 QUICK="$(QUICK)" bench/run.sh $(ARGS)
 
-bench: tools build ## all measurements and their pages; PART="s2 growth" some, QUICK=1 keeps nothing
+bench: tools build ## all measurements and their pages; PART="threads growth" some, QUICK=1 keeps nothing
 	PART="$(PART)" QUICK="$(QUICK)" FORCE="$(FORCE)" FULL="$(FULL)" TRACES="$(TRACES)" bench/run.sh $(ARGS)
 
 docs: ## write the generated pages in docs/ anew, then the API pages
@@ -132,4 +140,4 @@ asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly;
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run tools check test test-rust test-java-client java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci
+.PHONY: help compilers build run tools check test test-rust test-java-client test-clients java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci

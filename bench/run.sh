@@ -2,9 +2,9 @@
 # Measures all parts, or those that PART names: each writes bench/results/<part>.json, and the pages
 # in docs/benchmarks are written anew from these files after each part.
 #
-# PART="s2 growth" runs these parts alone. A part that was measured at this very commit is left out,
+# PART="threads growth" runs these parts alone. A part that was measured at this very commit is left out,
 # so a run that was stopped goes on where it was; FORCE=1 measures it again. QUICK=1 shows in some
-# minutes that each part works, and keeps nothing. FULL=1 gives java two hours in place of twenty
+# minutes that each part works, and keeps nothing. FULL=1 gives clients two hours in place of twenty
 # minutes. TRACES is the folder of the traces, ../shared/traces unless it is set. Arguments go to the
 # program of each part.
 set -euo pipefail
@@ -40,13 +40,11 @@ program() {
     fi
 }
 
-# One measurement; its figures go to a file that becomes the raw result when the part is done.
+# One part by its program; its figures go to a file that becomes the raw result when it is done.
 measure() {
-    local part=$1 short=(${quick[@]+"${quick[@]}"})
+    local part=$1
     shift
-    # A replay is as long as its traces.
-    [ "$1" != replay ] || short=()
-    "$bench" "$@" ${short[@]+"${short[@]}"} ${arguments[@]+"${arguments[@]}"} \
+    "$bench" "$part" "$@" ${quick[@]+"${quick[@]}"} ${arguments[@]+"${arguments[@]}"} \
         "--json=$scratch/$part.json"
 }
 
@@ -60,14 +58,16 @@ real_traces() {
     printf '%s\n' "${files[@]}"
 }
 
-run_s1() { measure s1 reproduce s1 "${cellar[@]}"; }
+peers=(--memcached "$(program memcached)" --redis "$(program redis-server)")
 
-run_s2() { measure s2 reproduce s2 "${cellar[@]}" --memcached "$(program memcached)"; }
+run_ads() { measure ads "${cellar[@]}"; }
 
-run_s3() { run_in_java s3 s3; }
+run_threads() { measure threads "${cellar[@]}" "${peers[@]}"; }
+
+run_old-client() { run_in_java old-client s3; }
 
 # The peer is a program in Go that puts BigCache behind net/http or fasthttp.
-run_s4() {
+run_service() {
     local bigcache=$target/bigcache-service
     if ! command -v go >/dev/null; then
         echo "go is not installed, so BigCache is left out" >&2
@@ -76,44 +76,39 @@ run_s4() {
         echo "the service on BigCache cannot be built, so it is left out" >&2
         bigcache=off
     fi
-    measure s4 service "${cellar[@]}" --bigcache "$bigcache"
+    measure service "${cellar[@]}" --bigcache "$bigcache"
 }
 
-run_s5() {
-    measure s5 expiry "${cellar[@]}" --redis "$(program redis-server)" --databases 1,16
+run_expiry() {
+    measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)" --databases 1,16
 }
 
-run_engine() { measure engine engine; }
+run_engine() { measure engine; }
 
-run_protocol() {
-    measure protocol compare "${cellar[@]}" --memcached "$(program memcached)" \
-        --redis "$(program redis-server)"
-}
+run_compare() { measure compare "${cellar[@]}" "${peers[@]}"; }
 
 run_eviction() {
     local files
     files=$(real_traces) || return 0
     # shellcheck disable=SC2086 # one word for each file
-    measure eviction replay $files --sizes 1%,5%,10%,25% \
-        --baseline lru,fifo,s3fifo,belady --title "Misses on real traces"
+    measure eviction $files
 }
 
 # On traces with sizes and TTLs as six of Twitter's clusters had them.
 run_dead() {
-    local generator=$traces/twitter_like.py requests=1000000 sizes=16MiB,64MiB,256MiB,1GiB
+    local generator=$traces/twitter_like.py requests=1000000
     if [ ! -e "$generator" ]; then
         echo "no $generator, so this part is left out" >&2
         return
     fi
-    [ -z "${QUICK:-}" ] || requests=50000 sizes=16MiB
+    [ -z "${QUICK:-}" ] || requests=50000
     local cluster files=()
     for cluster in 11 19 22 25 29 52; do
         echo "drawing $requests requests of cluster $cluster" >&2
         files+=("$scratch/cluster-$cluster.csv")
         python3 "$generator" "$cluster" "$requests" 300000 24 > "${files[-1]}"
     done
-    measure dead replay "${files[@]}" --sizes "$sizes" --baseline lru --stretch 10% \
-        --resize-overwrites 0.5 --title "Dead memory when live items leave"
+    measure dead "${files[@]}"
     rm "${files[@]}"
 }
 
@@ -121,25 +116,22 @@ run_contest() {
     local files
     files=$(real_traces) || return 0
     # shellcheck disable=SC2086 # one word for each file
-    measure contest contest $files --rss 32MiB,64MiB --footprint 256MiB --requests 1000000 \
-        "${cellar[@]}" --memcached "$(program memcached)" --redis "$(program redis-server)"
+    measure contest $files --rss 32MiB,64MiB --footprint 256MiB --requests 1000000 \
+        "${cellar[@]}" "${peers[@]}"
 }
 
-run_growth() { measure growth growth; }
+run_growth() { measure growth; }
 
-run_memory() {
-    measure memory memory "${cellar[@]}" --memory-mib 256 --memcached "$(program memcached)" \
-        --redis "$(program redis-server)"
-}
+run_memory() { measure memory "${cellar[@]}" "${peers[@]}" --memory-mib 256; }
 
 run_near() {
     local files
     files=$(real_traces) || files=
     # shellcheck disable=SC2086 # one word for each file
-    measure near near $files
+    measure near $files
 }
 
-run_java() { run_in_java java clients; }
+run_clients() { run_in_java clients clients; }
 
 # A measurement of the Java client; the machine and the commit are told to it.
 run_in_java() {

@@ -3,6 +3,8 @@
 
 #[path = "../properties/script.rs"]
 mod script;
+#[path = "../../crates/server/tests/support/session.rs"]
+mod session;
 #[path = "../../crates/server/tests/support/talk.rs"]
 mod talk;
 #[path = "../properties/talk.rs"]

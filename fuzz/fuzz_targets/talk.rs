@@ -1,6 +1,8 @@
 //! A connection of Redis's protocol, with a cache behind it, against any bytes.
 #![no_main]
 
+#[path = "../../crates/server/tests/support/session.rs"]
+mod session;
 #[path = "../../crates/server/tests/support/talk.rs"]
 mod talk;
 #[path = "../properties/talk.rs"]

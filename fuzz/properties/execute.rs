@@ -59,9 +59,9 @@ pub(crate) fn check_http(data: &[u8]) {
     reason = "each target that shares this file checks one protocol"
 )]
 pub(crate) fn check(data: &[u8]) {
-    let whole = answers(data, data.len(), Session::default());
+    let whole = answers(data, data.len(), Session::memcached());
     let piece_bytes = piece_bytes(data);
-    let cut = answers(data, piece_bytes, Session::default());
+    let cut = answers(data, piece_bytes, Session::memcached());
     assert_eq!(
         comparable(&cut),
         comparable(&whole),

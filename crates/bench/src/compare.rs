@@ -9,34 +9,29 @@
 //!
 //! Before anything is timed, each cache is filled and read back with verification.
 
-mod table;
 mod memory;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::address::Address;
-use crate::error::Error;
-use crate::load::options::nanoseconds;
-use crate::load::{self, Keys, Limit, Plan, Report};
-use crate::machine::Setting;
-use crate::output::FileArgs;
-use crate::page::Page;
-use crate::peers::{CpuArgs, HttpArgs, PeerArgs, RedisArgs};
-use crate::popularity::Popularity;
-use crate::process::{Ingredients, Recipe, Server};
-use crate::quantity::{ByteRange, TtlMix, parse_count};
-use crate::record::Records;
+use crate::measurement::Measurement;
+use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::spread::Spread;
-use crate::wire::Wire;
+use cellar_load::address::Address;
+use cellar_load::drive::{Drive, Limit};
+use cellar_load::error::Error;
+use cellar_load::load;
+use cellar_load::options::nanoseconds;
+use cellar_load::plan::{Keys, Plan};
+use cellar_load::popularity::Popularity;
+use cellar_load::process::{Ingredients, Recipe, Server};
+use cellar_load::quantity::{ByteRange, parse_count};
+use cellar_load::record::Records;
+use cellar_load::report::Report;
+use cellar_load::wire::Wire;
 
-/// How Cellar is called where it is asked over RESP.
-const CELLAR_RESP: &str = "cellar over RESP";
-/// How Cellar is called where it is asked over HTTP.
-const CELLAR_HTTP: &str = "cellar over HTTP";
 /// Key length of all rows but the memory one.
 const KEY_BYTES: usize = 16;
-const ZIPF_EXPONENT: f64 = 0.99;
 /// Each cell runs so long before it is measured.
 const WARM_UP_NS: u64 = 200_000_000;
 /// Values read back before anything is timed.
@@ -47,13 +42,12 @@ const QUICK_MEMORY_ITEMS: u64 = 1_000_000;
 
 /// Options of `cellar-bench compare`.
 #[derive(Args, Clone, Debug)]
-pub struct CompareArgs {
+pub(crate) struct CompareArgs {
     #[command(flatten)]
     peers: PeerArgs,
-    #[command(flatten)]
-    redis: RedisArgs,
-    #[command(flatten)]
-    http: HttpArgs,
+    /// Memory of each server in MiB
+    #[arg(long, default_value_t = 1024)]
+    memory_mib: u64,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -77,8 +71,6 @@ pub struct CompareArgs {
     memory_items: u64,
     #[command(flatten)]
     cpus: CpuArgs,
-    #[command(flatten)]
-    files: FileArgs,
 }
 
 /// One kind of request.
@@ -113,9 +105,8 @@ const ROWS: [Row; 4] = [
 ];
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
-struct Comparison {
-    setting: Setting,
+#[derive(Debug, Serialize)]
+pub(crate) struct Comparison {
     rounds: usize,
     seconds_per_measurement: f64,
     keys: u64,
@@ -129,12 +120,13 @@ struct Comparison {
 }
 
 /// One row of the table for one server.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 struct RowResult {
     request: String,
     depth: usize,
     server: String,
     version: String,
+    protocol: &'static str,
     throughput_per_s: Spread,
     latency_us_p50: Spread,
     latency_us_p99: Spread,
@@ -158,54 +150,45 @@ struct Contestant {
 impl Contestant {
     /// Whether this floor's replies are like those over `wire`.
     fn is_of(&self, wire: Wire) -> bool {
-        let is_http = |wire| matches!(wire, Wire::Http | Wire::HttpJson);
-        is_http(self.wire) == is_http(wire)
+        (self.wire == Wire::Http) == (wire == Wire::Http)
     }
 }
 
-/// Runs the comparison and prints its tables.
-///
-/// # Errors
-/// [`Error`] if a server does not start, or a load cannot be run to its end.
-pub fn command(args: &CompareArgs) -> Result<(), Error> {
-    let args = args.settled();
-    let mut recipes = args.peers.recipes()?;
-    recipes.extend(args.redis.recipes(&args.peers)?);
-    recipes.extend(args.http.recipe(&args.peers)?);
-    let contestants = args.start(&recipes)?;
-    for contestant in contestants.iter().filter(|contestant| !contestant.is_floor) {
-        args.fill(contestant)?;
-    }
-    let reports = args.measure(&contestants)?;
-    let rows = summarize(&contestants, &reports);
-    // Ended before the memory row starts its own, which need the memory.
-    contestants
-        .into_iter()
-        .for_each(|contestant| contestant.server.stop());
-    let memory = memory::measure(&args, &recipes)?;
-    let comparison = Comparison {
-        setting: Setting::here(),
-        rounds: args.rounds,
-        seconds_per_measurement: args.seconds,
-        keys: args.keys,
-        key_bytes: KEY_BYTES,
-        value_bytes: args.value_bytes,
-        distribution: Popularity::Zipf(ZIPF_EXPONENT).to_string(),
-        connections: args.connections,
-        memory_mib: args.peers.memory_mib,
-        rows,
-        memory,
-    };
-    print!("{}", table::render(&comparison));
-    args.files.write(&comparison, || table::page(&comparison))
-}
+impl Measurement for CompareArgs {
+    type Outcome = Comparison;
 
-/// The page of a comparison that was stored as JSON.
-///
-/// # Errors
-/// [`Error::Wrong`] if it is none.
-pub fn stored_page(json: &str) -> Result<Page, Error> {
-    Page::stored(json, table::page)
+    fn measure(&self) -> Result<Comparison, Error> {
+        let args = self.settled();
+        let mut recipes = Vec::new();
+        for wire in [Wire::Memcached, Wire::Resp, Wire::Http] {
+            recipes.extend(args.peers.cellar.recipe(wire)?);
+            recipes.extend(args.peers.of(wire));
+        }
+        let recipes = some(recipes)?;
+        let contestants = args.start(&recipes)?;
+        for contestant in contestants.iter().filter(|contestant| !contestant.is_floor) {
+            args.fill(contestant)?;
+        }
+        let reports = args.measure(&contestants)?;
+        let rows = summarize(&contestants, &reports);
+        // Ended before the memory row starts its own, which need the memory.
+        contestants
+            .into_iter()
+            .for_each(|contestant| contestant.server.stop());
+        let memory = memory::measure(&args, &recipes)?;
+        Ok(Comparison {
+            rounds: args.rounds,
+            seconds_per_measurement: args.seconds,
+            keys: args.keys,
+            key_bytes: KEY_BYTES,
+            value_bytes: args.value_bytes,
+            distribution: Popularity::Zipf(0.99).to_string(),
+            connections: args.connections,
+            memory_mib: args.memory_mib,
+            rows,
+            memory,
+        })
+    }
 }
 
 impl CompareArgs {
@@ -224,13 +207,12 @@ impl CompareArgs {
 
     fn start(&self, recipes: &[Recipe]) -> Result<Vec<Contestant>, Error> {
         let with = Ingredients {
-            memory_mib: self.peers.memory_mib,
+            memory_mib: self.memory_mib,
             threads: 1,
             cpu: Some(self.cpus.server_cpu),
         };
         let mut contestants = Vec::new();
-        let of_http = self.http.takes_part().then_some(Wire::Http);
-        for wire in [Wire::Memcached].into_iter().chain(of_http) {
+        for wire in [Wire::Memcached, Wire::Http] {
             let floor = Recipe::echo(wire, KEY_BYTES, self.value_bytes)?;
             contestants.push(Contestant {
                 name: floor.name.clone(),
@@ -267,7 +249,7 @@ impl CompareArgs {
                 fill.set.stored, self.keys
             ));
         }
-        plan.limit = Limit::Requests(VERIFY_REQUESTS);
+        plan.drive.limit = Limit::Requests(VERIFY_REQUESTS);
         plan.keys = Keys::Drawn(Popularity::Uniform);
         plan.verify = true;
         let check = load::run(&plan)?;
@@ -282,25 +264,16 @@ impl CompareArgs {
 
     fn plan(&self, wire: Wire, target: &Address, row: Row) -> Result<Plan, Error> {
         let value_bytes = ByteRange::fixed(self.value_bytes);
-        Ok(Plan {
-            wire,
-            target: target.clone(),
-            connections: self.connections,
-            threads: 1,
+        let records = Records::new(self.keys, KEY_BYTES, value_bytes).map_err(Error::Usage)?;
+        let limit = Limit::Nanoseconds(nanoseconds(self.seconds)?);
+        let drive = Drive {
             depth: row.depth,
-            records: Records::new(self.keys, KEY_BYTES, value_bytes).map_err(Error::Usage)?,
-            keys: Keys::Drawn(Popularity::Zipf(ZIPF_EXPONENT)),
-            get_share: if row.is_get { 1.0 } else { 0.0 },
-            ttl: TtlMix::unlimited(),
-            limit: Limit::Nanoseconds(nanoseconds(self.seconds)?),
-            databases: 0..1,
-            rate_per_s: None,
-            verify: false,
-            seed: 1,
             cpus: vec![self.cpus.load_cpu],
-            server_pid: None,
-            progress: false,
-        })
+            ..Drive::new(wire, target, self.connections, limit)
+        };
+        let mut plan = Plan::gets(drive, records);
+        plan.get_share = if row.is_get { 1.0 } else { 0.0 };
+        Ok(plan)
     }
 
     /// All reports, by row, server and round; none for a set of the floor.
@@ -314,11 +287,8 @@ impl CompareArgs {
                     }
                     let mut plan = self.plan(contestant.wire, contestant.server.address(), *row)?;
                     plan.seed = round as u64 + 1;
-                    load::run(&Plan {
-                        limit: Limit::Nanoseconds(WARM_UP_NS),
-                        ..plan.clone()
-                    })?;
-                    plan.server_pid = Some(contestant.server.pid());
+                    load::run(&plan.until(Limit::Nanoseconds(WARM_UP_NS)))?;
+                    plan.drive.server_pid = Some(contestant.server.pid());
                     let report = load::run(&plan)?;
                     eprintln!(
                         "round {} of {}: {:14} {:12} {:8.3} us/request",
@@ -375,6 +345,7 @@ fn summarize_cell(
         depth: row.depth,
         server: contestant.name.clone(),
         version: contestant.version.clone(),
+        protocol: contestant.wire.name(),
         throughput_per_s: spread(|report| report.throughput_per_s),
         latency_us_p50: spread(|report| report.latency.latency_us_p50),
         latency_us_p99: spread(|report| report.latency.latency_us_p99),

@@ -9,28 +9,27 @@
 //! Before it, in fresh processes, the memory an item takes over key and value.
 
 mod peers;
-mod report;
 
 use std::hint::black_box;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 
 use cellar_engine::{Cache, Clock, Config, Instant, Key, ManualClock, SetOptions, Upkeep};
 use clap::Args;
-use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use self::peers::{Name, Peer, PeerFootprint};
-use crate::clock::{now_ns, seconds, thread_cpu_ns};
-use crate::error::Error;
+pub(crate) use self::peers::Name as Peers;
+pub(crate) use self::peers::growth_bytes_of;
+use self::peers::{Peer, PeerFootprint};
 use crate::footprint::{growth_bytes, overhead_bytes};
-use crate::machine::Setting;
-use crate::output::FileArgs;
-use crate::page::Page;
-use crate::popularity::{Picker, Popularity, Scatter};
-use crate::quantity::{ByteRange, TtlMix, parse_count};
-use crate::random::Random;
-use crate::record::Records;
+use crate::measurement::Measurement;
+use crate::race::race;
 use crate::spread::Spread;
+use cellar_load::clock::{now_ns, seconds};
+use cellar_load::error::Error;
+use cellar_load::popularity::{Picker, Popularity, Scatter};
+use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
+use cellar_load::random::Random;
+use cellar_load::record::Records;
 
 const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
 const MEMORY_KEY_BYTES: usize = 16;
@@ -46,7 +45,7 @@ const QUICK_OPERATIONS: usize = 500_000;
 
 /// Options of `cellar-bench engine`.
 #[derive(Args, Clone, Debug)]
-pub struct EngineArgs {
+pub(crate) struct EngineArgs {
     /// Items in the cache
     #[arg(long, default_value = "2M", value_parser = parse_count)]
     items: u64,
@@ -71,14 +70,9 @@ pub struct EngineArgs {
     /// Memory of the cache in MiB
     #[arg(long, default_value_t = 1024)]
     memory_mib: usize,
-    /// Only prints by how many bytes this process grows with the items of the memory row in a peer
-    #[arg(long, value_name = "PEER")]
-    footprint: Option<Name>,
     /// One round over 200 k items: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
-    #[command(flatten)]
-    files: FileArgs,
 }
 
 /// What is done to the cache.
@@ -109,9 +103,8 @@ impl Operation {
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
-struct Outcome {
-    setting: Setting,
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
     items: u64,
     key_bytes: usize,
     value_bytes: usize,
@@ -123,7 +116,7 @@ struct Outcome {
 }
 
 /// One operation, distribution and number of threads of one cache.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 struct Row {
     cache: String,
     operation: String,
@@ -134,7 +127,7 @@ struct Row {
 }
 
 /// What an item takes.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 struct Footprint {
     items: u64,
     key_bytes: usize,
@@ -167,53 +160,39 @@ struct Bench {
     started_ns: u64,
 }
 
-/// Runs the measurement and prints its tables.
-///
-/// # Errors
-/// [`Error`] if the cache cannot be made or does not hold the items.
-pub fn command(args: &EngineArgs) -> Result<(), Error> {
-    let mut args = args.clone();
-    if args.quick {
-        args.rounds = 1;
-        args.items = args.items.min(QUICK_ITEMS);
-        args.memory_items = args.memory_items.min(QUICK_ITEMS);
-        args.operations = args.operations.min(QUICK_OPERATIONS);
-    }
-    args.rounds = args.rounds.max(1);
-    if let Some(peer) = args.footprint {
-        return peers::print_footprint(peer, args.memory_items);
-    }
-    let (mut memory, mut peers_memory) = (None, Vec::new());
-    if args.memory_items > 0 {
-        memory = Some(footprint(&args)?);
-        peers_memory = peers::footprints(args.memory_items)?;
-    }
-    let bench = Bench::new(&args, args.items, args.key_bytes, args.value_bytes)?;
-    bench.fill(&TtlMix::unlimited())?;
-    let peers = peers::ALL.map(|name| Peer::filled(name, bench.records));
-    let mut subjects: Vec<&dyn Subject> = vec![&bench];
-    subjects.extend(peers.iter().map(|peer| -> &dyn Subject { peer }));
-    let outcome = Outcome {
-        setting: Setting::here(),
-        items: args.items,
-        key_bytes: args.key_bytes,
-        value_bytes: args.value_bytes,
-        operations_per_thread: args.operations,
-        rounds: args.rounds,
-        rows: rows(&subjects, &args)?,
-        memory,
-        peers_memory,
-    };
-    print!("{}", report::render(&outcome));
-    args.files.write(&outcome, || report::page(&outcome))
-}
+impl Measurement for EngineArgs {
+    type Outcome = Outcome;
 
-/// The page of an outcome that was stored as JSON.
-///
-/// # Errors
-/// [`Error::Wrong`] if it is none.
-pub fn stored_page(json: &str) -> Result<Page, Error> {
-    Page::stored(json, report::page)
+    fn measure(&self) -> Result<Outcome, Error> {
+        let mut args = self.clone();
+        if args.quick {
+            args.rounds = 1;
+            args.items = args.items.min(QUICK_ITEMS);
+            args.memory_items = args.memory_items.min(QUICK_ITEMS);
+            args.operations = args.operations.min(QUICK_OPERATIONS);
+        }
+        args.rounds = args.rounds.max(1);
+        let (mut memory, mut peers_memory) = (None, Vec::new());
+        if args.memory_items > 0 {
+            memory = Some(footprint(&args)?);
+            peers_memory = peers::footprints(args.memory_items)?;
+        }
+        let bench = Bench::new(&args, args.items, args.key_bytes, args.value_bytes)?;
+        bench.fill(&TtlMix::unlimited())?;
+        let peers = peers::ALL.map(|name| Peer::filled(name, bench.records));
+        let mut subjects: Vec<&dyn Subject> = vec![&bench];
+        subjects.extend(peers.iter().map(|peer| -> &dyn Subject { peer }));
+        Ok(Outcome {
+            items: args.items,
+            key_bytes: args.key_bytes,
+            value_bytes: args.value_bytes,
+            operations_per_thread: args.operations,
+            rounds: args.rounds,
+            rows: rows(&subjects, &args)?,
+            memory,
+            peers_memory,
+        })
+    }
 }
 
 /// Measures memory; nothing large may have been freed in this process before.
@@ -452,28 +431,9 @@ fn measure(
     operation: Operation,
     draws: &[Vec<u32>],
 ) -> Result<(f64, f64), Error> {
-    let start = Barrier::new(draws.len());
-    let results: Vec<Run> = std::thread::scope(|scope| {
-        let start = &start;
-        let threads: Vec<_> = (0..)
-            .zip(draws)
-            .map(|(thread, draws)| {
-                scope.spawn(move || {
-                    bind(thread);
-                    start.wait();
-                    Run::of(|| subject.run(operation, draws, thread == 0))
-                })
-            })
-            .collect();
-        let joined = threads.into_iter().filter_map(|thread| thread.join().ok());
-        joined.collect()
-    });
-    if results.len() < draws.len() {
-        return Err(Error::Wrong(
-            "a thread of the measurement has panicked".to_owned(),
-        ));
-    }
-    let found: u64 = results.iter().map(|run| run.found).sum();
+    let work = |thread: usize| subject.run(operation, &draws[thread], thread == 0);
+    let raced = race(draws.len(), work)?;
+    let found: u64 = raced.results.iter().sum();
     let operations: usize = draws.iter().map(Vec::len).sum();
     if found != operations as u64 {
         return Err(Error::Wrong(format!(
@@ -483,13 +443,10 @@ fn measure(
             operation.name()
         )));
     }
-    let cpu_ns: u64 = results.iter().map(|run| run.cpu_ns).sum();
-    let first_ns = results.iter().map(|run| run.started_ns).min().unwrap_or(0);
-    let last_ns = results.iter().map(|run| run.ended_ns).max().unwrap_or(0);
     let operations = operations as f64;
     Ok((
-        operations / seconds(cpu_ns),
-        operations / seconds(last_ns - first_ns),
+        operations / seconds(raced.cpu_ns),
+        operations / seconds(raced.wall_ns),
     ))
 }
 
@@ -506,40 +463,10 @@ fn count(records: &Records, draws: &[u32], mut operation: impl FnMut(&[u8]) -> b
     found
 }
 
-/// One thread's result.
-struct Run {
-    started_ns: u64,
-    ended_ns: u64,
-    cpu_ns: u64,
-    found: u64,
-}
-
-impl Run {
-    fn of(work: impl FnOnce() -> u64) -> Run {
-        let (started_ns, cpu_before_ns) = (now_ns(), thread_cpu_ns());
-        let found = work();
-        Run {
-            started_ns,
-            ended_ns: now_ns(),
-            cpu_ns: thread_cpu_ns() - cpu_before_ns,
-            found,
-        }
-    }
-}
-
 /// Copies the value, as a server must that sends it after the lock.
 #[inline]
 fn copy_out(value: &[u8], sink: &mut [u8]) {
     let bytes = value.len().min(sink.len());
     sink[..bytes].copy_from_slice(&value[..bytes]);
     black_box(sink);
-}
-
-/// Keeps a thread on one processor, where there are enough; a wish, not a condition.
-pub(crate) fn bind(thread: usize) {
-    if thread < std::thread::available_parallelism().map_or(1, usize::from) {
-        let mut cpus = CpuSet::new();
-        cpus.set(thread);
-        let _ = sched_setaffinity(None, &cpus);
-    }
 }

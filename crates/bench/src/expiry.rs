@@ -10,22 +10,20 @@
 
 mod figures;
 mod scene;
-mod report;
 
 use std::process::Command;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::error::Error;
-use crate::latency::LatencySummary;
-use crate::machine::Setting;
-use crate::output::FileArgs;
-use crate::page::Page;
-use crate::peers::{CellarArgs, CpuArgs, some, takes_part};
-use crate::process::Recipe;
-use crate::quantity::parse_count;
+use crate::measurement::Measurement;
+use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::spread::Spread;
+use cellar_load::error::Error;
+use cellar_load::latency::LatencySummary;
+use cellar_load::process::Recipe;
+use cellar_load::quantity::parse_count;
+use cellar_load::wire::Wire;
 use figures::Figures;
 
 const QUICK_ITEMS: u64 = 50_000;
@@ -33,20 +31,13 @@ const QUICK_DURING_S: u64 = 2;
 const QUICK_REST_S: u64 = 4;
 /// Share of the slowest server's throughput in a closed loop that the load asks for.
 const RATE_SHARE: f64 = 0.5;
-/// Seconds over which the deadlines lie with `--many-deadlines`.
-const MANY_DEADLINES_S: u64 = 60;
-/// Seconds after the last deadline for which the table shows what the dead hold.
-const SHOWN_S: [u64; 3] = [1, 5, 10];
 
 /// Options of `cellar-bench expiry`.
 #[derive(Args, Clone, Debug)]
-pub struct ExpiryArgs {
+pub(crate) struct ExpiryArgs {
     #[command(flatten)]
-    cellar: CellarArgs,
-    /// Redis' program, or off
-    #[arg(long, value_name = "PATH", default_value = "redis-server")]
-    redis: String,
-    /// Settings of active-expire-effort, each a server of its own
+    peers: PeerArgs,
+    /// Settings of active-expire-effort, each a server of its own, of what is like redis-server
     #[arg(long, value_delimiter = ',', default_value = "1,10")]
     redis_efforts: Vec<u32>,
     /// Numbers of databases over which the items are spread, each with servers of its own; with
@@ -62,9 +53,6 @@ pub struct ExpiryArgs {
     /// Items whose time is over in the same second
     #[arg(long, default_value = "1M", value_parser = parse_count)]
     dying: u64,
-    /// Spreads the deadlines over a minute
-    #[arg(long)]
-    many_deadlines: bool,
     /// Stores both kinds of items at the same time, so that the dead lie among the living; leaves
     /// out the load without any expiry
     #[arg(long)]
@@ -84,7 +72,7 @@ pub struct ExpiryArgs {
     /// Seconds of load before the moment
     #[arg(long, default_value_t = 5)]
     before_s: u64,
-    /// Seconds of load after it, and at least a minute more with --many-deadlines
+    /// Seconds of load after it
     #[arg(long, default_value_t = 10)]
     during_s: u64,
     /// Seconds that a filled server may take to come to rest before it is measured
@@ -98,18 +86,14 @@ pub struct ExpiryArgs {
     quick: bool,
     #[command(flatten)]
     cpus: CpuArgs,
-    #[command(flatten)]
-    files: FileArgs,
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
-struct Outcome {
-    setting: Setting,
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
     live: u64,
     live_ttl_s: u32,
     dying: u64,
-    deadlines_over_s: u64,
     mixed: bool,
     value_bytes: usize,
     memory_mib: u64,
@@ -122,11 +106,10 @@ struct Outcome {
 }
 
 /// One server over all its runs.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 struct ServerResult {
     server: String,
     /// Databases over which the items are spread.
-    #[serde(default = "one")]
     databases: usize,
     version: String,
     memory: Watched,
@@ -153,23 +136,15 @@ struct Contender {
 impl Contender {
     fn new(mut recipe: Recipe, databases: usize) -> Contender {
         if databases > 1 {
-            recipe = recipe
-                .clone()
-                .named(&format!("{}, {databases} databases", recipe.name));
-            let option = ["--databases".to_owned(), databases.to_string()];
-            recipe.words.extend(option);
+            let suffix = format!(", {databases} databases");
+            recipe = recipe.with(&suffix, &["--databases", &databases.to_string()]);
         }
         Contender { recipe, databases }
     }
 }
 
-/// The number of databases where figures do not tell it.
-fn one() -> usize {
-    1
-}
-
 /// Latencies in one run.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Run {
     before: LatencySummary,
     during: LatencySummary,
@@ -182,7 +157,7 @@ struct Run {
 }
 
 /// A short stretch of the load.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 struct Slice {
     /// Its middle, in seconds after the first deadline.
     at_s: f64,
@@ -191,7 +166,7 @@ struct Slice {
 }
 
 /// The run in which memory was watched.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Watched {
     /// What an item that is to die takes, by the server's own figures.
     item_bytes: f64,
@@ -202,7 +177,7 @@ struct Watched {
 }
 
 /// The server's memory at one moment.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 struct Point {
     /// Seconds after the first deadline.
     at_s: f64,
@@ -214,68 +189,56 @@ struct Point {
     figures: Figures,
 }
 
-/// Runs the measurement and prints its table.
-///
-/// # Errors
-/// [`Error`] if a server does not start, evicts, or a load cannot be run to its end.
-pub fn command(args: &ExpiryArgs) -> Result<(), Error> {
-    let args = args.settled()?;
-    let contenders = args.contenders()?;
-    let rate = match args.rate {
-        Some(rate) => rate,
-        None => scene::rate(&args, &contenders)?,
-    };
-    eprintln!("{rate} gets/s from each server");
-    let mut watched = Vec::new();
-    for contender in &contenders {
-        watched.push(scene::watch(&args, contender, rate)?);
-    }
-    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); contenders.len()];
-    for round in 0..args.rounds {
-        for (contender, runs) in contenders.iter().zip(&mut runs) {
-            let run = scene::run(&args, contender, rate, round)?;
-            eprintln!(
-                "round {} of {}: {:28} p99.9 {:8.1} us before, {:8.1} us during",
-                round + 1,
-                args.rounds,
-                contender.recipe.name,
-                run.before.latency_us_p99_9,
-                run.during.latency_us_p99_9,
-            );
-            runs.push(run);
-        }
-    }
-    let servers = contenders.iter().zip(watched).zip(runs);
-    let outcome = Outcome {
-        setting: Setting::here(),
-        live: args.live,
-        live_ttl_s: args.live_ttl_s,
-        dying: args.dying,
-        deadlines_over_s: args.deadlines_over_s(),
-        mixed: args.mixed,
-        value_bytes: args.value_bytes,
-        memory_mib: args.memory_mib,
-        connections: args.connections,
-        rate_per_s: rate,
-        before_s: args.before_s,
-        during_s: args.during_s,
-        rounds: args.rounds,
-        servers: servers
-            .map(|((contender, (version, memory)), runs)| {
-                summarize(contender, version, memory, runs)
-            })
-            .collect(),
-    };
-    print!("{}", report::render(&outcome));
-    args.files.write(&outcome, || report::page(&outcome))
-}
+impl Measurement for ExpiryArgs {
+    type Outcome = Outcome;
 
-/// The page of an outcome that was stored as JSON.
-///
-/// # Errors
-/// [`Error::Wrong`] if it is none.
-pub fn stored_page(json: &str) -> Result<Page, Error> {
-    Page::stored(json, report::page)
+    fn measure(&self) -> Result<Outcome, Error> {
+        let args = self.settled()?;
+        let contenders = args.contenders()?;
+        let rate = match args.rate {
+            Some(rate) => rate,
+            None => scene::rate(&args, &contenders)?,
+        };
+        eprintln!("{rate} gets/s from each server");
+        let mut watched = Vec::new();
+        for contender in &contenders {
+            watched.push(scene::watch(&args, contender, rate)?);
+        }
+        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); contenders.len()];
+        for round in 0..args.rounds {
+            for (contender, runs) in contenders.iter().zip(&mut runs) {
+                let run = scene::run(&args, contender, rate, round)?;
+                eprintln!(
+                    "round {} of {}: {:28} p99.9 {:8.1} us before, {:8.1} us during",
+                    round + 1,
+                    args.rounds,
+                    contender.recipe.name,
+                    run.before.latency_us_p99_9,
+                    run.during.latency_us_p99_9,
+                );
+                runs.push(run);
+            }
+        }
+        let servers = contenders.iter().zip(watched).zip(runs);
+        Ok(Outcome {
+            live: args.live,
+            live_ttl_s: args.live_ttl_s,
+            dying: args.dying,
+            mixed: args.mixed,
+            value_bytes: args.value_bytes,
+            memory_mib: args.memory_mib,
+            connections: args.connections,
+            rate_per_s: rate,
+            before_s: args.before_s,
+            during_s: args.during_s,
+            rounds: args.rounds,
+            servers: servers
+                .map(|((contender, (version, memory)), runs)| {
+                    summarize(contender, version, memory, runs)
+                })
+                .collect(),
+        })
+    }
 }
 
 impl ExpiryArgs {
@@ -288,9 +251,6 @@ impl ExpiryArgs {
             (args.before_s, args.during_s) = (1, QUICK_DURING_S);
             args.rest_s = args.rest_s.min(QUICK_REST_S);
             args.rounds = 1;
-        }
-        if args.many_deadlines {
-            args.during_s = args.during_s.max(MANY_DEADLINES_S + args.during_s.min(10));
         }
         args.before_s = args.before_s.max(1);
         args.rounds = args.rounds.max(1);
@@ -308,14 +268,6 @@ impl ExpiryArgs {
         Ok(args)
     }
 
-    fn deadlines_over_s(&self) -> u64 {
-        if self.many_deadlines {
-            MANY_DEADLINES_S
-        } else {
-            1
-        }
-    }
-
     /// The servers for all numbers of databases, Cellar first of each.
     fn contenders(&self) -> Result<Vec<Contender>, Error> {
         let mut contenders = Vec::new();
@@ -327,28 +279,31 @@ impl ExpiryArgs {
     }
 
     fn recipes(&self, databases: usize) -> Result<Vec<Recipe>, Error> {
-        let mut contenders = Vec::new();
+        let mut recipes = Vec::new();
         if databases > 1 {
-            let cellar = self.cellar.resp_recipe()?;
-            contenders.extend(cellar.map(|cellar| cellar.named("cellar")));
-        } else if let Some(cellar) = self.cellar.recipe()? {
-            let releasing = releasing(&cellar)?;
-            contenders.push(cellar);
-            contenders.extend(releasing);
+            let cellar = self.peers.cellar.recipe(Wire::Resp)?;
+            recipes.extend(cellar.map(|cellar| cellar.named("cellar")));
+        } else {
+            if let Some(cellar) = self.peers.cellar.recipe(Wire::Memcached)? {
+                let releasing = releasing(&cellar)?;
+                recipes.push(cellar);
+                recipes.extend(releasing);
+            }
+            recipes.extend(self.peers.of(Wire::Memcached));
         }
-        if takes_part(&self.redis) {
+        for peer in self.peers.of(Wire::Resp) {
+            if !peer.is_like_redis() {
+                recipes.push(peer);
+                continue;
+            }
             for effort in &self.redis_efforts {
-                contenders.push(redis(&self.redis, *effort));
+                let name = format!("{}, effort {effort}", peer.name.trim_end_matches("-server"));
+                let peer = peer.with("", &["--active-expire-effort", &effort.to_string()]);
+                recipes.push(peer.named(&name));
             }
         }
-        Ok(contenders)
+        Ok(recipes)
     }
-}
-
-/// redis-server that looks for expired keys with this effort.
-fn redis(program: &str, effort: u32) -> Recipe {
-    let extra = ["--active-expire-effort", &effort.to_string()];
-    Recipe::redis(program, &extra).named(&format!("redis, effort {effort}"))
 }
 
 const RELEASE_MEMORY: &str = "--release-memory";
@@ -363,9 +318,7 @@ fn releasing(cellar: &Recipe) -> Result<Option<Recipe>, Error> {
     if !is_known || cellar.words.contains(&release) {
         return Ok(None);
     }
-    let mut recipe = cellar.clone().named(&format!("cellar {RELEASE_MEMORY}"));
-    recipe.words.push(release);
-    Ok(Some(recipe))
+    Ok(Some(cellar.with(" --release-memory", &[RELEASE_MEMORY])))
 }
 
 fn summarize(

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use clap::ValueEnum;
 
-use crate::error::Error;
-use crate::usage::rss_bytes;
+use cellar_load::error::Error;
+use cellar_load::usage::rss_bytes;
 
 /// Bytes of resident memory by which this process grows while `work` is done, and its result.
 pub(crate) fn growth_bytes<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(u64, T), Error> {
@@ -20,16 +20,15 @@ pub(crate) fn growth_bytes<T>(work: impl FnOnce() -> Result<T, Error>) -> Result
     Ok((rss()?.saturating_sub(before_bytes), result))
 }
 
-/// By how many bytes this program grows when it is started again with `--footprint`, as the part
-/// `part`, to fill one cache; `count` is the option for the number of items, and the number.
+/// By how many bytes this program grows when it is started again to fill one cache of `part`.
 pub(crate) fn in_fresh_process(
     part: &str,
     cache: &impl ValueEnum,
-    count: (&str, u64),
+    items: u64,
 ) -> Result<u64, Error> {
     let cache = cache.to_possible_value().expect("no cache is hidden");
-    let (option, items) = (count.0, count.1.to_string());
-    let arguments = [part, "--footprint", cache.get_name(), option, &items];
+    let items = items.to_string();
+    let arguments = ["footprint", part, cache.get_name(), &items];
     let program = std::env::current_exe()
         .map_err(|error| Error::system("looking for this program", error))?;
     let output = Command::new(&program)

@@ -29,22 +29,6 @@ impl Goal {
         }
     }
 
-    /// A figure that may be as small as its limit; both as `show` writes them.
-    #[must_use]
-    pub fn at_least(
-        what: impl Into<String>,
-        limit: f64,
-        found: f64,
-        show: impl Fn(f64) -> String,
-    ) -> Goal {
-        Goal {
-            what: what.into(),
-            limit: format!(">= {}", show(limit)),
-            found: show(found),
-            is_reached: found >= limit,
-        }
-    }
-
     fn verdict(&self) -> &'static str {
         if self.is_reached { "reached" } else { "MISSED" }
     }
@@ -82,17 +66,13 @@ mod tests {
             Goal::at_most("a", 1.2, 1.2, 2),
             Goal::at_most("b", 1.2, 1.201, 3),
             Goal::at_most("c", 1.2, f64::NAN, 2),
-            Goal::at_least("d", 8.0, 8.0, |it| format!("{it} M")),
-            Goal::at_least("e", 8.0, 7.9, |it| format!("{it} M")),
         ];
         assert_eq!(
             table(&goals),
             "| goal | limit | found | |\n|---|---|---|---|\n\
              | a | <= 1.2 | 1.20 | reached |\n\
              | b | <= 1.2 | 1.201 | MISSED |\n\
-             | c | <= 1.2 | NaN | MISSED |\n\
-             | d | >= 8 M | 8 M | reached |\n\
-             | e | >= 8 M | 7.9 M | MISSED |\n"
+             | c | <= 1.2 | NaN | MISSED |\n"
         );
         assert_eq!(table(&[]), "");
     }

@@ -10,7 +10,6 @@
 //! A second thread does the caches' upkeep as the server's does, on the other processor.
 
 mod watch;
-mod report;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,18 +19,16 @@ use cellar_engine::{
     Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions, Upkeep,
 };
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::clock::now_ns;
-use crate::engine::bind;
-use crate::error::Error;
-use crate::latency::LatencySummary;
-use crate::machine::Setting;
-use crate::output::FileArgs;
-use crate::page::Page;
-use crate::quantity::{ByteRange, parse_count};
-use crate::random::Random;
-use crate::record::Records;
+use crate::measurement::Measurement;
+use crate::race::bind;
+use cellar_load::clock::now_ns;
+use cellar_load::error::Error;
+use cellar_load::latency::LatencySummary;
+use cellar_load::quantity::{ByteRange, parse_count};
+use cellar_load::random::Random;
+use cellar_load::record::Records;
 use watch::{Observer, Slow, Watch};
 
 /// What an item takes beside key and value, and the headroom, in percent and fixed.
@@ -51,7 +48,7 @@ const QUICK_WINDOW: u64 = 200_000;
 
 /// Options of `cellar-bench growth`.
 #[derive(Args, Clone, Debug)]
-pub struct GrowthArgs {
+pub(crate) struct GrowthArgs {
     /// Items the cache grows to
     #[arg(long, default_value = "20M", value_parser = parse_count)]
     items: u64,
@@ -85,14 +82,11 @@ pub struct GrowthArgs {
     /// Grows to 1 M items: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
-    #[command(flatten)]
-    files: FileArgs,
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
-struct Outcome {
-    setting: Setting,
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
     items: u64,
     window: u64,
     key_bytes: usize,
@@ -113,7 +107,7 @@ struct Outcome {
 }
 
 /// Latencies of the operations of one cache.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 struct Operations {
     insert: LatencySummary,
     read: LatencySummary,
@@ -122,7 +116,7 @@ struct Operations {
 }
 
 /// Two windows, one of each cache.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 struct Window {
     /// Items in the growing cache at the window's end.
     items: u64,
@@ -142,6 +136,7 @@ struct Watches {
 struct Subject {
     cache: Arc<Cache>,
     /// Whether upkeep found nothing left to do.
+    // Relaxed: nothing but the flag is passed on.
     is_settled: Arc<AtomicBool>,
     /// The next item to insert.
     next: u64,
@@ -163,33 +158,21 @@ struct Bench {
     value: Vec<u8>,
 }
 
-/// Runs the measurement and prints its tables.
-///
-/// # Errors
-/// [`Error`] if the caches cannot be made or lose an item.
-pub fn command(args: &GrowthArgs) -> Result<(), Error> {
-    let mut args = args.clone();
-    if args.quick {
-        args.items = args.items.min(QUICK_ITEMS);
-        args.window = args.window.min(QUICK_WINDOW);
-    }
-    args.window = args.window.clamp(1, args.items.max(1));
-    let outcome = run(&args)?;
-    print!("{}", report::render(&outcome));
-    args.files.write(&outcome, || report::page(&outcome))
-}
+impl Measurement for GrowthArgs {
+    type Outcome = Outcome;
 
-/// The page of an outcome that was stored as JSON.
-///
-/// # Errors
-/// [`Error::Wrong`] if it is none.
-pub fn stored_page(json: &str) -> Result<Page, Error> {
-    Page::stored(json, report::page)
+    fn measure(&self) -> Result<Outcome, Error> {
+        let mut args = self.clone();
+        if args.quick {
+            args.items = args.items.min(QUICK_ITEMS);
+            args.window = args.window.min(QUICK_WINDOW);
+        }
+        args.window = args.window.clamp(1, args.items.max(1));
+        run(&args)
+    }
 }
 
 fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
-    // Read before this thread is bound to one processor, which would count as the only one.
-    let setting = Setting::here();
     let mut bench = Bench::new(args)?;
     let mut growing = bench.subject(args)?;
     let mut steady = bench.subject(args)?;
@@ -210,7 +193,6 @@ fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
         windows
     })?;
     Ok(Outcome {
-        setting,
         items: args.items,
         window: args.window,
         key_bytes: args.key_bytes,
@@ -238,6 +220,7 @@ fn keep_up(
     over: &AtomicBool,
 ) {
     let mut due: Vec<(Upkeep, u64)> = caches.iter().map(|_| Default::default()).collect();
+    // Relaxed: nothing but the flag is passed on.
     while !over.load(Ordering::Relaxed) {
         for ((cache, is_settled), (upkeep, due_ns)) in caches.iter().zip(&mut due) {
             if now_ns() < *due_ns {

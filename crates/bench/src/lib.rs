@@ -1,42 +1,39 @@
-//! Measurements of cache servers: a load generator, an echo floor, and comparisons made with them.
+//! Measurements of cache servers: what each asks, the list of them, and the pages about them.
 //!
 //! The modules stand in layer order: a module imports only modules declared above it.
 #![forbid(unsafe_code)]
 
-pub mod error;
-pub mod plot;
-pub mod clock;
-pub mod random;
-pub mod quantity;
-pub mod popularity;
-pub mod record;
-pub mod latency;
-pub mod usage;
-mod footprint;
-pub mod address;
-pub mod resp;
-pub mod web;
-pub mod wire;
-pub mod client;
-pub mod echo;
-pub mod load;
-pub mod spread;
-pub mod goal;
-pub mod versus;
-pub mod machine;
-pub mod page;
-pub mod output;
-pub mod process;
-pub mod peers;
-pub mod compare;
-pub mod engine;
-pub mod replay;
-pub mod memory;
-pub mod growth;
-pub mod expiry;
-pub mod service;
-pub mod near;
-pub mod reproduce;
-pub mod java;
-pub mod parts;
-pub mod pages;
+pub mod plot; // lines over two axes, as an SVG file that a page can show
+mod footprint; // what an item takes in a cache, each in a fresh process
+mod race; // threads that start together, each on a processor of its own where there are enough
+pub mod spread; // median, smallest, largest, and all of them
+pub mod goal; // figures that a measurement must reach, and whether it did
+pub mod versus; // where a peer is better, on each page
+pub mod machine; // The machine and the moment of a measurement, which every number must name
+pub mod peers; // which servers take part, how they are started, at which port
+mod template; // a raw result through its template becomes Markdown
+mod page; // one measurement as Markdown with plots beside it, written whole by the program
+mod measurement; // options that find figures
+mod compare; // what a request costs over each protocol
+mod engine; // the engine in process, beside other caches of Rust
+mod replay; // what a trace is, how it is replayed
+mod memory; // what servers occupy beside their memory
+mod growth; // `cellar-bench growth`: what a cache that grows costs the operations that make it grow
+mod expiry; // what a mass expiry costs
+mod service; // a cache service over HTTP at a fixed rate, and what a request costs
+mod near; // near's local store beside other caches
+pub mod fresh; // how much this process grows when it fills a cache
+mod ads; // what a near cache brings a service in front of Redis
+mod threads; // threads, the locks of shards, a simulation of 64 processors
+pub mod parts; // the parts of `make bench`, what runs them
+pub mod pages; // the pages and index from raw results, and their check
+
+/// What the engine refused; an error of the options if they leave it too little memory.
+fn refused(error: cellar_engine::Error) -> cellar_load::error::Error {
+    match error {
+        cellar_engine::Error::MemoryTooSmall { .. } => {
+            cellar_load::error::Error::Usage(error.to_string())
+        }
+        _ => cellar_load::error::Error::Wrong(format!("the engine refuses: {error}")),
+    }
+}

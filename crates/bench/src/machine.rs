@@ -6,8 +6,8 @@ use std::process::Command;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::today;
-use crate::error::Error;
+use cellar_load::clock::today;
+use cellar_load::error::Error;
 
 /// What a commit ends with if files are changed.
 pub const DIRTY: &str = "-dirty";
@@ -67,12 +67,21 @@ pub fn command(args: &SettingArgs) -> Result<(), Error> {
     Ok(())
 }
 
-impl std::fmt::Display for Setting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "`{}`, {}, commit {}, {} x {}, Linux {}",
-            self.command, self.date, self.commit, self.cpus, self.cpu, self.kernel
+impl Setting {
+    /// The section of a page on where its figures come from.
+    pub(crate) fn source(&self) -> String {
+        let Setting {
+            date,
+            command,
+            commit,
+            cpu,
+            cpus,
+            kernel,
+        } = self;
+        format!(
+            "## Where the figures come from\n\n| | |\n|---|---|\n| command | `{command}` |\n\
+             | machine | {cpus} x {cpu}, Linux {kernel} |\n| commit | {commit} |\n\
+             | date | {date} |\n"
         )
     }
 }
@@ -131,10 +140,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_is_one_line() {
+    fn a_setting_is_a_table_of_one_line_each() {
         let setting = Setting::here();
         assert!(setting.cpus > 0);
-        assert_eq!(setting.to_string().lines().count(), 1);
+        assert_eq!(setting.source().lines().count(), 8);
     }
 
     #[test]

@@ -9,29 +9,27 @@ mod subject;
 mod speed;
 mod footprint;
 mod ratio;
-mod report;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use self::footprint::Footprint;
+pub(crate) use self::footprint::growth_bytes_of;
 use self::ratio::Ratio;
 use self::speed::Speed;
-use self::subject::Name;
-use crate::error::Error;
-use crate::machine::Setting;
-use crate::output::FileArgs;
-use crate::page::Page;
-use crate::quantity::parse_count;
+pub(crate) use self::subject::Name as Caches;
+use crate::measurement::Measurement;
+use cellar_load::error::Error;
+use cellar_load::quantity::parse_count;
 
 const QUICK_ENTRIES: u64 = 50_000;
 const QUICK_OPERATIONS: usize = 200_000;
 
 /// Options of `cellar-bench near`.
 #[derive(Args, Clone, Debug)]
-pub struct NearArgs {
+pub(crate) struct NearArgs {
     /// Traces for the hit ratios: CSV as for replay
     #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
@@ -56,17 +54,11 @@ pub struct NearArgs {
     /// One round over 50 k entries: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
-    /// Only fills this cache and prints how the memory of the process grew, in bytes
-    #[arg(long, value_name = "NAME", hide = true)]
-    footprint: Option<Name>,
-    #[command(flatten)]
-    output: FileArgs,
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
-struct Outcome {
-    setting: Setting,
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
     entries: u64,
     zipf: f64,
     operations_per_thread: usize,
@@ -76,43 +68,29 @@ struct Outcome {
     ratios: Vec<Ratio>,
 }
 
-/// Runs the measurement and prints its tables.
-///
-/// # Errors
-/// [`Error`] if a cache loses entries, a trace cannot be read or the process cannot start itself.
-pub fn command(args: &NearArgs) -> Result<(), Error> {
-    let mut args = args.clone();
-    if args.quick {
-        args.rounds = 1;
-        args.entries = args.entries.min(QUICK_ENTRIES);
-        args.operations = args.operations.min(QUICK_OPERATIONS);
-    }
-    if let Some(name) = args.footprint {
-        return footprint::print(name, args.entries);
-    }
-    let most = *args.threads.iter().max().unwrap_or(&0);
-    if args.entries == 0 || args.rounds == 0 || most == 0 {
-        let what = "--entries, --rounds and --threads are at least 1";
-        return Err(Error::Usage(what.to_owned()));
-    }
-    let outcome = Outcome {
-        setting: Setting::here(),
-        entries: args.entries,
-        zipf: args.zipf,
-        operations_per_thread: args.operations,
-        rounds: args.rounds,
-        footprints: footprint::all(args.entries)?,
-        speeds: speed::all(&args)?,
-        ratios: ratio::all(&args.traces, &args.percents)?,
-    };
-    print!("{}", report::render(&outcome));
-    args.output.write(&outcome, || report::page(&outcome))
-}
+impl Measurement for NearArgs {
+    type Outcome = Outcome;
 
-/// The page of an outcome that was stored as JSON.
-///
-/// # Errors
-/// [`Error::Wrong`] if it is none.
-pub fn stored_page(json: &str) -> Result<Page, Error> {
-    Page::stored(json, report::page)
+    fn measure(&self) -> Result<Outcome, Error> {
+        let mut args = self.clone();
+        if args.quick {
+            args.rounds = 1;
+            args.entries = args.entries.min(QUICK_ENTRIES);
+            args.operations = args.operations.min(QUICK_OPERATIONS);
+        }
+        let most = *args.threads.iter().max().unwrap_or(&0);
+        if args.entries == 0 || args.rounds == 0 || most == 0 {
+            let what = "--entries, --rounds and --threads are at least 1";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        Ok(Outcome {
+            entries: args.entries,
+            zipf: args.zipf,
+            operations_per_thread: args.operations,
+            rounds: args.rounds,
+            footprints: footprint::all(args.entries)?,
+            speeds: speed::all(&args)?,
+            ratios: ratio::all(&args.traces, &args.percents)?,
+        })
+    }
 }

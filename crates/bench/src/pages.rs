@@ -4,14 +4,14 @@
 //! results give, if one is missing, or if one is left over.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::error::Error;
-use crate::page::{Headline, PageFile};
+use crate::page::{PageFile, flowed};
 use crate::parts::{PARTS, named};
+use crate::template;
+use cellar_load::error::Error;
 
 /// The name of the index.
 const INDEX: &str = "README.md";
@@ -29,42 +29,6 @@ pub struct PagesArgs {
     #[arg(long, value_name = "FOLDER", default_value = "docs/benchmarks")]
     pages: PathBuf,
 }
-
-/// What a source claims, in its own figures.
-struct Source {
-    part: &'static str,
-    what: &'static str,
-    claim: &'static str,
-}
-
-const SOURCES: [Source; 5] = [
-    Source {
-        part: "s1",
-        what: "LRU in the process of an ad platform, in front of Redis",
-        claim: "mean and TP999 at most 0.20 x Redis alone, all stages together (16 cores)",
-    },
-    Source {
-        part: "s2",
-        what: "memcached's hash table cut into blocks",
-        claim: "inserts of 8 threads over 1: memcached 0.60, theirs 0.86 (4 cores)",
-    },
-    Source {
-        part: "s3",
-        what: "a memcached client for Java",
-        claim: "1.25 to 1.43 x the old client, 1.66 x on a cluster",
-    },
-    Source {
-        part: "s4",
-        what: "a cache service over HTTP, which became BigCache",
-        claim: "asked for at 10 k requests/s: mean 5 ms, p99.9 10 ms, p99.999 400 ms",
-    },
-    Source {
-        part: "s5",
-        what: "keys that expire in Redis at Twitter",
-        claim: "up to 0.25 of the memory came back by looking for more of the dead, at a price in \
-                p99.9",
-    },
-];
 
 /// Writes the pages, or checks them.
 ///
@@ -94,11 +58,16 @@ pub fn render(results: &Path) -> Result<BTreeMap<String, String>, Error> {
     let mut measured = Vec::new();
     for part in &PARTS {
         if let Some(page) = part.page(results)? {
-            files.extend(page.files(part.name)?);
-            measured.push((part.name, page.headline));
+            let (name, sentence, headline) = (part.name, part.sentence, &page.headline);
+            let row = serde_json::json!({"name": name, "sentence": sentence, "headline": headline});
+            measured.push(row);
+            files.extend(page.into_files());
         }
     }
-    files.push((INDEX.to_owned(), index(&measured)));
+    let figures = serde_json::json!({ "parts": measured });
+    let (text, _) = template::render("index", include_str!("../pages/index.md.jinja"), &figures)
+        .map_err(|error| Error::Wrong(format!("the index: {error:#}")))?;
+    files.push((INDEX.to_owned(), flowed(&text)));
     Ok(files.into_iter().collect())
 }
 
@@ -125,11 +94,7 @@ pub fn differences(
         }
     }
     for name in names(results)? {
-        if name
-            .strip_suffix(".json")
-            .and_then(named)
-            .is_none_or(|part| !name.starts_with(part.name))
-        {
+        if name.strip_suffix(".json").and_then(named).is_none() {
             wrong.push(format!("{name} is no raw result of any part"));
         }
     }
@@ -156,51 +121,16 @@ fn write(files: &BTreeMap<String, String>, pages: &Path) -> Result<(), Error> {
         std::fs::write(&file, text).map_err(|error| failed(&file, error))?;
     }
     for name in names(pages)? {
-        let part = name.split(['.', '-']).next().and_then(named);
-        if part.is_some() && !files.contains_key(&name) {
+        let is_of = |part: &str| {
+            let rest = name.strip_prefix(part);
+            rest.is_some_and(|rest| {
+                rest == ".md" || (rest.starts_with('-') && rest.ends_with(".svg"))
+            })
+        };
+        if PARTS.iter().any(|part| is_of(part.name)) && !files.contains_key(&name) {
             let file = pages.join(name);
             std::fs::remove_file(&file).map_err(|error| failed(&file, error))?;
         }
     }
     Ok(())
-}
-
-/// The index: the sources' figures, then all pages.
-fn index(measured: &[(&str, Option<Headline>)]) -> String {
-    let mut text = "# Benchmarks\n\nWhat Cellar promises, measured. `make bench` measures all of \
-        it; `cellar-bench pages`\nwrites these pages from the raw results in \
-        [bench/results/](../../bench/results) alone, and\n`make check` fails if one differs from \
-        them. Each page begins with the figures in which a peer is\nbetter, and ends with its \
-        command, machine, commit and date.\n\n## What the sources claim\n\n\
-        | source | its own figure | Cellar | peer | page |\n|---|---|---|---|---|\n"
-        .to_owned();
-    for source in &SOURCES {
-        let part = source.part;
-        let found = measured.iter().find(|(name, _)| *name == part);
-        // Writing to a string cannot fail.
-        let _ = match found {
-            Some((_, Some(Headline { ours, peers }))) => writeln!(
-                text,
-                "| {} | {} | {ours} | {peers} | [{part}]({part}.md) |",
-                source.what, source.claim
-            ),
-            Some((_, None)) => writeln!(
-                text,
-                "| {} | {} | see the page | see the page | [{part}]({part}.md) |",
-                source.what, source.claim
-            ),
-            None => writeln!(
-                text,
-                "| {} | {} | not measured yet | | |",
-                source.what, source.claim
-            ),
-        };
-    }
-    text += "\n## All measurements\n\n";
-    for part in PARTS {
-        if measured.iter().any(|(name, _)| *name == part.name) {
-            let _ = writeln!(text, "- [{0}]({0}.md): {1}", part.name, part.sentence);
-        }
-    }
-    text
 }

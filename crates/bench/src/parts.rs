@@ -1,178 +1,263 @@
-//! Parts: the measurements that `make bench` makes, each with its raw result and its page.
+//! Parts: the measurements that `make bench` makes, each with its program, raw result and page.
 //!
-//! One table says which there are; the script that runs them, the index and the check of the pages
-//! all follow it. A part's raw result is `<part>.json`, its page `<part>.md`.
+//! One list says which there are. A part has one name: it is its subcommand, its raw result
+//! `<part>.json`, its template and its page `<part>.md`. The script that runs them, the index and
+//! the check of the pages all follow the list.
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde::Deserialize;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::error::Error;
 use crate::machine::{self, DIRTY, Setting};
+use crate::measurement::Measurement;
 use crate::page::Page;
-use crate::replay::contest;
-use crate::reproduce::{s1, s2};
-use crate::{compare, engine, expiry, growth, java, memory, near, replay, service};
+use crate::replay::{ReplayArgs, contest, preset};
+use crate::{ads, compare, engine, expiry, growth, memory, near, service, threads};
+use cellar_load::error::Error;
 
-/// One measurement.
+/// One measurement of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Its name on the command line and of its files.
     pub name: &'static str,
-    /// Another name that is understood, or nothing.
-    also: &'static str,
-    /// What it asks, for the index.
+    /// What it asks, for the index and `--help`.
     pub sentence: &'static str,
-    page: fn(&str) -> Result<Page, Error>,
+    template: &'static str,
+    /// How it is measured here; one in Java is not.
+    program: Option<Program>,
 }
 
-const fn part(
-    name: &'static str,
-    also: &'static str,
-    sentence: &'static str,
-    page: fn(&str) -> Result<Page, Error>,
-) -> Part {
-    Part {
-        name,
-        also,
-        sentence,
-        page,
-    }
+#[derive(Clone, Copy, Debug)]
+struct Program {
+    options: fn(Command) -> Command,
+    run: fn(&Part, &ArgMatches) -> Result<(), Error>,
+}
+
+/// Where the figures of a measurement go.
+#[derive(Args, Debug)]
+struct Files {
+    /// Prints all figures instead of the page, or writes them to --json=FILE
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "-"
+    )]
+    json: Option<PathBuf>,
+    /// Writes the page and its plots to this Markdown file
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
+
+/// A raw result.
+#[derive(Serialize)]
+struct Raw<'o, O> {
+    setting: Setting,
+    #[serde(flatten)]
+    outcome: &'o O,
+}
+
+macro_rules! part {
+    ($name:literal, $program:expr, $sentence:literal) => {
+        part!(
+            $name,
+            $program,
+            $sentence,
+            concat!("../pages/", $name, ".md.jinja")
+        )
+    };
+    ($name:literal, $program:expr, $sentence:literal, $template:expr) => {
+        Part {
+            name: $name,
+            sentence: $sentence,
+            template: include_str!($template),
+            program: $program,
+        }
+    };
 }
 
 /// All parts, the sources' first.
 pub const PARTS: [Part; 14] = [
-    part(
-        "s1",
-        "",
+    part!(
+        "ads",
+        by::<ads::AdsArgs>(),
         "What caches in a service's own process bring in front of Redis, and who serves stale \
-         values.",
-        s1::stored_page,
+         values."
     ),
-    part(
-        "s2",
-        "",
+    part!(
+        "threads",
+        by::<threads::ThreadsArgs>(),
         "Whether inserts fall as threads are added, how long locks are held, and what 64 \
-         processors would do, simulated.",
-        s2::stored_page,
+         processors would do, simulated."
     ),
-    part(
-        "s3",
-        "",
-        "The Java client beside the one that its source replaced, in the source's own seven cases.",
-        java::stored_source_page,
+    part!(
+        "old-client",
+        None,
+        "The Java client beside the one that its source replaced, in the source's own seven cases."
     ),
-    part(
-        "s4",
+    part!(
         "service",
-        "How long requests take in a cache service over HTTP, against BigCache.",
-        service::stored_page,
+        by::<service::ServiceArgs>(),
+        "How long requests take in a cache service over HTTP, against BigCache."
     ),
-    part(
-        "s5",
+    part!(
         "expiry",
+        by::<expiry::ExpiryArgs>(),
         "Who holds memory for items whose time is over, and who notices, in one database and in \
-         many.",
-        expiry::stored_page,
+         many."
     ),
-    part(
+    part!(
         "engine",
-        "",
+        by::<engine::EngineArgs>(),
         "How fast the engine is without sockets, and how many bytes an item takes, beside caches \
-         of the Rust registry.",
-        engine::stored_page,
+         of the Rust registry."
     ),
-    part(
-        "protocol",
+    part!(
         "compare",
+        by::<compare::CompareArgs>(),
         "What a request costs the server over each protocol, against other servers and against \
-         doing nothing at all.",
-        compare::stored_page,
+         doing nothing at all."
     ),
-    part(
+    part!(
         "eviction",
-        "",
+        by::<preset::EvictionArgs>(),
         "How often Cellar misses on real traces, compared with LRU and others in the same bytes.",
-        replay::stored_page,
+        "../pages/replay.md.jinja"
     ),
-    part(
+    part!(
         "dead",
-        "",
+        by::<preset::DeadArgs>(),
         "How much of the memory is dead when live items have to leave.",
-        replay::stored_page,
+        "../pages/replay.md.jinja"
     ),
-    part(
+    part!(
         "contest",
-        "",
-        "Who misses least in the same resident memory: Cellar, memcached, Redis?",
-        contest::stored_page,
+        by::<contest::ContestArgs>(),
+        "Who misses least in the same resident memory: Cellar, memcached, Redis?"
     ),
-    part(
+    part!(
         "growth",
-        "",
-        "What growing from empty costs the inserts.",
-        growth::stored_page,
+        by::<growth::GrowthArgs>(),
+        "What growing from empty costs the inserts."
     ),
-    part(
+    part!(
         "memory",
-        "",
-        "What servers occupy beside the memory they were given.",
-        memory::stored_page,
+        by::<memory::MemoryArgs>(),
+        "What servers occupy beside the memory they were given."
     ),
-    part(
+    part!(
         "near",
-        "",
-        "The near cache's local store beside quick_cache, moka and LRU.",
-        near::stored_page,
+        by::<near::NearArgs>(),
+        "The near cache's local store beside quick_cache, moka and LRU."
     ),
-    part(
-        "java",
+    part!(
         "clients",
-        "The Java client beside six others, on memcached and on Cellar.",
-        java::stored_clients_page,
+        None,
+        "The Java client beside six others, on memcached and on Cellar."
     ),
 ];
+
+/// The replay of any trace: a measurement, but none of `make bench`.
+pub const REPLAY: Part = part!(
+    "replay",
+    by::<ReplayArgs>(),
+    "Replays traces through the engine in process, beside other policies in the same bytes."
+);
 
 /// The part called `name`.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Part> {
-    let is_it = |part: &&Part| part.name == name || (!name.is_empty() && part.also == name);
-    PARTS.iter().find(is_it)
+    PARTS.iter().find(|part| part.name == name)
+}
+
+const fn by<M: Measurement>() -> Option<Program> {
+    Some(Program {
+        options: M::augment_args,
+        run: run::<M>,
+    })
+}
+
+fn run<M: Measurement>(part: &Part, matches: &ArgMatches) -> Result<(), Error> {
+    let measurement = M::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+    let files = Files::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+    // Read before anything is bound to one processor, which would count as the only one.
+    let setting = Setting::here();
+    let outcome = measurement.measure()?;
+    let raw = Raw {
+        setting,
+        outcome: &outcome,
+    };
+    let unwritable = |error| Error::system("writing the figures", error);
+    let figures = serde_json::to_value(raw).map_err(unwritable)?;
+    files.write(part, &figures, M::printed(&figures))?;
+    M::check(&outcome)
+}
+
+impl Files {
+    /// Writes and prints what was asked for.
+    fn write(&self, part: &Part, figures: &Value, printed: &Value) -> Result<(), Error> {
+        let json = self.json.as_deref();
+        if json == Some(Path::new("-")) {
+            println!("{printed:#}");
+        } else if let Some(file) = json {
+            std::fs::write(file, format!("{printed:#}\n"))
+                .map_err(|error| Error::system(format!("writing {}", file.display()), error))?;
+        }
+        let file = self.page.as_deref().unwrap_or(Path::new(part.name));
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let page = Page::of(&stem, part.template, figures)?;
+        if self.page.is_some() {
+            page.write(file.parent().unwrap_or(Path::new("")))?;
+        }
+        if json.is_none() {
+            print!("{}", page.text());
+        }
+        Ok(())
+    }
 }
 
 impl Part {
-    /// Where its raw result is.
+    /// Its subcommand, unless it is measured elsewhere.
     #[must_use]
-    pub fn raw_file(&self, results: &Path) -> PathBuf {
-        results.join(format!("{}.json", self.name))
+    pub fn command(&self) -> Option<Command> {
+        let command = (self.program?.options)(Command::new(self.name));
+        Some(Files::augment_args(command).about(self.sentence))
+    }
+
+    /// Measures with the options of its subcommand.
+    ///
+    /// # Errors
+    /// [`Error`] if that was not possible, or found something wrong.
+    pub fn run(&self, matches: &ArgMatches) -> Result<(), Error> {
+        match self.program {
+            Some(program) => (program.run)(self, matches),
+            None => Err(Error::Usage(format!("{} is measured in Java", self.name))),
+        }
     }
 
     /// Its raw result, if there is one.
-    ///
-    /// # Errors
-    /// [`Error::System`] if it is there but cannot be read.
-    pub fn raw(&self, results: &Path) -> Result<Option<String>, Error> {
-        let file = self.raw_file(results);
+    fn raw(&self, results: &Path) -> Result<Option<Value>, Error> {
+        let file = results.join(format!("{}.json", self.name));
         if !file.exists() {
             return Ok(None);
         }
-        let text = std::fs::read_to_string(&file);
-        text.map(Some)
-            .map_err(|error| Error::system(format!("reading {}", file.display()), error))
+        let reading = |error| Error::system(format!("reading {}", file.display()), error);
+        let text = std::fs::read_to_string(&file).map_err(reading)?;
+        serde_json::from_str(&text)
+            .map_err(|error| Error::system(file.display().to_string(), error))
     }
 
     /// Its page, if there is a raw result.
     ///
     /// # Errors
     /// [`Error`] if the raw result cannot be read or is none of this part.
-    pub fn page(&self, results: &Path) -> Result<Option<Page>, Error> {
-        let Some(raw) = self.raw(results)? else {
-            return Ok(None);
-        };
-        let page = (self.page)(&raw);
-        page.map(Some)
-            .map_err(|error| Error::Wrong(format!("{}: {error}", self.name)))
+    pub(crate) fn page(&self, results: &Path) -> Result<Option<Page>, Error> {
+        let raw = self.raw(results)?;
+        raw.map(|raw| Page::of(self.name, self.template, &raw))
+            .transpose()
     }
 
     /// Whether the raw result is of this commit, with no file changed.
@@ -183,7 +268,7 @@ impl Part {
             setting: Setting,
         }
         let raw = self.raw(results).ok().flatten();
-        let stamped = raw.and_then(|raw| serde_json::from_str::<Stamped>(&raw).ok());
+        let stamped = raw.and_then(|raw| serde_json::from_value::<Stamped>(raw).ok());
         stamped.is_some_and(|it| it.setting.commit == commit && !commit.ends_with(DIRTY))
     }
 }
@@ -209,11 +294,8 @@ pub struct PartsArgs {
 pub fn command(args: &PartsArgs) -> Result<(), Error> {
     let mut parts: Vec<&Part> = PARTS.iter().collect();
     if !args.names.is_empty() {
-        parts = args
-            .names
-            .iter()
-            .map(|name| known(name))
-            .collect::<Result<_, _>>()?;
+        let known = args.names.iter().map(|name| known(name));
+        parts = known.collect::<Result<_, _>>()?;
     }
     let commit = machine::commit();
     for part in parts {
@@ -236,16 +318,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_has_one_name_and_perhaps_another() {
-        assert_eq!(named("expiry").unwrap().name, "s5");
-        assert_eq!(named("s5").unwrap().name, "s5");
-        assert!(named("").is_none());
+    fn every_part_has_a_name_of_its_own_and_a_template_that_can_be_read() {
         for part in PARTS {
-            let same = |other: &&Part| other.name == part.name || other.also == part.name;
+            let same = |other: &&Part| other.name == part.name;
             assert_eq!(PARTS.iter().filter(same).count(), 1, "{}", part.name);
+            let error = Page::of(part.name, part.template, &serde_json::json!({})).unwrap_err();
+            assert!(error.to_string().contains("Setting"), "{error}");
+            if let Some(command) = part.command() {
+                command.debug_assert();
+            }
         }
         let error = known("s9").unwrap_err().to_string();
-        assert!(error.contains("parts are s1 "), "{error}");
+        assert!(error.contains("parts are ads "), "{error}");
     }
 
     #[test]
@@ -258,7 +342,7 @@ mod tests {
             let mut setting = Setting::here();
             setting.commit = commit.to_owned();
             let text = serde_json::json!({ "setting": setting }).to_string();
-            std::fs::write(part.raw_file(folder), text).unwrap();
+            std::fs::write(folder.join("growth.json"), text).unwrap();
             assert_eq!(part.is_measured(folder, "abc"), measured, "{commit}");
         }
         assert!(!part.is_measured(folder, "abc-dirty"));

@@ -1,12 +1,22 @@
 //! Peers: the options that say which servers take part in a measurement, and where they run.
+//!
+//! A peer is named by its path, `--peer valkey=/path/valkey-server`, if it is started like
+//! memcached or redis-server, which the program's name tells; any other by its whole command.
+
+use std::path::Path;
 
 use clap::Args;
 
-use crate::error::Error;
-use crate::process::{Recipe, parse_peer};
+use cellar_load::error::Error;
+use cellar_load::process::Recipe;
+use cellar_load::wire::Wire;
 
 /// How a server is left out.
 const OFF: &str = "off";
+/// What stands before the command of a peer that speaks the Redis protocol.
+const RESP: &str = "resp:";
+/// Programs that are started like redis-server, by a part of their names.
+const LIKE_REDIS: [&str; 3] = ["redis", "valkey", "keydb"];
 
 /// Cellar's program.
 #[derive(Args, Clone, Debug)]
@@ -25,46 +35,24 @@ pub struct CellarArgs {
 }
 
 impl CellarArgs {
-    /// How to start Cellar, unless it is left out.
+    /// How to start Cellar as a server of this protocol, unless it is left out.
     ///
     /// # Errors
     /// [`Error::Usage`] if it is not built.
-    pub(crate) fn recipe(&self) -> Result<Option<Recipe>, Error> {
-        self.recipe_by(Recipe::cellar)
-    }
-
-    /// How to start Cellar as a server of HTTP, unless it is left out.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if it is not built.
-    pub(crate) fn recipe_http(&self) -> Result<Option<Recipe>, Error> {
-        self.recipe_by(Recipe::cellar_http)
-    }
-
-    /// How to start it as `make` says, from its path and further arguments.
-    fn recipe_by(&self, make: fn(&str, &[String]) -> Recipe) -> Result<Option<Recipe>, Error> {
+    pub(crate) fn recipe(&self, wire: Wire) -> Result<Option<Recipe>, Error> {
         if !takes_part(&self.cellar) {
             return Ok(None);
         }
-        if !std::path::Path::new(&self.cellar).is_file() {
+        if !Path::new(&self.cellar).is_file() {
             return Err(Error::Usage(format!(
                 "--cellar {}: there is no such program; cargo build --release makes it",
                 self.cellar
             )));
         }
+        let mut recipe = Recipe::cellar(&self.cellar, wire);
         let extra = self.cellar_args.split_whitespace().map(str::to_owned);
-        let extra: Vec<String> = extra.collect();
-        Ok(Some(make(&self.cellar, &extra)))
-    }
-}
-
-impl CellarArgs {
-    /// How to start Cellar as a server of the Redis protocol, unless it is left out.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if it is not built.
-    pub(crate) fn resp_recipe(&self) -> Result<Option<Recipe>, Error> {
-        self.recipe_by(Recipe::cellar_resp)
+        recipe.words.extend(extra);
+        Ok(Some(recipe))
     }
 }
 
@@ -72,90 +60,28 @@ impl CellarArgs {
 #[derive(Args, Clone, Debug)]
 pub struct PeerArgs {
     #[command(flatten)]
-    cellar: CellarArgs,
+    pub(crate) cellar: CellarArgs,
     /// memcached's program, or off
     #[arg(long, value_name = "PATH", default_value = "memcached")]
     memcached: String,
-    /// Another server that speaks memcached's protocol, with {port}, {memory_mib} and {threads}
-    #[arg(long = "peer", value_name = "NAME=COMMAND", value_parser = parse_peer)]
+    /// redis-server's program, or off
+    #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    redis: String,
+    /// Another server: NAME=PATH if it is started like memcached or redis-server, else
+    /// NAME=COMMAND or NAME=resp:COMMAND with {port}, {memory_mib}, {memory_bytes} and {threads}
+    #[arg(long = "peer", value_name = "NAME=SERVER", value_parser = parse_peer)]
     others: Vec<Recipe>,
-    /// Memory of each server in MiB
-    #[arg(long, default_value_t = 1024)]
-    pub(crate) memory_mib: u64,
 }
 
 impl PeerArgs {
-    /// The caches to measure, Cellar first.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if none is left, or Cellar is not built.
-    pub(crate) fn recipes(&self) -> Result<Vec<Recipe>, Error> {
-        let mut recipes: Vec<Recipe> = self.cellar.recipe()?.into_iter().collect();
-        if takes_part(&self.memcached) {
-            recipes.push(Recipe::memcached(&self.memcached));
-        }
-        recipes.extend(self.others.iter().cloned());
-        some(recipes)
-    }
-}
-
-/// Servers of the Redis protocol.
-#[derive(Args, Clone, Debug)]
-pub struct RedisArgs {
-    /// redis-server's program, or off; without it Cellar's RESP takes no part either
-    #[arg(long, value_name = "PATH", default_value = "redis-server")]
-    redis: String,
-}
-
-impl RedisArgs {
-    /// How to start redis-server, for a measurement that cannot do without.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if it is left out.
-    pub(crate) fn recipe(&self) -> Result<Recipe, Error> {
-        if !takes_part(&self.redis) {
-            return Err(Error::Usage("this needs redis-server".to_owned()));
-        }
-        Ok(Recipe::redis(&self.redis, &[]))
-    }
-
-    /// Cellar over RESP and redis-server, unless they are left out.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if Cellar is not built.
-    pub(crate) fn recipes(&self, peers: &PeerArgs) -> Result<Vec<Recipe>, Error> {
-        if !takes_part(&self.redis) {
-            return Ok(Vec::new());
-        }
-        let cellar = peers.cellar.recipe_by(Recipe::cellar_resp)?;
-        let redis = Recipe::redis(&self.redis, &[]);
-        Ok(cellar.into_iter().chain([redis]).collect())
-    }
-}
-
-/// Whether HTTP takes part.
-#[derive(Args, Clone, Debug)]
-pub struct HttpArgs {
-    /// on or off: whether Cellar takes part over HTTP, with an echo floor of its own
-    #[arg(long, value_name = "on|off", default_value = "on")]
-    http: String,
-}
-
-impl HttpArgs {
-    /// Whether it does.
-    pub(crate) fn takes_part(&self) -> bool {
-        takes_part(&self.http)
-    }
-
-    /// Cellar over HTTP, unless it is left out.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if it is not built.
-    pub(crate) fn recipe(&self, peers: &PeerArgs) -> Result<Option<Recipe>, Error> {
-        if !self.takes_part() {
-            return Ok(None);
-        }
-        peers.cellar.recipe_http()
+    /// The peers that speak this protocol.
+    pub(crate) fn of(&self, wire: Wire) -> impl Iterator<Item = Recipe> {
+        let memcached = takes_part(&self.memcached).then(|| Recipe::memcached(&self.memcached));
+        let redis = takes_part(&self.redis).then(|| Recipe::redis(&self.redis));
+        let known = memcached.into_iter().chain(redis);
+        known
+            .chain(self.others.clone())
+            .filter(move |it| it.wire == wire)
     }
 }
 
@@ -186,12 +112,32 @@ impl CpuArgs {
     }
 }
 
-/// How servers are started, for the page of a measurement.
-pub(crate) fn started_as(recipes: &[Recipe]) -> String {
-    let lines = recipes
-        .iter()
-        .map(|recipe| format!("\n- {}: `{}`", recipe.name, recipe.shown()));
-    format!("\n\nServers are started as\n{}", lines.collect::<String>())
+/// How servers of these names are started, for the page of a measurement.
+pub(crate) fn started_as(names: &[String]) -> Option<String> {
+    let mut text = "Servers are started as\n\n".to_owned();
+    for name in names {
+        let command = known(name)?.shown();
+        text += &format!("- {name}: `{command}`\n");
+    }
+    Some(text)
+}
+
+/// How the server that pages call so is started.
+fn known(name: &str) -> Option<Recipe> {
+    let (program, rest) = name.split_once([' ', ',']).unwrap_or((name, ""));
+    let redis = || Recipe::redis("redis-server");
+    let recipe = match (program, rest.trim_start().split_once(' ')) {
+        ("memcached", _) => Recipe::memcached("memcached"),
+        ("cellar", Some(("over", "RESP"))) => Recipe::cellar("cellar", Wire::Resp),
+        ("cellar", Some(("over", "HTTP"))) => Recipe::cellar("cellar", Wire::Http),
+        ("cellar", _) => Recipe::cellar("cellar", Wire::Memcached).with("", &[rest]),
+        ("redis", Some((_, effort))) => redis().with("", &["--active-expire-effort", effort]),
+        ("redis-server", _) if rest.is_empty() => redis(),
+        ("redis-server", _) => redis().with("", &["--maxmemory-policy", rest]),
+        ("bigcache", _) => Recipe::bigcache("bigcache-service", 500, rest.trim_start()),
+        _ => return None,
+    };
+    Some(recipe)
 }
 
 /// Whether a program is not left out.
@@ -208,4 +154,75 @@ pub(crate) fn some<T>(servers: Vec<T>) -> Result<Vec<T>, Error> {
         return Err(Error::Usage("no server is left to measure".to_owned()));
     }
     Ok(servers)
+}
+
+/// The recipe of `NAME=PATH` or `NAME=COMMAND`.
+fn parse_peer(text: &str) -> Result<Recipe, String> {
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, server) = named.ok_or_else(|| format!("{text:?} is not NAME=SERVER"))?;
+    if server.contains("{port}") {
+        let (wire, command) = match server.strip_prefix(RESP) {
+            Some(command) => (Wire::Resp, command),
+            None => (Wire::Memcached, server),
+        };
+        return Ok(Recipe::new(name, wire, command.split_whitespace()));
+    }
+    let program = server.rsplit('/').next().unwrap_or(server);
+    if LIKE_REDIS.iter().any(|like| program.contains(like)) {
+        return Ok(Recipe::redis(server).named(name));
+    }
+    if program.contains("memcached") {
+        return Ok(Recipe::memcached(server).named(name));
+    }
+    Err(format!(
+        "{server:?} is started neither like memcached nor like redis-server: tell its whole \
+         command, with {{port}} in it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_a_program_of_a_known_kind_or_a_command_with_a_port() {
+        for (text, wire, start) in [
+            (
+                "valkey=/opt/valkey-server",
+                Wire::Resp,
+                "valkey-server --bind",
+            ),
+            (
+                "new=/opt/memcached-1.6.40/memcached",
+                Wire::Memcached,
+                "memcached -l",
+            ),
+            ("other=/bin/x -p {port}", Wire::Memcached, "x -p {port}"),
+            ("other=resp:/bin/x -p {port}", Wire::Resp, "x -p {port}"),
+        ] {
+            let peer = parse_peer(text).unwrap();
+            assert_eq!(peer.name, text.split('=').next().unwrap());
+            assert_eq!(peer.wire, wire, "{text}");
+            assert!(peer.shown().starts_with(start), "{}", peer.shown());
+        }
+        for bad in ["x", "=a {port}", "name=/bin/other"] {
+            assert!(parse_peer(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn memory_is_given_to_the_byte_where_a_server_takes_bytes() {
+        let names = ["cellar", "redis-server allkeys-lru", "memcached"];
+        let [cellar, redis, memcached] = names.map(|name| {
+            known(name)
+                .unwrap()
+                .with_memory((5 << 20) + 7)
+                .words
+                .join(" ")
+        });
+        assert!(cellar.contains("--memory 5242887 "), "{cellar}");
+        assert!(redis.contains("--maxmemory 5242887 "), "{redis}");
+        assert!(redis.ends_with("--maxmemory-policy allkeys-lru"), "{redis}");
+        assert!(memcached.contains("-m 5 "), "{memcached}");
+    }
 }

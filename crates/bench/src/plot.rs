@@ -4,7 +4,6 @@
 //! that a reader who knows one reads the next at a glance.
 
 use std::ops::Range;
-use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
@@ -14,7 +13,7 @@ use plotters::prelude::{
     SeriesLabelPosition, WHITE,
 };
 
-use crate::error::Error;
+use cellar_load::error::Error;
 
 const SIZE: (u32, u32) = (900, 520);
 const FONT: &str = "sans-serif";
@@ -75,72 +74,11 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Figures of a table's rows from left to right, one line for each name: each cell is its row,
-    /// a name and a figure. Of several figures with one row and name the first counts.
-    #[expect(clippy::cast_precision_loss, reason = "shown on an axis")]
-    pub fn of_rows(
-        title: &str,
-        row: &str,
-        y: Axis,
-        cells: impl IntoIterator<Item = (String, String, f64)>,
-    ) -> Plot {
-        let (mut rows, mut series): (Vec<String>, Vec<Series>) = (Vec::new(), Vec::new());
-        for (name, label, figure) in cells {
-            let place = rows.iter().position(|row| *row == name);
-            let place = place.unwrap_or_else(|| {
-                rows.push(name);
-                rows.len() - 1
-            });
-            let x = place as f64 + 1.0;
-            match series.iter_mut().find(|line| line.label == label) {
-                Some(line) if line.points.iter().any(|point| point.0 == x) => {}
-                Some(line) => line.points.push((x, figure)),
-                None => series.push(Series {
-                    label,
-                    points: vec![(x, figure)],
-                }),
-            }
-        }
-        Plot {
-            title: title.to_owned(),
-            x: Axis {
-                label: format!("{row}, in the order of the table"),
-                scale: Scale::Linear,
-            },
-            y,
-            series,
-        }
-    }
-
-    /// What all threads together do in a second, in millions, over their number.
-    pub fn over_threads(title: &str, series: Vec<Series>) -> Plot {
-        let axis = |label: &str| Axis {
-            label: label.to_owned(),
-            scale: Scale::Linear,
-        };
-        Plot {
-            title: title.to_owned(),
-            x: axis("threads"),
-            y: axis("million per second"),
-            series,
-        }
-    }
-
-    /// Writes the plot to an SVG file.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] without any point, or for a logarithmic axis with a value that is not
-    /// greater than zero; [`Error::System`] if the file cannot be written.
-    pub fn write(&self, file: &Path) -> Result<(), Error> {
-        let svg = self.svg()?;
-        std::fs::write(file, svg)
-            .map_err(|error| Error::system(format!("writing {}", file.display()), error))
-    }
-
     /// The plot as the text of an SVG file.
     ///
     /// # Errors
-    /// As [`Plot::write`], but no file is involved.
+    /// [`Error::Usage`] without any point, or for a logarithmic axis with a value that is not
+    /// greater than zero.
     pub fn svg(&self) -> Result<String, Error> {
         let x = self.range(&self.x, |point| point.0)?;
         let y = self.below_names(self.range(&self.y, |point| point.1)?);
@@ -279,33 +217,6 @@ mod tests {
                 assert!(svg.contains(text), "{text} in {svg}");
             }
         }
-    }
-
-    #[test]
-    fn rows_have_a_place_each_and_names_a_line_each() {
-        let y = plot(Scale::Linear, vec![]).y;
-        let cell = |row: &str, name: &str, figure| (row.to_owned(), name.to_owned(), figure);
-        let plot = Plot::of_rows(
-            "Misses",
-            "trace",
-            y,
-            [
-                cell("a", "cellar", 0.5),
-                cell("a", "other", 0.6),
-                cell("b", "other", 0.7),
-                cell("a", "other", 0.8),
-            ],
-        );
-        let lines = plot.series.iter();
-        let lines: Vec<_> = lines
-            .map(|it| (it.label.as_str(), it.points.clone()))
-            .collect();
-        let expected = [
-            ("cellar", vec![(1.0, 0.5)]),
-            ("other", vec![(1.0, 0.6), (2.0, 0.7)]),
-        ];
-        assert_eq!(lines, expected);
-        assert_eq!(plot.x.label, "trace, in the order of the table");
     }
 
     #[test]

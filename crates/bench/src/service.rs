@@ -12,21 +12,21 @@ mod message;
 mod http;
 mod board;
 mod found;
-mod clients;
+mod asking;
 mod servers;
 mod paced;
 mod cost;
-mod report;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::error::Error;
-use crate::machine::Setting;
-use crate::output::FileArgs;
-use crate::page::Page;
+use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs};
-use crate::quantity::{ByteRange, parse_count};
+use cellar_load::drive::{Drive, Limit};
+use cellar_load::error::Error;
+use cellar_load::process::Server;
+use cellar_load::quantity::{ByteRange, parse_count};
+use cellar_load::wire::Wire;
 use found::Figures;
 use message::Messages;
 
@@ -43,7 +43,7 @@ const QUICK_ROUND_SECONDS: f64 = 0.3;
 
 /// Options of `cellar-bench service`.
 #[derive(Args, Clone, Debug)]
-pub struct ServiceArgs {
+pub(crate) struct ServiceArgs {
     #[command(flatten)]
     cellar: CellarArgs,
     /// The program made of bench/peers/bigcache, or off
@@ -88,14 +88,11 @@ pub struct ServiceArgs {
     quick: bool,
     #[command(flatten)]
     cpus: CpuArgs,
-    #[command(flatten)]
-    files: FileArgs,
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
-struct Outcome {
-    setting: Setting,
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
     rate_per_s: u64,
     seconds: u64,
     prefill: u64,
@@ -111,7 +108,7 @@ struct Outcome {
 }
 
 /// One server under the load at a fixed rate.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 struct ServerResult {
     server: String,
     version: String,
@@ -128,45 +125,51 @@ struct ServerResult {
     worst_us: Vec<f64>,
 }
 
-/// Runs the measurement and prints its tables.
-///
-/// # Errors
-/// [`Error`] if a server does not start, a load cannot be run to its end, or a message was lost or
-/// is not what was written.
-pub fn command(args: &ServiceArgs) -> Result<(), Error> {
-    let args = args.settled()?;
-    let messages = Messages::new(args.message_bytes)?;
-    let contenders = servers::contenders(&args, messages)?;
-    let mut results = Vec::new();
-    for contender in contenders.iter().filter(|it| it.is_in_paced_load()) {
-        results.push(paced::run(&args, messages, contender)?);
-    }
-    let outcome = Outcome {
-        setting: Setting::here(),
-        rate_per_s: args.rate,
-        seconds: args.seconds,
-        prefill: args.prefill,
-        ttl_s: args.ttl_s,
-        message_bytes_min: args.message_bytes.low,
-        message_bytes_max: args.message_bytes.high,
-        connections: args.connections,
-        read_back_share: args.read_back_share,
-        rounds: args.rounds,
-        round_seconds: args.round_seconds,
-        servers: results,
-        costs: cost::measure(&args, messages, &contenders)?,
-    };
-    print!("{}", report::render(&outcome));
-    args.files.write(&outcome, || report::page(&outcome))?;
-    outcome.check()
-}
+impl Measurement for ServiceArgs {
+    type Outcome = Outcome;
 
-/// The page of an outcome that was stored as JSON.
-///
-/// # Errors
-/// [`Error::Wrong`] if it is none.
-pub fn stored_page(json: &str) -> Result<Page, Error> {
-    Page::stored(json, report::page)
+    fn measure(&self) -> Result<Outcome, Error> {
+        let args = self.settled()?;
+        let messages = Messages::new(args.message_bytes)?;
+        let contenders = servers::contenders(&args, messages)?;
+        let mut results = Vec::new();
+        for contender in contenders.iter().filter(|it| it.is_in_paced_load()) {
+            results.push(paced::run(&args, messages, contender)?);
+        }
+        Ok(Outcome {
+            rate_per_s: args.rate,
+            seconds: args.seconds,
+            prefill: args.prefill,
+            ttl_s: args.ttl_s,
+            message_bytes_min: args.message_bytes.low,
+            message_bytes_max: args.message_bytes.high,
+            connections: args.connections,
+            read_back_share: args.read_back_share,
+            rounds: args.rounds,
+            round_seconds: args.round_seconds,
+            servers: results,
+            costs: cost::measure(&args, messages, &contenders)?,
+        })
+    }
+
+    fn check(outcome: &Outcome) -> Result<(), Error> {
+        let figures = outcome
+            .servers
+            .iter()
+            .map(|it| (&it.server, it.figures.lost, it.figures.wrong));
+        let costs = outcome
+            .costs
+            .iter()
+            .map(|it| (&it.server, it.lost, it.wrong));
+        for (server, lost, wrong) in figures.chain(costs) {
+            if lost + wrong > 0 {
+                return Err(Error::Wrong(format!(
+                    "{server}: {lost} messages were lost, {wrong} are not what was written"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl ServiceArgs {
@@ -194,6 +197,16 @@ impl ServiceArgs {
         Ok(args)
     }
 
+    /// How its servers are asked: one request at a time on each connection.
+    fn drive(&self, server: &Server, limit: Limit) -> Drive {
+        Drive {
+            cpus: vec![self.cpus.load_cpu],
+            server_pid: Some(server.pid()),
+            is_sleepless: true,
+            ..Drive::new(Wire::Http, server.address(), self.connections, limit)
+        }
+    }
+
     /// Messages that live at once at the end of the load, if nothing is evicted.
     fn live_messages(&self) -> u64 {
         self.prefill + self.rate.div_ceil(2) * self.seconds.min(u64::from(self.ttl_s))
@@ -208,22 +221,3 @@ impl ServiceArgs {
 }
 
 const CONNECTIONS_MAX: usize = 10_000;
-
-impl Outcome {
-    /// Whether every server kept what it had taken.
-    fn check(&self) -> Result<(), Error> {
-        let figures = self
-            .servers
-            .iter()
-            .map(|it| (&it.server, it.figures.lost, it.figures.wrong));
-        let costs = self.costs.iter().map(|it| (&it.server, it.lost, it.wrong));
-        for (server, lost, wrong) in figures.chain(costs) {
-            if lost + wrong > 0 {
-                return Err(Error::Wrong(format!(
-                    "{server}: {lost} messages were lost, {wrong} are not what was written"
-                )));
-            }
-        }
-        Ok(())
-    }
-}

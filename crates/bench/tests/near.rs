@@ -10,7 +10,7 @@ const OVERHEAD_BYTES_MAX: f64 = 64.0;
 
 fn run(arguments: &[&str]) -> String {
     let program = env!("CARGO_BIN_EXE_cellar-bench");
-    let output = Command::new(program).arg("near").args(arguments).output();
+    let output = Command::new(program).args(arguments).output();
     let output = output.expect("the program starts");
     assert!(
         output.status.success(),
@@ -23,7 +23,7 @@ fn run(arguments: &[&str]) -> String {
 #[test]
 fn an_entry_of_the_local_store_takes_at_most_64_bytes_over_key_and_value() {
     for cache in ["cellar", "cellar-ttl"] {
-        let growth = run(&["--footprint", cache, "--entries", &ENTRIES.to_string()]);
+        let growth = run(&["footprint", "near", cache, &ENTRIES.to_string()]);
         let each = growth.trim().parse::<f64>().unwrap() / ENTRIES as f64;
         assert!(each - RAW_BYTES <= OVERHEAD_BYTES_MAX, "{cache}: {each}");
     }
@@ -36,6 +36,7 @@ fn a_quick_run_shows_every_cache_and_the_trace() {
     let keys = (0..2_000).map(|n| format!("{}\n", n * n % 97));
     std::fs::write(&trace, format!("key\n{}", keys.collect::<String>())).unwrap();
     let text = run(&[
+        "near",
         "--quick",
         "--entries",
         "2k",

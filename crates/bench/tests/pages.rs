@@ -115,7 +115,7 @@ fn quotes(readme: &str) -> Vec<(&str, &str)> {
     let table = lines.skip_while(|line| !line.starts_with("| | get, us"));
     let table = table.take_while(|line| line.starts_with('|'));
     links
-        .chain(table.map(|line| (line, "protocol.md")))
+        .chain(table.map(|line| (line, "compare.md")))
         .collect()
 }
 
@@ -195,8 +195,5 @@ fn a_raw_result_that_belongs_to_no_part_or_is_none_is_an_error() {
     fs::write(folders.raw("memory"), "{}").unwrap();
     let output = folders.pages(&[]);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        errors.contains("memory: reading stored figures"),
-        "{errors}"
-    );
+    assert!(errors.contains("memory: invalid type"), "{errors}");
 }

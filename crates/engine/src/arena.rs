@@ -281,6 +281,7 @@ impl std::fmt::Debug for Handle {
 /// a value that is there can be stored. A draft that is alone may always be.
 #[derive(Debug)]
 pub(crate) struct DraftShare {
+    // Relaxed: a sum that orders nothing.
     bytes: AtomicUsize,
     bytes_max: usize,
 }

@@ -7,12 +7,13 @@
 //! Lock order: one shard at a time; no operation holds two.
 //! Why: docs/decisions/0006 and 0008. Tests: tests/.
 
+mod audit;
 mod insights;
-mod listing;
-mod shape;
+mod listing; // how keys are listed and drawn, why none is missed
+mod geometry;
 mod spaces;
-mod timeline;
-mod upkeep;
+mod timeline; // what will expire when
+mod upkeep; // what is done besides requests
 
 pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::{Arena, Draft, DraftShare, Handle};
 use crate::clock::{Deadline, Instant};
+use crate::config::Config;
 use crate::error::Error;
 use crate::evict::Newest;
 use crate::hot::Hot;
@@ -32,16 +34,15 @@ use crate::key::{Hasher, Key, random_seed};
 use crate::log::{Log, memory_for_item};
 use crate::memory::Budget;
 use crate::observer::Report;
-use crate::options::{
-    Change, Config, Counted, DeleteOptions, Deleted, End, Found, Increment, Item, Lookup,
-    ReclaimLag, SetOptions, Stats, Stored,
-};
+use crate::options::{Change, DeleteOptions, End, Increment, Lookup, SetOptions};
+use crate::outcome::{Counted, Deleted, Found, Item, Stored};
 use crate::shard::Shard;
 use crate::space::Space;
+use crate::stats::{ReclaimLag, Stats};
 use crate::store::Store;
 use crate::table::Table;
 use crate::watch::Watch;
-use shape::Shape;
+use geometry::Geometry;
 
 /// Least memory of a cache.
 const MEMORY_BYTES_MIN: usize = 16 << 10;
@@ -63,7 +64,7 @@ const PREFETCH_BYTES_MAX: usize = 640;
 ///
 /// All methods take `&self` and may be called from any number of threads.
 pub struct Cache {
-    shards: Box<[Slot]>,
+    shards: Box<[ShardCell]>,
     /// Right shift that makes a hash a shard number.
     shard_shift: u32,
     hasher: Hasher,
@@ -77,7 +78,7 @@ pub struct Cache {
 /// A shard, alone on its cache lines, and before it what hints read without its lock: those lines
 /// stay with every processor, while the lock's line moves between them.
 #[repr(C, align(128))]
-struct Slot {
+struct ShardCell {
     table: Arc<Table>,
     arena: Arc<Arena>,
     /// Bytes of an item that are prefetched; upkeep follows the mean.
@@ -89,7 +90,7 @@ struct Slot {
 #[repr(align(128))]
 struct Lock(Mutex<Shard>);
 
-impl Slot {
+impl ShardCell {
     /// Has hints load as much of an item as most of them have.
     fn set_prefetch(&self, mean_bytes: usize) {
         let bytes = mean_bytes.clamp(PREFETCH_BYTES_MIN, PREFETCH_BYTES_MAX);
@@ -123,38 +124,38 @@ impl Cache {
                 min: MEMORY_BYTES_MIN,
             });
         }
-        let shape = Shape::of(&config, memory, size_of::<Slot>());
-        let Shape {
+        let geometry = Geometry::of(&config, memory);
+        let Geometry {
             shards: count,
             segment_shift,
             reach,
             ..
-        } = shape;
+        } = geometry;
         let now = config.clock.now();
-        let room_in = |memory| Shape::of(&config, memory, size_of::<Slot>()).room();
-        let insight = Insight::new(memory, room_in, now);
+        let capacity_at = |memory| Geometry::of(&config, memory).capacity();
+        let insight = Insight::new(memory, capacity_at, now);
         let below = insight.below();
         let insight = Arc::new(Mutex::new(insight));
         let seed = config.seed.unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
-        let budget = Arc::new(Budget::new(memory.saturating_sub(shape.fixed_bytes)));
+        let budget = Arc::new(Budget::new(memory.saturating_sub(geometry.fixed_bytes)));
         let first_version = hasher.hash(b"first version") >> 16;
         let make = |number| {
             let arena = Arena::reserve(reach >> segment_shift, segment_shift)?;
-            let index = Index::reserve(shape.share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
+            let index = Index::reserve(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
             // The smallest table is there from the start.
             let _ = budget.take(index.bytes());
             let table = Arc::clone(index.table());
-            let log = Log::new(arena, Arc::clone(&budget), count, shape.share);
+            let log = Log::new(arena, Arc::clone(&budget), count, geometry.share);
             let arena = Arc::clone(log.arena());
             let report = Report::to(config.observer.clone());
             let store = Store::new(index, log, hasher.clone(), report);
             let version = first_version + number as u64;
-            let hot = Hot::new(shape.hot_keys(), seed ^ version, now);
+            let hot = Hot::new(geometry.hot_keys(), seed ^ version, now);
             let watch = Watch::new(Arc::clone(&insight), below, hot);
             let shard = Shard::new(store, watch, version, count as u64);
             let shard = Lock(Mutex::new(shard));
-            Ok(Slot {
+            Ok(ShardCell {
                 table,
                 arena,
                 prefetch_bytes: AtomicUsize::new(PREFETCH_BYTES_MIN),
@@ -163,7 +164,7 @@ impl Cache {
         };
         let shards = (0..count)
             .map(make)
-            .collect::<Result<Box<[Slot]>, Error>>()?;
+            .collect::<Result<Box<[ShardCell]>, Error>>()?;
         let shard_shift = 64 - shards.len().ilog2();
         let segment_bytes = 1 << segment_shift;
         Ok(Cache {
@@ -225,20 +226,20 @@ impl Cache {
     /// Starts loading the index lines of `key`; worth it some 20 requests ahead. Never blocks.
     #[inline]
     pub fn hint_index(&self, key: Key<'_>) {
-        let slot = self.slot(key);
-        slot.shard.prefetch();
-        slot.table.prefetch(key.hash());
+        let cell = self.cell(key);
+        cell.shard.prefetch();
+        cell.table.prefetch(key.hash());
     }
 
     /// Starts loading the item of `key`, whose index lines are loaded; worth it some 10 requests
     /// ahead. Never blocks.
     #[inline]
     pub fn hint_item(&self, key: Key<'_>) {
-        let slot = self.slot(key);
-        if let Some(offset) = slot.table.probable_offset(key.hash()) {
+        let cell = self.cell(key);
+        if let Some(offset) = cell.table.probable_offset(key.hash()) {
             // Relaxed: it orders nothing.
-            let bytes = slot.prefetch_bytes.load(Ordering::Relaxed);
-            slot.arena.prefetch(offset, bytes);
+            let bytes = cell.prefetch_bytes.load(Ordering::Relaxed);
+            cell.arena.prefetch(offset, bytes);
         }
     }
 
@@ -250,13 +251,13 @@ impl Cache {
     }
 
     #[inline]
-    fn slot(&self, key: Key<'_>) -> &Slot {
+    fn cell(&self, key: Key<'_>) -> &ShardCell {
         &self.shards[self.number_of(key)]
     }
 
     #[inline]
-    fn lock<'s>(&self, slot: &'s Slot) -> MutexGuard<'s, Shard> {
-        slot.shard
+    fn lock<'s>(&self, cell: &'s ShardCell) -> MutexGuard<'s, Shard> {
+        cell.shard
             .0
             .lock()
             .expect("no thread panics under a shard's lock")
@@ -266,7 +267,7 @@ impl Cache {
     #[inline]
     fn write<R>(&self, key: Key<'_>, operate: impl FnOnce(&mut Shard, Instant) -> R) -> R {
         let now = self.now();
-        let mut shard = self.lock(self.slot(key));
+        let mut shard = self.lock(self.cell(key));
         shard.begin(now);
         let result = operate(&mut shard, now);
         shard.end(now);
@@ -289,7 +290,7 @@ impl Cache {
             // Another thread may take what was collected: then it is tried again.
             let item_bytes = key.bytes().len() + bytes();
             let needed = memory_for_item(item_bytes, self.segment_bytes);
-            self.collect_memory(self.slot(key), needed);
+            self.collect_memory(self.cell(key), needed);
             result = self.write(key, |shard, now| {
                 shard.set_newest(Newest::MayLeave);
                 let result = operate(shard, now);
@@ -302,20 +303,20 @@ impl Cache {
 
     /// Has the other shards give up memory until `bytes` are left in the budget: first those that
     /// hold more than their share, then all alike.
-    fn collect_memory(&self, except: &Slot, bytes: usize) {
+    fn collect_memory(&self, except: &ShardCell, bytes: usize) {
         let now = self.now();
         let share = self.config.memory_bytes / self.shards.len();
         for floor in [share, share / 2, share / 4, 0] {
-            for slot in self
+            for cell in self
                 .shards
                 .iter()
-                .filter(|&slot| !std::ptr::eq(slot, except))
+                .filter(|&cell| !std::ptr::eq(cell, except))
             {
                 let missing = bytes.saturating_sub(self.budget.left());
                 if missing == 0 {
                     return;
                 }
-                self.lock(slot).give_up_memory(missing, floor, now);
+                self.lock(cell).give_up_memory(missing, floor, now);
             }
         }
     }
@@ -337,7 +338,7 @@ impl Cache {
     #[inline]
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let now = self.now();
-        let mut shard = self.lock(self.slot(key));
+        let mut shard = self.lock(self.cell(key));
         shard.get(key, now).map(read)
     }
 
@@ -362,7 +363,7 @@ impl Cache {
             hint_group(first + GROUP_KEYS);
             let group = &keys[first..keys.len().min(first + GROUP_KEYS)];
             group.iter().for_each(|&key| self.hint_item(key));
-            self.get_group(group, now, |place, item| each(first + place, item));
+            self.get_group(group, now, |position, item| each(first + position, item));
         }
     }
 
@@ -383,11 +384,11 @@ impl Cache {
             let mut shard = self.lock(&self.shards[number]);
             let mut unseen = left;
             while unseen != 0 {
-                let place = unseen.trailing_zeros() as usize;
+                let position = unseen.trailing_zeros() as usize;
                 unseen &= unseen - 1;
-                if numbers[place] == number {
-                    left &= !(1 << place);
-                    each(place, shard.get(keys[place], now));
+                if numbers[position] == number {
+                    left &= !(1 << position);
+                    each(position, shard.get(keys[position], now));
                 }
             }
         }
@@ -509,8 +510,8 @@ impl Cache {
     pub fn flush_at(&self, at: Instant) {
         let now = self.now();
         self.flush_insights(at, now);
-        for slot in &self.shards {
-            self.lock(slot).flush_at(at, now);
+        for cell in &self.shards {
+            self.lock(cell).flush_at(at, now);
         }
         if at <= now {
             Report::to(self.config.observer.clone()).tell_flushed(None);
@@ -527,8 +528,8 @@ impl Cache {
             shards: self.shards.len() as u64,
             ..Stats::default()
         };
-        for slot in &self.shards {
-            self.lock(slot).add_to(&mut stats, now);
+        for cell in &self.shards {
+            self.lock(cell).add_to(&mut stats, now);
         }
         self.add_insights_to(&mut stats);
         stats
@@ -536,14 +537,14 @@ impl Cache {
 
     /// Shows one shard after the other.
     pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard)) {
-        for slot in &self.shards {
-            look(&mut self.lock(slot));
+        for cell in &self.shards {
+            look(&mut self.lock(cell));
         }
     }
 
     /// Bytes that were taken before the first item.
     pub(crate) fn fixed_bytes(&self) -> usize {
-        Shape::of(&self.config, self.config.memory_bytes, size_of::<Slot>()).fixed_bytes
+        Geometry::of(&self.config, self.config.memory_bytes).fixed_bytes
     }
 
     /// How long after their deadlines the memory of expired items was taken back; locks one shard
@@ -551,8 +552,8 @@ impl Cache {
     #[must_use]
     pub fn reclaim_lag(&self) -> ReclaimLag {
         let mut lag = ReclaimLag::default();
-        for slot in &self.shards {
-            self.lock(slot).store.counts.reclaim_lags.add_to(&mut lag);
+        for cell in &self.shards {
+            lag.add(&self.lock(cell).store.counts.reclaim_lag);
         }
         lag
     }

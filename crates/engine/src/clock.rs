@@ -128,6 +128,7 @@ impl Clock for SystemClock {
 /// A clock that stands still until it is moved: for tests, trace replays and event loops.
 #[derive(Debug, Default)]
 pub struct ManualClock {
+    // Relaxed: the time orders nothing but itself.
     now_ms: AtomicU64,
 }
 

@@ -9,11 +9,12 @@ use crate::error::Error;
 use crate::item::Spec;
 use crate::key::Key;
 use crate::observer::Happened;
-use crate::options::{Counted, Increment};
+use crate::options::Increment;
+use crate::outcome::Counted;
 use crate::sample::Action;
-use crate::shard::{Content, Shard};
+use crate::shard::Shard;
 use crate::space::Kind;
-use crate::store::Located;
+use crate::store::{Content, Located};
 
 /// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
@@ -29,7 +30,7 @@ impl Shard {
         let Some(located) = self.store.find(key, now) else {
             return self.create_counter(key, increment, now);
         };
-        let mut spec = located.layout.spec(self.store.log.arena());
+        let mut spec = self.store.spec_of(&located);
         if increment.when_version.is_some() && spec.version != increment.when_version {
             return Ok(Counted::Exists);
         }
@@ -123,8 +124,8 @@ fn number_in(value: &[u8]) -> Option<u64> {
 /// Writes a number's digits to the front of `text`; returns how many.
 fn write_digits(mut number: u64, text: &mut [u8; DIGITS_MAX]) -> usize {
     let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
-    for place in (0..digits).rev() {
-        text[place] = b'0' + (number % 10) as u8;
+    for position in (0..digits).rev() {
+        text[position] = b'0' + (number % 10) as u8;
         number /= 10;
     }
     digits

@@ -12,7 +12,7 @@
 
 use crate::history::History;
 use crate::sample::{Action, Coarse, Event, part};
-use crate::simulation::{Room, Simulation};
+use crate::simulation::{Capacity, Simulation};
 
 /// Sizes of the imagined caches, in quarters of the real one.
 pub(crate) const QUARTERS: [usize; SIZES] = [1, 2, 4, 8, 16];
@@ -33,10 +33,10 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Simulations of caches with so much room for items, in `records_max` records each.
-    pub(crate) fn new(rooms: [Room; SIZES], records_max: usize, below: u32) -> Curve {
+    /// Simulations of caches with such capacities, in `records_max` records each.
+    pub(crate) fn new(capacities: [Capacity; SIZES], records_max: usize, below: u32) -> Curve {
         Curve {
-            simulations: rooms.map(|room| Simulation::new(room, records_max, below)),
+            simulations: capacities.map(|capacity| Simulation::new(capacity, records_max, below)),
             ttls: History::of(records_max * TTLS_PER_RECORD),
             misses: [0.0; SIZES],
             real_misses: [0.0; SIZES],

@@ -28,8 +28,6 @@ const RESERVE: usize = 2;
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries of the victim whose memory is loaded before they are processed.
 const ENTRIES_AHEAD: usize = 16;
-/// Bytes at an entry's beginning in which header and key of most items lie.
-const FRONT_BYTES: usize = 128;
 /// Entries that one call of [`Reclaimer::tick`] processes.
 const ENTRIES_PER_TICK: usize = 128;
 /// Pause of upkeep between two looks at all segments when the first found nothing to do.
@@ -139,20 +137,21 @@ impl Reclaimer {
     pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {
         if self.victim.is_none() {
             let wanted = self.free_wanted(store);
-            if store.log.available(wanted) < wanted {
+            if store.available_segments(wanted) < wanted {
                 self.choose(store, now);
             } else if self.ghosts_wanted > 0 {
                 self.enlarge_ghosts(store);
-            } else if store.log.is_budget_short() && (store.log.take_rolled() || self.is_tidying) {
+            } else if store.is_memory_short() && (store.take_rolled() || self.is_tidying) {
                 self.keep_tidy(store, now);
             }
         }
         self.review_victim(store, now);
         if self.victim.is_some() {
+            // Twice what was taken, so that the victim is empty before the reserve is full.
             let mut allowance = Allowance {
                 entries: ENTRIES_PER_INSERT,
                 bytes: 2 * bytes,
-                copy_bytes: store.log.segment_bytes(),
+                copy_bytes: store.segment_bytes(),
             };
             self.process(store, &mut allowance, now);
         }
@@ -162,10 +161,10 @@ impl Reclaimer {
     /// a segment: empties what is largely dead, so that little is dead when the first shard has to
     /// evict. A shard that holds much gives back what it can do without.
     fn keep_tidy(&mut self, store: &mut Store, now: Instant) {
-        if store.log.holds_much() {
+        if store.holds_much() {
             for _ in 0..GIVEN_BACK_PER_SEGMENT {
-                if store.log.free_segments() > RESERVE {
-                    store.log.release_free();
+                if store.free_segments() > RESERVE {
+                    store.release_free();
                 }
             }
         }
@@ -181,16 +180,15 @@ impl Reclaimer {
         spec: &Spec,
         now: Instant,
     ) -> Option<Room> {
-        let mut copy_bytes = store.log.segment_bytes();
+        // For all victims together: copies beyond a segment would fill what they are to free, and
+        // the caller waits.
+        let mut copy_bytes = store.segment_bytes();
         loop {
             if let Some(room) = store.take_room(queue, spec, now) {
                 return Some(room);
             }
             if !self.give_up_segment(store, spec, &mut copy_bytes, now) {
-                store.log.set_in_need(true);
-                let room = store.take_room(queue, spec, now);
-                store.log.set_in_need(false);
-                return room;
+                return store.take_last_room(queue, spec, now);
             }
         }
     }
@@ -203,7 +201,7 @@ impl Reclaimer {
         copy_bytes: &mut usize,
         now: Instant,
     ) -> bool {
-        if store.wants_extent(spec, now) && store.log.release_free() {
+        if store.wants_extent(spec, now) && store.release_free() {
             return true;
         }
         self.review_victim(store, now);
@@ -212,8 +210,7 @@ impl Reclaimer {
         }
         if self.victim.is_none() {
             // Only open segments are left: they may leave as well.
-            store.log.seal(Queue::Small);
-            store.log.seal(Queue::Main);
+            store.seal_open();
             self.choose(store, now);
         }
         self.finish_victim(store, copy_bytes, now)
@@ -241,20 +238,20 @@ impl Reclaimer {
         floor: usize,
         now: Instant,
     ) {
-        let target = store.log.resident_bytes().saturating_sub(bytes).max(floor);
+        let target = store.resident_bytes().saturating_sub(bytes).max(floor);
         self.newest = if floor == 0 {
             Newest::MayLeave
         } else {
             Newest::Stays
         };
-        while store.log.resident_bytes() > target {
-            if store.log.release_free() {
+        while store.resident_bytes() > target {
+            if store.release_free() {
                 continue;
             }
             if self.victim.is_none() {
                 self.choose(store, now);
             }
-            let mut copy_bytes = store.log.segment_bytes();
+            let mut copy_bytes = store.segment_bytes();
             if !self.finish_victim(store, &mut copy_bytes, now) {
                 break;
             }
@@ -265,12 +262,11 @@ impl Reclaimer {
     /// Upkeep off the request path: empties segments whose items are all dead, and with `release`
     /// those that are partly dead; shrinks the index. Whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, release: bool, now: Instant) -> bool {
-        store.log.collect_drained();
-        store.log.seal_all_dead(now);
+        store.tidy(now);
         let mut allowance = Allowance {
             entries: ENTRIES_PER_TICK,
             bytes: 0,
-            copy_bytes: store.log.segment_bytes(),
+            copy_bytes: store.segment_bytes(),
         };
         while allowance.entries > 0 {
             if self.victim.is_none() {
@@ -290,7 +286,7 @@ impl Reclaimer {
             self.process(store, &mut allowance, now);
         }
         store.shrink_index(SHRINK_PER_TICK);
-        allowance.entries == 0 || store.index.wants_shrinking()
+        allowance.entries == 0 || store.wants_shrinking()
     }
 
     /// Makes the segment the victim that should go first.
@@ -322,24 +318,24 @@ impl Reclaimer {
 
     fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
         // The segment that is being filled does not count: in a small cache it is a large part.
-        let small = store.log.sealed_bytes(Queue::Small);
-        let all = store.log.queue_bytes(Queue::Small) + store.log.queue_bytes(Queue::Main);
+        let (small_with_open, small) = store.queue_bytes(Queue::Small);
+        let all = small_with_open + store.queue_bytes(Queue::Main).0;
         let order = if small * 100 > all * SMALL_PERCENT {
             [Queue::Small, Queue::Main]
         } else {
             [Queue::Main, Queue::Small]
         };
         let oldest = |queue: Queue| {
-            let sealed = store.log.sealed(queue);
+            let sealed = store.sealed(queue);
             let newest = sealed
                 .back()
                 .copied()
-                .filter(|&number| self.newest == Newest::Stays && store.log.is_extent(number));
+                .filter(|&number| self.newest == Newest::Stays && store.is_extent(number));
             let mut candidates = sealed
                 .iter()
                 .copied()
                 .filter(|&number| Some(number) != newest);
-            candidates.find(|&number| !store.log.is_pinned(number))
+            candidates.find(|&number| !store.is_pinned(number))
         };
         if let Some(segment) = order.into_iter().find_map(oldest) {
             self.note_survey(store, survey, now);
@@ -352,7 +348,7 @@ impl Reclaimer {
     fn note_survey(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
         let max = &mut store.counts.dead_at_eviction_max_ppm;
         *max = survey.dead_ppm().max(*max);
-        self.surveyed = (now, store.log.buried_bytes());
+        self.surveyed = (now, store.buried_bytes());
     }
 
     /// Turns from evicting to compacting if much has died since the victim was chosen. What was
@@ -366,7 +362,7 @@ impl Reclaimer {
         };
         let (at, buried) = self.surveyed;
         let is_recent = now.0 < at.0 + SURVEY_MS
-            && (store.log.buried_bytes() - buried) * SURVEY_SHARE < store.log.resident_bytes();
+            && (store.buried_bytes() - buried) * SURVEY_SHARE < store.resident_bytes();
         if is_recent {
             return;
         }
@@ -379,7 +375,7 @@ impl Reclaimer {
 
     /// Sees how much memory the ghosts should have for the number of items, within their share.
     fn plan_ghosts(&mut self, store: &Store) {
-        let most = store.log.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
+        let most = store.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
         let keys = store.items().min(most);
         if keys > self.ghosts.capacity() * 2 {
             self.ghosts_wanted = keys;
@@ -392,24 +388,22 @@ impl Reclaimer {
             0 => 0,
             keys => Ghosts::bytes_for(keys),
         };
-        RESERVE + ghost_bytes.div_ceil(store.log.segment_bytes())
+        RESERVE + ghost_bytes.div_ceil(store.segment_bytes())
     }
 
     /// Gives the ghosts the memory they should have, if it is there.
     fn enlarge_ghosts(&mut self, store: &mut Store) {
         let bytes = Ghosts::bytes_for(self.ghosts_wanted);
-        while !store.log.budget().take(bytes) {
-            if !store.log.release_free() {
-                return;
-            }
+        if !store.take_memory(bytes) {
+            return;
         }
-        store.log.budget().give(self.ghosts.bytes());
+        store.give_memory(self.ghosts.bytes());
         self.ghosts = Ghosts::of(self.ghosts_wanted);
         self.ghosts_wanted = 0;
     }
 
     fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose, dead_ppm: u64) {
-        let cursor = store.log.start_of(segment);
+        let (cursor, _) = store.bounds(segment);
         self.victim = Some(Victim {
             segment,
             cursor,
@@ -423,13 +417,14 @@ impl Reclaimer {
         let Some(mut victim) = self.victim else {
             return;
         };
-        let end =
-            store.log.start_of(victim.segment) + store.log.segment(victim.segment).written_bytes();
+        let (_, end) = store.bounds(victim.segment);
         let mut ahead = victim.cursor;
         for _ in 0..ENTRIES_AHEAD {
             ahead = self.load(store, ahead, end);
         }
         let mut done_bytes = 0;
+        // Both have to be used up: among small items it takes more entries than usual to win the
+        // bytes that a large one needs.
         while victim.cursor < end {
             if allowance.entries == 0 && done_bytes >= allowance.bytes {
                 self.victim = Some(victim);
@@ -437,18 +432,11 @@ impl Reclaimer {
             }
             allowance.entries = allowance.entries.saturating_sub(1);
             ahead = self.load(store, ahead, end);
-            let entry = store.log.read(victim.cursor);
+            let entry = store.entry(victim.cursor);
             let next = victim.cursor + entry.total_bytes();
             done_bytes += entry.total_bytes();
             if let Entry::Item(layout) = entry {
-                let hash = store.hashed_key_of(&layout).hash();
-                let slot = store.index.find_at(hash, victim.cursor);
-                let slot = slot.expect("a live item has an entry in the index");
-                let located = Located {
-                    slot,
-                    layout,
-                    segment: victim.segment,
-                };
+                let (located, hash) = store.located_in(victim.segment, layout);
                 let requeued = self.process_item(store, &victim, &located, hash, allowance, now);
                 if requeued {
                     self.victim = None;
@@ -458,8 +446,7 @@ impl Reclaimer {
             victim.cursor = next;
         }
         self.victim = None;
-        store.log.retire(victim.segment);
-        store.counts.segments_freed += 1;
+        store.retire_segment(victim.segment);
     }
 
     /// Has the processor load what the entry at `at` needs, and the beginning of the next one;
@@ -472,12 +459,8 @@ impl Reclaimer {
         if at >= end {
             return at;
         }
-        let entry = store.log.read(at);
-        let next = at + entry.total_bytes();
-        store.log.arena().prefetch(next, FRONT_BYTES);
-        if let Entry::Item(layout) = entry {
-            let hash = store.hashed_key_of(&layout).hash();
-            store.index.table().prefetch(hash);
+        let (next, hash) = store.prefetch_entry(at);
+        if let Some(hash) = hash {
             self.ghosts.prefetch(hash);
         }
         next
@@ -497,9 +480,9 @@ impl Reclaimer {
             store.remove_expired(located, now);
             return false;
         }
-        let queue = store.log.segment(victim.segment).queue;
-        let frequency = store.index.frequency(located.slot);
-        let (memory, bytes) = (store.log.resident_bytes(), located.layout.total_bytes());
+        let queue = store.segment(victim.segment).queue;
+        let frequency = store.frequency(located);
+        let (memory, bytes) = (store.resident_bytes(), located.layout.total_bytes());
         let reads_needed = reads_needed(queue, bytes, memory, store.items());
         let (queue, frequency) = match (victim.purpose, queue) {
             (Purpose::Compact, queue) => (queue, frequency),
@@ -513,14 +496,14 @@ impl Reclaimer {
             (Purpose::Evict, Queue::Small) => (Queue::Main, 0),
             (Purpose::Evict, Queue::Main) => (Queue::Main, frequency - reads_needed),
         };
-        if victim.purpose == Purpose::Evict && store.log.is_extent(victim.segment) {
-            store
-                .index
-                .relocate(located.slot, located.layout.offset, frequency);
-            store.log.requeue(victim.segment, queue);
+        // An extent holds nothing else, so it changes its queue as it lies, without a copy.
+        if victim.purpose == Purpose::Evict && store.is_extent(victim.segment) {
+            store.requeue(located, queue, frequency);
             return true;
         }
         let bytes = located.layout.total_bytes();
+        // Without room for the copy the item leaves, whatever it is worth: to keep it would take
+        // the very memory that is being won.
         if bytes > allowance.copy_bytes || !store.move_to(located, queue, frequency, now) {
             let max = &mut store.counts.dead_at_eviction_max_ppm;
             *max = victim.dead_ppm.max(*max);

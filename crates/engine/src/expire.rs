@@ -1,347 +1,125 @@
-//! Expiration: how an item's bytes become dead because its time is over.
+//! Expiration: how an item leaves the cache because its time is over.
 //!
-//! Exact for the reader: a read compares the item's own deadline with the clock, to the
-//! millisecond. Bulk for the reclaimer: a segment keeps a small histogram of when its bytes die
-//! ([`Deaths`]), so it knows about how much of it is dead without looking at an item, and the last
-//! deadline, after which all of it is. [`Lags`] counts how long after its deadline each item's
-//! memory was taken back.
+//! Exact for the reader: [`Store::find`] compares the item's own deadline with the clock, to the
+//! millisecond, and removes an item that it meets too late. Bulk for the memory: reclaiming takes
+//! whole segments by what their histograms tell (`deaths.rs`, `survey.rs`, `evict.rs`). One by one
+//! for who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket.
 //!
-//! Bins are half octaves of an item's age at death, up to the longest life that items lately got.
-//! Each knows the first and the last moment at which something in it dies, to a 255th of the bin;
-//! between these, deaths count as evenly spread.
-//! Why: docs/decisions/0004 and 0013. Tests: at the end of this file.
+//! Invariant: whichever way an item is found to be over, [`Store::remove_expired`] removes it,
+//! counts it, tells of it, and notes how long after its deadline that was.
+//!
+//! Why: docs/decisions/0004 and 0013. Tests: tests/expiry.rs, tests/observer.rs.
 
 use crate::clock::{Deadline, Instant};
-use crate::options::ReclaimLag;
-use crate::timescale::{AGE_OCTAVES, Timescale};
+use crate::index::SlotRef;
+use crate::key::Key;
+use crate::observer::Happened;
+use crate::stats::ReclaimLag;
+use crate::store::{Located, Store};
 
-/// The first bin, two for each octave, and one for all longer lives.
-const BINS: usize = 2 * AGE_OCTAVES as usize + 2;
-/// Most bytes a bin counts, more than a segment of many items has.
-const BYTES_MAX: usize = (1 << 24) - 1;
-/// The end of a bin in parts of it.
-const PARTS: u64 = 255;
+/// How often the sweep takes a step.
+const STEP_MS: u64 = 100;
+/// Steps in which it goes through a shard: some ten seconds, unless there are too many buckets.
+const STEPS_PER_ROUND: usize = 100;
+/// Fewest and most buckets that one step looks at, so that the lock is held briefly.
+const BUCKETS_MIN: usize = 64;
+const BUCKETS_MAX: usize = 512;
 
-/// When the bytes of a segment die.
-#[derive(Clone, Debug)]
-pub(crate) struct Deaths {
-    /// A bit for each bin in use.
-    used: u32,
-    bins: [Bin; BINS],
+impl Store {
+    /// Finds the live item of `key`. One that is over is removed on the way and counted.
+    #[inline]
+    pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
+        let located = self.find_stored(key)?;
+        if self.is_over(&located, now) {
+            self.remove_when_met(located.slot, now);
+            return None;
+        }
+        Some(located)
+    }
+
+    /// Whether the item's time is over, by its deadline or by a flush.
+    #[inline]
+    pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
+        located.layout.deadline.has_passed(now) || self.is_flushed(located)
+    }
+
+    /// Removes an item that is over and was asked for.
+    ///
+    /// It is read anew from its slot: handed over, its layout would have to lie in memory for every
+    /// read that finds a live item.
+    #[cold]
+    #[inline(never)]
+    fn remove_when_met(&mut self, slot: SlotRef, now: Instant) {
+        let located = self.located_at(slot);
+        self.counts.misses_expired += u64::from(!self.is_flushed(&located));
+        self.remove_expired(&located, now);
+    }
+
+    /// Removes an item whose time is over. One that was flushed has not expired: it only goes.
+    pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
+        if !self.is_flushed(located) {
+            self.counts.expired += 1;
+            self.counts.reclaim_lag.note(located.layout.deadline, now);
+            self.counts.expired_unfetched += u64::from(!self.is_fetched(located));
+            self.report_item(&located.layout, Happened::Expired);
+        }
+        self.remove(located);
+    }
 }
 
-/// Bytes that die at about the same age.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bin {
-    /// A number of 24 bits, little end first.
-    bytes: [u8; 3],
-    /// When the first and the last of them die, in parts of the bin.
-    first: u8,
-    last: u8,
+/// The search for expired items that nobody asks for and whose memory nobody needs.
+///
+/// It goes on only while somebody wants to hear of each item that expires: memory alone comes back
+/// cheaper by whole segments.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    /// The bucket to go on with.
+    bucket: usize,
+    next_at: Instant,
 }
 
-/// Bytes that die between two moments, about evenly spread.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Dying {
-    pub(crate) bytes: usize,
-    pub(crate) from_ms: f64,
-    pub(crate) until_ms: f64,
-}
-
-/// A moment as the histogram sees it: a bin and a part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    bin: usize,
-    part: u64,
-}
-
-impl Deaths {
-    /// No bytes yet.
-    pub(crate) fn new() -> Deaths {
-        Deaths {
-            used: 0,
-            bins: [Bin::default(); BINS],
+impl Sweep {
+    pub(crate) fn new() -> Sweep {
+        Sweep {
+            bucket: 0,
+            next_at: Instant(0),
         }
     }
 
-    /// Whether nothing dies.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
-    /// Counts `bytes` that die at `deadline`.
-    pub(crate) fn add(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
-        let Some(at) = deadline.instant() else {
+    /// Removes what has expired in the next stretch of buckets, if it is time for it.
+    pub(crate) fn step(&mut self, store: &mut Store, now: Instant) {
+        if !store.report.is_wanted() || now < self.next_at {
             return;
-        };
-        let Place { bin, part } = Place::of(at, scale);
-        let part = part as u8;
-        let is_new = self.used & 1 << bin == 0;
-        self.used |= 1 << bin;
-        let bin = &mut self.bins[bin];
-        if is_new {
-            *bin = Bin {
-                bytes: [0; 3],
-                first: part,
-                last: part,
-            };
         }
-        bin.set_bytes(bin.bytes() + bytes);
-        bin.first = bin.first.min(part);
-        bin.last = bin.last.max(part);
-    }
-
-    /// Takes back `bytes` that were to die at `deadline`: they died of something else.
-    pub(crate) fn remove(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
-        if let Some(at) = deadline.instant() {
-            let number = Place::of(at, scale).bin;
-            let bin = &mut self.bins[number];
-            bin.set_bytes(bin.bytes().saturating_sub(bytes));
-            if bin.bytes() == 0 {
-                self.used &= !(1 << number);
+        self.next_at = Instant(now.0 + STEP_MS);
+        let buckets = store.buckets();
+        let looked_at = (buckets / STEPS_PER_ROUND).clamp(BUCKETS_MIN, BUCKETS_MAX);
+        for _ in 0..looked_at.min(buckets) {
+            // The index may have shrunk since the last step.
+            let bucket = self.bucket % buckets;
+            self.bucket = bucket + 1;
+            for slot in store.slots_in(bucket).into_iter().flatten() {
+                let located = store.located_at(slot);
+                if located.layout.deadline.has_passed(now) {
+                    store.remove_expired(&located, now);
+                }
             }
         }
     }
-
-    /// About how many bytes have died by `now`.
-    pub(crate) fn dead_bytes(&self, now: Instant, scale: Timescale) -> usize {
-        let place = Place::of(now, scale);
-        let (mut dead, mut left) = (0, self.used);
-        while left != 0 {
-            let number = left.trailing_zeros() as usize;
-            left &= left - 1;
-            if number > place.bin {
-                break;
-            }
-            let bin = self.bins[number];
-            let (first, last) = (u64::from(bin.first), u64::from(bin.last) + 1);
-            let bytes = bin.bytes() as u64;
-            dead += if number < place.bin || place.part >= last {
-                bytes
-            } else {
-                bytes * place.part.saturating_sub(first) / (last - first)
-            };
-        }
-        dead as usize
-    }
-
-    /// When the bytes die, bin by bin; none of them after `last`.
-    pub(crate) fn dyings(
-        &self,
-        scale: Timescale,
-        last: Deadline,
-    ) -> impl Iterator<Item = Dying> + '_ {
-        let last_ms = last.instant().map_or(f64::INFINITY, |at| at.0 as f64);
-        let used = (0..BINS).filter(|number| self.used & 1 << number != 0);
-        used.map(move |number| {
-            let bin = self.bins[number];
-            let (begin_ms, width_ms) = bounds_ms(number, scale);
-            let (from_ms, until_ms) = if number == BINS - 1 {
-                (begin_ms, last_ms)
-            } else {
-                let at = |part: u64| begin_ms + width_ms * part as f64 / PARTS as f64;
-                (at(u64::from(bin.first)), at(u64::from(bin.last) + 1))
-            };
-            let until_ms = until_ms.min(last_ms);
-            Dying {
-                bytes: bin.bytes(),
-                from_ms: from_ms.min(until_ms),
-                until_ms,
-            }
-        })
-    }
-
-    /// Whether this can have come of the deaths in `found` and of some that were taken back.
-    pub(crate) fn agrees_with(&self, found: &Deaths) -> bool {
-        let bins = self.bins.iter().zip(&found.bins).enumerate();
-        let mut used = bins.filter(|(number, _)| found.used & 1 << number != 0);
-        self.used == found.used
-            && used.all(|(_, (bin, found))| {
-                let is_around = bin.first <= found.first && bin.last >= found.last;
-                bin.bytes == found.bytes && is_around
-            })
-    }
 }
 
-impl Bin {
-    fn bytes(self) -> usize {
-        let [low, middle, high] = self.bytes;
-        u32::from_le_bytes([low, middle, high, 0]) as usize
-    }
-
-    fn set_bytes(&mut self, bytes: usize) {
-        let [low, middle, high, _] = (bytes.min(BYTES_MAX) as u32).to_le_bytes();
-        self.bytes = [low, middle, high];
-    }
-}
-
-impl Place {
-    fn of(at: Instant, scale: Timescale) -> Place {
-        let age_ms = at.0.saturating_sub(scale.base_ms);
-        let age_shift = u32::from(scale.age_shift);
-        let Some(octave) = (age_ms >> age_shift).checked_ilog2() else {
-            let part = (age_ms * PARTS) >> age_shift;
-            return Place { bin: 0, part };
-        };
-        if octave >= AGE_OCTAVES {
-            return Place {
-                bin: BINS - 1,
-                part: PARTS,
-            };
-        }
-        // In 2^16ths of the octave, of which the upper half is the second bin.
-        let within = ((age_ms << 16) >> (octave + age_shift)) & 0xFFFF;
-        let half = within >> 15;
-        Place {
-            bin: 1 + 2 * octave as usize + half as usize,
-            part: ((within & 0x7FFF) * PARTS) >> 15,
-        }
-    }
-}
-
-/// When a bin begins, in milliseconds of the clock, and how long it is.
-fn bounds_ms(bin: usize, scale: Timescale) -> (f64, f64) {
-    let first_ms = f64::from(scale.age_shift).exp2();
-    let (age_ms, width_ms) = match bin.checked_sub(1) {
-        None => (0.0, first_ms),
-        Some(half) => {
-            let octave_ms = first_ms * ((half / 2) as f64).exp2();
-            let within = (half % 2) as f64 / 2.0;
-            (octave_ms * (1.0 + within), octave_ms / 2.0)
-        }
-    };
-    (scale.base_ms as f64 + age_ms, width_ms)
-}
-
-/// Whether deaths at `deadline` and at `now` are counted in one bin, so that either may come first.
-pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, scale: Timescale) -> bool {
-    let bin = |at| Place::of(at, scale).bin;
-    deadline.instant().is_some_and(|at| bin(at) == bin(now))
-}
-
-/// How long after their deadlines the memory of expired items was taken back.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lags {
-    items: [u64; ReclaimLag::BINS],
-}
-
-impl Lags {
+impl ReclaimLag {
     /// Counts an item whose memory is taken back at `now`.
-    pub(crate) fn note(&mut self, deadline: Deadline, now: Instant) {
-        let lag_ms = deadline
-            .instant()
-            .map_or(0, |at| now.0.saturating_sub(at.0));
+    fn note(&mut self, deadline: Deadline, now: Instant) {
+        let passed = deadline.instant();
+        let lag_ms = passed.map_or(0, |at| now.0.saturating_sub(at.0));
         self.items[ReclaimLag::bin_of(lag_ms)] += 1;
     }
 
-    /// Adds the counts to `lag`.
-    pub(crate) fn add_to(&self, lag: &mut ReclaimLag) {
-        for (sum, items) in lag.items.iter_mut().zip(self.items) {
+    /// Adds the counts of another shard.
+    pub(crate) fn add(&mut self, other: &ReclaimLag) {
+        for (sum, items) in self.items.iter_mut().zip(other.items) {
             *sum += items;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SCALE: Timescale = Timescale {
-        base_ms: 1_000,
-        width: 3,
-        age_shift: 8,
-    };
-
-    fn at(ms: u64) -> Instant {
-        Instant(SCALE.base_ms + ms)
-    }
-
-    fn deadline(ms: u64) -> Deadline {
-        Deadline::at(at(ms))
-    }
-
-    #[test]
-    fn later_moments_have_later_places() {
-        let mut before = Place { bin: 0, part: 0 };
-        for step in 0..400_000_u64 {
-            let age_ms = step * (1 + step / 1_000);
-            let place = Place::of(at(age_ms), SCALE);
-            assert!(
-                (place.bin, place.part) >= (before.bin, before.part) && place.part <= PARTS,
-                "{age_ms} ms at {place:?} after {before:?}"
-            );
-            before = place;
-        }
-        assert_eq!(Place::of(at(u64::MAX / 2), SCALE).bin, BINS - 1);
-    }
-
-    #[test]
-    fn nothing_is_dead_before_its_time_and_all_of_it_soon_after() {
-        for ttl_ms in [10, 255, 256, 2_047, 2_048, 5_000, 60_000, 3_600_000] {
-            let mut deaths = Deaths::new();
-            deaths.add(1_600, deadline(ttl_ms), SCALE);
-            assert_eq!(
-                deaths.dead_bytes(at(ttl_ms * 99 / 100), SCALE),
-                0,
-                "{ttl_ms}"
-            );
-            let after = at(ttl_ms + ttl_ms / 50 + 20);
-            assert_eq!(deaths.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
-        }
-    }
-
-    #[test]
-    fn the_estimate_is_close_for_deadlines_spread_over_an_hour() {
-        let mut deaths = Deaths::new();
-        for ms in (0..3_600_000).step_by(100) {
-            deaths.add(16, deadline(ms), SCALE);
-        }
-        for minute in 1..60 {
-            let dead = deaths.dead_bytes(at(minute * 60_000), SCALE);
-            let exact = minute as usize * 600 * 16;
-            assert!(
-                dead.abs_diff(exact) <= 36_000 * 16 / 100,
-                "minute {minute}: {dead} of {exact}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_moment_lies_within_the_bounds_of_its_place() {
-        for step in 0..60_000_u64 {
-            let age_ms = step * (1 + step / 100);
-            let Place { bin, part } = Place::of(at(age_ms), SCALE);
-            let (begin_ms, width_ms) = bounds_ms(bin, SCALE);
-            let within = (at(age_ms).0 as f64 - begin_ms) / width_ms * PARTS as f64;
-            let is_last = bin == BINS - 1;
-            // Places are found in whole 2^16ths of an octave.
-            let rounding = 0.01;
-            let parts = part as f64..(part + 1) as f64 + rounding;
-            assert!(
-                is_last || parts.contains(&within),
-                "{age_ms} ms: {within} of bin {bin}, not {part}"
-            );
-        }
-    }
-
-    #[test]
-    fn jittered_lifetimes_do_not_count_as_dead_early() {
-        let mut deaths = Deaths::new();
-        for number in 0..1_000 {
-            deaths.add(160, deadline(100_000 - number * 10), SCALE);
-        }
-        assert_eq!(deaths.dead_bytes(at(89_000), SCALE), 0);
-        assert!(deaths.dead_bytes(at(92_000), SCALE) < 160 * 300);
-        assert_eq!(deaths.dead_bytes(at(100_300), SCALE), 160_000);
-    }
-
-    #[test]
-    fn bytes_taken_back_do_not_die_again() {
-        let mut deaths = Deaths::new();
-        deaths.add(100, deadline(5_000), SCALE);
-        deaths.add(50, Deadline::NEVER, SCALE);
-        deaths.remove(100, deadline(5_000), SCALE);
-        deaths.remove(50, Deadline::NEVER, SCALE);
-        assert_eq!(deaths.dead_bytes(Instant(u64::MAX), SCALE), 0);
     }
 }

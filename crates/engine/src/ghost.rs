@@ -14,7 +14,7 @@ const RING: usize = 31;
 struct Line {
     /// Fingerprints; zero is none.
     ring: [u16; RING],
-    /// Place of the oldest.
+    /// Position of the oldest.
     oldest: u16,
 }
 
@@ -59,7 +59,7 @@ impl Ghosts {
     }
 
     /// The line of a hash and its fingerprint there, which is never zero.
-    fn place(&self, hash: u64) -> (usize, u16) {
+    fn line_of(&self, hash: u64) -> (usize, u16) {
         let upper = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let line = (u128::from(upper) * self.lines.len() as u128) >> 64;
         (line as usize, (hash >> 24) as u16 | 1)
@@ -69,7 +69,7 @@ impl Ghosts {
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         if !self.lines.is_empty() {
-            let line: *const Line = &raw const self.lines[self.place(hash).0];
+            let line: *const Line = &raw const self.lines[self.line_of(hash).0];
             prefetch_for_writing(line.cast());
         }
     }
@@ -79,7 +79,7 @@ impl Ghosts {
         if self.lines.is_empty() {
             return;
         }
-        let (line, fingerprint) = self.place(hash);
+        let (line, fingerprint) = self.line_of(hash);
         let line = &mut self.lines[line];
         let oldest = usize::from(line.oldest);
         line.ring[oldest] = fingerprint;
@@ -91,11 +91,11 @@ impl Ghosts {
         if self.lines.is_empty() {
             return false;
         }
-        let (line, fingerprint) = self.place(hash);
+        let (line, fingerprint) = self.line_of(hash);
         let ring = &mut self.lines[line].ring;
         match ring.iter().position(|&one| one == fingerprint) {
-            Some(place) => {
-                ring[place] = 0;
+            Some(position) => {
+                ring[position] = 0;
                 true
             }
             None => false,

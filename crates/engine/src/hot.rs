@@ -22,7 +22,7 @@ const HALVINGS_MAX: u64 = 32;
 
 /// A key and how often it was counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct KeyCount {
     pub(crate) key: Box<[u8]>,
     pub(crate) space: Space,
     hash: u64,
@@ -31,8 +31,8 @@ pub(crate) struct Counted {
     error: u32,
 }
 
-impl Counted {
-    /// Counted reads that surely were this key's.
+impl KeyCount {
+    /// KeyCount reads that surely were this key's.
     pub(crate) fn sure(&self) -> u32 {
         self.count - self.error
     }
@@ -41,9 +41,9 @@ impl Counted {
 /// The most read keys of one shard.
 #[derive(Debug)]
 pub(crate) struct Hot {
-    keys: Vec<Counted>,
+    keys: Vec<KeyCount>,
     keys_max: usize,
-    /// Counted reads of all keys, halved as the counts are.
+    /// KeyCount reads of all keys, halved as the counts are.
     total: u64,
     /// Milliseconds the counts speak of, halved likewise, up to the last halving.
     window_ms: u64,
@@ -66,7 +66,7 @@ impl Hot {
 
     /// Bytes that so many keys take at most.
     pub(crate) const fn bytes_for(keys_max: usize) -> usize {
-        keys_max * (size_of::<Counted>() + KEY_BYTES_MAX)
+        keys_max * (size_of::<KeyCount>() + KEY_BYTES_MAX)
     }
 
     /// Reads until the next that counts, that one included: 1 to twice the mean.
@@ -90,7 +90,7 @@ impl Hot {
             known.count += 1;
             return;
         }
-        let new = |error: u32| Counted {
+        let new = |error: u32| KeyCount {
             key: bytes.into(),
             space: key.space(),
             hash,
@@ -125,7 +125,7 @@ impl Hot {
 
     /// The keys, in no order, with the counted reads of all keys and the milliseconds in which they
     /// came.
-    pub(crate) fn list(&mut self, now: Instant) -> (&[Counted], u64, u64) {
+    pub(crate) fn list(&mut self, now: Instant) -> (&[KeyCount], u64, u64) {
         self.age(now);
         let window_ms = self.window_ms + now.0.saturating_sub(self.halved.0);
         (&self.keys, self.total, window_ms)

@@ -7,7 +7,7 @@
 //! pattern that depends on the tag's choice bits alone. Slot and bucket number together give both
 //! addresses, so splits and moves never read an item.
 //!
-//! Invariant: a slot's place is the arena offset of a readable item, plus one.
+//! Invariant: a slot's offset field holds the arena offset of a readable item, plus one.
 //! Why: docs/decisions/0003. Tests: at the end of this file.
 
 mod scan;
@@ -21,8 +21,8 @@ use self::scan::Returns;
 use crate::error::Error;
 use crate::memory::{HUGE_PAGE_BYTES, Region};
 use crate::table::{
-    BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, PARTNER,
-    PLACES, Shape, TAG_SHIFT, Table, matches, offset_of,
+    BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, OFFSETS,
+    PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of,
 };
 
 /// Items per 20 slots above which the table grows: load 0.85.
@@ -40,7 +40,7 @@ const LOAD_LOW_PER_20: usize = 10;
 /// How many moves an insertion may chain to make room.
 const MOVES_MAX: u32 = 3;
 
-/// The place of an entry in the table; good until the table next changes.
+/// The number of a slot in the table; good until the table next changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef(usize);
 
@@ -119,14 +119,18 @@ impl Index {
         let mut partner_bit = 0;
         loop {
             let bucket = self.table.bucket(number);
+            // The partner bit is compared with the tag: an entry that is here by its other address
+            // is another key's, however alike the tags are, and its item is not touched.
             let mut matches = matches(bucket, wanted | partner_bit);
             while matches != 0 {
-                let place = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
-                let slot = bucket[place].load(Ordering::Relaxed);
+                // The mask spares the bounds check: no bit beyond the eighth is ever set.
+                let position = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
+                // Relaxed: the shard's lock orders all that is done with slots.
+                let slot = bucket[position].load(Ordering::Relaxed);
                 if let Some(offset) = offset_of(slot)
                     && is_it(offset)
                 {
-                    return Some(SlotRef(number * BUCKET_SLOTS + place));
+                    return Some(SlotRef(number * BUCKET_SLOTS + position));
                 }
                 matches &= matches - 1;
             }
@@ -145,11 +149,14 @@ impl Index {
 
     #[inline]
     fn load(&self, slot: SlotRef) -> u64 {
+        // Relaxed: under the shard's lock a slot is a plain word. Hints read it without the lock,
+        // and take what they find for no more than that.
         self.table.slots()[slot.0].load(Ordering::Relaxed)
     }
 
     #[inline]
     fn save(&self, slot: SlotRef, word: u64) {
+        // Relaxed: see `load`.
         self.table.slots()[slot.0].store(word, Ordering::Relaxed);
     }
 
@@ -188,10 +195,11 @@ impl Index {
 
     /// Points the entry to another offset and sets its frequency.
     pub(crate) fn relocate(&mut self, slot: SlotRef, offset: usize, frequency: u8) {
-        let kept = self.load(slot) & !(PLACES | FREQUENCY_MAX << FREQUENCY_SHIFT);
-        let place = offset as u64 + 1;
-        assert!(place <= PLACES, "offset beyond the index's reach");
-        self.save(slot, kept | place | u64::from(frequency) << FREQUENCY_SHIFT);
+        // Tag and partner bit stay: they say why the entry lies in this bucket.
+        let kept = self.load(slot) & !(OFFSETS | FREQUENCY_MAX << FREQUENCY_SHIFT);
+        let field = offset as u64 + 1;
+        assert!(field <= OFFSETS, "offset beyond the index's reach");
+        self.save(slot, kept | field | u64::from(frequency) << FREQUENCY_SHIFT);
     }
 
     /// Forgets that the item was fetched and used: it holds a new value.
@@ -209,12 +217,13 @@ impl Index {
     ///
     /// The caller knows that the key has no entry yet.
     pub(crate) fn insert(&mut self, hash: u64, offset: usize) -> Option<SlotRef> {
-        let place = offset as u64 + 1;
-        assert!(place <= PLACES, "offset beyond the index's reach");
+        let field = offset as u64 + 1;
+        assert!(field <= OFFSETS, "offset beyond the index's reach");
         let shape = self.table.shape();
         let (home, partner) = self.table.addresses(hash);
         let (home, partner) = (shape.bucket(home), shape.bucket(partner));
-        let word = self.table.tag(hash) << TAG_SHIFT | place;
+        let word = self.table.tag(hash) << TAG_SHIFT | field;
+        // Home first: a lookup begins there, so most hits cost one cache line of the index.
         let (slot, word) = if let Some(slot) = self.empty_slot(home) {
             (slot, word)
         } else if let Some(slot) = self.empty_slot(partner) {
@@ -231,36 +240,37 @@ impl Index {
 
     #[inline]
     fn empty_slot(&self, bucket: usize) -> Option<SlotRef> {
-        let place = self
-            .table
-            .bucket(bucket)
-            .iter()
-            .position(|s| s.load(Ordering::Relaxed) == 0)?;
-        Some(SlotRef(bucket * BUCKET_SLOTS + place))
+        let mut slots = self.table.bucket(bucket).iter();
+        // Relaxed: see `load`.
+        let position = slots.position(|slot| slot.load(Ordering::Relaxed) == 0)?;
+        Some(SlotRef(bucket * BUCKET_SLOTS + position))
     }
 
     /// Empties one slot of a full bucket by moving an entry to its other bucket.
-    fn make_room(&mut self, shape: Shape, bucket: usize, moves: u32) -> Option<SlotRef> {
-        let slots = (0..BUCKET_SLOTS).map(|place| SlotRef(bucket * BUCKET_SLOTS + place));
+    fn make_room(&mut self, shape: Shape, bucket: usize, moves_left: u32) -> Option<SlotRef> {
+        let slots = (0..BUCKET_SLOTS).map(|position| SlotRef(bucket * BUCKET_SLOTS + position));
+        // One move is enough for most full buckets, so all eight are tried before any longer chain.
         for slot in slots.clone() {
             let other = self.other_bucket(shape, bucket, self.load(slot));
             if let Some(target) = self.empty_slot(other) {
                 return Some(self.move_entry(bucket, slot, target));
             }
         }
-        if moves <= 1 {
+        if moves_left <= 1 {
             return None;
         }
+        // Half of the slots and few levels: what one insertion looks at has a bound.
         for slot in slots.take(4) {
             let other = self.other_bucket(shape, bucket, self.load(slot));
             if other == bucket {
                 continue;
             }
-            if let Some(target) = self.make_room(shape, other, moves - 1) {
+            if let Some(target) = self.make_room(shape, other, moves_left - 1) {
                 // The chain may have come back and moved this very entry: then its slot is free.
                 if self.load(slot) == 0 {
                     return Some(slot);
                 }
+                // Or put another entry in its stead, which need not fit into the emptied slot.
                 if self.other_bucket(shape, bucket, self.load(slot)) == other {
                     return Some(self.move_entry(bucket, slot, target));
                 }
@@ -287,6 +297,8 @@ impl Index {
         let tag = word >> TAG_SHIFT;
         let low_mask = (1 << level) - 1;
         let pattern = self.table.pattern(tag);
+        // Of the bucket's number only the bits that the smallest table has are taken: how many more
+        // it shows depends on the table's size now, and the tag has all of those.
         let growth = (tag & ((1 << GROWTH_BITS) - 1)) << level;
         let low = bucket as u64 & low_mask;
         if word & PARTNER == 0 {
@@ -325,9 +337,10 @@ impl Index {
         let target = (1 << level) + split;
         self.touch(target * BUCKET_BYTES);
         let mut filled = 0;
-        for place in 0..BUCKET_SLOTS {
-            let slot = SlotRef(split * BUCKET_SLOTS + place);
+        for position in 0..BUCKET_SLOTS {
+            let slot = SlotRef(split * BUCKET_SLOTS + position);
             let word = self.load(slot);
+            // Both buckets' addresses end in the same bits; the next one up tells them apart.
             if word != 0 && self.address_here(split, word) >> level & 1 == 1 {
                 self.save(SlotRef(target * BUCKET_SLOTS + filled), word);
                 self.save(slot, 0);
@@ -420,9 +433,10 @@ impl Index {
             }
         };
         let (into, last) = (shrunk.split, (1 << shrunk.level) + shrunk.split);
-        let slots = (0..BUCKET_SLOTS).map(|place| SlotRef(last * BUCKET_SLOTS + place));
+        let slots = (0..BUCKET_SLOTS).map(|position| SlotRef(last * BUCKET_SLOTS + position));
         let count = |index: &Index, bucket: usize| {
             let slots = index.table.bucket(bucket).iter();
+            // Relaxed: see `load`.
             slots
                 .filter(|slot| slot.load(Ordering::Relaxed) != 0)
                 .count()
@@ -483,8 +497,8 @@ impl Index {
 
     /// Calls `each` with the slot of every entry in one bucket.
     pub(crate) fn each_in_bucket(&self, bucket: usize, mut each: impl FnMut(SlotRef)) {
-        for place in 0..BUCKET_SLOTS {
-            let slot = SlotRef(bucket * BUCKET_SLOTS + place);
+        for position in 0..BUCKET_SLOTS {
+            let slot = SlotRef(bucket * BUCKET_SLOTS + position);
             if self.load(slot) != 0 {
                 each(slot);
             }
@@ -625,9 +639,9 @@ mod tests {
             }
             let (mut failed, mut away) = (0, 0);
             for round in 0..3 * ITEMS {
-                let place = hash(round as u64) as usize % live.len();
+                let position = hash(round as u64) as usize % live.len();
                 let slot = index
-                    .find_at(hash(live[place]), live[place] as usize * 10)
+                    .find_at(hash(live[position]), live[position] as usize * 10)
                     .unwrap();
                 index.remove(slot);
                 number += 1;
@@ -635,7 +649,7 @@ mod tests {
                     failed += 1;
                     index.grow();
                 }
-                live[place] = number;
+                live[position] = number;
             }
             for &number in &live {
                 let slot = index.find_at(hash(number), number as usize * 10).unwrap();

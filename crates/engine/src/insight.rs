@@ -11,10 +11,10 @@
 use crate::clock::Instant;
 use crate::curve::{Curve, QUARTERS, SIZES};
 use crate::history::History;
-use crate::options::{CurvePoint, MissRatioCurve, MissReasons};
 use crate::reasons::Reasons;
 use crate::sample::{Coarse, Event};
-use crate::simulation::Room;
+use crate::simulation::Capacity;
+use crate::stats::{CurvePoint, MissRatioCurve, MissReasons};
 
 /// The insights' memory: a share of the cache's, but at least what is useful, and a bound.
 const MEMORY_DIVISOR: usize = 256;
@@ -52,17 +52,17 @@ pub(crate) struct Insight {
 }
 
 impl Insight {
-    /// Insights into a cache of `memory_bytes`; `room_in` says what a cache of another size has
+    /// Insights into a cache of `memory_bytes`; `capacity_at` says what a cache of another size has
     /// for items.
     pub(crate) fn new(
         memory_bytes: usize,
-        room_in: impl Fn(usize) -> Room,
+        capacity_at: impl Fn(usize) -> Capacity,
         now: Instant,
     ) -> Insight {
         let records = Insight::records(memory_bytes);
         Insight {
             curve: Curve::new(
-                QUARTERS.map(|quarters| room_in(memory_bytes / 4 * quarters)),
+                QUARTERS.map(|quarters| capacity_at(memory_bytes / 4 * quarters)),
                 records,
                 u32::MAX,
             ),
@@ -190,11 +190,11 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn insight() -> Insight {
-        let room = |bytes| Room {
+        let capacity = |bytes| Capacity {
             bytes,
             segment_bytes: 16 << 10,
         };
-        Insight::new(64 * MIB, room, Instant(0))
+        Insight::new(64 * MIB, capacity, Instant(0))
     }
 
     fn read(insight: &mut Insight, hashes: impl Iterator<Item = u64>, now_ms: u64) {

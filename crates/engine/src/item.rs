@@ -312,7 +312,7 @@ impl Spec {
     }
 }
 
-/// What lies at a place in a segment.
+/// What lies at an offset in a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
     /// Dead bytes, that many.

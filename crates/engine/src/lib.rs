@@ -5,55 +5,57 @@
 //!
 //! The modules stand in layer order: a module imports only modules declared above it.
 
-pub mod clock;
-pub mod error;
-mod space;
-pub mod key;
-mod observer;
-mod memory;
-mod heap;
-mod arena;
-pub mod options;
-mod timescale;
-mod item;
-mod table;
-mod index;
-mod expire;
-mod segment;
-mod log;
-mod ghost;
-mod policy;
-mod sample;
-mod history;
-mod simulation;
-mod curve;
-mod reasons;
-mod insight;
-mod hot;
-mod watch;
-mod tally;
-mod store;
-mod survey;
-mod evict;
-mod shard;
-mod lookup;
-mod counter;
-mod update;
-mod receive;
-pub mod cache;
-mod audit;
+pub mod clock; // time
+pub mod error; // what the engine refuses, and why
+mod space; // key spaces and kinds of values
+pub mod key; // keys and their hash
+mod observer; // who hears of changes
+mod memory; // where memory comes from, the bound on it
+mod heap; // what the allocator keeps of memory that was freed
+mod arena; // who reads and writes a value outside the lock
+pub mod config; // how a cache is made
+pub mod options; // what a caller may ask of the cache
+pub mod outcome; // what a caller learns from an operation
+pub mod stats; // what a cache tells of itself as a whole
+mod timescale; // how deadlines are written in one segment
+mod item; // what bytes an item is
+mod table; // the index's memory, which may be read without the shard's lock
+mod index; // how a key is found, how the index grows
+mod deaths; // when the bytes of a segment die
+mod segment; // what a segment is
+mod log; // where an item is written, how segments come and go
+mod ghost; // which keys left the small queue not long ago
+mod policy; // the numbers of S3-FIFO that eviction and the simulations share
+mod sample; // which requests the insights see, and what they may cost
+mod history; // what became of sampled keys, long after their items left
+mod simulation; // a miniature of this cache at another memory size, fed with a sample of the keys
+mod curve; // what more memory would buy
+mod reasons; // why a read missed
+mod insight; // the curve and the reasons of one cache, their memory, and how much they may do
+mod hot; // which keys are hot
+mod watch; // what a shard notes about its requests for the insights
+mod tally; // how many items each space has in a shard, and which spaces are gone
+mod store; // how index and log are kept in step, who may touch them
+mod expire; // how an item expires
+mod survey; // how much is dead, what is compacted for it
+mod evict; // what leaves when memory is full
+mod shard; // one complete cache, single-threaded
+mod lookup; // leases, versions, reads that change something
+mod counter; // numbers that count
+mod update; // to read and then decide, as one step
+mod receive; // values that come in pieces, written where they will stay
+pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
-pub use audit::{Audit, Inconsistency};
 pub use cache::{Cache, ExpiryTimeline, Leaving, Upkeep};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
+pub use config::Config;
 pub use error::Error;
 pub use heap::{keep_heap_lean, release_heap};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use observer::{Happened, Observer};
-pub use options::{
-    Change, Config, Counted, CurvePoint, DeleteOptions, Deleted, End, Found, HotKey, Increment,
-    Item, KeyFacts, Lease, Lookup, MissRatioCurve, MissReasons, ReclaimLag, ScanCursor, SetOptions,
-    SpaceStats, Stats, Stored, When,
-};
+pub use options::{Change, DeleteOptions, End, Increment, Lookup, ScanCursor, SetOptions, When};
+pub use outcome::{Counted, Deleted, Found, Item, KeyFacts, Lease, Stored};
 pub use space::{Kind, Space};
+pub use stats::{CurvePoint, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats};
+pub use store::{Audit, Inconsistency};

@@ -11,6 +11,8 @@
 mod residence;
 mod share;
 
+pub(crate) use self::residence::Touch;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ use crate::timescale::{Recent, Timescale};
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// Bytes that a place in the segment table takes: what is known of the segment, and its pins.
+/// Bytes that an entry of the segment table takes: what is known of the segment, and its pins.
 pub(crate) const TABLE_ENTRY_BYTES: usize = size_of::<Segment>() + Arena::PIN_BYTES;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
@@ -225,7 +227,7 @@ impl Log {
         self.segments.len() * TABLE_ENTRY_BYTES + self.deaths_bytes
     }
 
-    /// Segments that have a place in the table.
+    /// Segments that have an entry in the table.
     pub(crate) fn table_len(&self) -> usize {
         self.segments.len()
     }
@@ -275,7 +277,7 @@ impl Log {
     #[inline]
     pub(crate) fn open_scale(&self, queue: Queue, deadline: Deadline) -> Option<Timescale> {
         let segment = self.segment(self.open[queue as usize]?);
-        segment.takes(deadline).then(|| segment.scale())
+        segment.accepts(deadline).then(|| segment.scale())
     }
 
     /// Takes room for an item of `bytes` in the open segment, if it has that much left.
@@ -290,6 +292,7 @@ impl Log {
         segment.write(bytes, now.0 / 1000);
         let end = offset + bytes;
         let touched = &mut self.touched[queue as usize];
+        // Some pages in one call cost less than a fault for each of them.
         if end > *touched {
             let upto = (end + TOUCH_BYTES).min(start + segment.room_bytes());
             self.arena.region().populate(*touched, upto - *touched);
@@ -353,6 +356,7 @@ impl Log {
     /// `false` if there is no memory for one.
     pub(crate) fn roll(&mut self, queue: Queue, deadline: Deadline, now: Instant) -> bool {
         let is_timed = deadline != Deadline::NEVER || self.recent[queue as usize].had_deadlines();
+        // Paid first, because it may cost a free segment.
         if is_timed && !self.pay_for_deaths() {
             return false;
         }
@@ -360,6 +364,7 @@ impl Log {
             self.give_back_deaths(is_timed);
             return false;
         };
+        // Sealed only when its successor is there: without one it still takes small items.
         self.seal(queue);
         let scale = self.recent[queue as usize].take_scale(now);
         let room_bytes = self.segment_bytes();
@@ -445,6 +450,7 @@ impl Log {
     /// The first of `span` neighbouring segments without memory or content.
     fn find_unused(&mut self, span: usize) -> Option<u32> {
         let is_unused = |segment: &Segment| segment.used == Use::Unused;
+        // Segments are seldom given back, so the search does not begin at the front each time.
         let skipped = self.segments[self.unused_from..].iter();
         self.unused_from += skipped.take_while(|&segment| !is_unused(segment)).count();
         let mut run = 0;
@@ -458,7 +464,8 @@ impl Log {
                 return Some((number + 1 - span) as u32);
             }
         }
-        // The table grows; what it takes is paid for once and for all.
+        // What is unused at the end counts: the run begins there. The table grows; what it takes is
+        // paid for once and for all.
         let first = self.segments.len() - run;
         let more = span - run;
         if first + span > self.arena.segments() || !self.budget().take(more * TABLE_ENTRY_BYTES) {
@@ -527,10 +534,10 @@ impl Log {
 
     fn unqueue(&mut self, segment: u32) {
         let queue = self.segments[segment as usize].queue as usize;
-        let place = self.sealed[queue]
+        let position = self.sealed[queue]
             .iter()
             .position(|&number| number == segment);
-        self.sealed[queue].remove(place.expect("a sealed segment is in its queue"));
+        self.sealed[queue].remove(position.expect("a sealed segment is in its queue"));
         self.queue_bytes[queue] -= self.segments[segment as usize].room_bytes();
     }
 
@@ -543,6 +550,7 @@ impl Log {
         self.unqueue(segment);
         self.segments[segment as usize].used = Use::Draining;
         if self.is_pinned(segment) {
+            // A reader without the lock needs the bytes; `collect_drained` comes back for it.
             self.draining.push(segment);
         } else {
             self.set_free(segment);
@@ -551,13 +559,13 @@ impl Log {
 
     /// Frees the segments whose last reader has gone.
     pub(crate) fn collect_drained(&mut self) {
-        let mut place = 0;
-        while place < self.draining.len() {
-            let number = self.draining[place];
+        let mut position = 0;
+        while position < self.draining.len() {
+            let number = self.draining[position];
             if self.is_pinned(number) {
-                place += 1;
+                position += 1;
             } else {
-                self.draining.swap_remove(place);
+                self.draining.swap_remove(position);
                 self.set_free(number);
             }
         }

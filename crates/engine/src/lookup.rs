@@ -13,11 +13,12 @@ use crate::error::Error;
 use crate::item::{LeaseState, Spec};
 use crate::key::Key;
 use crate::observer::Happened;
-use crate::options::{Found, Lease, Lookup};
+use crate::options::Lookup;
+use crate::outcome::{Found, Lease};
 use crate::sample::Action;
-use crate::shard::{Content, Shard};
+use crate::shard::Shard;
 use crate::space::Kind;
-use crate::store::Located;
+use crate::store::{Content, Located};
 
 impl Shard {
     /// Looks an item up as `lookup` asks and shows it to `read`; `None` is a miss.
@@ -42,8 +43,7 @@ impl Shard {
                 None => Ok(None),
             };
         };
-        let arena = self.store.log.arena();
-        let before = located.layout.spec(arena);
+        let before = self.store.spec_of(&located);
         if before.kind != Kind::STRING {
             return Ok(None);
         }
@@ -56,8 +56,8 @@ impl Shard {
         });
         let lapsed = before.lease.until_ms != 0 && !taken && lookup.vivify.is_some();
         let won = (before.lease.stale || soon || lapsed) && !taken && !lookup.no_lease;
-        let fetched = self.store.index.is_fetched(located.slot);
-        let idle_s = self.idle_s(&located, now);
+        let fetched = self.store.is_fetched(&located);
+        let idle_s = self.store.idle_s(&located, now);
 
         let mut after = before;
         if won {
@@ -80,7 +80,7 @@ impl Shard {
             self.store.report.tell(key, Happened::Retimed);
         }
         if !lookup.quiet {
-            self.mark_used(&located, now);
+            self.store.mark_used(&located, now);
         }
         Ok(Some(read(Found {
             item: self.store.item(&located),

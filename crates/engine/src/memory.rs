@@ -40,10 +40,11 @@ pub(crate) fn prefetch_for_writing(at: *const i8) {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Region {
-    space: Space,
+    range: AddressRange,
     /// As many addresses beside it, where a huge page is made that is to replace small ones.
-    beside: Option<Space>,
+    beside: Option<AddressRange>,
     /// For each stretch of the size of a huge page: whether it was made one.
+    // Relaxed: the shard's lock orders who claims, makes and discards a huge page.
     huge: Box<[AtomicBool]>,
 }
 
@@ -53,22 +54,22 @@ impl Region {
     /// # Errors
     /// [`Error::Reserve`] if the system refuses.
     pub(crate) fn reserve(bytes: usize) -> Result<Region, Error> {
-        let space = Space::reserve(whole_pages(bytes.max(1)))?;
-        space.advise(0, space.bytes, libc::MADV_NOHUGEPAGE);
+        let range = AddressRange::reserve(whole_pages(bytes.max(1)))?;
+        range.advise(0, range.bytes, libc::MADV_NOHUGEPAGE);
         // The interpreter knows no huge pages.
         let stretches = if cfg!(miri) {
             0
         } else {
-            space.bytes / HUGE_PAGE_BYTES
+            range.bytes / HUGE_PAGE_BYTES
         };
-        let beside = (stretches > 0).then(|| Space::reserve(stretches * HUGE_PAGE_BYTES));
+        let beside = (stretches > 0).then(|| AddressRange::reserve(stretches * HUGE_PAGE_BYTES));
         let beside = beside.transpose()?;
         if let Some(beside) = &beside {
             beside.advise(0, beside.bytes, libc::MADV_HUGEPAGE);
         }
         let huge = (0..stretches).map(|_| AtomicBool::new(false)).collect();
         Ok(Region {
-            space,
+            range,
             beside,
             huge,
         })
@@ -85,12 +86,12 @@ impl Region {
 
     /// The first byte.
     pub(crate) fn base(&self) -> *mut u8 {
-        self.space.base.as_ptr()
+        self.range.base.as_ptr()
     }
 
     /// Length in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.space.bytes
+        self.range.bytes
     }
 
     /// Gives the whole pages inside `[at, at + bytes)` back to the system; they read as zero after.
@@ -101,7 +102,7 @@ impl Region {
         let from = whole_pages(at);
         let to = (at + bytes) / PAGE_BYTES * PAGE_BYTES;
         if from < to {
-            self.space.advise(from, to - from, libc::MADV_DONTNEED);
+            self.range.advise(from, to - from, libc::MADV_DONTNEED);
             for stretch in from / HUGE_PAGE_BYTES..to.div_ceil(HUGE_PAGE_BYTES) {
                 self.make_small(stretch);
             }
@@ -117,7 +118,7 @@ impl Region {
             .get(stretch)
             .is_some_and(|huge| huge.swap(false, Ordering::Relaxed))
         {
-            self.space.advise(
+            self.range.advise(
                 stretch * HUGE_PAGE_BYTES,
                 HUGE_PAGE_BYTES,
                 libc::MADV_NOHUGEPAGE,
@@ -165,7 +166,7 @@ impl Region {
     /// call. Others may read it: they find the same bytes, or wait.
     pub(crate) fn swap_huge(&self, stretch: usize) {
         if let Some(beside) = &self.beside {
-            self.space
+            self.range
                 .replace(beside, stretch * HUGE_PAGE_BYTES, HUGE_PAGE_BYTES);
         }
     }
@@ -182,9 +183,9 @@ impl Region {
     /// Makes `[at, at + bytes)` resident in one call, cheaper than a fault for each page.
     pub(crate) fn populate(&self, at: usize, bytes: usize) {
         let from = at / PAGE_BYTES * PAGE_BYTES;
-        let to = whole_pages(at + bytes).min(self.space.bytes);
+        let to = whole_pages(at + bytes).min(self.range.bytes);
         if from < to {
-            self.space
+            self.range
                 .advise(from, to - from, libc::MADV_POPULATE_WRITE);
         }
     }
@@ -193,7 +194,7 @@ impl Region {
 /// Address space from the system, which begins where a huge page may if it can hold one.
 #[derive(Debug)]
 #[repr(C)]
-struct Space {
+struct AddressRange {
     base: NonNull<u8>,
     bytes: usize,
     /// The mapping around it.
@@ -201,16 +202,16 @@ struct Space {
     mapping_bytes: usize,
 }
 
-// SAFETY: a space is a plain range of memory; whoever reads or writes it does so through pointers
+// SAFETY: it is a plain range of memory; whoever reads or writes it does so through pointers
 // whose users keep the aliasing rules (arena.rs and index.rs say how).
-unsafe impl Send for Space {}
+unsafe impl Send for AddressRange {}
 // SAFETY: as above; of the methods below only those touch bytes whose callers own them.
-unsafe impl Sync for Space {}
+unsafe impl Sync for AddressRange {}
 
 #[cfg(not(miri))]
-impl Space {
+impl AddressRange {
     /// Reserves `bytes`, whole pages.
-    fn reserve(bytes: usize) -> Result<Space, Error> {
+    fn reserve(bytes: usize) -> Result<AddressRange, Error> {
         let slack = if bytes < HUGE_PAGE_BYTES {
             0
         } else {
@@ -242,7 +243,7 @@ impl Space {
         };
         // SAFETY: `skip` is less than a huge page, and the mapping is longer by one.
         let base = unsafe { mapping.add(skip) };
-        Ok(Space {
+        Ok(AddressRange {
             base,
             bytes,
             mapping,
@@ -269,7 +270,7 @@ impl Space {
     /// Puts the memory of `other` at `at` in the place of this one's at the same offset, with this
     /// one's bytes; `other` has none there after. The caller owns `other`'s range and sees to it
     /// that nobody writes this one's.
-    fn replace(&self, other: &Space, at: usize, bytes: usize) {
+    fn replace(&self, other: &AddressRange, at: usize, bytes: usize) {
         self.check(at, bytes);
         other.check(at, bytes);
         // SAFETY: the checks keep both ranges inside their mappings, which are different ones.
@@ -292,14 +293,14 @@ impl Space {
 
 /// The interpreter knows no mappings: memory comes from the allocator.
 #[cfg(miri)]
-impl Space {
-    fn reserve(bytes: usize) -> Result<Space, Error> {
+impl AddressRange {
+    fn reserve(bytes: usize) -> Result<AddressRange, Error> {
         let layout = std::alloc::Layout::from_size_align(bytes, PAGE_BYTES)
             .map_err(|_| Error::Reserve { bytes, code: 0 })?;
         // SAFETY: the layout is not empty.
         let base = unsafe { std::alloc::alloc_zeroed(layout) };
         let base = NonNull::new(base).ok_or(Error::Reserve { bytes, code: 0 })?;
-        Ok(Space {
+        Ok(AddressRange {
             base,
             bytes,
             mapping: base,
@@ -320,12 +321,12 @@ impl Space {
         self.check(at, 1);
     }
 
-    fn replace(&self, _: &Space, at: usize, bytes: usize) {
+    fn replace(&self, _: &AddressRange, at: usize, bytes: usize) {
         self.check(at, bytes);
     }
 }
 
-impl Space {
+impl AddressRange {
     fn check(&self, at: usize, bytes: usize) {
         let end = at.checked_add(bytes);
         assert!(
@@ -335,7 +336,7 @@ impl Space {
     }
 }
 
-impl Drop for Space {
+impl Drop for AddressRange {
     #[cfg(not(miri))]
     fn drop(&mut self) {
         // SAFETY: address and length are those of the mapping made in `reserve`; nobody can hold a
@@ -355,7 +356,9 @@ impl Drop for Space {
 /// Bytes of memory that may still become resident, shared by all shards, and what their logs hold.
 #[derive(Debug)]
 pub(crate) struct Budget {
+    // Relaxed: the number orders nothing; the memory it stands for is private to the taker.
     left: AtomicUsize,
+    // Relaxed: a sum that orders nothing.
     held: AtomicUsize,
 }
 

@@ -8,8 +8,8 @@
 //! Why: docs/decisions/0011. Tests: tests/insight.rs.
 
 use crate::history::History;
-use crate::options::MissReasons;
 use crate::sample::{Action, Coarse, Event, part};
+use crate::stats::MissReasons;
 
 /// Keys that are remembered for each sampled one in the cache, if so many are stored: the rate is
 /// not lowered further.

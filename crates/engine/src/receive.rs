@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::item::{HEADER_BYTES_MAX, Spec};
 use crate::key::Key;
 use crate::log::Room;
-use crate::options::{SetOptions, Stored};
+use crate::options::SetOptions;
+use crate::outcome::Stored;
 use crate::segment::Queue;
 use crate::shard::Shard;
 use crate::store::Located;
@@ -35,7 +36,7 @@ impl Shard {
                     .reclaimer
                     .make_room(&mut self.store, Queue::Small, &spec, now);
                 let room = room.ok_or(Error::Busy)?;
-                let taken = spec.total_bytes(self.store.log.segment(room.segment).scale());
+                let taken = spec.total_bytes(self.store.segment(room.segment).scale());
                 self.store.waste_room(room, taken - bytes);
                 Room {
                     offset: room.offset + (taken - bytes),
@@ -45,7 +46,7 @@ impl Shard {
         };
         self.store.write_draft(room, bytes);
         self.due_bytes += bytes;
-        let arena = self.store.log.arena();
+        let arena = self.store.arena();
         Ok(Draft::new(
             arena,
             room.segment,
@@ -64,9 +65,9 @@ impl Shard {
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
-        let segment = self.store.log.segment(draft.segment);
+        let segment = self.store.segment(draft.segment);
         let is_flushed = self.store.is_flushed_in(segment.flushed, key.space());
-        if is_flushed || !segment.takes(options.deadline) {
+        if is_flushed || !segment.accepts(options.deadline) {
             return self.set(key, draft.value_mut(), options, now);
         }
         let old = self.store.find(key, now);
@@ -82,7 +83,7 @@ impl Shard {
         let layout = self
             .store
             .commit_draft(room, room_bytes, &spec, key.bytes());
-        let slot = self.link(key, old.as_ref(), &layout);
+        let slot = self.store.link(key, old.as_ref(), &layout);
         let segment = room.segment;
         let located = Located {
             slot,

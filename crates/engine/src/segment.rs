@@ -10,7 +10,7 @@
 //! How segments are taken, filled and given back is in `log.rs`.
 
 use crate::clock::{Deadline, Instant};
-use crate::expire::{Deaths, Dying};
+use crate::deaths::{Deaths, Dying};
 use crate::timescale::Timescale;
 
 const STAMPS: usize = 2;
@@ -177,7 +177,7 @@ impl Segment {
 
     /// Whether an item with this deadline may lie in it.
     #[inline]
-    pub(crate) fn takes(&self, deadline: Deadline) -> bool {
+    pub(crate) fn accepts(&self, deadline: Deadline) -> bool {
         deadline == Deadline::NEVER || self.deaths.is_some() || self.width > 0
     }
 

@@ -11,39 +11,25 @@
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::evict::{Newest, Reclaimer};
-use crate::index::SlotRef;
-use crate::item::{Layout, LeaseState, Spec};
+use crate::expire::Sweep;
+use crate::item::{LeaseState, Spec};
 use crate::key::Key;
 use crate::observer::Happened;
-use crate::options::{
-    DeleteOptions, Deleted, End, Item, KeyFacts, SetOptions, Stats, Stored, When,
-};
+use crate::options::{DeleteOptions, End, SetOptions, When};
+use crate::outcome::{Deleted, Item, Stored};
 use crate::sample::Action;
-use crate::segment::Queue;
 use crate::space::Kind;
-use crate::store::{Located, Store};
+use crate::stats::Stats;
+use crate::store::{Content, Located, Store};
 use crate::watch::Watch;
 
 /// Items of this size have a version from the start, so that attaching one never copies them.
 pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;
 
-/// Buckets that are swept for items of spaces that are gone: in one tick, and by an insertion while
+/// Buckets that are purged of items of spaces that are gone: in one tick, and by an insertion while
 /// memory is short.
-const SWEPT_PER_TICK: usize = 64;
-const SWEPT_PER_INSERT: usize = 4;
-/// How often expired items are looked for while somebody wants to hear of them.
-const EXPIRY_SWEEP_MS: u64 = 100;
-
-/// Where an item's new value comes from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Content<'a> {
-    /// The caller's bytes.
-    Bytes(&'a [u8]),
-    /// The old value, unchanged.
-    Old,
-    /// The old value with the caller's bytes at one end.
-    Extended(End, &'a [u8]),
-}
+const PURGED_PER_TICK: usize = 64;
+const PURGED_PER_INSERT: usize = 4;
 
 /// One shard. What every operation touches comes first.
 #[derive(Debug)]
@@ -52,8 +38,7 @@ pub(crate) struct Shard {
     flush_at: Option<Instant>,
     /// Bytes appended for which reclaiming is still to be done.
     pub(crate) due_bytes: usize,
-    /// When expired items are looked for again.
-    expiry_sweep_at: Instant,
+    sweep: Sweep,
     pub(crate) watch: Watch,
     pub(crate) store: Store,
     pub(crate) reclaimer: Reclaimer,
@@ -75,7 +60,7 @@ impl Shard {
             version_step,
             flush_at: None,
             due_bytes: 0,
-            expiry_sweep_at: Instant(0),
+            sweep: Sweep::new(),
         }
     }
 
@@ -96,8 +81,8 @@ impl Shard {
         if self.due_bytes > 0 {
             let bytes = std::mem::take(&mut self.due_bytes);
             self.reclaimer.step(&mut self.store, bytes, now);
-            if self.store.tally.has_gone() && self.store.log.is_budget_short() {
-                self.store.sweep(SWEPT_PER_INSERT);
+            if self.store.tally.has_gone() && self.store.is_memory_short() {
+                self.store.purge(PURGED_PER_INSERT);
             }
         }
     }
@@ -129,7 +114,7 @@ impl Shard {
     pub(crate) fn get(&mut self, key: Key<'_>, now: Instant) -> Option<Item<'_>> {
         self.begin(now);
         let located = self.find_to_read(key, now)?;
-        self.mark_used(&located, now);
+        self.store.mark_used(&located, now);
         Some(self.store.item(&located))
     }
 
@@ -150,17 +135,6 @@ impl Shard {
     pub(crate) fn note(&mut self, key: Key<'_>, action: Action, item: &Located, now: Instant) {
         let facts = (item.layout.total_bytes(), item.layout.deadline);
         self.watch.note(key, action, facts, now);
-    }
-
-    /// Counts a use of the item: for eviction, and its last access if that is kept.
-    #[inline]
-    pub(crate) fn mark_used(&mut self, located: &Located, now: Instant) {
-        self.store.index.mark_used(located.slot);
-        if located.layout.is_extended()
-            && let Some(patch) = located.layout.patch_access((now.0 / 1000) as u32)
-        {
-            self.store.patch(&patch);
-        }
     }
 
     /// Stores a value if the condition holds.
@@ -193,7 +167,7 @@ impl Shard {
         now: Instant,
     ) -> Stored {
         self.note(key, Action::Set, located, now);
-        self.store.index.reset_fetched(located.slot);
+        self.store.reset_fetched(located.slot);
         self.store.counts.stored += 1;
         self.store.report.tell(key, Happened::Stored);
         Stored::Done {
@@ -210,7 +184,7 @@ impl Shard {
         options: &SetOptions,
         now: Instant,
     ) -> Result<Spec, Stored> {
-        let before = old.map(|old| old.layout.spec(self.store.log.arena()));
+        let before = old.map(|old| self.store.spec_of(old));
         let mut spec = Spec {
             kind: options.kind,
             flags: options.flags,
@@ -265,12 +239,11 @@ impl Shard {
             && let Content::Bytes(value) = content
             && self.store.fits_in_place(old, spec)
         {
-            let layout = self.store.overwrite(old, spec, key.bytes());
-            self.store.log.write(layout.value_at(), value);
+            let layout = self.store.overwrite(old, spec, key.bytes(), value);
             return Ok(Some(Located { layout, ..*old }));
         }
         let queue = match &old {
-            Some(old) => self.store.log.segment(old.segment).queue,
+            Some(old) => self.store.segment(old.segment).queue,
             None => self.reclaimer.queue_for_new(key.hash()),
         };
         let (room, old) = match self.store.take_room(queue, spec, now) {
@@ -280,50 +253,20 @@ impl Shard {
                 (room.ok_or(Error::Busy)?, self.store.find(key, now))
             }
         };
-        let bytes = spec.total_bytes(self.store.log.segment(room.segment).scale());
+        let bytes = spec.total_bytes(self.store.segment(room.segment).scale());
         if old.is_none() && !matches!(content, Content::Bytes(_)) {
             self.store.waste_room(room, bytes);
             return Ok(None);
         }
         let layout = self.store.write_item(room, spec, key.bytes());
-        self.fill(&layout, old.as_ref(), content);
-        let slot = self.link(key, old.as_ref(), &layout);
+        self.store.fill(&layout, old.as_ref(), content);
+        let slot = self.store.link(key, old.as_ref(), &layout);
         self.due_bytes += bytes;
         Ok(Some(Located {
             slot,
             layout,
             segment: room.segment,
         }))
-    }
-
-    fn fill(&mut self, layout: &Layout, old: Option<&Located>, content: Content<'_>) {
-        let to = layout.value_at();
-        let old = old.map(|old| (old.layout.value_at(), old.layout.value_bytes));
-        match (content, old) {
-            (Content::Bytes(value), _) => self.store.log.write(to, value),
-            (Content::Old, Some((from, len))) => self.store.log.copy(from, to, len),
-            (Content::Extended(End::Back, bytes), Some((from, len))) => {
-                self.store.log.copy(from, to, len);
-                self.store.log.write(to + len, bytes);
-            }
-            (Content::Extended(End::Front, bytes), Some((from, len))) => {
-                self.store.log.write(to, bytes);
-                self.store.log.copy(from, to + bytes.len(), len);
-            }
-            (_, None) => unreachable!("the old value was checked to be there"),
-        }
-    }
-
-    /// Points the index to a newly written item and buries the old one.
-    pub(crate) fn link(&mut self, key: Key<'_>, old: Option<&Located>, new: &Layout) -> SlotRef {
-        match old {
-            Some(old) => {
-                let frequency = self.store.index.frequency(old.slot);
-                self.store.replace(old, new, frequency);
-                old.slot
-            }
-            None => self.store.link(key.hash(), new.offset),
-        }
     }
 
     /// Extends a value at one end; see [`Cache::extend`](crate::Cache::extend).
@@ -339,7 +282,7 @@ impl Shard {
         let Some(old) = self.store.find(key, now) else {
             return Ok(Stored::NotStored);
         };
-        let before = old.layout.spec(self.store.log.arena());
+        let before = self.store.spec_of(&old);
         if before.kind != Kind::STRING {
             return Ok(Stored::NotStored);
         }
@@ -382,7 +325,7 @@ impl Shard {
         let Some(located) = self.store.find(key, now) else {
             return Ok(false);
         };
-        self.mark_used(&located, now);
+        self.store.mark_used(&located, now);
         self.retime(key, &located, deadline, now)?;
         Ok(true)
     }
@@ -399,7 +342,7 @@ impl Shard {
         if !is_there {
             let spec = Spec {
                 deadline,
-                ..located.layout.spec(self.store.log.arena())
+                ..self.store.spec_of(located)
             };
             let kept = self.put(key, Some(*located), &spec, Content::Old, now)?;
             is_there = kept.is_some();
@@ -425,7 +368,7 @@ impl Shard {
             }
             return Ok(Deleted::NotFound);
         };
-        let before = located.layout.spec(self.store.log.arena());
+        let before = self.store.spec_of(&located);
         if options.when_version.is_some() && before.version != options.when_version {
             return Ok(Deleted::Exists);
         }
@@ -456,7 +399,7 @@ impl Shard {
         };
         if let Some(kept) = self.put(key, Some(located), &spec, content, now)? {
             if options.drop_value {
-                self.store.index.reset_fetched(kept.slot);
+                self.store.reset_fetched(kept.slot);
             }
             self.store.report.tell(key, Happened::Stored);
         }
@@ -476,48 +419,13 @@ impl Shard {
             .note(key, Action::Delete, (0, Deadline::NEVER), now);
     }
 
-    /// Facts about an item, for listings.
-    pub(crate) fn facts(&self, located: &Located, now: Instant) -> KeyFacts<'_> {
-        let layout = &located.layout;
-        let arena = self.store.log.arena();
-        KeyFacts {
-            key: self.store.key_of(layout),
-            space: layout.space(),
-            kind: layout.kind(arena),
-            value_bytes: layout.value_bytes,
-            stored_bytes: layout.total_bytes(),
-            flags: layout.flags(arena),
-            deadline: layout.deadline,
-            idle_s: self.idle_s(located, now),
-            version: layout.version(arena).unwrap_or(0),
-            fetched: self.store.index.is_fetched(located.slot),
-            main: self.store.log.segment(located.segment).queue == Queue::Main,
-        }
-    }
-
-    /// Seconds since the last access, or since the store if that is all that is known.
-    pub(crate) fn idle_s(&self, located: &Located, now: Instant) -> u64 {
-        let segment = self.store.log.segment(located.segment);
-        let since = match located.layout.access_s(self.store.log.arena()) {
-            Some(second) => u64::from(second),
-            None => {
-                let start = self.store.log.start_of(located.segment);
-                segment.stored_s(located.layout.offset - start)
-            }
-        };
-        (now.0 / 1000).saturating_sub(since)
-    }
-
     /// Upkeep off the request path; whether some of it is left.
     pub(crate) fn tick(&mut self, release: bool, now: Instant) -> bool {
         self.begin(now);
         self.watch.try_hand_over();
-        self.store.sweep(SWEPT_PER_TICK);
-        if self.store.report.is_wanted() && now.0 >= self.expiry_sweep_at.0 {
-            self.expiry_sweep_at = Instant(now.0 + EXPIRY_SWEEP_MS);
-            self.store.sweep_expired(now);
-        }
-        self.store.index.forget_scans(now);
+        self.store.purge(PURGED_PER_TICK);
+        self.sweep.step(&mut self.store, now);
+        self.store.forget_scans(now);
         let is_left = self.reclaimer.tick(&mut self.store, release, now);
         is_left || self.store.tally.has_gone()
     }
@@ -535,31 +443,8 @@ impl Shard {
 
     /// Adds this shard's figures to `stats`.
     pub(crate) fn add_to(&self, stats: &mut Stats, now: Instant) {
-        let (store, log, counts) = (&self.store, &self.store.log, &self.store.counts);
-        let (mut written, mut dead) = (0, 0);
-        for number in log.in_use() {
-            written += log.segment(number).written_bytes();
-            dead += log.segment(number).dead_bytes(now);
-            stats.segments += 1;
-        }
-        stats.items += store.items() as u64;
-        stats.items_total += counts.stored;
-        stats.live_bytes += (written - dead) as u64;
-        stats.dead_bytes += dead as u64;
-        stats.free_bytes += (log.resident_bytes() - written) as u64;
-        stats.index_bytes += store.index.bytes() as u64;
-        stats.overhead_bytes += (log.overhead_bytes() + self.reclaimer.ghost_bytes()) as u64;
-        stats.evicted += counts.evicted;
-        stats.evicted_unfetched += counts.evicted_unfetched;
-        stats.evicted_bytes += counts.evicted_bytes;
-        stats.expired += counts.expired;
-        stats.expired_unfetched += counts.expired_unfetched;
-        stats.misses_expired += counts.misses_expired;
-        stats.copied += counts.copied;
-        stats.copied_bytes += counts.copied_bytes;
-        stats.segments_freed += counts.segments_freed;
+        self.store.add_to(stats, now);
+        stats.overhead_bytes += self.reclaimer.ghost_bytes() as u64;
         stats.samples_dropped += self.watch.dropped();
-        let max = &mut stats.dead_at_eviction_max_ppm;
-        *max = (*max).max(counts.dead_at_eviction_max_ppm);
     }
 }

@@ -1,6 +1,6 @@
 //! Simulation: a miniature of this cache at another memory size, fed with a sample of the keys.
 //!
-//! It keeps no values, only one record for each sampled item: its bytes, deadline and place in one
+//! It keeps no values, only one record for each sampled item: bytes, deadline, position in one
 //! of the two queues of S3-FIFO, by the rules of `evict.rs`, one item at a time. Its memory is that
 //! of the imagined cache times the sampling rate, so it fills and evicts as that cache would.
 //! Expired items give their memory back when their time comes, before live ones leave.
@@ -22,14 +22,14 @@ use crate::segment::Queue;
 
 /// What a cache of another size has for its items.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Capacity {
     /// Memory that holds items, their slots and the ghosts, in bytes.
     pub(crate) bytes: usize,
     /// Bytes in one of its segments.
     pub(crate) segment_bytes: usize,
 }
 
-impl Room {
+impl Capacity {
     /// Bytes that an item of `bytes` takes there in all: its slot, and its part of what segments
     /// have left at their ends, or the pages of its own extent.
     fn taken_by(self, bytes: u32) -> u32 {
@@ -99,14 +99,14 @@ const EMPTY: Fifo = Fifo {
 /// A cache in miniature.
 #[derive(Debug)]
 pub(crate) struct Simulation {
-    room: Room,
+    capacity: Capacity,
     /// Keys whose part lies below are in the sample.
     below: u32,
     records_max: usize,
     records: Vec<Record>,
     free: u16,
     /// Open addressing: where a record's number stands.
-    places: Box<[u16]>,
+    table: Box<[u16]>,
     queues: [Fifo; 2],
     items: usize,
     ghosts: Ghosts,
@@ -114,16 +114,16 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation of a cache with so much room for items, in at most `records_max` records.
-    pub(crate) fn new(room: Room, records_max: usize, below: u32) -> Simulation {
+    /// A simulation of a cache with such a capacity, in at most `records_max` records.
+    pub(crate) fn new(capacity: Capacity, records_max: usize, below: u32) -> Simulation {
         let records_max = records_max.min(usize::from(NONE));
         Simulation {
-            room,
+            capacity,
             below,
             records_max,
             records: Vec::with_capacity(records_max),
             free: NONE,
-            places: vec![NONE; (records_max * 3 / 2).next_power_of_two()].into_boxed_slice(),
+            table: vec![NONE; (records_max * 3 / 2).next_power_of_two()].into_boxed_slice(),
             queues: [EMPTY; 2],
             items: 0,
             ghosts: Ghosts::none(),
@@ -170,7 +170,7 @@ impl Simulation {
         let Some(id) = self.live(hash, now) else {
             return self.insert(hash, bytes, deadline, now);
         };
-        let bytes = self.room.taken_by(bytes);
+        let bytes = self.capacity.taken_by(bytes);
         let record = self.record(id);
         if std::mem::take(&mut record.is_refilled) {
             return;
@@ -234,7 +234,7 @@ impl Simulation {
         } else {
             Queue::Small
         };
-        let bytes = self.room.taken_by(bytes);
+        let bytes = self.capacity.taken_by(bytes);
         self.make_room(u64::from(bytes), now);
         while self.free == NONE && self.records.len() == self.records_max {
             self.lower((u64::from(self.below) * LOWER_PERCENT / 100) as u32);
@@ -254,8 +254,8 @@ impl Simulation {
             is_live: true,
             is_refilled: false,
         });
-        let place = self.place_of(hash, |id| id == NONE);
-        self.places[place] = id;
+        let position = self.position_of(hash, |id| id == NONE);
+        self.table[position] = id;
         self.items += 1;
         self.append(id, queue);
         self.set_deadline(id, deadline);
@@ -279,7 +279,7 @@ impl Simulation {
     fn make_room(&mut self, bytes: u64, now: Coarse) {
         self.expire(now);
         let share = f64::from(self.below) / (u32::MAX as f64 + 1.0);
-        let room = (self.room.bytes as f64 * share) as u64;
+        let room = (self.capacity.bytes as f64 * share) as u64;
         let ghost_bytes_max = room * GHOSTS_PERCENT_MAX as u64 / 100;
         loop {
             let [small, main] = self.queues.map(|queue| queue.bytes);
@@ -390,24 +390,24 @@ impl Simulation {
 
     fn find(&self, hash: u64) -> Option<u16> {
         let is_it = |id: u16| id == NONE || self.records[usize::from(id)].hash() == hash;
-        let id = self.places[self.place_of(hash, is_it)];
+        let id = self.table[self.position_of(hash, is_it)];
         (id != NONE).then_some(id)
     }
 
-    /// The first place from the hash's own on that `fits`; there is always an empty one.
-    fn place_of(&self, hash: u64, fits: impl Fn(u16) -> bool) -> usize {
-        let mask = self.places.len() - 1;
-        let mut place = hash as usize & mask;
-        while !fits(self.places[place]) {
-            place = (place + 1) & mask;
+    /// The first position from the hash's own on that `fits`; there is always an empty one.
+    fn position_of(&self, hash: u64, fits: impl Fn(u16) -> bool) -> usize {
+        let mask = self.table.len() - 1;
+        let mut position = hash as usize & mask;
+        while !fits(self.table[position]) {
+            position = (position + 1) & mask;
         }
-        place
+        position
     }
 
     /// Takes a record out of everything.
     fn remove(&mut self, id: u16) {
         let hash = self.records[usize::from(id)].hash();
-        self.empty_place(self.place_of(hash, |at| at == id));
+        self.empty_position(self.position_of(hash, |at| at == id));
         self.unlink(id);
         self.items -= 1;
         let free = self.free;
@@ -417,21 +417,21 @@ impl Simulation {
         self.free = id;
     }
 
-    /// Empties a place and moves those behind it forward, so that no search ends too early.
-    fn empty_place(&mut self, mut empty: usize) {
-        let mask = self.places.len() - 1;
-        let mut place = empty;
+    /// Empties a position and moves those behind it forward, so that no search ends too early.
+    fn empty_position(&mut self, mut empty: usize) {
+        let mask = self.table.len() - 1;
+        let mut position = empty;
         loop {
-            place = (place + 1) & mask;
-            let id = self.places[place];
+            position = (position + 1) & mask;
+            let id = self.table[position];
             if id == NONE {
-                self.places[empty] = NONE;
+                self.table[empty] = NONE;
                 return;
             }
             let home = self.records[usize::from(id)].hash() as usize & mask;
-            if place.wrapping_sub(home) & mask >= place.wrapping_sub(empty) & mask {
-                self.places[empty] = id;
-                empty = place;
+            if position.wrapping_sub(home) & mask >= position.wrapping_sub(empty) & mask {
+                self.table[empty] = id;
+                empty = position;
             }
         }
     }
@@ -484,7 +484,7 @@ impl Simulation {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room {
+    const CAPACITY: Capacity = Capacity {
         bytes: 100_000,
         segment_bytes: 16 << 10,
     };
@@ -496,7 +496,7 @@ mod tests {
     }
 
     fn simulation(records: usize) -> Simulation {
-        Simulation::new(ROOM, records, u32::MAX)
+        Simulation::new(CAPACITY, records, u32::MAX)
     }
 
     /// Checks that index, queues, free list and sums agree.
@@ -518,7 +518,7 @@ mod tests {
             assert_eq!((fifo.last, fifo.bytes), (before, bytes));
         }
         assert_eq!(seen, simulation.items);
-        let placed = simulation.places.iter().filter(|&&id| id != NONE).count();
+        let placed = simulation.table.iter().filter(|&&id| id != NONE).count();
         assert_eq!(placed, simulation.items);
         let (mut id, mut free) = (simulation.free, 0);
         while id != NONE {
@@ -559,7 +559,7 @@ mod tests {
             if step % 97 == 0 {
                 check(&simulation);
                 let held: u64 = simulation.queues.iter().map(|queue| queue.bytes).sum();
-                assert!(held as usize <= ROOM.bytes);
+                assert!(held as usize <= CAPACITY.bytes);
             }
         }
         simulation.flush();
@@ -614,9 +614,9 @@ mod tests {
     #[test]
     fn when_records_run_out_the_rate_is_lowered_and_the_items_it_stands_for_stay() {
         let mut simulation = Simulation::new(
-            Room {
+            Capacity {
                 bytes: 10_000_000,
-                ..ROOM
+                ..CAPACITY
             },
             500,
             u32::MAX,
@@ -637,9 +637,9 @@ mod tests {
 
     #[test]
     fn an_item_takes_what_it_takes_in_the_engine() {
-        assert_eq!(ROOM.taken_by(100), 109);
-        assert_eq!(ROOM.taken_by(2_000), 2_000 + 122 + 9);
+        assert_eq!(CAPACITY.taken_by(100), 109);
+        assert_eq!(CAPACITY.taken_by(2_000), 2_000 + 122 + 9);
         let extent = 20_480 + 2 * TABLE_ENTRY_BYTES as u32 + 9;
-        assert_eq!(ROOM.taken_by(20_000), extent);
+        assert_eq!(CAPACITY.taken_by(20_000), extent);
     }
 }

@@ -1,29 +1,40 @@
 //! Store: how index and log are kept in step.
 //!
 //! Every entry of the index points to one live item of the log and every live item has one entry.
-//! All that adds, moves or removes items goes through here; what an operation means to a client is
-//! `shard.rs`, what leaves under pressure is `evict.rs`.
+//! All that adds, moves or removes items goes through here, for index and log are private to this
+//! module: what eviction, upkeep, listings and sums need of them are verbs in its children. What an
+//! operation means to a client is `shard.rs`, what leaves under pressure `evict.rs`, what leaves
+//! because its time is over `expire.rs`.
 //!
 //! Tests: tests/model.rs.
 
-mod sweep;
+mod facts;
+mod listing;
+mod growth;
+mod flush;
+mod reclaim;
+mod residence;
+mod audit; // what a cache holds, counted entry by entry
 
-use crate::arena::Pinner;
+pub(crate) use self::audit::equal;
+pub use self::audit::{Audit, Inconsistency};
+
+use std::sync::Arc;
+
+use crate::arena::{Arena, Pinner};
 use crate::clock::{Deadline, Instant};
-use crate::expire::Lags;
-use crate::index::{Index, STEP_BYTES, SlotRef};
+use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
 use crate::observer::{Happened, Report};
-use crate::options::Item;
+use crate::options::End;
+use crate::outcome::Item;
 use crate::segment::{Flushed, Queue};
 use crate::space::Space;
+use crate::stats::ReclaimLag;
 use crate::tally::Tally;
 use crate::timescale::Timescale;
-
-/// Buckets the index may add while an insertion looks for a free slot.
-const GROWTH_PER_INSERT_MAX: usize = 8;
 
 /// The part of an extent that may become a hole when its item is written over.
 const EXTENT_HOLE_SHARE: usize = 32;
@@ -42,12 +53,23 @@ pub(crate) struct Counts {
     pub(crate) copied_bytes: u64,
     pub(crate) segments_freed: u64,
     pub(crate) dead_at_eviction_max_ppm: u64,
-    pub(crate) reclaim_lags: Lags,
+    pub(crate) reclaim_lag: ReclaimLag,
 }
 
 /// How a deadline is written in an extent that is made at `now`: any later one fits as well.
 fn extent_scale(now: Instant) -> Timescale {
     Timescale::new(now.0, 5)
+}
+
+/// Where an item's new value comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'a> {
+    /// The caller's bytes.
+    Bytes(&'a [u8]),
+    /// The old value, unchanged.
+    Old,
+    /// The old value with the caller's bytes at one end.
+    Extended(End, &'a [u8]),
 }
 
 /// A live item and its entry; good until the store next changes.
@@ -62,18 +84,16 @@ pub(crate) struct Located {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Store {
-    pub(crate) index: Index,
-    pub(crate) log: Log,
-    pub(crate) hasher: Hasher,
+    index: Index,
+    log: Log,
+    hasher: Hasher,
     pub(crate) counts: Counts,
     /// Items that were flushed and still have an entry.
     flushed_items: usize,
     pub(crate) report: Report,
     pub(crate) tally: Tally,
-    /// The bucket that the sweep looks at next.
-    sweep_at: usize,
-    /// The bucket at which the search for expired items goes on.
-    expired_at: usize,
+    /// The bucket that is purged next.
+    purge_at: usize,
 }
 
 impl Store {
@@ -86,8 +106,7 @@ impl Store {
             flushed_items: 0,
             report,
             tally: Tally::default(),
-            sweep_at: 0,
-            expired_at: 0,
+            purge_at: 0,
         }
     }
 
@@ -101,12 +120,11 @@ impl Store {
         self.log.resident_bytes() / self.items().max(1)
     }
 
-    /// Finds the live item of `key`. One that is over is removed on the way and counted.
+    /// Finds the item of `key`, whether its time is over or not.
     #[inline]
-    pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
+    pub(crate) fn find_stored(&self, key: Key<'_>) -> Option<Located> {
         let mut found = None;
         let (log, word) = (&self.log, key.word());
-
         let slot = self
             .index
             .find(key.hash(), |offset| match log.read(offset) {
@@ -121,31 +139,11 @@ impl Store {
             })?;
         let layout = found.expect("the slot was found by this layout");
         let segment = self.log.segment_of(layout.offset);
-        let located = Located {
+        Some(Located {
             slot,
             layout,
             segment,
-        };
-        if self.is_over(&located, now) {
-            self.remove_met(slot, now);
-            return None;
-        }
-        Some(located)
-    }
-
-    /// Removes an item that is over and was asked for.
-    #[cold]
-    #[inline(never)]
-    fn remove_met(&mut self, slot: SlotRef, now: Instant) {
-        let located = self.located_at(slot);
-        self.counts.misses_expired += u64::from(!self.is_flushed(&located));
-        self.remove_expired(&located, now);
-    }
-
-    /// Whether the item's time is over, by its deadline or by a flush.
-    #[inline]
-    pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
-        located.layout.deadline.has_passed(now) || self.is_flushed(located)
+        })
     }
 
     /// Whether the item was flushed: with all others, or with its space.
@@ -228,28 +226,17 @@ impl Store {
         self.index.remove(located.slot);
     }
 
-    /// Removes an item whose time is over.
-    pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
-        if !self.is_flushed(located) {
-            self.counts.expired += 1;
-            self.counts.reclaim_lags.note(located.layout.deadline, now);
-            self.counts.expired_unfetched += u64::from(!self.index.is_fetched(located.slot));
-            self.tell_of(&located.layout, Happened::Expired);
-        }
-        self.remove(located);
-    }
-
     /// Removes a live item because memory is needed.
     pub(crate) fn remove_evicted(&mut self, located: &Located) {
         self.counts.evicted += 1;
         self.counts.evicted_unfetched += u64::from(!self.index.is_fetched(located.slot));
         self.counts.evicted_bytes += located.layout.total_bytes() as u64;
-        self.tell_of(&located.layout, Happened::Evicted);
+        self.report_item(&located.layout, Happened::Evicted);
         self.remove(located);
     }
 
     /// Tells what happens to an item whose key is at hand only where it is stored.
-    fn tell_of(&self, layout: &Layout, happened: Happened) {
+    pub(crate) fn report_item(&self, layout: &Layout, happened: Happened) {
         if self.report.is_wanted() {
             self.report.tell(self.hashed_key_of(layout), happened);
         }
@@ -264,7 +251,7 @@ impl Store {
         let bytes = spec.total_bytes(segment.scale());
         let old_bytes = located.layout.total_bytes();
         (bytes <= old_bytes || bytes <= old_bytes + self.hole_behind(located))
-            && segment.takes(spec.deadline)
+            && segment.accepts(spec.deadline)
             && !self.log.is_pinned(located.segment)
             && (!self.log.is_extent(located.segment)
                 || segment.written_bytes() - bytes <= segment.room_bytes() / EXTENT_HOLE_SHARE)
@@ -284,11 +271,15 @@ impl Store {
         }
     }
 
-    /// Writes header and key of `spec` over an item for which [`Store::fits_in_place`] holds;
-    /// returns the new layout, whose value the caller writes.
-    ///
-    /// The value's bytes move if the header's length changes: copy what is needed of it before.
-    pub(crate) fn overwrite(&mut self, located: &Located, spec: &Spec, key: &[u8]) -> Layout {
+    /// Writes an item of `spec` over one for which [`Store::fits_in_place`] holds; returns its
+    /// layout.
+    pub(crate) fn overwrite(
+        &mut self,
+        located: &Located,
+        spec: &Spec,
+        key: &[u8],
+        value: &[u8],
+    ) -> Layout {
         let (old, segment) = (&located.layout, located.segment);
         let old_bytes = old.total_bytes();
         let bytes = spec.total_bytes(self.log.segment(segment).scale());
@@ -308,14 +299,10 @@ impl Store {
             self.log.count_item(segment, bytes, spec.deadline);
             self.tally.retime(spec.space, old.deadline, spec.deadline);
         }
-        self.write_front(
-            Room {
-                segment,
-                offset: old.offset,
-            },
-            spec,
-            key,
-        )
+        let offset = old.offset;
+        let layout = self.write_front(Room { segment, offset }, spec, key);
+        self.log.write(layout.value_at(), value);
+        layout
     }
 
     /// Writes header and key into room; returns where everything lies.
@@ -402,70 +389,42 @@ impl Store {
         layout
     }
 
-    /// Points the old entry at the item's new place and buries the old bytes.
-    pub(crate) fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
+    /// Fills a newly written item's value.
+    pub(crate) fn fill(&mut self, layout: &Layout, old: Option<&Located>, content: Content<'_>) {
+        let to = layout.value_at();
+        let old = old.map(|old| (old.layout.value_at(), old.layout.value_bytes));
+        match (content, old) {
+            (Content::Bytes(value), _) => self.log.write(to, value),
+            (Content::Old, Some((from, len))) => self.log.copy(from, to, len),
+            (Content::Extended(End::Back, bytes), Some((from, len))) => {
+                self.log.copy(from, to, len);
+                self.log.write(to + len, bytes);
+            }
+            (Content::Extended(End::Front, bytes), Some((from, len))) => {
+                self.log.write(to, bytes);
+                self.log.copy(from, to + bytes.len(), len);
+            }
+            (_, None) => unreachable!("the old value was checked to be there"),
+        }
+    }
+
+    /// Points the index to a newly written item and buries the old one.
+    pub(crate) fn link(&mut self, key: Key<'_>, old: Option<&Located>, new: &Layout) -> SlotRef {
+        match old {
+            Some(old) => {
+                let frequency = self.frequency(old);
+                self.replace(old, new, frequency);
+                old.slot
+            }
+            None => self.add_entry(key.hash(), new.offset),
+        }
+    }
+
+    /// Points the old entry at the item's new offset and buries the old bytes.
+    fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
         self.uncount(old);
         self.log.bury(&old.layout);
         self.index.relocate(old.slot, new.offset, frequency);
-    }
-
-    /// Adds the entry of a newly written item. The index makes room by moving entries, by growing,
-    /// and at the very last by dropping the least used entry that is in the way.
-    pub(crate) fn link(&mut self, hash: u64, offset: usize) -> SlotRef {
-        self.keep_load();
-        for _ in 0..GROWTH_PER_INSERT_MAX {
-            if let Some(slot) = self.index.insert(hash, offset) {
-                return slot;
-            }
-            if !self.grow_index() {
-                break;
-            }
-        }
-        loop {
-            if let Some(slot) = self.index.insert(hash, offset) {
-                return slot;
-            }
-            let in_the_way = self.located_at(self.index.least_used(hash));
-            self.remove_evicted(&in_the_way);
-        }
-    }
-
-    /// Grows the index by at most two buckets, which is more than one insertion needs.
-    fn keep_load(&mut self) {
-        for _ in 0..2 {
-            if !self.index.wants_growth() || !self.grow_index() {
-                return;
-            }
-        }
-    }
-
-    /// Adds a bucket to the index if memory allows: it is paid for from the budget, or with a
-    /// free segment.
-    fn grow_index(&mut self) -> bool {
-        if !self.index.can_grow() {
-            return false;
-        }
-        if self.index.growth_takes_memory() {
-            while !self.log.budget().take(STEP_BYTES) {
-                if !self.log.release_free() {
-                    return false;
-                }
-            }
-        }
-        self.index.grow();
-        true
-    }
-
-    /// Shrinks the index by up to `buckets` buckets if it has become too empty.
-    pub(crate) fn shrink_index(&mut self, buckets: usize) {
-        for _ in 0..buckets {
-            let before = self.index.bytes();
-            if !self.index.wants_shrinking() || !self.index.shrink() {
-                return;
-            }
-            let given_back = self.index.release_behind(before);
-            self.log.budget().give(given_back);
-        }
     }
 
     /// Copies a live item to the end of a queue; `false` if there is no room without reclaiming.
@@ -537,7 +496,7 @@ impl Store {
     fn patch_deadline(&self, located: &Located, deadline: Deadline) -> Option<Patch> {
         let segment = self.log.segment(located.segment);
         let patch = located.layout.patch_deadline(deadline, segment.scale());
-        patch.filter(|_| segment.takes(deadline))
+        patch.filter(|_| segment.accepts(deadline))
     }
 
     /// Gives an item another deadline where it lies; `false` if it does not fit there.
@@ -553,6 +512,27 @@ impl Store {
         let space = located.layout.space();
         self.tally.retime(space, located.layout.deadline, deadline);
         true
+    }
+
+    /// Counts a use of the item: for eviction, and its last access if that is kept.
+    #[inline]
+    pub(crate) fn mark_used(&mut self, located: &Located, now: Instant) {
+        self.index.mark_used(located.slot);
+        if located.layout.is_extended()
+            && let Some(patch) = located.layout.patch_access((now.0 / 1000) as u32)
+        {
+            self.patch(&patch);
+        }
+    }
+
+    /// Forgets that the item was fetched and used: it holds a new value.
+    pub(crate) fn reset_fetched(&mut self, slot: SlotRef) {
+        self.index.reset_fetched(slot);
+    }
+
+    /// The memory that drafts and handles use without the shard's lock.
+    pub(crate) fn arena(&self) -> &Arc<Arena> {
+        self.log.arena()
     }
 
     /// Changes header bytes of an item in place.

@@ -10,7 +10,7 @@
 
 use crate::clock::Instant;
 use crate::index::ENTRY_BYTES;
-use crate::segment::Use;
+use crate::segment::Segment;
 use crate::store::Store;
 
 /// When this much of memory is dead, in millionths, a segment is compacted of which so much is, in
@@ -38,21 +38,21 @@ impl Survey {
     /// Looks at all segments, but not at `except`.
     pub(crate) fn of(store: &Store, except: Option<u32>, now: Instant) -> Survey {
         let mut survey = Survey {
-            // A shard that gave memory to others is still measured by its share of all of it.
-            memory_bytes: (store.log.resident_bytes() + store.index.bytes())
-                .max(store.log.share_bytes()),
+            memory_bytes: store.measured_bytes(),
             ..Survey::default()
         };
-        for number in store.log.in_use().filter(|&number| Some(number) != except) {
-            let segment = store.log.segment(number);
+        for (number, segment) in store.segments() {
+            if Some(number) == except {
+                continue;
+            }
             let dead_bytes = segment.dead_bytes(now);
             survey.dead_bytes += dead_bytes + segment.dead_items(now) * ENTRY_BYTES;
-            if segment.used != Use::Sealed || store.log.is_pinned(number) {
+            if !store.can_be_emptied(number) {
                 continue;
             }
             if segment.is_all_dead(now) {
                 survey.all_dead = survey.all_dead.or(Some(number));
-            } else if !store.log.is_extent(number)
+            } else if !store.is_extent(number)
                 && dead_bytes > survey.deadest.map_or(0, |deadest| deadest.dead_bytes)
             {
                 survey.deadest = Some(Deadest {
@@ -88,8 +88,9 @@ impl Survey {
 
 /// A segment whose items are all dead, if there is one.
 pub(crate) fn all_dead(store: &Store, now: Instant) -> Option<u32> {
-    store.log.in_use().find(|&number| {
-        let segment = store.log.segment(number);
-        segment.used == Use::Sealed && segment.is_all_dead(now) && !store.log.is_pinned(number)
-    })
+    let mut segments = store.segments();
+    let is_it = |&(number, segment): &(u32, &Segment)| {
+        segment.is_all_dead(now) && store.can_be_emptied(number)
+    };
+    segments.find(is_it).map(|(number, _)| number)
 }

@@ -1,7 +1,7 @@
 //! Table: the index's memory, which may be read without the shard's lock.
 //!
 //! ```text
-//! slot, 64 bits   tag 24 | partner 1 | frequency 2 | fetched 1 | place 36        zero = empty
+//! slot, 64 bits   tag 24 | partner 1 | frequency 2 | fetched 1 | offset 36       zero = empty
 //! tag, 24 bits    upper 13: choice | lower 11: address bits of levels to come
 //! ```
 //!
@@ -21,12 +21,12 @@ pub(crate) const BUCKET_SLOTS: usize = 8;
 const TAG_BITS: u32 = 24;
 /// Tag bits that become address bits as the table grows.
 pub(crate) const GROWTH_BITS: u32 = 11;
-pub(crate) const PLACE_BITS: u32 = 36;
-/// One more than the largest arena offset a slot can hold.
-pub(crate) const PLACES: u64 = (1 << PLACE_BITS) - 1;
+pub(crate) const OFFSET_BITS: u32 = 36;
+/// The bits of a slot that hold the offset: one more than the largest it can hold.
+pub(crate) const OFFSETS: u64 = (1 << OFFSET_BITS) - 1;
 
-pub(crate) const FETCHED: u64 = 1 << PLACE_BITS;
-pub(crate) const FREQUENCY_SHIFT: u32 = PLACE_BITS + 1;
+pub(crate) const FETCHED: u64 = 1 << OFFSET_BITS;
+pub(crate) const FREQUENCY_SHIFT: u32 = OFFSET_BITS + 1;
 pub(crate) const FREQUENCY_MAX: u64 = 3;
 pub(crate) const PARTNER: u64 = 1 << (FREQUENCY_SHIFT + 2);
 pub(crate) const TAG_SHIFT: u32 = 64 - TAG_BITS;
@@ -45,6 +45,7 @@ const _: () = assert!(
 #[repr(C, align(64))]
 pub(crate) struct Table {
     /// Level in the upper 8 bits, split pointer below.
+    // Relaxed: under the lock it is stable; without it a stale shape costs a useless prefetch.
     shape: AtomicU64,
     /// The address bits of the largest table.
     address_mask: u64,
@@ -115,8 +116,6 @@ impl Table {
     /// How many buckets there are.
     #[inline]
     pub(crate) fn shape(&self) -> Shape {
-        // Relaxed: under the lock the shape is stable; without it a stale shape costs a useless
-        // prefetch.
         Shape::unpack(self.shape.load(Ordering::Relaxed))
     }
 
@@ -197,18 +196,19 @@ impl Table {
         let shape = self.shape();
         let (home, partner) = self.addresses(hash);
         let wanted = self.tag(hash) << 1;
+        // Relaxed: a hint; whatever offset comes out, it is only prefetched.
         let probe = |bucket: usize, wanted: u64| {
             let bucket = self.bucket(bucket);
             let matches = matches(bucket, wanted);
-            let place = matches.trailing_zeros() as usize;
-            offset_of(bucket.get(place)?.load(Ordering::Relaxed))
+            let position = matches.trailing_zeros() as usize;
+            offset_of(bucket.get(position)?.load(Ordering::Relaxed))
         };
         probe(shape.bucket(home), wanted).or_else(|| probe(shape.bucket(partner), wanted | 1))
     }
 }
 
 pub(crate) fn offset_of(slot: u64) -> Option<usize> {
-    ((slot & PLACES) as usize).checked_sub(1)
+    ((slot & OFFSETS) as usize).checked_sub(1)
 }
 
 /// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
@@ -222,7 +222,8 @@ pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
     const UPPER_HALVES: i32 = 0b11_01_11_01;
     // Tag and partner bit lie in the upper half of a slot, so four slots are compared at a time.
     const LOW_BITS: u32 = MATCH_SHIFT - 32;
-    let slot = |place: usize| bucket[place].load(Ordering::Relaxed) as i64;
+    // Relaxed: under the lock slots are plain words; without it the outcome is a hint.
+    let slot = |position: usize| bucket[position].load(Ordering::Relaxed) as i64;
     // SAFETY: these instructions are part of every x86-64 processor and touch no memory.
     unsafe {
         let mask = _mm_set1_epi32(-1 << LOW_BITS);
@@ -241,10 +242,11 @@ pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
 /// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+    // Relaxed: as in the other version.
     let equal = |slot: &AtomicU64| slot.load(Ordering::Relaxed) >> MATCH_SHIFT == wanted;
     bucket
         .iter()
         .enumerate()
-        .map(|(place, slot)| u32::from(equal(slot)) << place)
+        .map(|(position, slot)| u32::from(equal(slot)) << position)
         .sum()
 }

@@ -1,7 +1,7 @@
 //! Tally: how many items each space has in a shard, and which spaces are gone.
 //!
 //! A space that was retired, or the main space after a flush of its own, is gone at once: its items
-//! are over and counted apart until the sweep, eviction or somebody who meets them has removed the
+//! are over and counted apart until a purge, eviction or somebody who meets them has removed the
 //! last. Only then are their bytes dead for a survey.
 //!
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use crate::clock::Deadline;
-use crate::options::SpaceStats;
 use crate::space::Space;
+use crate::stats::SpaceStats;
 
 /// The spaces of one shard.
 #[derive(Clone, Debug, Default)]

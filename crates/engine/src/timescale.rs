@@ -29,14 +29,14 @@ impl Timescale {
         }
     }
 
-    /// The place in [`Timescale::WIDTHS`] of the narrowest width that `deadline` fits in when
+    /// The position in [`Timescale::WIDTHS`] of the narrowest width that `deadline` fits in when
     /// counted from `base_ms`; `None` if it fits in none.
     pub(crate) fn narrowest(deadline: Deadline, base_ms: u64) -> Option<usize> {
         let Some(at) = deadline.instant() else {
             return Some(0);
         };
         let relative = at.0.saturating_sub(base_ms);
-        (1..Timescale::WIDTHS.len()).find(|&place| relative < never(Timescale::WIDTHS[place]))
+        (1..Timescale::WIDTHS.len()).find(|&position| relative < never(Timescale::WIDTHS[position]))
     }
 
     /// The number that stands for `deadline`, if it fits.
@@ -85,8 +85,8 @@ impl Recent {
 
     /// Notes an item's deadline.
     pub(crate) fn note(&mut self, deadline: Deadline, now: Instant) {
-        let place = Timescale::narrowest(deadline, now.0).unwrap_or(Timescale::WIDTHS.len());
-        self.items[place] += 1;
+        let position = Timescale::narrowest(deadline, now.0).unwrap_or(Timescale::WIDTHS.len());
+        self.items[position] += 1;
         self.longest_ms = self.longest_ms.max(deadline.remaining_ms(now).unwrap_or(0));
     }
 
@@ -115,9 +115,9 @@ impl Recent {
         let cost = |width: u8| -> u64 {
             let needs = self.items.iter().enumerate();
             needs
-                .map(|(place, &items)| {
+                .map(|(position, &items)| {
                     let fits = Timescale::WIDTHS
-                        .get(place)
+                        .get(position)
                         .is_some_and(|&needed| needed <= width);
                     u64::from(items)
                         * if fits {
@@ -141,12 +141,12 @@ mod tests {
 
     #[test]
     fn the_narrowest_width_is_the_one_that_fits() {
-        let place = |ms| Timescale::narrowest(Deadline::at(Instant(ms)), 0);
+        let position = |ms| Timescale::narrowest(Deadline::at(Instant(ms)), 0);
         assert_eq!(Timescale::narrowest(Deadline::NEVER, 0), Some(0));
-        assert_eq!(place(5), Some(1));
-        assert_eq!(place((1 << 24) - 2), Some(1));
-        assert_eq!(place((1 << 24) - 1), Some(2));
-        assert_eq!(place(1 << 33), Some(3));
-        assert_eq!(place(1 << 41), None);
+        assert_eq!(position(5), Some(1));
+        assert_eq!(position((1 << 24) - 2), Some(1));
+        assert_eq!(position((1 << 24) - 1), Some(2));
+        assert_eq!(position(1 << 33), Some(3));
+        assert_eq!(position(1 << 41), None);
     }
 }

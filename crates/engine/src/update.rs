@@ -9,9 +9,10 @@ use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::item::Spec;
 use crate::key::Key;
-use crate::options::{Change, Item};
-use crate::shard::{Content, Shard, VERSIONED_VALUE_BYTES};
-use crate::store::Located;
+use crate::options::Change;
+use crate::outcome::Item;
+use crate::shard::{Shard, VERSIONED_VALUE_BYTES};
+use crate::store::{Content, Located};
 
 impl Shard {
     /// Shows `decide` the item of `key` and does what it says; `scratch` is empty for it, and holds
@@ -26,7 +27,7 @@ impl Shard {
     ) -> Result<R, Error> {
         let old = self.store.find(key, now);
         if let Some(old) = &old {
-            self.mark_used(old, now);
+            self.store.mark_used(old, now);
         }
         scratch.clear();
         let (result, change) = decide(old.as_ref().map(|old| self.store.item(old)), scratch);
@@ -70,7 +71,7 @@ impl Shard {
         deadline: Deadline,
         now: Instant,
     ) -> Spec {
-        let before = old.map(|old| old.layout.spec(self.store.log.arena()));
+        let before = old.map(|old| self.store.spec_of(old));
         let has_version = before.is_some_and(|before| before.version.is_some());
         let wants_version = has_version || value_bytes >= VERSIONED_VALUE_BYTES;
         let keeps_access = before.is_some_and(|before| before.access_s.is_some());

@@ -147,17 +147,17 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::key::Hasher;
-    use crate::simulation::Room;
+    use crate::simulation::Capacity;
     use crate::space::Space;
 
     const NOW: Instant = Instant(1_000);
 
     fn insight() -> Arc<Mutex<Insight>> {
-        let room = |bytes| Room {
+        let capacity = |bytes| Capacity {
             bytes,
             segment_bytes: 16 << 10,
         };
-        Arc::new(Mutex::new(Insight::new(1 << 20, room, NOW)))
+        Arc::new(Mutex::new(Insight::new(1 << 20, capacity, NOW)))
     }
 
     #[test]

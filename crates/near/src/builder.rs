@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 use crate::entry::Entry;
-use crate::fault::Fault;
+use crate::fault::{Fault, Given};
 use crate::local::{Local, LocalBuilder, Policy};
 use crate::origin::Source;
 
@@ -76,7 +76,7 @@ pub(crate) struct Parts<K, V> {
     pub(crate) local: Local<K, Entry<V>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
-    pub(crate) fault: Fault,
+    pub(crate) fault: Given,
 }
 
 /// Settings of a near cache; without any, 10,000 entries that live as long as the origin says.
@@ -85,7 +85,7 @@ pub struct NearBuilder<K, V> {
     local: LocalBuilder<K, Entry<V>>,
     clock: Option<Arc<dyn Clock>>,
     settings: Settings,
-    fault: Fault,
+    fault: Given,
 }
 
 impl<K, V> fmt::Debug for NearBuilder<K, V> {
@@ -108,7 +108,7 @@ where
             local: Local::builder(),
             clock: None,
             settings: Settings::default(),
-            fault: Fault::None,
+            fault: Given::default(),
         }
     }
 
@@ -257,17 +257,18 @@ where
     }
 
     /// Breaks a rule on purpose, for tests of tests.
+    #[cfg(feature = "faults")]
     #[doc(hidden)]
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
-        self.fault = fault;
+        self.fault = Given::new(fault);
         self
     }
 
     pub(crate) fn parts(self) -> Parts<K, V> {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let mut settings = self.settings;
-        if self.fault == Fault::NoLocalTtl {
+        if self.fault.is(Fault::NoLocalTtl) {
             settings.local_ttl = None;
         }
         Parts {

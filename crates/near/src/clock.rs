@@ -65,6 +65,7 @@ impl Clock for SystemClock {
 /// A clock that stands still until it is moved.
 #[derive(Debug, Default)]
 pub struct ManualClock {
+    // Relaxed: the number alone is shared, nothing hangs on its order.
     now_ns: AtomicU64,
 }
 

@@ -40,6 +40,7 @@ pub struct Stats {
 
 /// One number that only grows.
 #[derive(Debug, Default)]
+// Relaxed: a count orders nothing.
 pub(crate) struct Count(AtomicU64);
 
 impl Count {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::lease::{Grant, nanoseconds};
+use crate::trust::{Grant, nanoseconds};
 use crate::version::Version;
 
 /// What is known of one key, with the times and the grant that bound it.
@@ -16,8 +16,11 @@ pub struct Entry<V> {
     value: Option<V>,
     version: Option<Version>,
     grant: Option<Grant>,
+    // Relaxed: see `Entry::confirm`.
     asked_at_ns: AtomicU64,
+    // Relaxed: see `Entry::confirm`.
     deadline_ns: AtomicU64,
+    // Relaxed: it picks one refresher and orders nothing.
     refreshing: AtomicBool,
     /// Whether a loader was asked before it was said that there is no value.
     loader_asked: bool,
@@ -122,11 +125,11 @@ impl<V> Entry<V> {
         let asked_at = Duration::from_nanos(self.asked_at_ns.load(Ordering::Relaxed));
         let deadline = Duration::from_nanos(self.deadline_ns.load(Ordering::Relaxed));
         let age_end = age_max.map_or(Duration::MAX, |age| asked_at.saturating_add(age));
-        let lease_end = self
+        let trust_end = self
             .grant
             .as_ref()
             .map_or(Duration::MAX, Grant::known_until);
-        deadline.min(age_end).min(lease_end)
+        deadline.min(age_end).min(trust_end)
     }
 
     /// How long it lives at the origin from the question on, if it ends there.
@@ -230,7 +233,7 @@ impl<V: PartialEq> PartialEq<V> for Held<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::Lease;
+    use crate::trust::Trust;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -273,12 +276,12 @@ mod tests {
 
     #[test]
     fn without_its_connection_a_entry_is_stale_but_known_for_a_while() {
-        let lease = Lease::new();
-        lease.extend(15 * SECOND);
-        let entry = Entry::new(Some(7), None, Some(lease.grant()), 10 * SECOND, None);
+        let trust = Trust::new();
+        trust.extend(15 * SECOND);
+        let entry = Entry::new(Some(7), None, Some(trust.grant()), 10 * SECOND, None);
         assert_eq!(entry.freshness(14 * SECOND, None, None), Freshness::Fresh);
         assert_eq!(entry.freshness(15 * SECOND, None, None), Freshness::Stale);
-        lease.end();
+        trust.end();
         assert_eq!(entry.freshness(14 * SECOND, None, None), Freshness::Stale);
         assert_eq!(entry.known_until(None), 15 * SECOND);
         assert!(!entry.is_void() && entry.has_lost_touch());

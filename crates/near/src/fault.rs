@@ -1,4 +1,7 @@
 //! Faults that a cache can be given on purpose, to show that its tests would find them.
+//!
+//! Only with the feature `faults`, which nothing but this crate's own tests asks for. Without it no
+//! cache can be given one, and whether it has one is answered when it is compiled.
 
 /// A rule of coherence that is broken deliberately.
 ///
@@ -18,11 +21,35 @@ pub enum Fault {
     /// Every third push about a key is lost.
     LostPushes,
     /// The connection is believed in for ever, and never asked whether it lives.
-    EndlessLease,
+    EndlessTrust,
     /// The server's remaining time to live is ignored.
     NoServerTtl,
     /// The local time to live is ignored.
     NoLocalTtl,
     /// Writes leave the local copy where it is.
     KeptOnWrite,
+}
+
+/// The fault that a cache was given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Given(#[cfg(feature = "faults")] Fault);
+
+#[cfg(feature = "faults")]
+impl Given {
+    pub(crate) fn new(fault: Fault) -> Given {
+        Given(fault)
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn is(self, fault: Fault) -> bool {
+        self.0 == fault
+    }
+}
+
+#[cfg(not(feature = "faults"))]
+impl Given {
+    /// Whether it is this one: never.
+    pub(crate) fn is(self, _fault: Fault) -> bool {
+        false
+    }
 }

@@ -9,35 +9,37 @@
 
 #![forbid(unsafe_code)]
 
-pub mod clock;
-pub mod local;
+pub mod clock; // time, as a cache sees it
+pub mod local; // the store in the process's memory, its face and its shards
 #[cfg(feature = "read-through")]
-pub mod error;
+pub mod error; // what can go wrong on the way to the origin
 #[cfg(feature = "read-through")]
-pub mod key;
+pub mod key; // typed in the process, bytes at the origin, and back again
 #[cfg(feature = "read-through")]
-pub mod codec;
+pub mod codec; // typed values and keys as bytes
 #[cfg(feature = "read-through")]
-pub mod lease;
+pub mod trust; // how long a copy may be believed
 #[cfg(feature = "read-through")]
-mod version;
+mod version; // how an origin is asked whether a value is still the one that is known
 #[cfg(feature = "read-through")]
-mod entry;
+mod entry; // what the store keeps of a key, and the handle that readers get
 #[cfg(feature = "read-through")]
 #[doc(hidden)]
-pub mod fault;
+pub mod fault; // faults on purpose, to show that tests would find them
 #[cfg(feature = "read-through")]
-mod counts;
+mod counts; // what a near cache counts and times, what recorders are told
 #[cfg(feature = "read-through")]
-pub mod origin;
+mod times; // how long the origin and loaders take, as histograms of a fixed size
 #[cfg(feature = "read-through")]
-mod store;
+pub mod origin; // where a near cache reads: Redis, cluster, memcached, functions
 #[cfg(feature = "read-through")]
-mod builder;
+mod store; // which load may leave a copy, who waits for it, when it sweeps
 #[cfg(feature = "read-through")]
-mod near;
+mod builder; // what a near cache will be
+#[cfg(feature = "read-through")]
+mod near; // what a near cache serves, how it asks
 #[cfg(feature = "metrics")]
-mod metrics;
+mod metrics; // the counts of a cache, told to whatever recorder of the `metrics` crate there is
 
 #[cfg(feature = "read-through")]
 pub use builder::NearBuilder;

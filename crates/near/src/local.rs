@@ -12,14 +12,14 @@
 //! Why: docs/decisions/0021-near-local-store.md. Tests: tests/local.rs, tests/local_stress.rs.
 
 mod options;
-mod counters;
+mod counters; // how it counts without contention
 mod ghosts;
 mod queues;
 mod entry;
 mod index;
-mod stripes;
-mod expire;
-mod s3fifo;
+mod stripes; // where its entries lie, how a key is found
+mod expire; // how its expired entries leave
+mod s3fifo; // what leaves it when it is full
 mod lru;
 mod shard;
 
@@ -55,7 +55,7 @@ const RECLAIM_PLACES: u32 = 16_384;
 const RECLAIM_STEPS: u32 = 64;
 
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
-type Listener<K, V> = Box<dyn Fn(&K, &Arc<V>, Cause) + Send + Sync>;
+type RemovalListener<K, V> = Box<dyn Fn(&K, &Arc<V>, Cause) + Send + Sync>;
 
 /// What a store will be.
 #[must_use]
@@ -65,7 +65,7 @@ pub struct LocalBuilder<K, V> {
     ttl: Option<Duration>,
     shards: Option<usize>,
     policy: Policy,
-    listener: Option<Listener<K, V>>,
+    listener: Option<RemovalListener<K, V>>,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -175,7 +175,7 @@ where
             Shard::new(limits, entries, Arc::clone(&ticks), hasher)
         });
         Local {
-            inner: Arc::new(Inner {
+            inner: Arc::new(LocalInner {
                 shards: shards.collect(),
                 lines,
                 bits,
@@ -204,7 +204,7 @@ where
     }
 }
 
-struct Inner<K, V> {
+struct LocalInner<K, V> {
     /// For readers: all stripes, of which each shard has 2^`bits`.
     lines: Lines<K, V>,
     bits: u32,
@@ -214,7 +214,7 @@ struct Inner<K, V> {
     counters: Counters,
     weigher: Option<Weigher<K, V>>,
     ttl: Option<Duration>,
-    listener: Option<Listener<K, V>>,
+    listener: Option<RemovalListener<K, V>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -237,7 +237,7 @@ struct Inner<K, V> {
 /// assert_eq!((store.get("a"), store.len()), (None, 1));
 /// ```
 pub struct Local<K, V> {
-    inner: Arc<Inner<K, V>>,
+    inner: Arc<LocalInner<K, V>>,
 }
 
 impl<K, V> Clone for Local<K, V> {
@@ -439,7 +439,7 @@ where
     }
 }
 
-impl<K, V> Inner<K, V> {
+impl<K, V> LocalInner<K, V> {
     /// The shard to which the stripe of a hash belongs.
     fn shard(&self, hash: u64) -> &Shard<K, V> {
         &self.shards[self.lines.of_hash(hash) >> self.bits]

@@ -1,8 +1,8 @@
 //! Metrics: the counts of a cache, told to whatever recorder of the `metrics` crate there is.
 //!
 //! Counts are kept anyway ([`Stats`]), so a hit costs nothing more. Names and attributes follow
-//! OpenTelemetry's rules: lower case, dots, no units. One row of [`COUNTERS`] or [`GAUGES`] is one
-//! of them; docs/near.md lists the rows.
+//! OpenTelemetry's rules: lower case, dots, no units. One row of [`COUNTERS`], [`GAUGES`] or
+//! [`DURATIONS`] is one of them; docs/near.md lists the rows.
 //!
 //! Tests: tests/metrics.rs.
 
@@ -12,6 +12,7 @@ use metrics::{Key, Label, Level, Metadata, Unit};
 
 use crate::counts::Stats;
 use crate::near::Near;
+use crate::times::Asked;
 
 /// The attribute with the name that the program gave the cache.
 const CACHE: &str = "cache.name";
@@ -74,6 +75,13 @@ const GAUGES: [Row; 2] = [
     row("cellar.near.weight", None, "Their weight", |stats| stats.weight),
 ];
 
+/// How long is waited for a value, in seconds, as a histogram; and for whom.
+const DURATION: &str = "cellar.near.load.duration";
+const DURATIONS: [(Asked, (&str, &str)); 2] = [
+    (Asked::Origin, ("cache.source", "origin")),
+    (Asked::Loader, ("cache.source", "loader")),
+];
+
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some("cellar_near"));
 
 impl<K, V> Near<K, V>
@@ -84,7 +92,7 @@ where
     /// Tells the recorder of the `metrics` crate all counts, under the name `cache`.
     ///
     /// To be called before each export, or every few seconds: the recorder shows what it was told
-    /// last. Without a recorder it does nothing.
+    /// last. Durations are told once, to the recorder that is there then.
     pub fn record_metrics(&self, cache: &str) {
         let stats = self.stats();
         metrics::with_recorder(|recorder| {
@@ -104,14 +112,27 @@ where
                 )]
                 gauge.set((row.value)(&stats) as f64);
             }
+            let description = "Time that the origin and loaders take";
+            recorder.describe_histogram(DURATION.into(), Some(Unit::Seconds), description.into());
+            for (asked, attribute) in DURATIONS {
+                let key = key(DURATION, Some(attribute), cache);
+                let histogram = recorder.register_histogram(&key, &METADATA);
+                self.times().tell(asked, |seconds, count| {
+                    histogram.record_many(seconds, usize::try_from(count).unwrap_or(usize::MAX));
+                });
+            }
         });
     }
 }
 
 impl Row {
     fn key(&self, cache: &str) -> Key {
-        let mut labels = vec![Label::new(CACHE, cache.to_owned())];
-        labels.extend(self.attribute.map(|(name, value)| Label::new(name, value)));
-        Key::from_parts(self.name, labels)
+        key(self.name, self.attribute, cache)
     }
+}
+
+fn key(name: &'static str, attribute: Option<(&'static str, &'static str)>, cache: &str) -> Key {
+    let mut labels = vec![Label::new(CACHE, cache.to_owned())];
+    labels.extend(attribute.map(|(name, value)| Label::new(name, value)));
+    Key::from_parts(name, labels)
 }

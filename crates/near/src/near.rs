@@ -22,17 +22,18 @@ use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
 use crate::origin::Source;
 use crate::store::{Boarding, Landing, Outcome, Store, StoreListener, Ticket, Waiting};
+use crate::times::Asked;
 
 mod settle;
-mod make;
+mod make; // who loads what is missing, in one process and among many
 mod write;
 
 /// A typed cache in front of an origin, shared by cloning.
 pub struct Near<K, V> {
-    inner: Arc<Inner<K, V>>,
+    inner: Arc<NearInner<K, V>>,
 }
 
-struct Inner<K, V> {
+struct NearInner<K, V> {
     store: Arc<Store<K, V>>,
     source: Arc<dyn Source<K, V>>,
     settings: Settings,
@@ -85,7 +86,7 @@ where
         let store = Store::new(local, clock, settings.serve_stale.is_some(), fault);
         source.start(Arc::new(StoreListener(Arc::clone(&store))));
         Near {
-            inner: Arc::new(Inner {
+            inner: Arc::new(NearInner {
                 store,
                 source,
                 settings,
@@ -207,6 +208,12 @@ where
         counts.stats(found, local.len() as u64, local.weight())
     }
 
+    /// How long the origin and loaders took.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn times(&self) -> &crate::times::Times {
+        &self.inner.store.times
+    }
+
     /// What memory has for a reader who accepts entries up to `age_max`.
     #[inline]
     fn find<Q>(&self, key: &Q, age_max: Option<Duration>) -> Found<V>
@@ -271,7 +278,8 @@ where
         }
         store.counts.loads.up();
         let version = known.as_ref().and_then(|entry| entry.version());
-        let loaded = self.inner.source.load(ticket.key(), version).await;
+        let answer = self.inner.source.load(ticket.key(), version);
+        let loaded = store.timed(Asked::Origin, answer).await;
         self.settle(ticket, loaded, known, asked_at, age_max)
     }
 
@@ -290,7 +298,9 @@ where
             .map(|(_, ticket)| ticket.key().clone())
             .collect();
         let asked_at = self.inner.store.clock.now();
-        let mut answers = self.inner.source.load_many(&keys).await.into_iter();
+        let answers = self.inner.source.load_many(&keys);
+        let answers = self.inner.store.timed(Asked::Origin, answers).await;
+        let mut answers = answers.into_iter();
         for (place, ticket) in tickets {
             self.inner.store.counts.loads.up();
             let missing = || Err(Error::Protocol("fewer answers than keys".into()));
@@ -305,14 +315,34 @@ where
     where
         Q: ToOwned<Owned = K> + ?Sized,
     {
+        self.renew_beside(key, entry, move |near, ticket, entry| async move {
+            let NearInner { store, source, .. } = &*near.inner;
+            let asked_at = store.clock.now();
+            let answer = source.load(ticket.key(), entry.version());
+            match store.timed(Asked::Origin, answer).await {
+                Err(error) => near.leave(ticket, &entry, error),
+                loaded => drop(near.settle(ticket, loaded, Some(entry), asked_at, age_max)),
+            }
+        });
+    }
+
+    /// Has `renew` replace `entry` on a task of its own, unless somebody does so already.
+    fn renew_beside<Q, R>(
+        &self,
+        key: &Q,
+        entry: &Arc<Entry<V>>,
+        renew: impl FnOnce(Near<K, V>, Ticket<K, V>, Arc<Entry<V>>) -> R + Send + 'static,
+    ) where
+        Q: ToOwned<Owned = K> + ?Sized,
+        R: Future<Output = ()> + Send + 'static,
+    {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         if !entry.claim_refresh() {
             return;
         }
-        let key = key.to_owned();
-        let (near, entry) = (self.clone(), Arc::clone(entry));
+        let (near, key, entry) = (self.clone(), key.to_owned(), Arc::clone(entry));
         runtime.spawn(async move {
             let store = &near.inner.store;
             let Boarding::Load(ticket) = store.board(&key) else {
@@ -320,12 +350,7 @@ where
             };
             store.counts.refreshes.up();
             store.counts.loads.up();
-            let asked_at = store.clock.now();
-            let loaded = near.inner.source.load(&key, entry.version()).await;
-            match loaded {
-                Err(error) => near.leave(ticket, &entry, error),
-                loaded => drop(near.settle(ticket, loaded, Some(entry), asked_at, age_max)),
-            }
+            renew(near, ticket, entry).await;
         });
     }
 }

@@ -7,7 +7,7 @@
 //! 1. [`Loaded::grant`] was taken before the question was sent, on the connection that is told.
 //! 2. Every change is told to the [`Listener`] in the order in which the connection heard of it,
 //!    before the answers to later questions are handed out.
-//! 3. The lease is void when everything may have changed, and ended when the connection is lost.
+//! 3. The trust is void when everything may have changed, and ended when the connection is lost.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::lease::Grant;
+use crate::trust::Grant;
 pub use crate::version::Version;
 
 mod claim;

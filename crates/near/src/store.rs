@@ -28,9 +28,10 @@ use crate::clock::Clock;
 use crate::counts::Counts;
 use crate::entry::{Entry, Held};
 use crate::error::Error;
-use crate::fault::Fault;
+use crate::fault::{Fault, Given};
 use crate::local::{InsertOptions, Local};
 use crate::origin::Listener;
+use crate::times::{Asked, Times};
 
 /// Into how many lanes the board is cut.
 const LANES: usize = 64;
@@ -68,7 +69,8 @@ pub(crate) struct Store<K, V> {
     pub(crate) local: Local<K, Entry<V>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) counts: Counts,
-    pub(crate) fault: Fault,
+    pub(crate) times: Times,
+    pub(crate) fault: Given,
     /// Whether entries stay that have lost touch: they are served if the origin fails.
     keep_lost: bool,
     lanes: Box<[Mutex<Lane<K, V>>]>,
@@ -95,12 +97,13 @@ where
         local: Local<K, Entry<V>>,
         clock: Arc<dyn Clock>,
         keep_lost: bool,
-        fault: Fault,
+        fault: Given,
     ) -> Arc<Store<K, V>> {
         Arc::new(Store {
             local,
             clock,
             counts: Counts::default(),
+            times: Times::default(),
             fault,
             keep_lost,
             lanes: (0..LANES).map(|_| Mutex::default()).collect(),
@@ -130,6 +133,15 @@ where
             loader_asked: false,
             sender,
         })
+    }
+
+    /// Waits for an answer, and notes how long it took.
+    pub(crate) async fn timed<T>(&self, asked: Asked, answer: impl Future<Output = T>) -> T {
+        let asked_at = self.clock.now();
+        let answer = answer.await;
+        let time = self.clock.now().saturating_sub(asked_at);
+        self.times.note(asked, time);
+        answer
     }
 
     /// Removes the entry of `key` and takes its load off the board.
@@ -271,7 +283,7 @@ where
     pub(crate) fn land(self, landing: Landing<V>, outcome: Outcome<V>) -> Outcome<V> {
         let mut lane = self.store.lane(&self.key);
         let untouched = self.take_off(&mut lane);
-        let broken = self.store.fault == Fault::UncheckedFills;
+        let broken = self.store.fault.is(Fault::UncheckedFills);
         if untouched || broken {
             self.apply(landing);
         } else if matches!(landing, Landing::Keep(..)) {

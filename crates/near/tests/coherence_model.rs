@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cellar_near::fault::Fault;
-use cellar_near::lease::Grant;
+use cellar_near::trust::Grant;
 use cellar_near::{Error, Near};
 use proptest::prelude::{Just, Strategy, prop_assert_eq, prop_oneof};
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
@@ -168,7 +168,7 @@ impl Stage {
         }
         while !self.script.is_silent().await {
             let question = self.script.question().await;
-            let grant = self.script.lease.grant();
+            let grant = self.script.trust.grant();
             let seen = None;
             self.asked.push(Asked {
                 question,

@@ -35,8 +35,8 @@ fn the_guide_lists_the_features_that_there_are_and_which_are_on() {
         .unwrap();
     let known: BTreeSet<(&str, bool)> = features
         .iter()
-        // What others are made of.
-        .filter(|(name, _)| !["default", "read-through"].contains(name))
+        // What others are made of, and what is for this crate's own tests.
+        .filter(|(name, _)| !["default", "read-through", "faults"].contains(name))
         .map(|(name, _)| (*name, default.contains(&format!("\"{name}\""))))
         .collect();
     assert_eq!(listed, known);
@@ -96,4 +96,16 @@ fn a_first_build_compiles_no_tls_and_no_c_and_the_store_alone_no_tokio() {
     }
     let alone = packages(&["--no-default-features"]);
     assert!(!alone.contains("tokio") && !alone.contains("redis"));
+}
+
+#[test]
+fn no_feature_of_a_program_lets_a_cache_be_broken() {
+    let manifest = include_str!("../Cargo.toml");
+    let (_, features) = manifest.split_once("[features]\n").unwrap();
+    let (features, _) = features.split_once("\n\n").unwrap();
+    let names: Vec<&str> = features
+        .lines()
+        .filter(|line| line.contains("faults"))
+        .collect();
+    assert_eq!(names, ["faults = [\"read-through\"]"]);
 }

@@ -23,7 +23,7 @@ type Calls = Arc<AtomicU32>;
 /// Answers the next question: there is no value.
 async fn answer_absent(script: &Script) {
     let mut absent = Loaded::new(Answer::Absent);
-    absent.grant = Some(script.lease.grant());
+    absent.grant = Some(script.trust.grant());
     script.question().await.answer(Ok(absent));
 }
 
@@ -146,7 +146,7 @@ async fn make(near: &Cache, value: &'static str) -> Option<String> {
 /// Answers the next question with a value that has so long to live.
 async fn answer_for(script: &Script, value: &str, ttl: Duration) {
     let mut loaded = value_of(value);
-    loaded.grant = Some(script.lease.grant());
+    loaded.grant = Some(script.trust.grant());
     loaded.ttl = Some(ttl);
     script.question().await.answer(Ok(loaded));
 }

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use cellar_near::clock::ManualClock;
 use cellar_near::origin::Function;
 use cellar_near::{Error, Near};
 use metrics::{
-    Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
-    Unit,
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
 };
 
 /// A number that was told last.
@@ -40,21 +42,43 @@ impl GaugeFn for Told {
     }
 }
 
+/// All that a histogram was told.
+#[derive(Default)]
+struct Noted(Mutex<Vec<f64>>);
+
+impl HistogramFn for Noted {
+    fn record(&self, value: f64) {
+        self.0.lock().unwrap().push(value);
+    }
+}
+
 /// A recorder that keeps what it is told, by name and attributes.
 #[derive(Default)]
 struct Board {
     told: Mutex<BTreeMap<String, Arc<Told>>>,
+    noted: Mutex<BTreeMap<String, Arc<Noted>>>,
     described: Mutex<BTreeMap<String, String>>,
 }
 
 impl Board {
-    fn row(&self, key: &Key) -> Arc<Told> {
+    fn name(key: &Key) -> String {
         let labels: Vec<String> = key
             .labels()
             .map(|label| format!("{}={}", label.key(), label.value()))
             .collect();
-        let name = format!("{}{{{}}}", key.name(), labels.join(","));
-        Arc::clone(self.told.lock().unwrap().entry(name).or_default())
+        format!("{}{{{}}}", key.name(), labels.join(","))
+    }
+
+    fn row(&self, key: &Key) -> Arc<Told> {
+        let mut told = self.told.lock().unwrap();
+        Arc::clone(told.entry(Board::name(key)).or_default())
+    }
+
+    /// What was told of times, and is told no more.
+    fn take_noted(&self, name: &str) -> Vec<f64> {
+        let noted = self.noted.lock().unwrap();
+        let noted = noted.get(name).expect("a histogram");
+        std::mem::take(&mut noted.0.lock().unwrap())
     }
 
     fn value(&self, name: &str) -> Option<u64> {
@@ -77,7 +101,10 @@ impl Recorder for Board {
         self.describe(&name, &description);
     }
 
-    fn describe_histogram(&self, _name: KeyName, _unit: Option<Unit>, _text: SharedString) {}
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, description: SharedString) {
+        assert_eq!(unit, Some(Unit::Seconds));
+        self.describe(&name, &description);
+    }
 
     fn register_counter(&self, key: &Key, _metadata: &Metadata<'_>) -> Counter {
         Counter::from_arc(self.row(key))
@@ -87,8 +114,9 @@ impl Recorder for Board {
         Gauge::from_arc(self.row(key))
     }
 
-    fn register_histogram(&self, _key: &Key, _metadata: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
+    fn register_histogram(&self, key: &Key, _metadata: &Metadata<'_>) -> Histogram {
+        let mut noted = self.noted.lock().unwrap();
+        Histogram::from_arc(Arc::clone(noted.entry(Board::name(key)).or_default()))
     }
 }
 
@@ -119,4 +147,43 @@ async fn a_recorder_is_told_all_counts_by_the_names_of_the_guide() {
     }
     let rows = guide.matches("| `cellar.near.").count();
     assert_eq!(rows, described.len(), "the guide has rows of its own");
+}
+
+#[tokio::test]
+async fn a_recorder_is_told_once_how_long_origin_and_loader_took() {
+    let clock = Arc::new(ManualClock::default());
+    let asked = Arc::clone(&clock);
+    let nothing = Function::new(move |_: u64| {
+        let asked = Arc::clone(&asked);
+        async move {
+            asked.advance(Duration::from_millis(80));
+            Ok::<Option<u64>, Error>(None)
+        }
+    });
+    let near = Near::builder(nothing).clock(clock.clone()).build();
+    let board = Board::default();
+    let record = || metrics::with_local_recorder(&board, || near.record_metrics("users"));
+    let loads = Arc::clone(&clock);
+    let loader = move || async move {
+        loads.advance(Duration::from_millis(2_500));
+        Ok::<_, Error>(Some(7))
+    };
+    assert_eq!(
+        near.get_or_load(&1, loader).await.unwrap().as_deref(),
+        Some(&7)
+    );
+    record();
+    let of = |source| {
+        board.take_noted(&format!(
+            "cellar.near.load.duration{{cache.name=users,cache.source={source}}}"
+        ))
+    };
+    let is_about =
+        |times: &[f64], time: f64| matches!(times, [told] if (told - time).abs() <= time / 16.0);
+    let (origin, loader) = (of("origin"), of("loader"));
+    assert!(is_about(&origin, 0.08), "{origin:?}");
+    assert!(is_about(&loader, 2.5), "{loader:?}");
+    record();
+    let nothing: [Vec<f64>; 2] = Default::default();
+    assert_eq!([of("origin"), of("loader")], nothing);
 }

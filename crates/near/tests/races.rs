@@ -21,7 +21,7 @@ fn reader(near: &Cache) -> tokio::task::JoinHandle<Option<String>> {
 
 fn answer(script: &Script, question: Question, value: &str) {
     let mut loaded = value_of(value);
-    loaded.grant = Some(script.lease.grant());
+    loaded.grant = Some(script.trust.grant());
     question.answer(Ok(loaded));
 }
 
@@ -72,7 +72,7 @@ async fn a_flush_dooms_what_was_asked_before_it_and_nothing_after() {
     let first = reader(&near);
     let question = script.question().await;
     let mut loaded = value_of("old");
-    loaded.grant = Some(script.lease.grant());
+    loaded.grant = Some(script.trust.grant());
     script.flush();
     question.answer(Ok(loaded));
     assert_eq!(first.await.unwrap().as_deref(), Some("old"));

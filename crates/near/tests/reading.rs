@@ -284,7 +284,7 @@ async fn without_the_proof_of_life_nothing_is_served_from_memory() {
     assert!(near.peek("k").is_some(), "a second before the bound");
     script.clock.advance(SECOND);
     assert!(near.peek("k").is_none(), "at the bound");
-    script.lease.extend(4000 * SECOND);
+    script.trust.extend(4000 * SECOND);
     assert!(
         near.peek("k").is_some(),
         "an answer proves that no push is missing"

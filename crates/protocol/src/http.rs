@@ -13,7 +13,7 @@ pub mod status;
 pub mod target;
 pub mod request;
 pub mod chunks;
-pub mod decode;
+pub mod decode; // how bytes become a request over HTTP, what is refused
 pub mod reply;
 
 pub use chunks::{Chunks, Fed};

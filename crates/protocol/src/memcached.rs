@@ -16,9 +16,9 @@ pub mod base64;
 pub mod refusal;
 pub mod meta;
 pub mod request;
-pub mod decode;
-pub mod reply;
-pub mod command;
+pub mod decode; // how bytes become a request
+pub mod reply; // what a reply looks like, error texts
+pub mod command; // which commands there are
 
 pub use decode::{Decoded, Limits, decode, is_still_incomplete};
 pub use meta::{Meta, OwnedMeta};

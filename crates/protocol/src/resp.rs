@@ -13,7 +13,7 @@ pub mod number;
 pub mod glob;
 pub mod command;
 pub mod request;
-pub mod decode;
+pub mod decode; // how bytes become a RESP request, what its replies look like
 pub mod reply;
 pub mod value;
 

@@ -16,7 +16,9 @@ const KEPT_EIGHTHS: usize = 7;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Part {
+    // Relaxed: sums that order nothing, written by their own loop.
     connections: AtomicUsize,
+    // Relaxed: a sum that orders nothing.
     inboxes: AtomicUsize,
 }
 
@@ -33,6 +35,7 @@ pub struct Budget {
     bytes_max: usize,
     parts: Box<[Part]>,
     /// Most that was seen since the heap gave back memory last.
+    // Relaxed: a figure to compare with, which orders nothing.
     peak: AtomicUsize,
 }
 

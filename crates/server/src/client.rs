@@ -43,12 +43,16 @@ pub struct Seat {
 #[derive(Debug)]
 pub struct Counts {
     /// Subscriptions to channels.
+    // Relaxed, like the next three: facts for listings.
     pub channels: AtomicUsize,
     /// Subscriptions to patterns.
+    // Relaxed: see above.
     pub patterns: AtomicUsize,
     /// Watched keys.
+    // Relaxed: see above.
     pub watched: AtomicUsize,
     /// Commands in its transaction; -1 outside of one.
+    // Relaxed: see above.
     pub queued: AtomicI64,
 }
 
@@ -67,6 +71,7 @@ impl Default for Counts {
 #[derive(Debug, Default)]
 pub struct Tracker {
     /// Bits of [`Mode`](crate::tracking::Mode).
+    // Relaxed: a client's own thread sets it before it registers anything.
     pub mode: AtomicU32,
     /// Who gets its invalidations; none for itself.
     pub redirect: Mutex<Option<Arc<Client>>>,
@@ -102,27 +107,35 @@ pub struct Client {
     /// When it came, in engine milliseconds.
     pub since_ms: u64,
     /// When it last sent a command.
+    // Relaxed: a fact for listings.
     pub active_ms: AtomicU64,
     /// The number of its database.
+    // Relaxed: a fact for listings; its own loop keeps the number itself.
     pub database: AtomicU32,
     /// 2 or 3.
+    // Relaxed: it orders nothing; its own loop alone changes it.
     pub protocol: AtomicU32,
     /// How many of everything it has.
     pub counts: Counts,
     /// How its keys are tracked.
     pub tracker: Tracker,
     /// Whether it asked not to be evicted, and not to count as a user of keys.
+    // Relaxed: wishes that order nothing.
     pub wishes: [AtomicBool; 2],
     /// The command it sent last: its place in [`Verb`], and one.
+    // Relaxed: a fact for listings.
     command: AtomicUsize,
     facts: Mutex<Facts>,
     inbox: Mutex<Inbox>,
+    // Relaxed: a request; the mailbox's call, which comes after, orders what the loop does.
     is_killed: AtomicBool,
+    // Relaxed: set under the inbox's lock, which orders it before whatever is put there.
     is_gone: AtomicBool,
     /// Its event loop's mailbox and its token there; a client without is only in tests.
     home: Option<(Arc<Vec<Mailbox>>, usize, u64)>,
     budget: Arc<Budget>,
     /// Bytes that its connection holds beside the inbox, for listings.
+    // Relaxed: a fact for listings.
     held_bytes: AtomicUsize,
 }
 

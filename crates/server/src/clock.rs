@@ -95,6 +95,7 @@ const READINGS_MAX: u32 = 10;
 pub struct WallClock {
     /// Unix time in milliseconds at the engine's time zero; below zero if the wall clock has been
     /// set to before 1970 and some.
+    // Relaxed: a number that orders nothing.
     unix_ms_at_zero: AtomicI64,
     /// The machine's clock, if this follows it.
     system: Option<Arc<SystemClock>>,

@@ -3,7 +3,7 @@
 //! Each thread owns one [`Counters`] and is its only writer, so counting is a plain load and store;
 //! readers sum over threads ([`Counters::sum`]).
 
-pub mod load;
+pub mod load; // how long requests take in the server, how busy a loop is
 pub mod pulse;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use self::pulse::Pulse;
 
 /// A count with one writer and any number of readers.
 #[derive(Debug, Default)]
+// Relaxed: one writer, and a count orders nothing.
 pub struct Counter(AtomicU64);
 
 impl Counter {

@@ -15,8 +15,10 @@ use crate::settings::DATABASES_MAX;
 /// Which space each database is; a clone is the same databases.
 #[derive(Clone, Debug)]
 pub struct Databases {
+    // Relaxed: the number alone is shared; who swaps or renews is alone, by the gates.
     spaces: Arc<[AtomicU32]>,
     /// The last space given out.
+    // Relaxed: each number is given out once, whatever the order.
     last: Arc<AtomicU32>,
 }
 
@@ -51,6 +53,7 @@ impl Databases {
     /// The database whose space this is, if it is one's.
     #[must_use]
     pub fn database_of(&self, space: Space) -> Option<u32> {
+        // Relaxed: the number alone is shared.
         let is_it = |place: &AtomicU32| place.load(Ordering::Relaxed) == space.0;
         // The usual ones are found at once.
         if self.spaces.get(space.0 as usize).is_some_and(is_it) {

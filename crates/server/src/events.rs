@@ -57,6 +57,7 @@ impl Class {
 /// What is published.
 #[derive(Debug, Default)]
 pub struct Events {
+    // Relaxed: who changes the flags does not wait for those who read them.
     flags: AtomicU32,
 }
 

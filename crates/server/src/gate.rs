@@ -19,12 +19,14 @@ const SPINS: u32 = 64;
 /// A loop's mark, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
+// SeqCst: see `Gates::go_in`.
 struct Inside(AtomicBool);
 
 /// The gates of all event loops.
 #[derive(Debug)]
 pub struct Gates {
     inside: Box<[Inside]>,
+    // SeqCst: see `go_in`.
     alone: AtomicBool,
     /// Held by who is alone; the others wait for it.
     turn: Mutex<()>,

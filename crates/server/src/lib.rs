@@ -6,46 +6,47 @@
 //! The modules stand in layer order: a module imports only modules declared above it.
 #![deny(unsafe_code)]
 
-pub mod error;
-pub mod settings;
-pub mod limits;
-pub mod memory;
-pub mod process;
-pub mod logging;
-pub mod clock;
-pub mod counters;
-pub mod errors;
-pub mod slow_log;
-pub mod pace;
-pub mod parameters;
-pub mod poller;
-pub mod signals;
-pub mod listener;
-pub mod budget;
-pub mod mailbox;
-pub mod gate;
-pub mod client;
-pub mod databases;
-pub mod pubsub;
-pub mod events;
-pub mod tracking;
-pub mod watching;
-pub mod observer;
-pub mod script;
-pub mod content_types;
-pub mod guesses;
-pub mod state;
-pub mod metrics;
-pub mod limits_page;
-pub mod output;
-pub mod collection;
-pub mod kind;
-pub mod pages;
-pub mod execute;
-mod door;
-mod connection;
-mod worker;
-mod upkeep;
-mod watchdog;
-pub mod server;
-pub mod top;
+pub mod error; // why the daemon does not start
+pub mod settings; // which settings there are, how they are read
+pub mod limits; // limits on a connection, slow readers
+pub mod memory; // how much memory the machine or the control group has
+pub mod process; // what the system knows about this process and its machine
+pub mod logging; // one line an event on standard error
+pub mod clock; // the time that a whole batch of requests shares, and the wall clock by it
+pub mod counters; // what is counted
+pub mod error_stats; // how many error replies went to clients of Redis, by their first word
+pub mod slow_log; // which commands were slow
+pub mod pace; // how much happens each second, over the last second and a half
+pub mod parameters; // what CONFIG GET shows and CONFIG SET takes
+pub mod poller; // which sockets are ready
+pub mod stream; // a connection's bytes, where encryption would go
+pub mod signals; // SIGTERM and SIGINT ask the server to finish and exit
+pub mod listener; // sockets, accepting, UNIX sockets
+pub mod budget; // what all clients together hold, who leaves for it
+pub mod mailbox; // what one event loop tells another
+pub mod gate; // how one event loop gets to be the only one that executes
+pub mod client; // what listings of clients show
+pub mod databases; // the numbered key spaces that `SELECT` chooses among, on the engine's spaces
+pub mod pubsub; // channels, keyspace events
+pub mod events; // which keyspace events are published, and how a channel of one is called
+pub mod tracking; // what near caches are told
+pub mod watching; // watched keys
+pub mod observer; // who is told what happens to items, whatever protocol it came by
+pub mod script; // what a script may do, its limits
+pub mod content_types; // where a Content-Type is kept
+pub mod guesses; // how often a password or token may be wrong
+pub mod state; // what all event loops share
+pub mod metrics; // what Prometheus is shown, by which names
+pub mod limits_page; // docs/limits.md, written from the bounds themselves
+pub mod output; // replies of one connection that wait to be written
+pub mod collection; // how a hash, set or sorted set lies in a value, what its cursors are
+pub mod kind; // which kinds of values there are, the deadline of a key that holds a hash
+pub mod pages; // what is answered over HTTP beside the cache
+pub mod execute; // the one place where requests meet the engine
+mod acceptor; // where connections come in, on a thread of its own, for all event loops
+mod connection; // how far one client has come
+mod worker; // the event loop and its phases
+mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
+mod watchdog; // who notices that the wall clock was set, or that a loop stands still
+pub mod server; // start, stop, drain
+pub mod top; // what `cellar top` shows

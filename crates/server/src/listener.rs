@@ -10,18 +10,10 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::error::Error;
+use crate::stream::{Stream, Transport};
 
 /// Connections that wait in the system to be accepted; the system caps it at its own limit.
 const BACKLOG: i32 = 4_096;
-
-/// What carries a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// TCP over IPv4 or IPv6.
-    Tcp,
-    /// A UNIX stream socket.
-    Unix,
-}
 
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +132,7 @@ impl Listener {
                 reason,
             }
         };
-        clear_the_way(path).map_err(fail)?;
+        remove_dead_socket(path).map_err(fail)?;
         let bind = || -> Result<Listener, Errno> {
             let socket = stream_socket(AddressFamily::UNIX)?;
             rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -168,17 +160,19 @@ impl Listener {
     ///
     /// # Errors
     /// `AGAIN` if none waits, `MFILE` and the like if the system has no room for it.
-    pub fn accept(&self) -> Result<OwnedFd, Errno> {
-        rustix::net::accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+    pub fn accept(&self) -> Result<Stream, Errno> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::accept_with(&self.socket, flags)?;
+        Ok(Stream::plain(socket, self.transport))
     }
 
     /// The address of a connection's peer where somebody may ask for it, else empty.
     #[must_use]
-    pub fn peer_of(&self, socket: &OwnedFd) -> String {
+    pub fn peer_of(&self, stream: &Stream) -> String {
         if self.protocol == Protocol::Memcached {
             return String::new();
         }
-        let address = rustix::net::getpeername(socket).ok().flatten();
+        let address = rustix::net::getpeername(stream).ok().flatten();
         let address = address.and_then(|any| SocketAddr::try_from(any).ok());
         address.map_or(String::new(), |address| address.to_string())
     }
@@ -203,8 +197,8 @@ pub fn is_of_this_machine(peer: &str) -> bool {
 
 /// The address to which a connection came; empty for a UNIX socket.
 #[must_use]
-pub fn local_address(socket: &OwnedFd) -> String {
-    let address = rustix::net::getsockname(socket).ok();
+pub fn local_address(stream: &Stream) -> String {
+    let address = rustix::net::getsockname(stream).ok();
     let address = address.and_then(|any| SocketAddr::try_from(any).ok());
     address.map_or(String::new(), |address| address.to_string())
 }
@@ -221,7 +215,7 @@ fn stream_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
 }
 
 /// Removes the socket file of a server that is gone.
-fn clear_the_way(path: &Path) -> Result<(), String> {
+fn remove_dead_socket(path: &Path) -> Result<(), String> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
     };

@@ -2,22 +2,20 @@
 //! inbox of one that it serves.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use rustix::io::Errno;
 
-use crate::listener::{Protocol, Transport};
+use crate::listener::Protocol;
 use crate::poller::Waker;
+use crate::stream::Stream;
 
 /// A connection on its way to the loop that serves it.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The socket.
-    pub socket: OwnedFd,
-    /// What carries it.
-    pub transport: Transport,
+    /// Its bytes.
+    pub stream: Stream,
     /// What is spoken on it.
     pub protocol: Protocol,
     /// The peer's address, for listings; empty where there is none.
@@ -32,11 +30,16 @@ pub struct Mailbox {
     waiting: Mutex<VecDeque<Arrival>>,
     /// Tokens of the connections whose inbox got something.
     called: Mutex<Vec<u64>>,
+    // AcqRel and Release: who sees the flag sees the token. Relaxed: a look without the lock, which
+    // the waker repeats if it came too early.
     is_called: AtomicBool,
     /// Connections that the loop serves or that wait here.
+    // Relaxed: a guess about load needs no order.
     connections: AtomicUsize,
+    // Release and Acquire: a loop that sees the flag sees every connection posted before.
     draining: AtomicBool,
     /// Whether the loop is to look whether its clients hold too much.
+    // Relaxed: what the loop then looks at is a sum that orders nothing.
     sheds: AtomicBool,
 }
 

@@ -30,6 +30,7 @@ pub struct Observer {
     watching: Watching,
     databases: Databases,
     /// How many reasons there are to hear of changes.
+    // Relaxed: a shard's lock orders it before the changes to be heard of.
     reasons: AtomicUsize,
 }
 

@@ -9,13 +9,12 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
-use std::os::fd::AsFd;
 
 use cellar_engine::Handle;
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
 use crate::limits::{KEPT_BUFFER_BYTES_MAX, WAITING_BYTES_MAX};
+use crate::stream::Stream;
 
 /// Values of at least this many bytes are sent from the engine's memory; below it a copy is
 /// cheaper than a handle.
@@ -208,10 +207,9 @@ impl Output {
         all
     }
 
-    /// Writes what waits until the socket takes no more, or it was enough for one turn.
+    /// Writes what waits until the stream takes no more, or it was enough for one turn.
     #[inline]
-    pub fn write_to(&mut self, socket: impl AsFd) -> Written {
-        let socket = socket.as_fd();
+    pub fn write_to(&mut self, stream: &mut Stream) -> Written {
         let mut total = 0;
         while !self.is_empty() {
             if total >= WRITE_BYTES_MAX {
@@ -221,9 +219,9 @@ impl Output {
             let written = if self.values.is_empty() {
                 let waiting = &self.bytes[self.sent..];
                 let piece = &waiting[..waiting.len().min(most)];
-                rustix::net::send(socket, piece, SendFlags::NOSIGNAL)
+                stream.write(piece)
             } else {
-                self.write_pieces(socket, most)
+                self.write_pieces(stream, most)
             };
             match written {
                 Ok(n) => {
@@ -241,7 +239,7 @@ impl Output {
     }
 
     /// One call that offers replies and values in their order, at most `bytes_max`.
-    fn write_pieces(&self, socket: impl AsFd, bytes_max: usize) -> Result<usize, Errno> {
+    fn write_pieces(&self, stream: &mut Stream, bytes_max: usize) -> Result<usize, Errno> {
         let mut pieces = Pieces {
             slices: [IoSlice::new(&[]); PIECES_MAX],
             count: 0,
@@ -258,7 +256,7 @@ impl Output {
             .get(WAITING_VALUES_MAX)
             .map_or(self.bytes.len(), |next| next.at);
         pieces.add(&self.bytes[from..until]);
-        rustix::io::writev(socket, &pieces.slices[..pieces.count])
+        stream.write_pieces(&pieces.slices[..pieces.count])
     }
 
     /// Notes that `n` further bytes are written; a value that is through is let go.
@@ -288,6 +286,12 @@ mod tests {
     use cellar_engine::{Cache, Config, SetOptions};
 
     use super::*;
+    use crate::stream::Transport;
+
+    fn pair() -> (Stream, UnixStream) {
+        let (writer, reader) = UnixStream::pair().unwrap();
+        (Stream::plain(writer.into(), Transport::Unix), reader)
+    }
 
     fn handle(byte: u8, bytes: usize) -> Handle {
         let cache = Cache::new(Config::with_memory(64 << 20)).unwrap();
@@ -318,17 +322,18 @@ mod tests {
 
         let (writer, mut reader) = UnixStream::pair().unwrap();
         writer.set_nonblocking(true).unwrap();
+        let mut writer = Stream::plain(writer.into(), Transport::Unix);
         let mut received = Vec::new();
         let mut buffer = vec![0; 9_999];
         while received.len() < expected.len() {
-            assert_ne!(output.write_to(&writer), Written::Gone);
+            assert_ne!(output.write_to(&mut writer), Written::Gone);
             let n = reader.read(&mut buffer).unwrap();
             received.extend_from_slice(&buffer[..n]);
         }
         assert_eq!(received, expected);
         assert!(output.is_empty());
         assert_eq!(output.pinned_bytes(), 0);
-        assert_eq!(output.write_to(&writer), Written::All(0));
+        assert_eq!(output.write_to(&mut writer), Written::All(0));
     }
 
     #[test]
@@ -337,8 +342,8 @@ mod tests {
         output.push_part(handle(b'v', 50_000), 10_000..40_000);
         output.bytes().extend_from_slice(b"!");
         output.push_part(handle(b'w', 50_000), 7..9);
-        let (writer, mut reader) = UnixStream::pair().unwrap();
-        assert_eq!(output.write_to(&writer), Written::All(30_003));
+        let (mut writer, mut reader) = pair();
+        assert_eq!(output.write_to(&mut writer), Written::All(30_003));
         let mut received = vec![0; 30_003];
         reader.read_exact(&mut received).unwrap();
         assert!(received[..30_000].iter().all(|&byte| byte == b'v'));
@@ -351,14 +356,20 @@ mod tests {
         let mut output = Output::default();
         (0..3).for_each(|_| output.push_value(handle(b'v', 1 << 20)));
         output.bytes().extend_from_slice(&[b'b'; 3 << 20]);
-        let (writer, mut reader) = UnixStream::pair().unwrap();
+        let (mut writer, mut reader) = pair();
         let taker = std::thread::spawn(move || {
             let mut received = Vec::new();
             reader.read_to_end(&mut received).map(|_| received)
         });
-        assert_eq!(output.write_to(&writer), Written::Enough(WRITE_BYTES_MAX));
-        assert_eq!(output.write_to(&writer), Written::Enough(WRITE_BYTES_MAX));
-        assert_eq!(output.write_to(&writer), Written::All(WRITE_BYTES_MAX));
+        assert_eq!(
+            output.write_to(&mut writer),
+            Written::Enough(WRITE_BYTES_MAX)
+        );
+        assert_eq!(
+            output.write_to(&mut writer),
+            Written::Enough(WRITE_BYTES_MAX)
+        );
+        assert_eq!(output.write_to(&mut writer), Written::All(WRITE_BYTES_MAX));
         drop(writer);
         let received = taker.join().unwrap().unwrap();
         assert_eq!(received.len(), 6 << 20);
@@ -369,10 +380,10 @@ mod tests {
     fn an_empty_output_keeps_no_buffer() {
         let mut output = Output::default();
         let mut spares = Vec::new();
-        let (writer, _reader) = UnixStream::pair().unwrap();
+        let (mut writer, _reader) = pair();
         output.borrow_buffer(&mut spares);
         output.bytes().extend_from_slice(b"STORED\r\n");
-        assert_eq!(output.write_to(&writer), Written::All(8));
+        assert_eq!(output.write_to(&mut writer), Written::All(8));
         output.return_buffer(&mut spares, 1);
         assert_eq!(output.bytes().capacity(), 0);
         assert_eq!(spares.len(), 1);
@@ -382,10 +393,10 @@ mod tests {
 
     #[test]
     fn a_broken_connection_is_told() {
-        let (writer, reader) = UnixStream::pair().unwrap();
+        let (mut writer, reader) = pair();
         drop(reader);
         let mut output = Output::default();
         output.bytes().extend_from_slice(b"x");
-        assert_eq!(output.write_to(&writer), Written::Gone);
+        assert_eq!(output.write_to(&mut writer), Written::Gone);
     }
 }

@@ -14,8 +14,8 @@ use crate::state::State;
 
 mod query;
 pub mod metrics;
-pub mod status;
-mod console;
+pub mod status; // what the console's figures are, as JSON
+mod console; // how the console's files are served, who may see them
 mod access;
 mod key;
 

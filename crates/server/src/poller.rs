@@ -1,8 +1,8 @@
 //! Poller: how an event loop learns which sockets are ready.
 //!
 //! Edge-triggered epoll: a connection is registered once and never touched again while its
-//! requests flow. Whoever gets an edge must go on until the socket says "would block", or a read
-//! was shorter than its buffer.
+//! requests flow. Whoever gets an edge must go on until nothing is left, which the connection's
+//! [`Stream`](crate::stream::Stream) tells.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};

@@ -12,7 +12,7 @@
 mod cache;
 mod header;
 mod random;
-mod limit;
+mod limit; // how long a script may run, who looks at the clock
 mod shared;
 mod json;
 mod convert;

@@ -6,10 +6,10 @@ use std::thread;
 use cellar_engine::{Cache, Config};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
-use crate::door::{Door, LISTENERS_MAX};
 use crate::error::Error;
-use crate::listener::{Listener, Protocol, Transport};
+use crate::listener::{Listener, Protocol};
 use crate::mailbox::Mailbox;
 use crate::memory;
 use crate::observer::Observer;
@@ -19,6 +19,7 @@ use crate::settings::load::{Loaded, Origin};
 use crate::settings::units::show_duration_ms;
 use crate::signals::Signals;
 use crate::state::State;
+use crate::stream::Transport;
 use crate::upkeep::Upkeep;
 use crate::watchdog::Watchdog;
 use crate::worker::{Common, Worker};
@@ -43,7 +44,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
-    warn_of_other_doors(&settings, &listeners);
+    warn_of_open_listeners(&settings, &listeners);
     name_hosts(&mut settings);
     settings.memcached = addresses(&listeners, Protocol::Memcached);
     settings.resp = addresses(&listeners, Protocol::Resp);
@@ -60,19 +61,19 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let common = make_common(state, clock)?;
-    let bell = Arc::clone(&common.bell);
+    let acceptor_waker = Arc::clone(&common.acceptor_waker);
     let shared = (Arc::clone(&common.state), Arc::clone(&common.mailboxes));
-    let door = Door::new(listeners, signals, Arc::clone(&bell), shared);
-    let door = door.map_err(Error::system("making the door"))?;
+    let acceptor = Acceptor::new(listeners, signals, Arc::clone(&acceptor_waker), shared);
+    let acceptor = acceptor.map_err(Error::system("making the acceptor"))?;
     let threads = start(make_workers(&common)?)?;
-    let door = door.start(common.clock).map_err(no_thread)?;
+    let acceptor = acceptor.start(common.clock).map_err(no_thread)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
     for thread in threads {
         let done = thread.join().expect("a panic ends the whole process");
         done.map_err(Error::system("waiting for sockets"))?;
     }
-    bell.wake();
-    let done = door.join().expect("a panic ends the whole process");
+    acceptor_waker.wake();
+    let done = acceptor.join().expect("a panic ends the whole process");
     done.map_err(Error::system("waiting for connections"))?;
     upkeep.stop();
     watchdog.stop();
@@ -179,23 +180,23 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
 
 /// Warns where a secret guards one way to the keys and another is open: all protocols reach the
 /// same ones.
-fn warn_of_other_doors(settings: &Settings, listeners: &[Listener]) {
+fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     let secret_of = |listener: &Listener| match listener.protocol {
         Protocol::Memcached => None,
         Protocol::Resp => (!settings.password.is_empty()).then_some("--password"),
         Protocol::Http => (!settings.http_token.is_empty()).then_some("--http-token"),
     };
     // A socket file has its mode.
-    let doors = || {
+    let reachable = || {
         listeners
             .iter()
             .filter(|one| one.transport == Transport::Tcp)
     };
-    let mut secrets: Vec<&str> = doors().filter_map(secret_of).collect();
+    let mut secrets: Vec<&str> = reachable().filter_map(secret_of).collect();
     secrets.dedup();
-    let open = doors().filter(|door| secret_of(door).is_none());
+    let open = reachable().filter(|one| secret_of(one).is_none());
     let open: Vec<String> = open
-        .map(|door| format!("{} {}", door.protocol.flag(), door.address))
+        .map(|one| format!("{} {}", one.protocol.flag(), one.address))
         .collect();
     if secrets.is_empty() || open.is_empty() {
         return;
@@ -302,12 +303,12 @@ fn make_common(state: Arc<State>, clock: LoopClock) -> Result<Common, Error> {
     let threads = state.settings.threads;
     let mailboxes: Result<Vec<Mailbox>, _> = (0..threads).map(|_| Mailbox::new()).collect();
     let mailboxes = Arc::new(mailboxes.map_err(Error::system("making event loops"))?);
-    let bell = Arc::new(Waker::new().map_err(Error::system("making event loops"))?);
+    let acceptor_waker = Arc::new(Waker::new().map_err(Error::system("making event loops"))?);
     Ok(Common {
         state,
         mailboxes,
         clock,
-        bell,
+        acceptor_waker,
     })
 }
 

@@ -43,6 +43,7 @@ struct Entries {
 /// The log.
 #[derive(Debug)]
 pub struct SlowLog {
+    // Relaxed: a setting that orders nothing.
     threshold_us: AtomicI64,
     entries: Mutex<Entries>,
 }

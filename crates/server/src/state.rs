@@ -12,7 +12,7 @@ use crate::clock::WallClock;
 use crate::content_types::ContentTypes;
 use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
-use crate::errors::Errors;
+use crate::error_stats::Errors;
 use crate::gate::Gates;
 use crate::guesses::Guesses;
 use crate::observer::Observer;
@@ -34,8 +34,8 @@ pub struct State {
     pub settings: Settings,
     /// One entry per event loop.
     pub counters: Vec<Arc<Counters>>,
-    /// What the door counts, which is no event loop.
-    pub door: Arc<Counters>,
+    /// What the acceptor counts, which is no event loop.
+    pub acceptor: Arc<Counters>,
     /// The gates of the event loops.
     pub gates: Gates,
     /// Which of the engine's spaces each database is.
@@ -53,10 +53,13 @@ pub struct State {
     /// Who was wrong about the password or the token.
     pub guesses: Guesses,
     /// Whether the server has been told to stop.
+    // Relaxed: it orders nothing; the loops are told through their mailboxes.
     pub draining: AtomicBool,
     /// Open connections now.
+    // Relaxed: a figure to look at.
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
+    // Relaxed: a sum that orders nothing.
     pub transfer_bytes: AtomicU64,
     /// Turns the engine's moments into Unix times and back.
     pub wall: Arc<WallClock>,
@@ -71,8 +74,10 @@ pub struct State {
     /// Error replies by their codes.
     pub errors: Errors,
     /// Whether upkeep rests, for tests.
+    // Relaxed: upkeep may take one step more.
     pub upkeep_rests: AtomicBool,
     /// Most bytes that items and bookkeeping took when somebody asked.
+    // Relaxed: a figure to look at.
     pub used_bytes_peak: AtomicU64,
     /// A name that no other run of the server has.
     pub run_id: String,
@@ -116,7 +121,7 @@ impl State {
         let budget = Arc::new(budget);
         State {
             cache,
-            door: Arc::default(),
+            acceptor: Arc::default(),
             gates: Gates::new(settings.threads),
             databases: observer.databases().clone(),
             clients: Clients::new(Arc::clone(&budget)),
@@ -148,10 +153,10 @@ impl State {
         self.wall.unix_ms(Instant(0)) / 1_000
     }
 
-    /// Sums of the counters of the event loops and the door, since their start.
+    /// Sums of the counters of the event loops and the acceptor, since their start.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let all = self.counters.iter().chain([&self.door]);
+        let all = self.counters.iter().chain([&self.acceptor]);
         Counters::sum(all.map(|counters| &**counters))
     }
 

@@ -123,6 +123,7 @@ fn show(mut screen: DefaultTerminal, options: &Options, ended: &AtomicBool) -> s
     let fetcher = Fetcher::start(options.clone());
     let mut view = View::default();
     let mut is_stale = true;
+    // Relaxed: nothing but the flag is passed on.
     while !ended.load(Ordering::Relaxed) {
         while let Some(answer) = fetcher.answer() {
             view.take(answer);

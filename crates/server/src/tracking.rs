@@ -93,6 +93,7 @@ pub struct Tracking {
     due: Due,
     trackers: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// Names that were dropped because the table was full.
+    // Relaxed: a count orders nothing.
     dropped: AtomicU64,
 }
 
@@ -168,7 +169,7 @@ impl Tracking {
     }
 
     /// Tells of the changes whose moment has come; nothing to do costs one load.
-    pub fn tell_due(&self, now_ms: u64) {
+    pub fn push_due(&self, now_ms: u64) {
         self.due.tell(now_ms, |key| self.changed(key, false));
     }
 
@@ -255,7 +256,7 @@ fn tell(client: &Arc<Client>, told: Told<'_>) {
         return;
     };
     if target.is_gone() {
-        return tell_broken(client, target.id);
+        return notify_broken(client, target.id);
     }
     if target.proto() == Proto::V3 {
         target.push(|out| write_push(out, told));
@@ -265,7 +266,7 @@ fn tell(client: &Arc<Client>, told: Told<'_>) {
 }
 
 /// Tells a client that the one who should have been told in its place is gone.
-fn tell_broken(client: &Client, target: u64) {
+fn notify_broken(client: &Client, target: u64) {
     Mode::of(client).and(Mode::BROKEN).store(client);
     if client.proto() == Proto::V3 {
         client.push(|out| {

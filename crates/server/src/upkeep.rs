@@ -50,7 +50,7 @@ fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
         if !state.upkeep_rests.load(Ordering::Relaxed) {
             pause = upkeep.step(&state.cache);
         }
-        state.observer.tracking.tell_due(state.cache.now().0);
+        state.observer.tracking.push_due(state.cache.now().0);
         state.observer.tracking.broadcast();
         if state.budget.has_fallen(HEAP_BYTES_MIN) {
             cellar_engine::release_heap();

@@ -140,7 +140,7 @@ impl Lookout {
             self.herald.note(News::Stuck {
                 stopping_ms: self.stopping_ms,
             });
-            self.herald.tell_last();
+            self.herald.log_last();
             low_level::exit(IMPATIENT_STATUS);
         }
     }

@@ -21,6 +21,7 @@ const PARTS: usize = 16;
 
 /// Whether something happened to one of a session's keys.
 #[derive(Debug, Default)]
+// Acquire and Release: who sees the mark sees the change.
 pub struct Mark(AtomicBool);
 
 impl Mark {

@@ -10,13 +10,12 @@
 mod table;
 mod batch;
 mod steps;
-mod share;
+mod share; // what a connection may do in one turn
 mod shed;
 mod receive;
 mod serve;
 mod timers;
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -24,15 +23,13 @@ use rustix::io::Errno;
 
 use self::batch::Batch;
 use self::table::Table;
-use crate::client::Seat;
 use crate::clock::LoopClock;
-use crate::connection::{Connection, Ending, HttpLink};
+use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
 use crate::counters::load::PerProtocol;
-use crate::execute::{self, http::Peer, resp::Session};
+use crate::execute::Link;
 use crate::limits::SPARE_BUFFERS_MAX;
-use crate::listener::{Protocol, local_address};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Arrival, Mailbox};
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready, Waker};
 use crate::state::State;
@@ -48,8 +45,8 @@ pub(crate) struct Common {
     pub(crate) state: Arc<State>,
     pub(crate) mailboxes: Arc<Vec<Mailbox>>,
     pub(crate) clock: LoopClock,
-    /// Wakes the door.
-    pub(crate) bell: Arc<Waker>,
+    /// Wakes the acceptor.
+    pub(crate) acceptor_waker: Arc<Waker>,
 }
 
 /// One event loop.
@@ -167,10 +164,7 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        if ready.readable {
-            connection.readable = true;
-            connection.hung_up |= ready.hung_up;
-        }
+        connection.stream.note_edge(&ready);
         if ready.writable && connection.blocked {
             self.flush(slot);
         }
@@ -199,37 +193,7 @@ impl Worker {
             let Some(arrival) = self.mailbox().take() else {
                 break;
             };
-            let (protocol, peer) = (arrival.protocol, arrival.peer);
-            let mut connection = Connection::new(arrival.socket, arrival.transport, self.now_ms);
-            let interest = if connection.watches_room {
-                Interest::ReadsAndWrites
-            } else {
-                Interest::Reads
-            };
-            let (slot, token) = self.table.next();
-            if let Err(errno) = self.poller.add(&connection.socket, token, interest) {
-                tracing::warn!(error = %errno, "no room for a connection");
-                self.counters.accept_failures.add(1);
-                self.forget();
-                continue;
-            }
-            match protocol {
-                Protocol::Memcached => {}
-                Protocol::Resp => {
-                    connection.session = Some(self.new_session(&connection.socket, peer, token));
-                }
-                Protocol::Http => {
-                    connection.http = Some(HttpLink {
-                        peer: Peer::at(&peer),
-                        ..HttpLink::default()
-                    });
-                }
-            }
-            self.table.fill(connection);
-            self.counters.load.note_opened(protocol as usize);
-            if self.is_draining() {
-                self.begin_ending(slot);
-            }
+            self.take_over(arrival);
         }
         self.deliver();
         if self.mailbox().was_asked_to_shed() {
@@ -240,19 +204,29 @@ impl Worker {
         }
     }
 
-    /// Makes the session of a client that speaks Redis's protocol.
-    fn new_session(&self, socket: &OwnedFd, peer: String, token: u64) -> Box<Session> {
+    /// Makes a connection of who came.
+    fn take_over(&mut self, arrival: Arrival) {
+        let Arrival {
+            stream,
+            protocol,
+            peer,
+        } = arrival;
+        let (slot, token) = self.table.next();
+        if let Err(errno) = self.poller.add(&stream, token, stream.first_interest()) {
+            tracing::warn!(error = %errno, "no room for a connection");
+            self.counters.accept_failures.add(1);
+            return self.forget();
+        }
         let Common {
             state, mailboxes, ..
         } = &self.common;
         let home = (Arc::clone(mailboxes), self.index, token);
-        let seat = Seat {
-            peer,
-            local: local_address(socket),
-            file: socket.as_raw_fd(),
-        };
-        let client = state.clients.add(seat, Some(home), self.now_ms);
-        Box::new(Session::new(client, state))
+        let link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
+        self.table.fill(Connection::new(stream, link, self.now_ms));
+        self.counters.load.note_opened(protocol as usize);
+        if self.is_draining() {
+            self.begin_ending(slot);
+        }
     }
 
     /// Writes what waits for a connection, and goes on with its end if that was the last.
@@ -260,7 +234,7 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let written = connection.output.write_to(&connection.socket);
+        let written = connection.output.write_to(&mut connection.stream);
         match written {
             Written::All(bytes) => {
                 self.counters.bytes_written.add(bytes as u64);
@@ -315,7 +289,7 @@ impl Worker {
             let interest = Interest::ReadsAndWrites;
             if self
                 .poller
-                .modify(&connection.socket, token, interest)
+                .modify(&connection.stream, token, interest)
                 .is_err()
             {
                 self.close(slot);
@@ -347,14 +321,14 @@ impl Worker {
         if connection.ending != Ending::AfterOutput || !connection.output.is_empty() {
             return;
         }
-        if connection.ended || self.timers.is_idle(connection, now_ms) {
+        if connection.stream.has_ended() || self.timers.is_idle(connection, now_ms) {
             return self.close(slot);
         }
-        let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write);
+        connection.stream.end_writing();
         connection.ending = Ending::Linger {
             until_ms: now_ms + timers::LINGER_MS,
         };
-        connection.readable = true;
+        connection.stream.look_again();
         self.enqueue(slot);
     }
 
@@ -367,11 +341,9 @@ impl Worker {
             self.held_bytes -= connection.noted_bytes;
             let budget = &self.common.state.budget;
             budget.set_connections(self.index, self.held_bytes);
-            let protocol = connection.protocol();
+            let protocol = connection.link.protocol();
             self.counters.load.note_closed(protocol as usize);
-            if let Some(session) = &mut connection.session {
-                execute::resp::end(session, &self.common.state);
-            }
+            connection.link.end(&self.common.state);
             self.forget();
         }
     }

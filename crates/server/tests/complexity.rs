@@ -109,8 +109,9 @@ fn the_page_is_what_the_table_says() {
          done by then. Not in steps are\nEXEC and scripts, which are one step for everybody by \
          their promise, and SPOP, ZPOPMIN, ZPOPMAX and\nZREMRANGEBY*, which change a collection at \
          once: to take half of the members of 4 MiB holds the\nloop for 10 to 20 milliseconds.\n\n\
-         A command has at most 262,144 arguments. Requests that one connection sends at once have \
-         1 ms of\neach turn, and one of them at least.\n\n\
+         A command has at most 262,144 arguments; so many are decoded and kept in one turn, which \
+         takes\nsome 10 milliseconds. Requests that one connection sends at once have 1 ms of each \
+         turn, and one of\nthem at least.\n\n\
          This page is generated from crates/server/tests/complexity/table.rs; the test beside it \
          runs the\nworst inputs.\n",
     );

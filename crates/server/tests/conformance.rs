@@ -235,7 +235,7 @@ fn replay(path: &Path, cut: Cut) -> usize {
         if path.parent().is_some_and(|home| home.ends_with("http")) {
             Session::http()
         } else {
-            Session::default()
+            Session::memcached()
         }
     };
     let clock = Arc::new(ManualClock::starting_at(Instant(5_000)));

@@ -360,7 +360,7 @@ fn what_was_found_before_is_found_no_more() {
 #[test]
 fn a_read_of_one_large_value_many_times_is_answered_piece_by_piece() {
     let state = state(Arc::new(ManualClock::default()), 64 << 20, UNIX_MS_AT_ZERO);
-    let mut session = Session::default();
+    let mut session = Session::memcached();
     let value = vec![b'v'; 15_000];
     let mut set = format!("set k 0 0 {}\r\n", value.len()).into_bytes();
     set.extend_from_slice(&value);
@@ -385,7 +385,7 @@ fn a_read_of_one_large_value_many_times_is_answered_piece_by_piece() {
 #[test]
 fn a_line_of_keys_without_end_closes_the_connection() {
     let state = state(Arc::new(ManualClock::default()), 64 << 20, UNIX_MS_AT_ZERO);
-    let mut session = Session::default();
+    let mut session = Session::memcached();
     let mut answer = session.feed(b"get ", &state);
     for _ in 0..300 {
         answer.extend(session.feed(&b"k ".repeat(2_000), &state));

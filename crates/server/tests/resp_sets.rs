@@ -185,3 +185,26 @@ fn moves_and_unions_are_one_step_for_all_clients() {
         }
     });
 }
+
+/// More sets than a step has look-ups: each step has to get further all the same.
+#[test]
+fn very_many_sets_are_combined() {
+    const SETS: usize = 6_000;
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let names: Vec<String> = (0..SETS).map(|number| format!("s{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        client.run(&format!("SADD {name} all m{}", number % 3));
+    }
+    let all = names.join(" ");
+    assert_eq!(
+        sorted(client.run(&format!("SUNION {all}"))),
+        ["all", "m0", "m1", "m2"]
+    );
+    assert_eq!(sorted(client.run(&format!("SINTER {all}"))), ["all"]);
+    assert_eq!(client.run(&format!("SDIFF {all}")), bulks(&[]));
+    for (command, members) in [("SUNIONSTORE", 4), ("SINTERSTORE", 1), ("SDIFFSTORE", 0)] {
+        let stored = client.run(&format!("{command} stored {all}"));
+        assert_eq!(stored, Value::Integer(members), "{command}");
+    }
+}

@@ -8,12 +8,9 @@ mod session;
 use std::sync::Arc;
 
 use cellar::client::Seat;
-use cellar::execute::{Context, resp};
 use cellar::metrics::exposition;
-use cellar::output::Output;
 use cellar::state::State;
 use cellar_engine::{Clock, ManualClock};
-use cellar_protocol::resp::{Decoded, Scan, decode};
 use session::{Session, UNIX_MS_AT_ZERO};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -36,7 +33,7 @@ struct Desk {
     state: State,
     memcached: Session,
     http: Session,
-    resp: resp::Session,
+    resp: Session,
 }
 
 impl Desk {
@@ -50,12 +47,11 @@ impl Desk {
             local: "127.0.0.1:2".to_owned(),
             file: 0,
         };
-        let client = state.clients.add(seat, None, 0);
         Desk {
-            resp: resp::Session::new(client, &state),
+            resp: Session::resp(seat, &state),
             clock,
             state,
-            memcached: Session::default(),
+            memcached: Session::memcached(),
             http: Session::http(),
         }
     }
@@ -72,18 +68,8 @@ impl Desk {
         for arg in args {
             frame.push_str(&format!("${}\r\n{arg}\r\n", arg.len()));
         }
-        let limits = self.resp.limits();
-        let Decoded::Request { request, .. } = decode(frame.as_bytes(), Scan::default(), &limits)
-        else {
-            panic!("{words} is no request");
-        };
-        let space = self.resp.space(&self.state);
-        let prepared = resp::prepare(request, space, &self.state.cache);
-        let pass = self.state.gates.enter(0);
-        let context = Context::new(&self.state, &self.state.counters[0], &pass);
-        let mut output = Output::default();
-        resp::execute(&prepared, &mut self.resp, context, &mut output);
-        let reply = String::from_utf8(output.take()).unwrap();
+        let reply = self.resp.feed(frame.as_bytes(), &self.state);
+        let reply = String::from_utf8(reply).unwrap();
         reply.trim_end().replace("\r\n", " ")
     }
 

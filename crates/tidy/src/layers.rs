@@ -10,50 +10,33 @@ use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// Every crate and the crates of the project it may depend on.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("engine", &[]),
     ("protocol", &[]),
     ("server", &["cellar-engine", "cellar-protocol"]),
     ("near", &["cellar-protocol"]),
-    (
-        "bench",
-        &["cellar-engine", "cellar-near", "cellar-protocol"],
-    ),
+    ("load", &["cellar-protocol"]),
+    ("bench", &["cellar-engine", "cellar-load", "cellar-near"]),
     ("tidy", &[]),
 ];
 
 /// The only files of the server that may name both the protocol's and the engine's types.
 const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/server/src/execute/"];
 
-/// Where received bytes are decoded and the cache is hinted, and the names of the protocol that
-/// this takes: what a request means is not among them.
-const DECODING_PLACES: [&str; 2] = [
-    "crates/server/src/worker/batch.rs",
-    "crates/server/src/worker/steps.rs",
+/// The server's event loops, and what they do not name: the protocols.
+const LOOPS: [&str; 3] = [
+    "crates/server/src/connection.rs",
+    "crates/server/src/worker.rs",
+    "crates/server/src/worker/",
 ];
-const DECODING_NAMES: [&str; 12] = [
-    "self",
-    "decode",
-    "decode_plain",
-    "decode_tail",
-    "Decoded",
-    "Limits",
-    "Refused",
-    "Scan",
-    "Tail",
-    "Args",
-    "Plain",
-    "Body",
-];
-
-/// The codecs, as the modules of the protocol crate are called.
-const CODECS: [&str; 3] = ["memcached", "resp", "http"];
+const PROTOCOLS: [&str; 4] = ["cellar_protocol", "memcached", "resp", "http"];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
-const UNSAFE_ATTRIBUTES: [(&str, &str); 5] = [
+const UNSAFE_ATTRIBUTES: [(&str, &str); 6] = [
     ("protocol", "#![forbid(unsafe_code)]"),
     ("server", "#![deny(unsafe_code)]"),
     ("near", "#![forbid(unsafe_code)]"),
+    ("load", "#![forbid(unsafe_code)]"),
     ("bench", "#![forbid(unsafe_code)]"),
     ("tidy", "#![forbid(unsafe_code)]"),
 ];
@@ -63,6 +46,7 @@ const UNSAFE_ATTRIBUTES: [(&str, &str); 5] = [
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = arrows(tree);
     findings.extend(meeting_places(tree));
+    findings.extend(loops(tree));
     findings.extend(unsafe_attributes(tree));
     for (name, _) in ARROWS {
         let folder = format!("crates/{name}/src/");
@@ -119,24 +103,21 @@ fn meeting(file: &File) -> Option<Finding> {
     let place = |name| words(&code).find(|(_, word)| *word == name);
     let (offset, _) = place("cellar_protocol")?;
     place("cellar_engine")?;
-    if !DECODING_PLACES.contains(&file.path.as_str()) {
-        let what = "protocol and engine meet only in server/src/execute.rs and its children";
-        return Some(Finding::new(file, line_at(&code, offset), what));
-    }
-    for (offset, _) in words(&code).filter(|(_, word)| CODECS.contains(word)) {
-        // What executes for a protocol is called like its codec.
-        if code[..offset].ends_with("execute::") {
-            continue;
-        }
-        for path in tree_paths(&code[offset..]) {
-            let Some(name) = path.get(1) else { continue };
-            if !DECODING_NAMES.contains(&name.as_str()) {
-                let what = format!("what `{name}` means is known only to server/src/execute.rs");
-                return Some(Finding::new(file, line_at(&code, offset), what));
-            }
-        }
-    }
-    None
+    let what = "protocol and engine meet only in server/src/execute.rs and its children";
+    Some(Finding::new(file, line_at(&code, offset), what))
+}
+
+fn loops(tree: &Tree) -> Vec<Finding> {
+    let is_loop = |file: &&File| LOOPS.iter().any(|place| file.path.starts_with(place));
+    tree.rust().filter(is_loop).filter_map(in_loop).collect()
+}
+
+/// Checks one file of the event loops.
+fn in_loop(file: &File) -> Option<Finding> {
+    let code = Source::cut(&file.text).code;
+    let (offset, name) = words(&code).find(|(_, word)| PROTOCOLS.contains(word))?;
+    let what = format!("event loops know no protocol: `{name}` is for server/src/execute.rs");
+    Some(Finding::new(file, line_at(&code, offset), what))
 }
 
 fn unsafe_attributes(tree: &Tree) -> Vec<Finding> {
@@ -345,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn protocol_and_engine_meet_in_execute_and_decoding_sees_no_requests() {
+    fn protocol_and_engine_meet_in_execute_only() {
         let met = |path: &str, text: &str| {
             let file = File {
                 path: format!("crates/server/src/{path}"),
@@ -355,13 +336,26 @@ mod tests {
         };
         let both = "use cellar_engine::Cache;\nuse cellar_protocol::memcached::Request;\n";
         let decoding = "use cellar_engine::Cache;\n\
-            use cellar_protocol::memcached::{self, Decoded};\nfn a() { memcached::decode() }\n";
+            use cellar_protocol::memcached;\nfn a() { memcached::decode() }\n";
         assert!(!met("execute/read.rs", both));
         assert!(met("output.rs", both));
         assert!(met("worker/steps.rs", both));
-        assert!(!met("worker/steps.rs", decoding));
-        assert!(met("output.rs", decoding));
+        assert!(met("worker/steps.rs", decoding));
         assert!(!met("output.rs", "use cellar_engine::Cache;\n"));
+    }
+
+    #[test]
+    fn event_loops_name_no_protocol() {
+        let named = |text: &str| {
+            let file = File {
+                path: "crates/server/src/worker/steps.rs".into(),
+                text: text.into(),
+            };
+            in_loop(&file).is_some()
+        };
+        assert!(named("use crate::execute::memcached;\n"));
+        assert!(named("fn a() { cellar_protocol::resp::decode() }\n"));
+        assert!(!named("//! For memcached.\nuse crate::execute::Link;\n"));
     }
 
     #[test]

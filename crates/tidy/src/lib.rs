@@ -11,6 +11,8 @@ pub mod tree;
 pub mod source;
 pub mod page;
 pub mod layers;
+pub mod atomics;
+pub mod names;
 pub mod documents;
 pub mod supply;
 

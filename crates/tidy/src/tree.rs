@@ -48,6 +48,15 @@ impl Finding {
     }
 }
 
+impl File {
+    /// The crate whose sources the file is among, if it is.
+    #[must_use]
+    pub fn crate_name(&self) -> Option<&str> {
+        let (name, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
+        rest.starts_with("src/").then_some(name)
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.path, self.line, self.what)
@@ -70,6 +79,12 @@ impl Tree {
     pub fn of_this_repository() -> Tree {
         let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it for tests");
         Tree::open(Path::new(&own).join("../..")).expect("the repository is readable")
+    }
+
+    /// The sources of a crate.
+    pub fn sources_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a File> {
+        let files = self.rust();
+        files.filter(move |file| file.crate_name() == Some(name))
     }
 
     /// Reads the repository at `root`.

@@ -1,6 +1,6 @@
 //! The house rules, applied to the whole repository.
 
-use cellar_tidy::{Finding, Tree, documents, layers, page, supply};
+use cellar_tidy::{Finding, Tree, atomics, documents, layers, names, page, supply};
 
 fn assert_none(findings: &[Finding]) {
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
@@ -32,4 +32,14 @@ fn documents_lead_somewhere_and_mention_nothing_forbidden() {
 #[test]
 fn what_it_is_built_from_is_known_by_its_version() {
     assert_none(&supply::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn what_an_atomic_orders_stands_beside_it() {
+    assert_none(&atomics::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn no_two_types_of_a_crate_have_one_name() {
+    assert_none(&names::check(&Tree::of_this_repository()));
 }

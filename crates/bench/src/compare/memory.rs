@@ -4,16 +4,18 @@
 //! time to live, connections included; the absolute sizes are reported beside it, because a server
 //! that touches its memory ahead shows little growth. All items must still be there afterwards.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::{CELLAR_RESP, CompareArgs};
-use crate::error::Error;
-use crate::load::{self, Keys, Limit, Plan};
-use crate::popularity::Popularity;
-use crate::process::{Ingredients, Recipe};
-use crate::quantity::{ByteRange, TtlMix};
-use crate::record::Records;
-use crate::wire::Wire;
+use super::CompareArgs;
+use cellar_load::drive::Limit;
+use cellar_load::error::Error;
+use cellar_load::load;
+use cellar_load::plan::{Keys, Plan};
+use cellar_load::popularity::Popularity;
+use cellar_load::process::{Ingredients, Recipe};
+use cellar_load::quantity::{ByteRange, TtlMix};
+use cellar_load::record::Records;
+use cellar_load::wire::Wire;
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 32;
@@ -22,7 +24,7 @@ const TTL: &str = "30m..2h";
 const PROBES: u64 = 200_000;
 
 /// What the items of one server take.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Footprint {
     pub(super) server: String,
     pub(super) version: String,
@@ -48,7 +50,7 @@ pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Foot
     recipes
         .iter()
         // The same engine once more.
-        .filter(|recipe| recipe.name != CELLAR_RESP && recipe.wire != Wire::Http)
+        .filter(|recipe| recipe.name != "cellar over RESP" && recipe.wire != Wire::Http)
         .map(|recipe| measure_one(args, recipe))
         .collect()
 }
@@ -57,7 +59,7 @@ pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Foot
 fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> {
     let items = args.memory_items;
     let with = Ingredients {
-        memory_mib: args.peers.memory_mib,
+        memory_mib: args.memory_mib,
         threads: 1,
         cpu: Some(args.cpus.server_cpu),
     };
@@ -65,13 +67,13 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> 
     let version = server.version()?;
     let start_bytes = server.rss_bytes()?;
     let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
+    let row = args.plan(recipe.wire, server.address(), super::ROWS[2])?;
     let plan = Plan {
         records: records.map_err(Error::Usage)?,
         ttl: TTL.parse::<TtlMix>().map_err(Error::Usage)?,
         keys: Keys::Drawn(Popularity::Uniform),
-        limit: Limit::Requests(PROBES),
         verify: true,
-        ..args.plan(recipe.wire, server.address(), super::ROWS[2])?
+        ..row.until(Limit::Requests(PROBES))
     };
     load::run(&plan.fill())?;
     let filled_bytes = server.rss_bytes()?;

@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{
     MEMORY_KEY_BYTES, MEMORY_RAW_BYTES, MEMORY_VALUE_BYTES, Operation, Subject, TTL_MS, copy_out,
     count,
 };
-use crate::error::Error;
 use crate::footprint;
-use crate::popularity::Scatter;
-use crate::quantity::ByteRange;
-use crate::record::Records;
+use cellar_load::error::Error;
+use cellar_load::popularity::Scatter;
+use cellar_load::quantity::ByteRange;
+use cellar_load::record::Records;
 
 /// Room over the items, so that a cache with uneven shards evicts none of them.
 const ROOM_OF: u64 = 4;
 
 /// Which cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Name {
+pub enum Name {
     /// quick_cache with its defaults; it knows no time to live.
     QuickCache,
     /// moka's synchronous cache with one time to live for all items.
@@ -156,7 +156,7 @@ impl Subject for Peer {
 }
 
 /// What an item takes in a peer.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct PeerFootprint {
     pub(super) cache: Name,
     pub(super) rss_growth_bytes: u64,
@@ -167,7 +167,7 @@ pub(super) struct PeerFootprint {
 /// The memory row of all peers, each in a fresh process.
 pub(super) fn footprints(items: u64) -> Result<Vec<PeerFootprint>, Error> {
     let run = |cache: Name| {
-        let growth = footprint::in_fresh_process("engine", &cache, ("--memory-items", items))?;
+        let growth = footprint::in_fresh_process("engine", &cache, items)?;
         Ok(PeerFootprint {
             cache,
             rss_growth_bytes: growth,
@@ -177,8 +177,8 @@ pub(super) fn footprints(items: u64) -> Result<Vec<PeerFootprint>, Error> {
     ALL.into_iter().map(run).collect()
 }
 
-/// Fills one peer and prints by how much this process has grown.
-pub(super) fn print_footprint(name: Name, items: u64) -> Result<(), Error> {
+/// Fills one peer; by how many bytes this process has grown.
+pub(crate) fn growth_bytes_of(name: Name, items: u64) -> Result<u64, Error> {
     let values = ByteRange::fixed(MEMORY_VALUE_BYTES);
     let records = Records::new(items, MEMORY_KEY_BYTES, values).map_err(Error::Usage)?;
     let (growth_bytes, peer) = footprint::growth_bytes(|| Ok(Peer::filled(name, records)))?;
@@ -187,6 +187,5 @@ pub(super) fn print_footprint(name: Name, items: u64) -> Result<(), Error> {
     if found != items {
         return Err(Error::Wrong(format!("{found} of {items} items are held")));
     }
-    println!("{growth_bytes}");
-    Ok(())
+    Ok(growth_bytes)
 }

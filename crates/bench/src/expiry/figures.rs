@@ -6,18 +6,18 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::client::Client;
-use crate::error::Error;
-use crate::process::Server;
-use crate::usage::rss_counted_bytes;
-use crate::wire::Wire;
+use cellar_load::client::Client;
+use cellar_load::error::Error;
+use cellar_load::process::Server;
+use cellar_load::usage::rss_counted_bytes;
+use cellar_load::wire::Wire;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a server says of itself at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Figures {
     /// Items, those included that are over and not reclaimed.
     pub(super) items: u64,
@@ -64,7 +64,7 @@ impl Informant {
         let found = match self.wire {
             Wire::Memcached => of_stats(&text),
             Wire::Resp => of_info(&text),
-            Wire::Http | Wire::HttpJson => None,
+            Wire::Http => None,
         };
         let mut figures =
             found.ok_or_else(|| Error::Garbled(format!("no figures about items in {text:?}")))?;

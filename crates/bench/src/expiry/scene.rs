@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use super::figures::{Figures, Informant};
 use super::{Contender, ExpiryArgs, Point, RATE_SHARE, Run, Slice, Watched};
-use crate::clock::{NS_PER_S, now_ns, seconds, unix_ns};
-use crate::error::Error;
-use crate::latency::{Latencies, LatencySummary};
-use crate::load::{self, Keys, Limit, Plan, Report, Sample};
-use crate::popularity::Popularity;
-use crate::process::{Ingredients, Server};
-use crate::quantity::{ByteRange, TtlMix};
-use crate::record::Records;
+use cellar_load::clock::{NS_PER_S, now_ns, seconds, unix_ns};
+use cellar_load::drive::{Drive, Limit};
+use cellar_load::error::Error;
+use cellar_load::latency::{Latencies, LatencySummary};
+use cellar_load::load::{self, Sample};
+use cellar_load::plan::Plan;
+use cellar_load::process::{Ingredients, Server};
+use cellar_load::quantity::{ByteRange, TtlMix};
+use cellar_load::record::Records;
+use cellar_load::report::Report;
 
 /// Keys of different lengths, so that the two kinds of items never meet.
 const LIVE_KEY_BYTES: usize = 16;
 const DYING_KEY_BYTES: usize = 17;
-const ZIPF_EXPONENT: f64 = 0.99;
 /// Requests that may wait on one connection before the load falls behind its schedule.
 const DEPTH: usize = 64;
 /// What the beginning of a load is not counted for, and the borders of the moment itself.
@@ -75,11 +76,9 @@ pub(super) fn rate(args: &ExpiryArgs, contenders: &[Contender]) -> Result<u64, E
             ..args.clone()
         };
         let scene = Scene::set(&few, contender)?;
-        let report = load::run(&Plan {
-            limit: Limit::Nanoseconds(CALIBRATION_NS),
-            depth: 1,
-            ..scene.plan.clone()
-        })?;
+        let mut plan = scene.plan.until(Limit::Nanoseconds(CALIBRATION_NS));
+        plan.drive.depth = 1;
+        let report = load::run(&plan)?;
         slowest = slowest.min(report.throughput_per_s);
         scene.server.stop();
     }
@@ -180,24 +179,21 @@ impl<'a> Scene<'a> {
         let mut informant = Informant::connect(&server)?;
         let value_bytes = ByteRange::fixed(args.value_bytes);
         let records = Records::new(contender.share(args.live), LIVE_KEY_BYTES, value_bytes);
-        let plan = Plan {
-            wire: contender.recipe.wire,
-            target: server.address().clone(),
-            connections: args.connections,
-            threads: 1,
+        let limit = Limit::Nanoseconds((args.before_s + args.during_s) * NS_PER_S);
+        let drive = Drive {
             depth: DEPTH,
-            records: records.map_err(Error::Usage)?,
-            keys: Keys::Drawn(Popularity::Zipf(ZIPF_EXPONENT)),
-            get_share: 1.0,
-            ttl: TtlMix::between(args.live_ttl_s, args.live_ttl_s),
-            limit: Limit::Nanoseconds((args.before_s + args.during_s) * NS_PER_S),
             databases: 0..contender.databases,
-            rate_per_s: None,
-            verify: false,
-            seed: 1,
             cpus: vec![args.cpus.load_cpu],
-            server_pid: None,
-            progress: false,
+            ..Drive::new(
+                contender.recipe.wire,
+                server.address(),
+                args.connections,
+                limit,
+            )
+        };
+        let plan = Plan {
+            ttl: TtlMix::between(args.live_ttl_s, args.live_ttl_s),
+            ..Plan::gets(drive, records.map_err(Error::Usage)?)
         };
         let started_ns = now_ns();
         let mut fill_ns = MIXED_FILL_NS * args.live;
@@ -235,10 +231,7 @@ impl<'a> Scene<'a> {
         );
         let plan = Plan {
             records: records.map_err(Error::Usage)?,
-            ttl: TtlMix::between(
-                as_ttl(moment_s),
-                as_ttl(moment_s + args.deadlines_over_s() - 1),
-            ),
+            ttl: TtlMix::between(as_ttl(moment_s), as_ttl(moment_s)),
             ..self.plan.clone()
         };
         let contender = self.contender;
@@ -291,11 +284,9 @@ impl<'a> Scene<'a> {
     /// The load at its fixed rate, and each of its gets.
     #[expect(clippy::cast_precision_loss, reason = "rates are below 2^53")]
     fn load(&self, rate: u64, seed: u64) -> Result<(Report, Vec<Sample>), Error> {
-        let plan = Plan {
-            rate_per_s: Some(rate as f64),
-            seed,
-            ..self.plan.clone()
-        };
+        let mut plan = self.plan.clone();
+        plan.drive.rate_per_s = Some(rate as f64);
+        plan.seed = seed;
         let gets = rate * (self.args.before_s + self.args.during_s);
         let (report, samples) = load::run_sampled(&plan, usize::try_from(gets).unwrap_or(0))?;
         if report.unsent_requests > 0 {
@@ -324,10 +315,9 @@ fn fill(contender: &Contender, plan: &Plan, items: u64) -> Result<(), Error> {
     let mut stored = 0;
     let mut first_error = None;
     for database in 0..contender.databases {
-        let report = load::run(&Plan {
-            databases: database..database + 1,
-            ..plan.fill()
-        })?;
+        let mut fill = plan.fill();
+        fill.drive.databases = database..database + 1;
+        let report = load::run(&fill)?;
         stored += report.set.stored;
         first_error = first_error.or(report.first_error);
     }
@@ -344,6 +334,7 @@ fn fill(contender: &Contender, plan: &Plan, items: u64) -> Result<(), Error> {
 /// Asks again and again until it is over; the moments, and what was answered.
 fn poll(informant: &mut Informant, over: &AtomicBool) -> Result<Vec<(u64, Figures)>, Error> {
     let mut found = Vec::new();
+    // Relaxed: nothing but the flag is passed on.
     while !over.load(Ordering::Relaxed) {
         found.push((now_ns(), informant.ask()?));
         std::thread::sleep(POLL);
@@ -367,7 +358,8 @@ struct Watch<'a> {
 impl Watch<'_> {
     #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
     fn point(&self, at_ns: i64, figures: Figures) -> Point {
-        let alive = self.args.live + self.args.dying - self.due(at_ns);
+        let over = if at_ns < 0 { 0 } else { self.args.dying };
+        let alive = self.args.live + self.args.dying - over;
         let dead_items = figures.items.saturating_sub(alive);
         Point {
             at_s: at_ns as f64 / 1e9,
@@ -377,24 +369,13 @@ impl Watch<'_> {
         }
     }
 
-    /// How many items' time is over; deadlines are drawn evenly from the seconds they lie in.
-    fn due(&self, at_ns: i64) -> u64 {
-        let Ok(at_ns) = u64::try_from(at_ns) else {
-            return 0;
-        };
-        let over_s = self.args.deadlines_over_s();
-        self.args.dying * (at_ns / NS_PER_S + 1).min(over_s) / over_s
-    }
-
-    /// Seconds after the last deadline from which on less than a hundredth of the dead is left.
-    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    /// Seconds after the deadline from which on less than a hundredth of the dead is left.
     fn reclaimed_after_s(&self, points: &[Point]) -> Option<f64> {
-        let last_s = (self.args.deadlines_over_s() - 1) as f64;
         let left = self.args.dying / LEFT_SHARE;
-        let after: Vec<&Point> = points.iter().filter(|it| it.at_s >= last_s).collect();
+        let after: Vec<&Point> = points.iter().filter(|it| it.at_s >= 0.0).collect();
         let held = after.iter().rposition(|point| point.dead_items > left);
         let point = after.get(held.map_or(0, |place| place + 1))?;
-        Some(point.at_s - last_s)
+        Some(point.at_s)
     }
 }
 
@@ -492,7 +473,7 @@ mod tests {
 
     #[test]
     fn only_items_whose_time_is_over_count_as_dead() {
-        let args = args(&["--live", "100", "--dying", "600", "--many-deadlines"]);
+        let args = args(&["--live", "100", "--dying", "600"]);
         let watch = Watch {
             args: &args,
             item_bytes: 10.0,
@@ -502,9 +483,8 @@ mod tests {
             point.dead_items
         };
         assert_eq!(dead(-1, 700), 0);
-        assert_eq!(dead(0, 700), 10);
-        assert_eq!(dead(0, 690), 0);
-        assert_eq!(dead(29, 700), 300);
+        assert_eq!(dead(0, 700), 600);
+        assert_eq!(dead(0, 690), 590);
         assert_eq!(dead(120, 700), 600);
         assert_eq!(dead(120, 100), 0);
         let point = watch.point(120 * NS_PER_S.cast_signed(), figures(103));

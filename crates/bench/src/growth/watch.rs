@@ -9,10 +9,10 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::clock::{now_ns, thread_cpu_ns};
-use crate::latency::Latencies;
+use cellar_load::clock::{now_ns, thread_cpu_ns};
+use cellar_load::latency::Latencies;
 
 /// Operations slower than this are looked into.
 pub(super) const SLOW_NS: u64 = 100_000;
@@ -28,7 +28,7 @@ pub(super) struct Watch {
 }
 
 /// A slow operation, and where its time went; the three parts make up the whole.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Slow {
     /// How many operations of its kind came before it.
     pub(super) operation: u64,

@@ -1,9 +1,9 @@
 //! The scenarios: what is stored, how often, and who keeps a connection open meanwhile.
 
-use crate::address::Stream;
-use crate::error::Error;
-use crate::process::Server;
-use crate::random::{Random, mix};
+use cellar_load::error::Error;
+use cellar_load::process::Server;
+use cellar_load::random::{Random, mix};
+use std::os::unix::net::UnixStream;
 
 use super::client::{Counter, Held};
 
@@ -27,7 +27,6 @@ enum Content {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    pub(super) what: &'static str,
     /// Memory, if it is less than that of the others.
     pub(super) memory_mib: Option<u64>,
     content: Content,
@@ -45,7 +44,6 @@ pub(super) struct Scenario {
 
 const PLAIN: Scenario = Scenario {
     name: "",
-    what: "",
     memory_mib: None,
     content: Content::Values {
         least: 10,
@@ -62,7 +60,6 @@ const PLAIN: Scenario = Scenario {
 pub(super) const SCENARIOS: [Scenario; 7] = [
     Scenario {
         name: "mixed sizes",
-        what: "new keys with values from 10 B to 1 MB, as likely in each octave",
         content: Content::Values {
             least: 10,
             most: 1_000_000,
@@ -71,7 +68,6 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     },
     Scenario {
         name: "overwrites",
-        what: "the same keys over and over, each time with another length from 10 B to 8 KB",
         content: Content::Values {
             least: 10,
             most: 8_000,
@@ -82,7 +78,6 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     },
     Scenario {
         name: "counters",
-        what: "nothing but numbers that are created and added to",
         // So many small items take long to store and to read back.
         memory_mib: Some(64),
         content: Content::Counters,
@@ -92,7 +87,6 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     },
     Scenario {
         name: "large values",
-        what: "nothing but values of 1 MB",
         content: Content::Values {
             least: 1_000_000,
             most: 1_000_000,
@@ -101,7 +95,6 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     },
     Scenario {
         name: "40 TTLs in 8 MiB",
-        what: "values from 10 B to 1 KB in a memory of 8 MiB, with times to live of 1 to 40 s",
         memory_mib: Some(8),
         volume: 12,
         keys_percent: 1_200,
@@ -110,8 +103,6 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     },
     Scenario {
         name: "1,000 idle clients",
-        what: "a thousand connections that stored and read a value and then wait, while another \
-            fills the memory",
         volume: 2,
         keys_percent: 200,
         idle: 1_000,
@@ -119,8 +110,6 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
     },
     Scenario {
         name: "silent readers",
-        what: "fifty connections that ask for 40 MB each and read nothing, while another fills \
-            the memory",
         volume: 2,
         keys_percent: 200,
         silent: 50,
@@ -133,7 +122,7 @@ pub(super) struct Done {
     keys: u64,
     stored: u64,
     refused: u64,
-    open: Vec<Stream>,
+    open: Vec<UnixStream>,
 }
 
 impl Scenario {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::subject::{Name, VALUE_BYTES, Value};
-use crate::error::Error;
 use crate::footprint;
+use cellar_load::error::Error;
 
 const KEY_BYTES: usize = size_of::<u64>();
 /// Caches whose memory is of interest.
@@ -19,7 +19,7 @@ const CACHES: [Name; 5] = [
 ];
 
 /// What an entry takes.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Footprint {
     pub(super) cache: Name,
     pub(super) rss_growth_bytes: u64,
@@ -30,7 +30,7 @@ pub(super) struct Footprint {
 /// All caches with so many entries.
 pub(super) fn all(entries: u64) -> Result<Vec<Footprint>, Error> {
     let run = |cache: Name| {
-        let growth = footprint::in_fresh_process("near", &cache, ("--entries", entries))?;
+        let growth = footprint::in_fresh_process("near", &cache, entries)?;
         let raw_bytes = KEY_BYTES + VALUE_BYTES;
         Ok(Footprint {
             cache,
@@ -41,8 +41,8 @@ pub(super) fn all(entries: u64) -> Result<Vec<Footprint>, Error> {
     CACHES.into_iter().map(run).collect()
 }
 
-/// Fills one cache and prints by how much this process has grown.
-pub(super) fn print(cache: Name, entries: u64) -> Result<(), Error> {
+/// Fills one cache; by how many bytes this process has grown.
+pub(crate) fn growth_bytes_of(cache: Name, entries: u64) -> Result<u64, Error> {
     let (growth_bytes, filled) = footprint::growth_bytes(|| {
         let filled = cache.build::<Value>(entries);
         // A tenth more than fits, so that it is full and has evicted.
@@ -58,6 +58,5 @@ pub(super) fn print(cache: Name, entries: u64) -> Result<(), Error> {
             "{held} of {entries} entries are held"
         )));
     }
-    println!("{growth_bytes}");
-    Ok(())
+    Ok(growth_bytes)
 }

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::subject::Name;
-use crate::error::Error;
 use crate::replay::{Reading, Trace, read};
+use cellar_load::error::Error;
 
 /// Caches whose choice of what to keep is of interest.
 pub(super) const CACHES: [Name; 4] = [Name::Cellar, Name::QuickCache, Name::Moka, Name::LruMutex];
 
 /// One trace at one size.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Ratio {
     pub(super) trace: String,
     pub(super) percent: f64,

@@ -1,17 +1,17 @@
 //! How fast hits are.
 
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::NearArgs;
 use super::subject::{self, Name, Subject, VALUE_BYTES, Value};
-use crate::clock::{now_ns, thread_cpu_ns};
-use crate::engine::bind;
-use crate::error::Error;
-use crate::popularity::{Picker, Popularity};
-use crate::random::Random;
+use crate::race::race;
 use crate::spread::Spread;
+use cellar_load::clock::seconds;
+use cellar_load::error::Error;
+use cellar_load::popularity::{Picker, Popularity};
+use cellar_load::random::Random;
 
 /// Room over the entries, so that a cache with uneven shards evicts none of them.
 const ROOM_OF: u64 = 4;
@@ -19,7 +19,7 @@ const ROOM_OF: u64 = 4;
 const WARM_READS: usize = 200_000;
 
 /// Hits of one cache on a number of threads.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Speed {
     pub(super) cache: Name,
     pub(super) threads: usize,
@@ -84,30 +84,17 @@ fn measure(
     draws: &[Vec<u32>],
     most: usize,
 ) -> Result<(f64, f64), Error> {
-    let start = Barrier::new(draws.len());
-    let runs: Vec<(u64, u64, u64, u64)> = std::thread::scope(|scope| {
-        let run = |(thread, draws): (usize, &Vec<u32>)| {
-            let (start, keys) = (&start, draws[..draws.len().min(most)].to_vec());
-            scope.spawn(move || {
-                bind(thread);
-                start.wait();
-                let (started_ns, cpu_ns) = (now_ns(), thread_cpu_ns());
-                let hits = cache.reads(&keys, |value| value[0] == 1);
-                (hits, thread_cpu_ns() - cpu_ns, started_ns, now_ns())
-            })
-        };
-        let threads: Vec<_> = draws.iter().enumerate().map(run).collect();
-        let joined = threads.into_iter().filter_map(|thread| thread.join().ok());
-        joined.collect()
-    });
-    let hits: u64 = runs.iter().map(|run| run.0).sum();
-    let reads: usize = draws.iter().map(|draws| draws.len().min(most)).sum();
+    let keys: Vec<&[u32]> = draws.iter().map(|it| &it[..it.len().min(most)]).collect();
+    let work = |thread: usize| cache.reads(keys[thread], |value| value[0] == 1);
+    let raced = race(keys.len(), work)?;
+    let hits: u64 = raced.results.iter().sum();
+    let reads: usize = keys.iter().map(|keys| keys.len()).sum();
     if hits != reads as u64 {
         return Err(Error::Wrong(format!("{hits} of {reads} reads were hits")));
     }
-    let cpu_ns: u64 = runs.iter().map(|run| run.1).sum();
-    let first_ns = runs.iter().map(|run| run.2).min().unwrap_or(0);
-    let last_ns = runs.iter().map(|run| run.3).max().unwrap_or(0);
-    let wall_s = (last_ns - first_ns).max(1) as f64 / 1e9;
-    Ok((cpu_ns as f64 / hits.max(1) as f64, hits as f64 / wall_s))
+    let hits = hits as f64;
+    Ok((
+        raced.cpu_ns as f64 / hits.max(1.0),
+        hits / seconds(raced.wall_ns),
+    ))
 }

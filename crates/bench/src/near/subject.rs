@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellar_near::{Local, Policy};
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Length of a value. With the two counts before it, it leaves nothing unused in its memory block.
 pub(super) const VALUE_BYTES: usize = 120;
@@ -17,9 +17,9 @@ const LRU_SHARDS: usize = 64;
 pub(super) type Value = [u8; VALUE_BYTES];
 
 /// Which cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Name {
+pub enum Name {
     /// The near cache's local store.
     Cellar,
     /// The same, each entry with a time to live.
@@ -45,17 +45,6 @@ pub(super) const ALL: [Name; 6] = [
 ];
 
 impl Name {
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Name::Cellar => "cellar-near",
-            Name::CellarTtl => "cellar-near, TTL",
-            Name::CellarLru => "cellar-near, LRU",
-            Name::QuickCache => "quick_cache",
-            Name::Moka => "moka",
-            Name::LruMutex => "64 x Mutex<lru>",
-        }
-    }
-
     /// An empty cache for so many entries.
     pub(super) fn build<V: Send + Sync + 'static>(self, entries: u64) -> Box<dyn Subject<V>> {
         let builder = Local::builder().entries_max(entries);
@@ -152,7 +141,7 @@ impl<V> LruShards<V> {
     }
 
     fn shard(&self, key: u64) -> &parking_lot::Mutex<lru::LruCache<u64, Arc<V>>> {
-        let hash = crate::random::mix(key);
+        let hash = cellar_load::random::mix(key);
         &self.shards[hash as usize % self.shards.len()]
     }
 }

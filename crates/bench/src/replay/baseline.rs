@@ -11,7 +11,7 @@ mod s3fifo;
 mod belady;
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use self::belady::Belady;
 use self::fifo::Fifo;
@@ -22,7 +22,7 @@ use super::trace::{Row, Trace};
 const ROWS_PER_STEP: usize = 1 << 14;
 
 /// A policy to compare with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Baseline {
     /// Evicts what was not used for the longest time

@@ -10,39 +10,34 @@
 //! as if blind and take more memory than they need.
 
 mod tune;
-mod table;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use self::tune::Tuner;
 use super::progress::Progress;
 use super::read::{self, Reading};
 use super::remote::{self, Pace, Served};
-use super::report;
-use super::size::binary;
 use super::trace::Trace;
-use crate::error::Error;
-use crate::machine::Setting;
-use crate::output::PrintArgs;
-use crate::page::Page;
-use crate::peers::{CellarArgs, some, started_as, takes_part};
-use crate::process::{Ingredients, Recipe};
-use crate::quantity::parse_bytes;
+use crate::measurement::Measurement;
+use crate::peers::{PeerArgs, some};
+use cellar_load::error::Error;
+use cellar_load::process::{Ingredients, Recipe};
+use cellar_load::quantity::{binary, parse_bytes, share};
+use cellar_load::wire::Wire;
 
-/// How finely memory is set; memcached knows whole MiB only.
+/// How finely memory is set, unless a server such as memcached takes whole MiB only.
 const STEP_BYTES: u64 = 64 << 10;
-const MEMCACHED_STEP_BYTES: u64 = 1 << 20;
 const QUICK_ROWS: usize = 100_000;
 const QUICK_TRIALS: usize = 2;
 
 /// Options of `cellar-bench contest`.
 #[derive(Args, Clone, Debug)]
-pub struct ContestArgs {
+pub(crate) struct ContestArgs {
     /// Traces, as for replay; their TTLs are left out
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
@@ -51,13 +46,7 @@ pub struct ContestArgs {
           value_parser = parse_bytes)]
     rss: Vec<u64>,
     #[command(flatten)]
-    cellar: CellarArgs,
-    /// memcached's program, or off
-    #[arg(long, value_name = "PATH", default_value = "memcached")]
-    memcached: String,
-    /// redis-server's program, or off
-    #[arg(long, value_name = "PATH", default_value = "redis-server")]
-    redis: String,
+    peers: PeerArgs,
     /// Most replays to find a server's setting
     #[arg(long, default_value_t = 4)]
     trials: usize,
@@ -77,14 +66,11 @@ pub struct ContestArgs {
     /// The first 100,000 requests, two trials, no pace: shows that it works, not who wins
     #[arg(long)]
     quick: bool,
-    #[command(flatten)]
-    output: PrintArgs,
 }
 
 /// Everything that was found; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
-struct Contest {
-    setting: Setting,
+#[derive(Debug, Serialize)]
+pub(crate) struct Contest {
     /// How long each replay lasted at least.
     lasting_s: u64,
     /// What the traces were stretched to.
@@ -94,7 +80,7 @@ struct Contest {
 }
 
 /// One server, trace and limit.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Outcome {
     trace: String,
     rss_limit_bytes: u64,
@@ -150,78 +136,54 @@ struct Trial {
 /// The setting that was found last, by server and limit: where the next search begins.
 type Known = HashMap<(String, u64), u64>;
 
-/// Runs the contest and prints its table.
-///
-/// # Errors
-/// [`Error`] if a server does not start, a trace cannot be replayed, or a value was wrong.
-pub fn command(args: &ContestArgs) -> Result<(), Error> {
-    let contestants = args.contestants()?;
-    let mut known = Known::new();
-    let mut results = Vec::new();
-    for path in &args.traces {
-        let trace = args.trace(path)?;
-        for search in args.searched(&contestants, &trace, &known)? {
-            let place = search.place();
-            if let Some(outcome) = search.outcome(&trace) {
-                known.insert(place, outcome.memory_bytes);
-                results.push(outcome);
+impl Measurement for ContestArgs {
+    type Outcome = Contest;
+
+    fn measure(&self) -> Result<Contest, Error> {
+        let contestants = self.contestants()?;
+        let mut known = Known::new();
+        let mut results = Vec::new();
+        for path in &self.traces {
+            let trace = self.trace(path)?;
+            for search in self.searched(&contestants, &trace, &known)? {
+                let place = search.place();
+                if let Some(outcome) = search.outcome(&trace) {
+                    known.insert(place, outcome.memory_bytes);
+                    results.push(outcome);
+                }
             }
         }
+        Ok(Contest {
+            lasting_s: self.lasting().as_secs(),
+            footprint_bytes: self.footprint,
+            requests_max: self.requests,
+            results,
+        })
     }
-    let contest = Contest {
-        setting: Setting::here(),
-        lasting_s: args.lasting().as_secs(),
-        footprint_bytes: args.footprint,
-        requests_max: args.requests,
-        results,
-    };
-    args.output.write_page(|| table::page(&contest))?;
-    args.output.print(&contest, || table::render(&contest))
-}
-
-/// The page of a contest that was stored as JSON.
-///
-/// # Errors
-/// [`Error::Wrong`] if it is none.
-pub fn stored_page(json: &str) -> Result<Page, Error> {
-    Page::stored(json, table::page)
 }
 
 /// What redis-server may evict by.
 const REDIS_POLICIES: [&str; 2] = ["allkeys-lru", "allkeys-lfu"];
 
-/// redis-server with this policy.
-fn redis(program: &str, policy: &str) -> Recipe {
-    let recipe = Recipe::redis(program, &["--maxmemory-policy", policy]);
-    recipe.named(&format!("redis-server {policy}"))
-}
-
-/// How the contestants are started.
-fn started() -> String {
-    let mut recipes = vec![
-        Recipe::cellar("cellar", &[]),
-        Recipe::memcached("memcached"),
-    ];
-    recipes.extend(REDIS_POLICIES.map(|policy| redis("redis-server", policy)));
-    started_as(&recipes)
-}
-
 impl ContestArgs {
     fn contestants(&self) -> Result<Vec<Contestant>, Error> {
-        let mut contestants = Vec::new();
-        let mut add = |recipe, step_bytes| contestants.push(Contestant { recipe, step_bytes });
-        if let Some(recipe) = self.cellar.recipe()? {
-            add(recipe, STEP_BYTES);
-        }
-        if takes_part(&self.memcached) {
-            add(Recipe::memcached(&self.memcached), MEMCACHED_STEP_BYTES);
-        }
-        if takes_part(&self.redis) {
-            for policy in REDIS_POLICIES {
-                add(redis(&self.redis, policy), STEP_BYTES);
+        let mut recipes: Vec<Recipe> = Vec::new();
+        recipes.extend(self.peers.cellar.recipe(Wire::Memcached)?);
+        recipes.extend(self.peers.of(Wire::Memcached));
+        for peer in self.peers.of(Wire::Resp) {
+            if peer.is_like_redis() {
+                let by = |policy| peer.with(&format!(" {policy}"), &["--maxmemory-policy", policy]);
+                recipes.extend(REDIS_POLICIES.map(by));
+            } else {
+                recipes.push(peer);
             }
         }
-        some(contestants)
+        let contestants = recipes.into_iter().map(|recipe| {
+            let is_coarse = recipe.words.iter().any(|word| word == "{memory_mib}");
+            let step_bytes = if is_coarse { 1 << 20 } else { STEP_BYTES };
+            Contestant { recipe, step_bytes }
+        });
+        some(contestants.collect())
     }
 
     fn lasting(&self) -> Duration {
@@ -358,7 +320,7 @@ impl<'c> Search<'c> {
             requests: served.requests,
             hits: served.hits,
             misses: served.misses,
-            miss_ratio: report::share(served.misses, served.hits + served.misses),
+            miss_ratio: share(served.misses, served.hits + served.misses),
             refused: served.refused,
             seconds: served.seconds,
             ttl_left_out: trace.has_ttl(),
@@ -376,7 +338,7 @@ impl Contestant {
         };
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
-        let served = remote::play_at(trace, server.wire(), server.address(), pace)?;
+        let served = remote::play(trace, server.wire(), server.address(), pace)?;
         let trial = Trial {
             version,
             served,

@@ -14,9 +14,10 @@ use cellar_engine::{
 use super::progress::Progress;
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
-use crate::clock::{now_ns, seconds};
-use crate::error::Error;
-use crate::usage::rss_bytes;
+use crate::refused;
+use cellar_load::clock::{now_ns, seconds};
+use cellar_load::error::Error;
+use cellar_load::usage::rss_bytes;
 
 /// Upkeep is due every tenth of a second of the trace, but not more often than so many requests.
 const TICK_MS: u64 = 100;
@@ -114,7 +115,7 @@ fn make_cache(setup: &EngineSetup, clock: Arc<ManualClock>) -> Result<Cache, Err
         clock,
         ..Config::with_memory(memory_bytes)
     })
-    .map_err(Error::Engine)
+    .map_err(refused)
 }
 
 impl<'t> Player<'t> {
@@ -188,9 +189,7 @@ impl<'t> Player<'t> {
     }
 
     fn key(&self, number: u32) -> Result<Key<'t>, Error> {
-        self.cache
-            .key(self.trace.keys.get(number))
-            .map_err(Error::Engine)
+        self.cache.key(self.trace.keys.get(number)).map_err(refused)
     }
 
     fn count_miss(&mut self, key: u32, is_live: bool) {
@@ -222,9 +221,9 @@ impl<'t> Player<'t> {
                 self.stamps.clear(row.key);
                 // What the key held before is out of date.
                 let deleted = self.cache.delete(key, &DeleteOptions::default());
-                deleted.map(|_| ()).map_err(Error::Engine)
+                deleted.map(|_| ()).map_err(refused)
             }
-            Err(error) => Err(Error::Engine(error)),
+            Err(error) => Err(refused(error)),
         }
     }
 
@@ -307,7 +306,7 @@ impl Dead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::trace::Interner;
+    use crate::replay::trace::Keys;
 
     const SETUP: EngineSetup = EngineSetup {
         memory_bytes: 4 << 20,
@@ -319,13 +318,13 @@ mod tests {
 
     /// One key: stored for two seconds, then read at the given moments.
     fn trace(reads_ms: &[u64]) -> Trace {
-        let mut interner = Interner::default();
-        let key = interner.number(b"k").unwrap();
+        let mut keys = Keys::default();
+        let key = keys.number(b"k").unwrap();
         let row = |at_ms, is_set| Row::new(at_ms, is_set, key, VALUE_BYTES, 2000);
         let reads = reads_ms.iter().map(|&at_ms| row(at_ms, false));
         Trace {
             name: "test".to_owned(),
-            keys: interner.into_keys(),
+            keys,
             rows: std::iter::once(row(0, true)).chain(reads).collect(),
         }
     }

@@ -11,10 +11,10 @@ use cellar_engine::KEY_BYTES_MAX;
 use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
 
 use super::progress::Progress;
-use super::trace::{Interner, Row, Trace};
+use super::trace::{Keys, Row, Trace};
 use super::unpack::{self, STDIN};
-use crate::error::Error;
-use crate::random::Random;
+use cellar_load::error::Error;
+use cellar_load::random::Random;
 
 /// Columns a trace may have.
 const COLUMNS: [&str; 5] = ["time_s", "op", "key", "value_bytes", "ttl_s"];
@@ -74,7 +74,7 @@ struct Parser<R> {
     columns: Columns,
     reading: Reading,
     random: Random,
-    interner: Interner,
+    keys: Keys,
     /// The first time in the trace, from which all others count.
     start_s: Option<f64>,
     last_ms: u64,
@@ -133,7 +133,7 @@ impl<R: Read> Parser<R> {
             file,
             reading,
             random: Random::seeded(reading.seed),
-            interner: Interner::default(),
+            keys: Keys::default(),
             start_s: None,
             last_ms: 0,
         })
@@ -162,7 +162,7 @@ impl<R: Read> Parser<R> {
         }
         Ok(Trace {
             name,
-            keys: self.interner.into_keys(),
+            keys: self.keys,
             rows,
         })
     }
@@ -185,9 +185,9 @@ impl<R: Read> Parser<R> {
         if let Some(bytes) = self.reading.value_bytes {
             value_bytes = bytes;
         }
-        let known = self.interner.len();
+        let known = self.keys.len();
         let too_many = || "a trace has less than 2^32 keys".to_owned();
-        let key = self.interner.number(key).ok_or_else(too_many)?;
+        let key = self.keys.number(key).ok_or_else(too_many)?;
         if is_set && (key as usize) < known && self.random.unit() < self.reading.resize_share {
             value_bytes = resized(value_bytes, &mut self.random);
         }
@@ -211,11 +211,7 @@ fn line_of_last<R: Read>(rows: &Reader<R>) -> u64 {
 }
 
 fn bad(file: &str, line: u64, what: String) -> Error {
-    Error::Trace {
-        name: file.to_owned(),
-        line,
-        what,
-    }
+    Error::Wrong(format!("{file}, line {line}: {what}"))
 }
 
 /// What is wrong with the file, without the line, which stands before it.

@@ -11,11 +11,11 @@ use std::time::Duration;
 use super::progress::Progress;
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
-use crate::address::Address;
-use crate::client::Client;
-use crate::clock::{now_ns, seconds};
-use crate::error::Error;
-use crate::wire::{Event, Wire};
+use cellar_load::address::Address;
+use cellar_load::client::Client;
+use cellar_load::clock::{now_ns, seconds};
+use cellar_load::error::Error;
+use cellar_load::wire::{Event, Wire};
 
 const BATCH_ROWS: usize = 64;
 /// Keys and values of a batch, unless one row alone has more: less than sockets hold by themselves.
@@ -60,24 +60,12 @@ impl Pace<'_> {
     }
 }
 
-/// Plays `trace` against the server at `target`, which should be empty.
+/// Plays `trace` at an even pace against the server at `target`, which should be empty.
 ///
 /// # Errors
 /// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
 /// something that was not stored last.
-pub(crate) fn play(trace: &Trace, wire: Wire, target: &Address) -> Result<Served, Error> {
-    let pace = Pace {
-        lasting: Duration::ZERO,
-        progress: &Progress::towards(trace.rows.len(), &trace.name),
-    };
-    play_at(trace, wire, target, pace)
-}
-
-/// The same at an even pace.
-///
-/// # Errors
-/// As [`play`].
-pub(crate) fn play_at(
+pub(crate) fn play(
     trace: &Trace,
     wire: Wire,
     target: &Address,

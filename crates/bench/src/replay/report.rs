@@ -1,25 +1,21 @@
-//! What a replay found: one row for each trace and size, as a table and as JSON.
+//! What a replay found: one row for each trace and size, the form of `--json`.
 //!
 //! `overhead_bytes_per_item` is what live items take beyond key and value (headers, deadlines,
 //! padding), with the index and all bookkeeping, over the live items. Dead bytes, unused ends of
 //! segments and free segments are not in it: they do not grow with the number of items.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::baseline::{Baseline, Tally};
 use super::play::Played;
-use super::remote::Served;
-use super::size::{Size, binary};
-use super::trace::Trace;
-use crate::machine::Setting;
+use super::size::Size;
+use cellar_load::quantity::share;
 
 /// All runs of one call; the form of `--json`.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    pub(crate) setting: Setting,
     /// Heading of the page.
     pub(crate) title: String,
     /// Policies that were simulated beside the engine.
@@ -32,7 +28,7 @@ pub(crate) struct Report {
 }
 
 /// One trace at one size. The first fields up to `overhead_bytes_per_item` are a contract.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Run {
     pub(crate) requests: u64,
     pub(crate) hits: u64,
@@ -66,7 +62,7 @@ pub(crate) struct Run {
 }
 
 /// Another policy on the same trace in the same bytes.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Compared {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
@@ -76,68 +72,12 @@ pub(crate) struct Compared {
 }
 
 /// A size that the engine cannot work with.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) trace: String,
     pub(crate) size: String,
     pub(crate) memory_bytes: u64,
     pub(crate) reason: String,
-}
-
-/// One trace against a running server.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct RemoteRun {
-    requests: u64,
-    hits: u64,
-    misses: u64,
-    miss_ratio: f64,
-    trace: String,
-    sets: u64,
-    stores: u64,
-    refused: u64,
-    /// Whether the trace has TTLs, which a server was not told.
-    ttl_left_out: bool,
-    seconds: f64,
-}
-
-impl RemoteRun {
-    pub(crate) fn of(trace: &Trace, served: &Served) -> RemoteRun {
-        RemoteRun {
-            requests: served.requests,
-            hits: served.hits,
-            misses: served.misses,
-            miss_ratio: share(served.misses, served.hits + served.misses),
-            trace: trace.name.clone(),
-            sets: served.sets,
-            stores: served.stores,
-            refused: served.refused,
-            ttl_left_out: trace.has_ttl(),
-            seconds: served.seconds,
-        }
-    }
-}
-
-impl fmt::Display for RemoteRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "| trace | requests | misses | miss % | stores | refused |\n|---|---|---|---|---|---|\n\
-             | {} | {} | {} | {:.2} | {} | {} |",
-            self.trace,
-            self.requests,
-            self.misses,
-            self.miss_ratio * 100.0,
-            self.stores,
-            self.refused
-        )?;
-        if self.ttl_left_out {
-            writeln!(
-                f,
-                "\nThe trace's TTLs were left out: a server's clock is not the trace's."
-            )?;
-        }
-        Ok(())
-    }
 }
 
 impl Run {
@@ -190,95 +130,5 @@ impl Run {
             seconds: played.seconds,
             baselines: compared.collect(),
         }
-    }
-}
-
-/// A quotient; zero if there is nothing to divide by.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
-}
-
-/// The table for people, in Markdown.
-pub(crate) fn table(report: &Report) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = write_table(report, &mut text);
-    text
-}
-
-fn write_table(report: &Report, text: &mut String) -> std::fmt::Result {
-    let baselines = &report.baselines;
-    let ratios: String = baselines
-        .iter()
-        .map(|baseline| format!(" / {} |", baseline.name()))
-        .collect();
-    let columns = 12 + baselines.len();
-    writeln!(
-        text,
-        "| trace | memory | requests | misses | miss % |{ratios} dead at eviction max % | \
-         dead mean % | copies/store | evicted | expired | RSS | overhead B/item |\n{}|",
-        "|---".repeat(columns)
-    )?;
-    for run in &report.runs {
-        write!(
-            text,
-            "| {} | {} | {} | {} | {:.2} |",
-            run.trace,
-            memory(&run.size, run.memory_bytes),
-            run.requests,
-            run.misses,
-            run.miss_ratio * 100.0,
-        )?;
-        for compared in baselines
-            .iter()
-            .filter_map(|baseline| run.baselines.get(baseline.name()))
-        {
-            write!(text, " {:.3} |", compared.engine_misses_ratio)?;
-        }
-        writeln!(
-            text,
-            " {:.2} | {:.2} | {:.2} | {} | {} | {} | {:.1} |",
-            run.dead_at_eviction_max_pct,
-            run.dead_mean_pct,
-            run.copies_per_store,
-            run.evicted,
-            run.expired,
-            binary(run.rss_bytes),
-            run.overhead_bytes_per_item,
-        )?;
-    }
-    if !report.skipped.is_empty() {
-        writeln!(text)?;
-    }
-    for skipped in &report.skipped {
-        writeln!(
-            text,
-            "- {} is left out at {}: {}",
-            skipped.trace,
-            memory(&skipped.size, skipped.memory_bytes),
-            skipped.reason
-        )?;
-    }
-    if !baselines.is_empty() {
-        writeln!(
-            text,
-            "\n/ NAME: the engine's misses over those of NAME in the same bytes."
-        )?;
-    }
-    Ok(())
-}
-
-/// The size as it was asked for, and what it came to.
-pub(crate) fn memory(size: &str, memory_bytes: u64) -> String {
-    let bytes = binary(memory_bytes);
-    if size == bytes {
-        bytes
-    } else {
-        format!("{size} = {bytes}")
     }
 }

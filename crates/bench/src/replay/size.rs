@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::quantity::parse_bytes;
+use cellar_load::quantity::{binary, parse_bytes};
 
 /// How much memory a cache gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,17 +50,6 @@ impl fmt::Display for Size {
             Size::Bytes(bytes) => f.write_str(&binary(*bytes)),
             Size::Percent(percent) => write!(f, "{percent} %"),
         }
-    }
-}
-
-/// Bytes with the largest unit of which there is at least one.
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-pub(crate) fn binary(bytes: u64) -> String {
-    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| bytes >= *unit) {
-        None => format!("{bytes} B"),
-        Some((unit, name)) if bytes.is_multiple_of(*unit) => format!("{} {name}", bytes / unit),
-        Some((unit, name)) => format!("{:.2} {name}", bytes as f64 / *unit as f64),
     }
 }
 

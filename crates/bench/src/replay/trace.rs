@@ -3,8 +3,7 @@
 //! Times count from the first request and never go back: a row that is older than the one before
 //! it happens at the same moment.
 
-use hashbrown::HashTable;
-use rapidhash::v3::rapidhash_v3;
+use indexmap::IndexSet;
 
 /// Bytes that a baseline pays for each item over key and value, as Cellar does.
 pub(crate) const OVERHEAD_BYTES: u64 = 17;
@@ -76,7 +75,7 @@ impl Trace {
             last[row.key as usize] = u64::from(row.value_bytes);
         }
         let values: u64 = last.iter().sum();
-        values + self.keys.bytes.len() as u64 + self.keys.len() as u64 * OVERHEAD_BYTES
+        values + self.keys.bytes() + self.keys.len() as u64 * OVERHEAD_BYTES
     }
 
     /// The same requests with all values longer or shorter by one factor, so that the footprint is
@@ -88,7 +87,7 @@ impl Trace {
         reason = "a factor of lengths needs no 53 bits, and is never negative"
     )]
     pub(crate) fn stretched(&self, footprint_bytes: u64) -> Trace {
-        let fixed = self.keys.bytes.len() as u64 + self.keys.len() as u64 * OVERHEAD_BYTES;
+        let fixed = self.keys.bytes() + self.keys.len() as u64 * OVERHEAD_BYTES;
         let values = (self.footprint_bytes() - fixed).max(1);
         let factor = footprint_bytes.saturating_sub(fixed) as f64 / values as f64;
         let rows = self.rows.iter().map(|&row| Row {
@@ -107,7 +106,7 @@ impl Trace {
         self.rows.truncate(requests);
         // Keys are numbered in the order of their first appearance.
         let keys = self.rows.iter().map(|row| row.key as usize + 1).max();
-        self.keys.truncate(keys.unwrap_or(0));
+        self.keys.0.truncate(keys.unwrap_or(0));
     }
 
     /// Whether any item has a limited life.
@@ -127,69 +126,32 @@ pub(crate) fn number(at: usize) -> u32 {
     u32::try_from(at).expect("a trace has less than 2^32 rows")
 }
 
-/// Every key once, in the order of first appearance.
+/// Every key once, numbered in the order of first appearance.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Keys {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
+pub(crate) struct Keys(IndexSet<Box<[u8]>>);
 
 impl Keys {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.0.len()
     }
 
-    fn truncate(&mut self, keys: usize) {
-        self.ends.truncate(keys);
-        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    /// Bytes of all keys.
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|key| key.len() as u64).sum()
     }
 
     /// The bytes of a key.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> &[u8] {
-        let number = number as usize;
-        let start = if number == 0 {
-            0
-        } else {
-            self.ends[number - 1]
-        };
-        &self.bytes[start..self.ends[number]]
+        &self.0[number as usize]
     }
-}
 
-/// Gives each key its number.
-#[derive(Debug, Default)]
-pub(crate) struct Interner {
-    keys: Keys,
-    numbers: HashTable<u32>,
-}
-
-impl Interner {
     /// The number of `key`, a fresh one if it was not met before; `None` after 2^32 keys.
     pub(crate) fn number(&mut self, key: &[u8]) -> Option<u32> {
-        let keys = &mut self.keys;
-        let hash = rapidhash_v3(key);
-        if let Some(&known) = self.numbers.find(hash, |&known| keys.get(known) == key) {
-            return Some(known);
-        }
-        let fresh = u32::try_from(keys.len()).ok()?;
-        keys.bytes.extend_from_slice(key);
-        keys.ends.push(keys.bytes.len());
-        let keys = &self.keys;
-        self.numbers
-            .insert_unique(hash, fresh, |&known| rapidhash_v3(keys.get(known)));
-        Some(fresh)
-    }
-
-    /// How many different keys were met.
-    pub(crate) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// All keys by number.
-    pub(crate) fn into_keys(self) -> Keys {
-        self.keys
+        let known = self.0.get_index_of(key);
+        let place = known.unwrap_or_else(|| self.0.insert_full(key.into()).0);
+        u32::try_from(place).ok()
     }
 }
 
@@ -199,12 +161,12 @@ mod tests {
 
     #[test]
     fn a_key_keeps_its_number_and_its_bytes() {
-        let mut interner = Interner::default();
+        let mut keys = Keys::default();
         let names: Vec<String> = (0..10_000).map(|n| format!("key-{}", n % 5_000)).collect();
         for (n, name) in names.iter().enumerate() {
-            assert_eq!(interner.number(name.as_bytes()), Some(n as u32 % 5_000));
+            assert_eq!(keys.number(name.as_bytes()), Some(n as u32 % 5_000));
         }
-        let keys = interner.into_keys();
+
         assert_eq!(keys.len(), 5_000);
         assert_eq!(keys.get(0), b"key-0");
         assert_eq!(keys.get(4_999), b"key-4999");
@@ -222,12 +184,12 @@ mod tests {
 
     #[test]
     fn a_footprint_counts_each_key_with_its_last_value() {
-        let mut interner = Interner::default();
-        let (a, b) = (interner.number(b"a"), interner.number(b"bcd"));
+        let mut keys = Keys::default();
+        let (a, b) = (keys.number(b"a"), keys.number(b"bcd"));
         let (a, b) = (a.unwrap(), b.unwrap());
         let mut trace = Trace {
             name: String::new(),
-            keys: interner.into_keys(),
+            keys,
             rows: vec![
                 Row::new(0, false, a, 100, 0),
                 Row::new(0, false, b, 10, 0),

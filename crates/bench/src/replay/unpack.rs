@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 
-use crate::error::Error;
+use cellar_load::error::Error;
 
 /// The name that means stdin.
 pub(super) const STDIN: &str = "-";

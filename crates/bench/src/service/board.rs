@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::clock::NS_PER_S;
-use crate::random::Random;
+use cellar_load::clock::NS_PER_S;
+use cellar_load::random::Random;
 
 /// How many messages that were acknowledged last wait to be read back.
 const FRESH_MAX: usize = 64;

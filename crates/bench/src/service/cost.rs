@@ -6,22 +6,22 @@
 //! itself later, as a collector of garbage does, is no cost of another. GET and PUT are about
 //! messages that are there, POST brings new ones.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::ServiceArgs;
+use super::asking::{Asks, Order};
 use super::board::Board;
-use super::clients::{Asks, Clients, Order, Pace};
 use super::found::Found;
 use super::http::Method;
 use super::message::Messages;
-use super::paced::{fill, on_cpu};
+use super::paced::fill;
 use super::servers::Contender;
-use crate::clock::{NS_PER_S, now_ns};
-use crate::error::Error;
-use crate::load::Limit;
-use crate::load::options::nanoseconds;
-use crate::process::Server;
 use crate::spread::Spread;
+use cellar_load::clock::{NS_PER_S, now_ns};
+use cellar_load::drive::Limit;
+use cellar_load::error::Error;
+use cellar_load::options::nanoseconds;
+use cellar_load::process::Server;
 
 /// Messages that GET and PUT are about.
 const MESSAGES: u64 = 100_000;
@@ -37,7 +37,7 @@ const ROOM: u64 = 2_000_000;
 const FILL: u64 = ROOM + ROOM / 2;
 
 /// One method on one server.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct CostResult {
     pub(super) method: String,
     pub(super) server: String,
@@ -51,11 +51,12 @@ pub(super) struct CostResult {
     pub(super) refused: u64,
 }
 
-/// A running server and the clients that stay connected to it.
+/// A running server and what was written to it.
 struct Stand<'a> {
+    args: &'a ServiceArgs,
     contender: &'a Contender,
+    messages: Messages,
     server: Server,
-    clients: Clients,
     board: Board,
     /// What was found, by method.
     found: [Vec<Found>; Method::ALL.len()],
@@ -75,32 +76,29 @@ pub(super) fn measure(
     for contender in contenders {
         stands.push(Stand::set_up(args, messages, contender)?);
     }
-    on_cpu(args.cpus.load_cpu, || {
-        for round in 0..args.rounds {
-            for (at, method) in Method::ALL.into_iter().enumerate() {
-                let answering = |stand: &&mut Stand<'_>| stand.contender.answers(method);
-                let mut visits: Vec<_> = stands.iter_mut().filter(answering).collect();
-                let first = contenders[0].name();
-                visits.sort_by_key(|it| (it.contender.name() != first, it.contender.is_cache()));
-                if round % 2 == 1 && visits.len() > 1 {
-                    visits.swap(0, 1);
-                }
-                for stand in visits {
-                    let found = stand.ask(method, ns)?;
-                    stand.found[at].push(found);
-                    stand.rest()?;
-                }
+    for round in 0..args.rounds {
+        for (at, method) in Method::ALL.into_iter().enumerate() {
+            let answering = |stand: &&mut Stand<'_>| stand.contender.answers(method);
+            let mut visits: Vec<_> = stands.iter_mut().filter(answering).collect();
+            let first = contenders[0].name();
+            visits.sort_by_key(|it| (it.contender.name() != first, it.contender.is_cache()));
+            if round % 2 == 1 && visits.len() > 1 {
+                visits.swap(0, 1);
             }
-            eprintln!("costs: round {} of {}", round + 1, args.rounds);
+            for stand in visits {
+                let found = stand.ask(method, ns)?;
+                stand.found[at].push(found);
+                stand.rest()?;
+            }
         }
-        Ok(())
-    })?;
+        eprintln!("costs: round {} of {}", round + 1, args.rounds);
+    }
     Ok(summarize(&stands))
 }
 
 impl<'a> Stand<'a> {
     fn set_up(
-        args: &ServiceArgs,
+        args: &'a ServiceArgs,
         messages: Messages,
         contender: &'a Contender,
     ) -> Result<Stand<'a>, Error> {
@@ -109,26 +107,34 @@ impl<'a> Stand<'a> {
         } else {
             (ROOM, FILL)
         };
-        let server = contender.start(args, room)?;
-        let ttl_s = contender.told_ttl_s(args);
-        let mut clients = Clients::connect(server.address(), args.connections, messages, ttl_s)?;
-        let mut board = Board::new(args.ttl_s, MESSAGES, 2);
-        let count = if contender.is_cache() {
-            fill_count
-        } else {
-            args.connections as u64
-        };
-        let order = order(contender, &server, Method::Post, 0);
-        fill(&mut clients, order, count, &mut board)?;
-        let stand = Stand {
+        let mut stand = Stand {
+            args,
             contender,
-            server,
-            clients,
-            board,
+            messages,
+            server: contender.start(args, room)?,
+            board: Board::new(args.ttl_s, MESSAGES, 2),
             found: Default::default(),
         };
+        if contender.is_cache() {
+            let drive = args.drive(&stand.server, Limit::Requests(fill_count));
+            fill(
+                stand.order(Method::Post),
+                &drive,
+                fill_count,
+                &mut stand.board,
+            )?;
+        }
         stand.rest()?;
         Ok(stand)
+    }
+
+    fn order(&self, method: Method) -> Order {
+        Order {
+            asks: Asks::Only(method),
+            messages: self.messages,
+            ttl_s: self.contender.told_ttl_s(self.args),
+            is_cache: self.contender.is_cache(),
+        }
     }
 
     /// Waits until the server has done what it does of itself.
@@ -138,22 +144,16 @@ impl<'a> Stand<'a> {
 
     /// Asks with one method for so long, after a warm-up.
     fn ask(&mut self, method: Method, ns: u64) -> Result<Found, Error> {
-        let order = |ns| order(self.contender, &self.server, method, ns);
-        let warm_up = self.clients.run(order(WARM_UP_NS), &mut self.board)?;
-        let mut found = self.clients.run(order(ns), &mut self.board)?;
+        let order = self.order(method);
+        let warm_up = self
+            .args
+            .drive(&self.server, Limit::Nanoseconds(WARM_UP_NS));
+        let warm_up = order.run(&warm_up, &mut self.board)?;
+        let drive = self.args.drive(&self.server, Limit::Nanoseconds(ns));
+        let mut found = order.run(&drive, &mut self.board)?;
         found.lost += warm_up.lost;
         found.wrong += warm_up.wrong;
         Ok(found)
-    }
-}
-
-fn order(contender: &Contender, server: &Server, method: Method, ns: u64) -> Order {
-    Order {
-        asks: Asks::Only(method),
-        pace: Pace::Closed { depth: 1 },
-        limit: Limit::Nanoseconds(ns),
-        server_pid: server.pid(),
-        is_cache: contender.is_cache(),
     }
 }
 

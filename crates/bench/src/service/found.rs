@@ -1,9 +1,11 @@
 //! What came of asking a server: counts, latencies, and the processor time it took.
 
 use super::http::Method;
-use crate::clock::{NS_PER_S, seconds};
-use crate::latency::{Latencies, LatencySummary};
-use serde::{Deserialize, Serialize};
+use cellar_load::clock::{NS_PER_S, seconds};
+use cellar_load::drive::Driven;
+use cellar_load::latency::{Latencies, LatencySummary};
+use cellar_load::wire::Event;
+use serde::Serialize;
 
 /// What came of one run.
 #[derive(Clone, Debug, Default)]
@@ -22,19 +24,17 @@ pub(super) struct Found {
     /// Requests with any other answer.
     pub(super) refused: u64,
     pub(super) first_refusal: Option<String>,
-    /// Requests of an open loop that were never sent.
-    pub(super) unsent: u64,
     pub(super) reads: Latencies,
     pub(super) writes: Latencies,
     /// The longest request of each second, by the moment it was due.
     pub(super) worst_ns: Vec<u64>,
-    pub(super) started_ns: u64,
-    pub(super) ended_ns: u64,
-    pub(super) server_cpu_ns: u64,
+    /// When the first request was sent or due.
+    first_ns: Option<u64>,
+    pub(super) driven: Driven,
 }
 
 /// The figures of one run, as they are told.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Figures {
     pub(super) requests: u64,
     pub(super) requests_per_s: f64,
@@ -62,7 +62,8 @@ impl Found {
             Method::Get => self.reads.record(ns),
             Method::Put | Method::Post => self.writes.record(ns),
         }
-        let second = start_ns.saturating_sub(self.started_ns) / NS_PER_S;
+        let first_ns = *self.first_ns.get_or_insert(start_ns);
+        let second = start_ns.saturating_sub(first_ns) / NS_PER_S;
         let second = usize::try_from(second).unwrap_or(usize::MAX - 1);
         if self.worst_ns.len() <= second {
             self.worst_ns.resize(second + 1, 0);
@@ -71,9 +72,12 @@ impl Found {
     }
 
     /// Counts an answer that means neither yes nor no.
-    pub(super) fn refuse(&mut self, status: u16, body: &[u8]) {
+    pub(super) fn refuse(&mut self, event: Event<'_>) {
         self.refused += 1;
-        let text = || format!("{status} {}", String::from_utf8_lossy(body).trim());
+        let text = || match event {
+            Event::Refused(line) => String::from_utf8_lossy(line).into_owned(),
+            other => format!("{other:?}"),
+        };
         self.first_refusal.get_or_insert_with(text);
     }
 
@@ -87,21 +91,22 @@ impl Found {
         all.merge(&self.writes);
         let requests = self.requests();
         let per_request = |ns: u64| ns as f64 / requests.max(1) as f64;
-        let elapsed_s = seconds(self.ended_ns.saturating_sub(self.started_ns));
+        let elapsed_s = seconds(self.driven.ended_ns - self.driven.started_ns);
+        let server_cpu_ns = self.driven.server_cpu.map_or(0, |cpu| cpu.ns);
         Figures {
             requests,
             requests_per_s: requests as f64 / elapsed_s.max(1e-9),
             all: all.summary(),
             reads: self.reads.summary(),
             writes: self.writes.summary(),
-            server_cpu_us_per_request: per_request(self.server_cpu_ns) / 1000.0,
+            server_cpu_us_per_request: per_request(server_cpu_ns) / 1000.0,
             read_back: self.read_back,
             lost: self.lost,
             expired: self.expired,
             wrong: self.wrong,
             refused: self.refused,
             first_refusal: self.first_refusal.clone(),
-            unsent: self.unsent,
+            unsent: self.driven.unsent,
         }
     }
 }
@@ -112,10 +117,7 @@ mod tests {
 
     #[test]
     fn the_worst_of_a_second_is_kept_where_it_was_due() {
-        let mut found = Found {
-            started_ns: 5 * NS_PER_S,
-            ..Found::default()
-        };
+        let mut found = Found::default();
         found.time(Method::Get, 5 * NS_PER_S, 10);
         found.time(Method::Post, 7 * NS_PER_S + 1, 3 * NS_PER_S);
         found.time(Method::Get, 7 * NS_PER_S + 2, 20);
@@ -127,16 +129,14 @@ mod tests {
         let mut found = Found {
             hits: 3,
             stored: 4,
-            server_cpu_ns: 80_000,
-            ended_ns: 2 * NS_PER_S,
             ..Found::default()
         };
-        found.refuse(500, b"no room\n");
-        found.refuse(400, b"what");
+        found.driven.ended_ns = 2 * NS_PER_S;
+        found.refuse(Event::Refused(b"500 no room"));
+        found.refuse(Event::GetDone);
         let figures = found.figures();
         assert_eq!((figures.requests, figures.refused), (9, 2));
         assert!((figures.requests_per_s - 4.5).abs() < 1e-9);
-        assert!((figures.server_cpu_us_per_request - 80.0 / 9.0).abs() < 1e-9);
         assert_eq!(figures.first_refusal.as_deref(), Some("500 no room"));
     }
 }

@@ -1,15 +1,9 @@
-//! HTTP: the requests of the service, and its replies.
-//!
-//! Requests have the fields that a plain client sends and no more. A reply has to tell the length
-//! of its body; that is all a cache service needs to say.
+//! HTTP: the requests of the service, with the fields that a plain client sends and no more.
 
 use std::io::Write;
 
 use super::message::Messages;
 
-/// Longest reply.
-const REPLY_BYTES_MAX: usize = 64 << 10;
-const FIELDS_MAX: usize = 32;
 const COMMON: &str = " HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: cellar-bench\r\n";
 
 /// What is asked.
@@ -95,47 +89,6 @@ fn write_to(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
         .expect("writing into a vector does not fail");
 }
 
-/// A reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reply<'a> {
-    pub(super) status: u16,
-    pub(super) body: &'a [u8],
-}
-
-/// The reply at the front of `input`, and how many bytes it takes; `None` if more has to come.
-///
-/// # Errors
-/// A sentence, if this is no reply whose end can be told.
-pub(super) fn reply(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, String> {
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let mut head = httparse::Response::new(&mut fields);
-    let status = head.parse(input);
-    let head_bytes = match status.map_err(|error| format!("no reply of HTTP: {error}"))? {
-        httparse::Status::Complete(bytes) => bytes,
-        httparse::Status::Partial if input.len() > REPLY_BYTES_MAX => {
-            return Err("the head of a reply is too long".to_owned());
-        }
-        httparse::Status::Partial => return Ok(None),
-    };
-    let status = head.code.unwrap_or(0);
-    let field = |name: &str| {
-        let mut fields = head.headers.iter();
-        fields.find(|field| field.name.eq_ignore_ascii_case(name))
-    };
-    let body_bytes = match field("Content-Length") {
-        Some(field) => std::str::from_utf8(field.value)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .filter(|&bytes: &usize| bytes <= REPLY_BYTES_MAX)
-            .ok_or("the length of a reply's body is no number, or too large")?,
-        None if status == 204 => 0,
-        None => return Err("a reply does not tell its length".to_owned()),
-    };
-    let end = head_bytes + body_bytes;
-    let body = input.get(head_bytes..end);
-    Ok(body.map(|body| (Reply { status, body }, end)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,30 +112,5 @@ mod tests {
         assert!(head.starts_with("POST /v1/cache HTTP/1.1\r\n"), "{head}");
         assert!(head.ends_with("\r\nContent-Length: 100"), "{head}");
         assert_eq!(body.len(), 100);
-    }
-
-    #[test]
-    fn a_reply_is_whole_or_waited_for() {
-        let whole = b"HTTP/1.1 200 OK\r\nA: b\r\ncontent-length: 3\r\n\r\nabcHTTP";
-        let (found, used) = reply(whole).unwrap().unwrap();
-        assert_eq!((found.status, found.body), (200, &b"abc"[..]));
-        assert_eq!(&whole[used..], b"HTTP");
-        for cut in 0..used {
-            assert_eq!(reply(&whole[..cut]), Ok(None), "{cut}");
-        }
-        let (found, used) = reply(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap().unwrap();
-        assert_eq!((found.status, found.body.len(), used), (204, 0, 27));
-    }
-
-    #[test]
-    fn what_has_no_end_is_refused() {
-        for bad in [
-            "HTTP/1.1 200 OK\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n",
-            "END\r\n",
-        ] {
-            assert!(reply(bad.as_bytes()).is_err(), "{bad}");
-        }
     }
 }

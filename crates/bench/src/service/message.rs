@@ -4,9 +4,9 @@
 //! and digits; every eighth ends with characters that JSON escapes, so that a server has to undo
 //! that to give the content back. Nothing has to be remembered to check what was read.
 
-use crate::error::Error;
-use crate::quantity::ByteRange;
-use crate::random::mix;
+use cellar_load::error::Error;
+use cellar_load::quantity::ByteRange;
+use cellar_load::random::mix;
 
 /// Length of every id.
 pub(super) const ID_BYTES: usize = 16;

@@ -1,19 +1,20 @@
 //! The paced load: one server filled with messages, then asked at a fixed rate.
 
-use rustix::thread::{CpuSet, sched_setaffinity};
-
+use super::asking::{Asks, Order};
 use super::board::Board;
-use super::clients::{Asks, Clients, DEPTH_MAX, Order, Pace};
 use super::found::Found;
 use super::http::Method;
 use super::message::Messages;
 use super::servers::Contender;
 use super::{ServerResult, ServiceArgs};
-use crate::clock::NS_PER_S;
-use crate::error::Error;
-use crate::load::Limit;
-use crate::process::Server;
 use crate::spread::short;
+use cellar_load::clock::NS_PER_S;
+use cellar_load::drive::{Drive, Limit};
+use cellar_load::error::Error;
+use cellar_load::process::Server;
+
+/// Messages posted in one window while a server is filled.
+const FILL_DEPTH: usize = 16;
 
 /// Runs the load against a server of its own.
 pub(super) fn run(
@@ -24,9 +25,7 @@ pub(super) fn run(
     let live = args.live_messages();
     let server = contender.start(args, live)?;
     let mut board = Board::new(args.ttl_s, u64::MAX, 1);
-    let found = on_cpu(args.cpus.load_cpu, || {
-        load(args, messages, contender, &server, &mut board)
-    })?;
+    let found = load(args, messages, contender, &server, &mut board)?;
     let figures = found.figures();
     eprintln!(
         "{:20} mean {:7.3} ms, p99.9 {:8.3} ms, worst {:8.3} ms",
@@ -62,24 +61,21 @@ fn load(
     server: &Server,
     board: &mut Board,
 ) -> Result<Found, Error> {
-    let ttl_s = contender.told_ttl_s(args);
-    let mut clients = Clients::connect(server.address(), args.connections, messages, ttl_s)?;
     let order = Order {
         asks: Asks::Half {
             read_back_share: args.read_back_share,
         },
-        pace: Pace::Open {
-            rate_per_s: rate(args.rate),
-        },
-        limit: Limit::Nanoseconds(contender.paced_seconds(args) * NS_PER_S),
-        server_pid: server.pid(),
+        messages,
+        ttl_s: contender.told_ttl_s(args),
         is_cache: contender.is_cache(),
     };
+    let limit = Limit::Nanoseconds(contender.paced_seconds(args) * NS_PER_S);
+    let drive = Drive {
+        rate_per_s: Some(rate(args.rate)),
+        ..args.drive(server, limit)
+    };
     if contender.is_cache() {
-        fill(&mut clients, order, args.prefill, board)?;
-    } else {
-        // So that accepting connections is over before anything is measured.
-        fill(&mut clients, order, args.connections as u64, board)?;
+        fill(order, &drive, args.prefill, board)?;
     }
     eprintln!(
         "{}: {} messages are there; {} s at {} requests/s",
@@ -88,47 +84,27 @@ fn load(
         contender.paced_seconds(args),
         short(rate(args.rate)),
     );
-    clients.run(order, board)
+    order.run(&drive, board)
 }
 
 /// Posts so many messages as fast as the server takes them.
 pub(super) fn fill(
-    clients: &mut Clients,
     order: Order,
+    drive: &Drive,
     count: u64,
     board: &mut Board,
 ) -> Result<(), Error> {
-    let filled = clients.run(
-        Order {
-            asks: Asks::Only(Method::Post),
-            pace: Pace::Closed { depth: DEPTH_MAX },
-            limit: Limit::Requests(count),
-            ..order
-        },
-        board,
-    )?;
-    match filled.first_refusal {
+    let asks = Asks::Only(Method::Post);
+    let drive = Drive {
+        depth: FILL_DEPTH,
+        limit: Limit::Requests(count),
+        rate_per_s: None,
+        ..drive.clone()
+    };
+    match (Order { asks, ..order }).run(&drive, board)?.first_refusal {
         Some(first) => Err(Error::Wrong(format!("a message was refused: {first}"))),
         None => Ok(()),
     }
-}
-
-/// Does something on a thread that is bound to a processor.
-pub(super) fn on_cpu<R: Send>(
-    cpu: usize,
-    act: impl FnOnce() -> Result<R, Error> + Send,
-) -> Result<R, Error> {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let mut cpus = CpuSet::new();
-            cpus.set(cpu);
-            let bound = sched_setaffinity(None, &cpus);
-            bound.map_err(|error| Error::system("binding a thread to a processor", error))?;
-            act()
-        });
-        let panicked = |_| Error::Wrong("the thread of the load panicked".to_owned());
-        thread.join().map_err(panicked)?
-    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "below 2^53")]

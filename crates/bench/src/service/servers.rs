@@ -1,22 +1,20 @@
 //! Servers: who takes part, how they are started, and how long the floor's replies are.
 
-use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use super::ServiceArgs;
-use super::http::{self, Method, Writer};
+use super::asking::{Asks, Order};
+use super::board::Board;
+use super::http::Method;
 use super::message::Messages;
-use crate::address::Address;
-use crate::error::Error;
 use crate::peers::{some, takes_part};
-use crate::process::{Ingredients, Recipe, Server};
-use crate::quantity::ByteRange;
-use crate::wire::Wire;
+use cellar_load::drive::Limit;
+use cellar_load::error::Error;
+use cellar_load::process::{Ingredients, Recipe, Server};
+use cellar_load::quantity::ByteRange;
+use cellar_load::wire::Wire;
 
-const TIMEOUT: Duration = Duration::from_secs(10);
-const READ_BYTES: usize = 64 << 10;
 /// Longest paced load of the floor.
 const FLOOR_SECONDS_MAX: u64 = 60;
 /// Memory for the few messages of a probe.
@@ -101,7 +99,7 @@ impl Contender {
 /// [`Error::Usage`] if none is left, or a program is not built.
 pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, Error> {
     let mut contenders = Vec::new();
-    if let Some(recipe) = args.cellar.recipe_http()? {
+    if let Some(recipe) = args.cellar.recipe(Wire::Http)? {
         contenders.push(Contender {
             version: version(&recipe, "--version")?,
             recipe: recipe.named("cellar"),
@@ -111,12 +109,12 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
     if takes_part(&args.bigcache) {
         if !Path::new(&args.bigcache).is_file() {
             return Err(Error::Usage(format!(
-                "--bigcache {}: there is no such program; `make bench PART=s4` makes it",
+                "--bigcache {}: there is no such program; `make bench PART=service` makes it",
                 args.bigcache
             )));
         }
         for server in BIGCACHE_SERVERS {
-            let recipe = bigcache(&args.bigcache, args.message_bytes.high, server);
+            let recipe = Recipe::bigcache(&args.bigcache, args.message_bytes.high, server);
             contenders.push(Contender {
                 version: version(&recipe, "-version")?,
                 recipe,
@@ -137,42 +135,8 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
     Ok(contenders.into_iter().chain(floors?).collect())
 }
 
-/// What may stand before BigCache: a name, and what its program calls it.
-pub(super) const BIGCACHE_SERVERS: [(&str, &str); 2] = [
-    ("bigcache, net/http", "net"),
-    ("bigcache, fasthttp", "fast"),
-];
-
-/// BigCache with memory reserved for all entries of its life window.
-pub(super) fn bigcache(
-    program: &str,
-    message_bytes: usize,
-    (name, server): (&str, &str),
-) -> Recipe {
-    /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
-    const HEADER_BYTES: usize = 48;
-    let entry_bytes = (message_bytes + HEADER_BYTES).to_string();
-    let words = [
-        program,
-        "-listen",
-        "127.0.0.1:{port}",
-        "-memory-mib",
-        "{memory_mib}",
-        "-life",
-        "{life}",
-        "-entries",
-        "{entries}",
-        "-entry-bytes",
-        &entry_bytes,
-        "-server",
-        server,
-    ];
-    Recipe {
-        name: name.to_owned(),
-        words: words.map(str::to_owned).to_vec(),
-        wire: Wire::Http,
-    }
-}
+/// What may stand before BigCache.
+const BIGCACHE_SERVERS: [&str; 2] = ["net/http", "fasthttp"];
 
 /// What a program says of its version.
 fn version(recipe: &Recipe, option: &str) -> Result<String, Error> {
@@ -192,41 +156,31 @@ fn probe(
 ) -> Result<Vec<(Method, usize)>, Error> {
     let few = ServiceArgs {
         memory_mib: Some(PROBE_MIB),
+        connections: 1,
         ..args.clone()
     };
     let server = contender.start(&few, 0)?;
     let mean = Messages::new(ByteRange::fixed(messages.mean_bytes()))?;
-    let mut writer = Writer::new(mean, contender.told_ttl_s(args));
+    let drive = few.drive(&server, Limit::Requests(1));
+    let mut board = Board::new(args.ttl_s, u64::MAX, 1);
     let mut lengths = Vec::new();
     for method in [Method::Post, Method::Put, Method::Get] {
-        let mut request = Vec::new();
-        writer.push(&mut request, method, 1);
-        lengths.push((method, reply_bytes(server.address(), &request, contender)?));
+        let order = Order {
+            asks: Asks::Only(method),
+            messages: mean,
+            ttl_s: contender.told_ttl_s(args),
+            is_cache: true,
+        };
+        let found = order.run(&drive, &mut board)?;
+        if found.hits + found.stored != 1 {
+            let what = found.first_refusal.unwrap_or_default();
+            return Err(Error::Wrong(format!("{}: {what}", contender.name())));
+        }
+        lengths.push((
+            method,
+            usize::try_from(found.driven.received_bytes).unwrap_or(0),
+        ));
     }
     server.stop();
     Ok(lengths)
-}
-
-/// The length of the reply to one request, which has to be a yes.
-fn reply_bytes(address: &Address, request: &[u8], contender: &Contender) -> Result<usize, Error> {
-    let failed = |error| Error::system(format!("asking {}", contender.name()), error);
-    let mut stream = address.connect().map_err(failed)?;
-    stream.set_timeout(Some(TIMEOUT)).map_err(failed)?;
-    stream.write_all(request).map_err(failed)?;
-    let (mut input, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
-    loop {
-        if let Some((reply, bytes)) = http::reply(&input).map_err(Error::Garbled)? {
-            if (200..300).contains(&reply.status) {
-                return Ok(bytes);
-            }
-            let body = String::from_utf8_lossy(reply.body);
-            let status = reply.status;
-            let what = format!("{}: {status} {body}", contender.name());
-            return Err(Error::Wrong(what));
-        }
-        match stream.read(&mut buffer).map_err(failed)? {
-            0 => return Err(Error::Closed { replies: 0 }),
-            bytes => input.extend_from_slice(&buffer[..bytes]),
-        }
-    }
 }

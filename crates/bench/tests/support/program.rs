@@ -37,8 +37,7 @@ impl Folder {
 pub(crate) fn run(folder: &Folder, options: &str) -> Output {
     Command::new(PROGRAM)
         .args(options.split_whitespace())
-        .arg("--json")
-        .arg(folder.path("figures.json"))
+        .arg(format!("--json={}", folder.path("figures.json").display()))
         .arg("--page")
         .arg(folder.path("page.md"))
         .output()

@@ -8,7 +8,7 @@ use super::Cache;
 use crate::clock::Instant;
 use crate::hot::GAP_MEAN;
 use crate::insight::Insight;
-use crate::options::{HotKey, MissRatioCurve, MissReasons, Stats};
+use crate::stats::{HotKey, MissRatioCurve, MissReasons, Stats};
 
 impl Cache {
     /// How many reads would have missed with a quarter to four times the memory, since the cache
@@ -43,8 +43,8 @@ impl Cache {
     pub fn hottest_keys(&self, most: usize) -> Vec<HotKey> {
         let now = self.now();
         let (mut keys, mut total) = (Vec::new(), 0);
-        for slot in &self.shards {
-            let mut shard = self.lock(slot);
+        for cell in &self.shards {
+            let mut shard = self.lock(cell);
             let (listed, counted, window_ms) = shard.watch.hot().list(now);
             total += counted;
             let gets = |count: u32| f64::from(count) * f64::from(GAP_MEAN);
@@ -66,8 +66,8 @@ impl Cache {
     /// Hands over what all shards noted, and sums up their reads and misses.
     fn gather(&self, insight: &mut Insight) -> (u64, u64) {
         let (mut gets, mut misses) = (0, 0);
-        for slot in &self.shards {
-            let mut shard = self.lock(slot);
+        for cell in &self.shards {
+            let mut shard = self.lock(cell);
             shard.watch.hand_over(insight);
             let counts = shard.watch.counts();
             (gets, misses) = (gets + counts.0, misses + counts.1);

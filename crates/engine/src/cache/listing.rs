@@ -11,22 +11,26 @@ use super::Cache;
 use crate::clock::Instant;
 use crate::index::Half;
 use crate::key::Key;
-use crate::options::{Item, KeyFacts, ScanCursor};
+use crate::options::ScanCursor;
+use crate::outcome::{Item, KeyFacts};
 use crate::shard::Shard;
 use crate::space::Space;
+use crate::store::Located;
 
 /// Buckets that one call of [`Cache::keys`] visits.
 const SCAN_BUCKETS: usize = 64;
 /// Bytes of keys from which on it visits no further bucket.
 const SCAN_BYTES: usize = 64 << 10;
-/// A cursor holds from its low end: the place in the index, the epoch of the scan, the half, and
+/// A cursor holds from its low end: the reversed address, the epoch of the scan, the half, and
 /// the shard.
-const PLACE_BITS: u32 = 36;
+const ADDRESS_BITS: u32 = 36;
 const EPOCH_BITS: u32 = 16;
-const HALF_SHIFT: u32 = PLACE_BITS + EPOCH_BITS;
+const HALF_SHIFT: u32 = ADDRESS_BITS + EPOCH_BITS;
 
 /// Slots of a shard that are drawn for a random key before all are looked at.
 const DRAWS_MAX: u64 = 128;
+/// How far ahead of such a look the items are fetched.
+const WALK_AHEAD: usize = 16;
 
 impl Cache {
     /// Lists the live keys of a stretch of the cache, of all spaces; begin with
@@ -41,10 +45,10 @@ impl Cache {
         cursor: ScanCursor,
         mut each: impl FnMut(KeyFacts<'_>),
     ) -> Option<ScanCursor> {
-        let mut at = Place::of(cursor);
-        let slot = self.shards.get((at.half >> 1) as usize)?;
+        let mut at = Position::of(cursor);
+        let cell = self.shards.get((at.half >> 1) as usize)?;
         let now = self.now();
-        let mut shard = self.lock(slot);
+        let mut shard = self.lock(cell);
         shard.begin(now);
         at.begin_step(&mut shard, now);
         let half = if at.half & 1 == 0 {
@@ -52,12 +56,11 @@ impl Cache {
         } else {
             Half::Away
         };
-        let index = &shard.store.index;
+        let store = &shard.store;
         let bytes = Cell::new(0);
-        let mut show = |entry| {
-            let located = shard.store.located_at(entry);
-            if !shard.store.is_over(&located, now) {
-                let facts = shard.facts(&located, now);
+        let mut show = |located: &Located| {
+            if !store.is_over(located, now) {
+                let facts = store.facts(located, now);
                 bytes.set(bytes.get() + facts.key.len());
                 each(facts);
             }
@@ -66,15 +69,14 @@ impl Cache {
             if bytes.get() >= SCAN_BYTES {
                 break;
             }
-            let Some((bucket, next)) = index.scan(at.place) else {
+            let Some(next) = store.scan(at.reversed, half, &mut show) else {
                 if half == Half::Away {
-                    index.each_returned(show);
+                    store.each_returned(show);
                 }
                 let is_left = (at.half + 1) >> 1 < self.shards.len() as u64;
                 return is_left.then(|| at.next_half().cursor());
             };
-            index.each_of_half(bucket, half, &mut show);
-            at.place = next;
+            at.reversed = next;
         }
         Some(at.cursor())
     }
@@ -83,7 +85,7 @@ impl Cache {
     pub fn facts<R>(&self, key: Key<'_>, read: impl FnOnce(KeyFacts<'_>) -> R) -> Option<R> {
         self.write(key, |shard, now| {
             let located = shard.store.find(key, now)?;
-            Some(read(shard.facts(&located, now)))
+            Some(read(shard.store.facts(&located, now)))
         })
     }
 
@@ -110,7 +112,7 @@ impl Cache {
         let counts: Vec<u64> = self
             .shards
             .iter()
-            .map(|slot| self.lock(slot).store.tally.of(space).items)
+            .map(|cell| self.lock(cell).store.tally.of(space).items)
             .collect();
         let total: u64 = counts.iter().sum();
         let mut draws = Draws(random);
@@ -134,43 +136,44 @@ impl Cache {
 
 /// A cursor, taken apart.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     /// The shard's number, and in the lowest bit the half of it.
     half: u64,
     epoch: u16,
-    place: u64,
+    /// The address to go on with, its bits reversed.
+    reversed: u64,
 }
 
-impl Place {
-    fn of(cursor: ScanCursor) -> Place {
-        Place {
+impl Position {
+    fn of(cursor: ScanCursor) -> Position {
+        Position {
             half: cursor.0 >> HALF_SHIFT,
-            epoch: (cursor.0 >> PLACE_BITS) as u16,
-            place: cursor.0 & ((1 << PLACE_BITS) - 1),
+            epoch: (cursor.0 >> ADDRESS_BITS) as u16,
+            reversed: cursor.0 & ((1 << ADDRESS_BITS) - 1),
         }
     }
 
     fn cursor(self) -> ScanCursor {
-        ScanCursor(self.half << HALF_SHIFT | u64::from(self.epoch) << PLACE_BITS | self.place)
+        ScanCursor(self.half << HALF_SHIFT | u64::from(self.epoch) << ADDRESS_BITS | self.reversed)
     }
 
-    fn next_half(self) -> Place {
-        Place {
+    fn next_half(self) -> Position {
+        Position {
             half: self.half + 1,
-            place: 0,
+            reversed: 0,
             ..self
         }
     }
 
     /// Goes back to the shard's beginning if what was moved since the last step is not known.
     fn begin_step(&mut self, shard: &mut Shard, now: Instant) {
-        let index = &mut shard.store.index;
-        let is_beginning = self.half & 1 == 0 && self.place == 0;
-        let goes_on = index.step_scan((!is_beginning).then_some(self.epoch), now);
+        let is_beginning = self.half & 1 == 0 && self.reversed == 0;
+        let known = (!is_beginning).then_some(self.epoch);
+        let (goes_on, epoch) = shard.store.step_scan(known, now);
         if !goes_on {
-            (self.half, self.place) = (self.half & !1, 0);
+            (self.half, self.reversed) = (self.half & !1, 0);
         }
-        self.epoch = index.epoch();
+        self.epoch = epoch;
     }
 }
 
@@ -181,26 +184,32 @@ fn draw<'s>(
     draws: &mut Draws,
     now: Instant,
 ) -> Option<KeyFacts<'s>> {
-    if shard.store.tally.of(space).items == 0 {
+    let store = &shard.store;
+    if store.tally.of(space).items == 0 {
         return None;
     }
-    let index = &shard.store.index;
-    let facts_at = |slot| {
-        let located = shard.store.located_at(slot);
-        let facts = shard.facts(&located, now);
-        (facts.space == space && !shard.store.is_over(&located, now)).then_some(facts)
+    let facts_at = |number: u64| {
+        let located = store.drawn(number as usize)?;
+        let facts = store.facts(&located, now);
+        (facts.space == space && !store.is_over(&located, now)).then_some(facts)
     };
-    let slots = index.slots() as u64;
+    let slots = store.slots() as u64;
     for _ in 0..DRAWS_MAX {
-        let slot = index.entry_at(draws.below(slots) as usize);
-        if let Some(facts) = slot.and_then(facts_at) {
-            return Some(facts);
+        let facts = facts_at(draws.below(slots));
+        if facts.is_some() {
+            return facts;
         }
     }
+    // The space has few of the items: what all the others are costs a look at each.
     let first = draws.below(slots);
-    (first..slots)
-        .chain(0..first)
-        .find_map(|number| index.entry_at(number as usize).and_then(facts_at))
+    let mut walk = (first..slots).chain(0..first);
+    let mut ahead = walk.clone().skip(WALK_AHEAD);
+    walk.find_map(|number| {
+        if let Some(number) = ahead.next() {
+            store.prefetch_drawn(number as usize);
+        }
+        facts_at(number)
+    })
 }
 
 /// Numbers drawn from a first one.

@@ -4,8 +4,8 @@
 
 use super::Cache;
 use crate::observer::Report;
-use crate::options::SpaceStats;
 use crate::space::Space;
+use crate::stats::SpaceStats;
 
 impl Cache {
     /// How many items a space has, exactly; locks one shard after the other.
@@ -13,8 +13,8 @@ impl Cache {
     pub fn space_stats(&self, space: Space) -> SpaceStats {
         let now = self.now();
         let mut sum = SpaceStats::default();
-        for slot in &self.shards {
-            let mut shard = self.lock(slot);
+        for cell in &self.shards {
+            let mut shard = self.lock(cell);
             shard.begin(now);
             let stats = shard.store.tally.of(space);
             sum.items += stats.items;
@@ -26,17 +26,17 @@ impl Cache {
     /// Ends a space: its items are gone, and nobody may use the number again. The main space is
     /// flushed instead.
     ///
-    /// Cost: a moment in each shard, however many items there are. Their memory is swept up by
+    /// Cost: a moment in each shard, however many items there are. They are purged by
     /// [`Cache::tick`], by insertions while memory is short, and whenever one is met; only what is
-    /// swept counts as dead ([`Stats::dead_bytes`](crate::Stats::dead_bytes)).
+    /// purged counts as dead ([`Stats::dead_bytes`](crate::Stats::dead_bytes)).
     pub fn retire_space(&self, space: Space) {
         if space == Space::MAIN {
             self.flush_space(space);
             return;
         }
         let now = self.now();
-        for slot in &self.shards {
-            let mut shard = self.lock(slot);
+        for cell in &self.shards {
+            let mut shard = self.lock(cell);
             shard.begin(now);
             shard.store.retire_space(space);
         }
@@ -52,37 +52,34 @@ impl Cache {
         if space == Space::MAIN && 2 * self.space_stats(space).items >= self.stats_items() {
             self.flush_insights(now, now);
         }
-        for slot in &self.shards {
+        for cell in &self.shards {
             if space == Space::MAIN {
-                let mut shard = self.lock(slot);
+                let mut shard = self.lock(cell);
                 shard.begin(now);
                 shard.store.flush_main();
             } else {
-                self.empty_space(slot, space);
+                self.empty_space(cell, space);
             }
         }
         self.report_flushed(space);
     }
 
     /// Removes all items of a space from a shard, a stretch of the index under each lock.
-    fn empty_space(&self, slot: &super::Slot, space: Space) {
+    fn empty_space(&self, cell: &super::ShardCell, space: Space) {
         const BUCKETS: usize = 64;
         let now = self.now();
         // Entries move from home to partner only: what the first round misses, the second meets.
         for _ in 0..2 {
-            let mut place = Some(0);
-            while let Some(mut at) = place {
-                let mut shard = self.lock(slot);
+            let mut reversed = Some(0);
+            while let Some(mut at) = reversed {
+                let mut shard = self.lock(cell);
                 shard.begin(now);
-                place = None;
+                reversed = None;
                 for _ in 0..BUCKETS {
-                    let Some((bucket, next)) = shard.store.index.scan(at) else {
+                    let Some(next) = shard.store.remove_of_space(space, at) else {
                         break;
                     };
-                    shard
-                        .store
-                        .remove_in_bucket(bucket, |_, located| located.layout.space() == space);
-                    (at, place) = (next, Some(next));
+                    (at, reversed) = (next, Some(next));
                 }
             }
         }

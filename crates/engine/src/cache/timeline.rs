@@ -13,14 +13,14 @@
 
 use super::Cache;
 use crate::clock::Instant;
-use crate::expire::Dying;
+use crate::deaths::Dying;
 use crate::shard::Shard;
 
 const SECOND_MS: f64 = 1_000.0;
 const MINUTE_MS: f64 = 60.0 * SECOND_MS;
 const HOUR_MS: f64 = 60.0 * MINUTE_MS;
-/// Records that there is room for before a shard is locked: all of most shards.
-const RECORDS: usize = 4_096;
+/// Bins that there is room for before a shard is locked: all of most shards.
+const DYINGS_AT_FIRST: usize = 4_096;
 
 /// Items, and their bytes with header and key; estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,18 +52,18 @@ pub struct ExpiryTimeline {
 impl Cache {
     /// When items leave because of their deadlines: estimates; see [`ExpiryTimeline`].
     ///
-    /// Cost: a record of a few words for each bin of each segment's histogram, some thousands in
+    /// Cost: a few words for each bin of each segment's histogram, some thousands in
     /// all; each shard is locked while its own are copied.
     #[must_use]
     pub fn expiry_timeline(&self) -> ExpiryTimeline {
         let now = self.now();
         let mut sums = Sums::from(now);
-        let mut records = Vec::with_capacity(RECORDS);
-        for slot in &self.shards {
-            records.clear();
-            let never = copy_out(&self.lock(slot), &mut records);
+        let mut dyings = Vec::with_capacity(DYINGS_AT_FIRST);
+        for cell in &self.shards {
+            dyings.clear();
+            let never = copy_out(&self.lock(cell), &mut dyings);
             sums.never.add(never);
-            records.iter().for_each(|record| sums.spread(record));
+            dyings.iter().for_each(|dying| sums.spread(dying));
         }
         sums.timeline()
     }
@@ -100,18 +100,16 @@ impl Amount {
 
 /// Items that die between two moments.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct DyingItems {
     amount: Amount,
     from_ms: f64,
     until_ms: f64,
 }
 
 /// Copies what a shard knows of deaths; returns what does not die.
-fn copy_out(shard: &Shard, records: &mut Vec<Record>) -> Amount {
-    let log = &shard.store.log;
+fn copy_out(shard: &Shard, dyings: &mut Vec<DyingItems>) -> Amount {
     let mut never = Amount::default();
-    for number in log.in_use() {
-        let segment = log.segment(number);
+    for (_, segment) in shard.store.segments() {
         let held = segment
             .written_bytes()
             .saturating_sub(segment.hole_bytes())
@@ -122,7 +120,7 @@ fn copy_out(shard: &Shard, records: &mut Vec<Record>) -> Amount {
             bytes: bytes as f64,
         };
         let rest = segment.each_dying(|dying: Dying| {
-            records.push(Record {
+            dyings.push(DyingItems {
                 amount: amount(dying.bytes),
                 from_ms: dying.from_ms,
                 until_ms: dying.until_ms,
@@ -157,11 +155,11 @@ impl Sums {
         }
     }
 
-    fn spread(&mut self, record: &Record) {
-        let ahead = Record {
-            from_ms: record.from_ms - self.now_ms,
-            until_ms: record.until_ms - self.now_ms,
-            ..*record
+    fn spread(&mut self, dying: &DyingItems) {
+        let ahead = DyingItems {
+            from_ms: dying.from_ms - self.now_ms,
+            until_ms: dying.until_ms - self.now_ms,
+            ..*dying
         };
         // A deadline passes at its millisecond, and moments are whole milliseconds.
         self.overdue
@@ -184,7 +182,7 @@ impl Sums {
     }
 }
 
-impl Record {
+impl DyingItems {
     /// The part that dies in `[from_ms, until_ms)`.
     fn within(&self, from_ms: f64, until_ms: f64) -> Amount {
         let width_ms = self.until_ms - self.from_ms;
@@ -216,25 +214,25 @@ impl<const N: usize> Steps<N> {
     }
 
     /// Adds what dies in these steps: one by one at both ends, the whole steps between at once.
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, dying: &DyingItems) {
         let end_ms = self.step_ms * N as f64;
-        if record.until_ms < 0.0 || record.from_ms >= end_ms {
+        if dying.until_ms < 0.0 || dying.from_ms >= end_ms {
             return;
         }
         let step_of = |ms: f64| ((ms / self.step_ms).max(0.0) as usize).min(N - 1);
-        let (first, last) = (step_of(record.from_ms), step_of(record.until_ms));
+        let (first, last) = (step_of(dying.from_ms), step_of(dying.until_ms));
         let mut add_part = |step: usize| {
             // A deadline at this very moment is overdue.
             let from_ms = (step as f64 * self.step_ms).max(f64::EPSILON);
             let until_ms = (step + 1) as f64 * self.step_ms;
-            self.parts[step].add(record.within(from_ms, until_ms));
+            self.parts[step].add(dying.within(from_ms, until_ms));
         };
         add_part(first);
         if last > first {
             add_part(last);
-            let whole = self.step_ms / (record.until_ms - record.from_ms);
-            self.rises[first + 1].add(record.amount.times(whole));
-            self.rises[last].add(record.amount.times(-whole));
+            let whole = self.step_ms / (dying.until_ms - dying.from_ms);
+            self.rises[first + 1].add(dying.amount.times(whole));
+            self.rises[last].add(dying.amount.times(-whole));
         }
     }
 
@@ -253,9 +251,9 @@ impl<const N: usize> Steps<N> {
 mod tests {
     use super::*;
 
-    fn record(from_ms: f64, until_ms: f64, bytes: f64) -> Record {
+    fn dying(from_ms: f64, until_ms: f64, bytes: f64) -> DyingItems {
         let items = bytes / 10.0;
-        Record {
+        DyingItems {
             amount: Amount { items, bytes },
             from_ms,
             until_ms,
@@ -279,7 +277,7 @@ mod tests {
             (4_000.0, 7_000.0, [0, 0, 0, 0]),
         ] {
             let mut steps = Steps::<4>::of(SECOND_MS);
-            steps.add(&record(from_ms, until_ms, 400.0));
+            steps.add(&dying(from_ms, until_ms, 400.0));
             let found = bytes(&steps.leaving());
             assert_eq!(found, expected, "{from_ms} to {until_ms}");
         }
@@ -294,7 +292,7 @@ mod tests {
             (40_000.0, 60_000.0),
             (60_000.0, 1e9),
         ] {
-            sums.spread(&record(from_ms, until_ms, 1e6));
+            sums.spread(&dying(from_ms, until_ms, 1e6));
         }
         let timeline = sums.timeline();
         assert_eq!(timeline.overdue.bytes, 2_500_000);

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::{Cache, Slot};
+use super::{Cache, ShardCell};
 use crate::clock::Instant;
 use crate::memory::HUGE_PAGE_BYTES;
 
@@ -74,45 +74,44 @@ impl Cache {
     pub fn tick(&self) -> bool {
         let now = self.now();
         let mut is_left = false;
-        for slot in &self.shards {
-            is_left |= self.tick_shard(slot, now);
+        for cell in &self.shards {
+            is_left |= self.tick_shard(cell, now);
         }
         // One segment in all: giving memory back takes longer than anything else here.
-        let mut slots = self.shards.iter();
+        let mut cells = self.shards.iter();
         let release = self.config.release_memory;
-        is_left | (release && slots.any(|slot| self.release_segment(slot, now)))
+        is_left | (release && cells.any(|cell| self.release_segment(cell, now)))
     }
 
     /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
     /// without the lock. Whether there was anything.
-    fn tick_shard(&self, slot: &Slot, now: Instant) -> bool {
-        let mut shard = self.lock(slot);
+    fn tick_shard(&self, cell: &ShardCell, now: Instant) -> bool {
+        let mut shard = self.lock(cell);
         let is_left = shard.tick(self.config.release_memory, now);
-        let index = shard.store.index.begin_touch();
-        let log = shard.store.log.begin_touch(now);
+        let (index, log) = shard.store.begin_touch(now);
         let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);
-        slot.set_prefetch(mean_bytes);
+        cell.set_prefetch(mean_bytes);
         if let Some((at, bytes)) = index {
-            slot.table.region().populate(at, bytes);
+            cell.table.region().populate(at, bytes);
         }
         if let Some(touch) = log {
             // If an open segment is given back meanwhile, some pages of it come back early.
-            slot.arena.region().populate(touch.at, touch.bytes);
-            self.lock(slot).store.log.end_touch(&touch);
+            cell.arena.region().populate(touch.at, touch.bytes);
+            self.lock(cell).store.end_touch(&touch);
         }
         is_left || index.is_some() || log.is_some()
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was
     /// one.
-    fn release_segment(&self, slot: &Slot, now: Instant) -> bool {
-        let Some(segment) = self.lock(slot).store.log.begin_release(now) else {
+    fn release_segment(&self, cell: &ShardCell, now: Instant) -> bool {
+        let Some(segment) = self.lock(cell).store.begin_release(now) else {
             return false;
         };
         let start = segment as usize * self.segment_bytes;
-        slot.arena.region().release(start, self.segment_bytes);
-        self.lock(slot).store.log.end_release(segment);
+        cell.arena.region().release(start, self.segment_bytes);
+        self.lock(cell).store.end_release(segment);
         true
     }
 
@@ -127,29 +126,29 @@ impl Cache {
             return false;
         }
         let now = self.now();
-        let is_growing = |slot: &Slot| self.lock(slot).store.log.is_growing(now);
+        let is_growing = |cell: &ShardCell| self.lock(cell).store.is_growing(now);
         if self.shards.iter().any(is_growing) {
             return false;
         }
-        let mut slots = self.shards.iter();
-        slots.any(|slot| self.make_index_huge(slot) || self.make_log_huge(slot))
+        let mut cells = self.shards.iter();
+        cells.any(|cell| self.make_index_huge(cell) || self.make_log_huge(cell))
     }
 
-    fn make_index_huge(&self, slot: &Slot) -> bool {
-        let Some(stretch) = self.lock(slot).store.index.begin_huge() else {
+    fn make_index_huge(&self, cell: &ShardCell) -> bool {
+        let Some(stretch) = self.lock(cell).store.begin_huge_index() else {
             return false;
         };
-        let is_ready = slot.table.region().prepare_huge(stretch);
-        self.lock(slot).store.index.end_huge(stretch, is_ready);
+        let is_ready = cell.table.region().prepare_huge(stretch);
+        self.lock(cell).store.end_huge_index(stretch, is_ready);
         true
     }
 
-    fn make_log_huge(&self, slot: &Slot) -> bool {
-        let Some(stretch) = self.lock(slot).store.log.begin_huge() else {
+    fn make_log_huge(&self, cell: &ShardCell) -> bool {
+        let Some(stretch) = self.lock(cell).store.begin_huge_log() else {
             return false;
         };
-        let is_ready = slot.arena.region().prepare_huge(stretch);
-        self.lock(slot).store.log.end_huge(is_ready);
+        let is_ready = cell.arena.region().prepare_huge(stretch);
+        self.lock(cell).store.end_huge_log(is_ready);
         true
     }
 }

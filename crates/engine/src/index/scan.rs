@@ -1,10 +1,10 @@
 //! Scan: to see every entry of the index, whatever is moved meanwhile.
 //!
 //! A scan follows the addresses with their bits reversed, so whatever is split or merged, all that
-//! lies before its place stays before it. It does so twice: for entries in their home buckets, then
-//! for those in the partner. An entry that moves from its home to the partner in between is seen in
-//! the second round. While scans are about, entries that move back are recorded; the scan ends with
-//! them, wherever they are by then.
+//! lies before its position stays before it. It does so twice: for entries in their home buckets,
+//! then for those in the partner. An entry that moves from its home to the partner in between is
+//! seen in the second round. While scans are about, entries that move back are recorded; the scan
+//! ends with them, wherever they are by then.
 //!
 //! When nobody has scanned for a while, or too many moved back, the record is dropped and a new
 //! epoch begins. A scan of an older epoch has to begin anew. The first time that happens in an
@@ -98,18 +98,18 @@ impl Index {
         }
     }
 
-    /// The bucket at a place of a scan, and the next place; `None` behind the last bucket.
-    pub(crate) fn scan(&self, place: u64) -> Option<(usize, u64)> {
+    /// The bucket at a reversed address, and the next of these; `None` behind the last bucket.
+    pub(crate) fn scan(&self, reversed: u64) -> Option<(usize, u64)> {
         let bits = self.level_max;
-        if place >> bits != 0 {
+        if reversed >> bits != 0 {
             return None;
         }
         let shape = self.table.shape();
-        let address = place.reverse_bits() >> (u64::BITS - bits);
+        let address = reversed.reverse_bits() >> (u64::BITS - bits);
         let low = address as usize & ((1 << shape.level) - 1);
         let known = shape.level + u32::from(low < shape.split);
         let rest = bits - known;
-        Some((shape.bucket(address), ((place >> rest) + 1) << rest))
+        Some((shape.bucket(address), ((reversed >> rest) + 1) << rest))
     }
 
     /// Calls `each` with the slot of every entry in one bucket that is at home, or that is not.

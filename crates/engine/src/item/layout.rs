@@ -168,7 +168,7 @@ impl Layout {
         }
     }
 
-    /// The bytes and place that change the item's deadline where it lies, if it fits there.
+    /// The bytes that change the item's deadline where it lies, if it fits there.
     pub(crate) fn patch_deadline(&self, deadline: Deadline, scale: Timescale) -> Option<Patch> {
         if let Some(at) = self.field_at(FIELD_DEADLINE) {
             let number = deadline.instant().map_or(u64::MAX, |at| at.0);
@@ -186,7 +186,7 @@ impl Layout {
         })
     }
 
-    /// The bytes and place that change the item's lease, if it has a lease word.
+    /// The bytes that change the item's lease, if it has a lease word.
     pub(crate) fn patch_lease(&self, lease: LeaseState) -> Option<Patch> {
         let at = self.lease_at()?;
         Some(Patch {
@@ -196,7 +196,7 @@ impl Layout {
         })
     }
 
-    /// The bytes and place that change the item's last access, if it is kept.
+    /// The bytes that change the item's last access, if it is kept.
     pub(crate) fn patch_access(&self, second: u32) -> Option<Patch> {
         let at = self.access_at()?;
         Some(Patch {

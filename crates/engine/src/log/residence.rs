@@ -162,11 +162,11 @@ impl Log {
         if self.surplus == 0 {
             return None;
         }
-        let place = self
+        let position = self
             .free
             .iter()
             .rposition(|&number| !self.is_held(number))?;
-        let number = self.free.swap_remove(place);
+        let number = self.free.swap_remove(position);
         self.surplus -= 1;
         self.free_low = self.free_low.min(self.free.len());
         self.segments[number as usize].used = Use::InTransit;
@@ -181,10 +181,10 @@ impl Log {
     /// Gives the memory of one free segment back to the budget; `false` if there is none.
     pub(crate) fn release_free(&mut self) -> bool {
         self.collect_drained();
-        let Some(place) = self.free.iter().rposition(|&number| !self.is_held(number)) else {
+        let Some(position) = self.free.iter().rposition(|&number| !self.is_held(number)) else {
             return false;
         };
-        let number = self.free.swap_remove(place);
+        let number = self.free.swap_remove(position);
         self.free_low = self.free_low.min(self.free.len());
         self.release(number);
         true

@@ -68,6 +68,8 @@ impl Share {
 
     /// Takes memory for a segment or an extent, if there is enough and this log may have it.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
+        // What it has just given back it may take again: a log that compacts must not lose a
+        // segment with each that it empties. Beyond that, the last of the budget is for others.
         let may_have = bytes <= self.given || bytes + self.kept() <= self.budget.left();
         if !(may_have && self.budget.take(bytes)) {
             return false;
@@ -83,6 +85,7 @@ impl Share {
     /// Gives the memory of a segment or an extent back.
     pub(super) fn give(&mut self, bytes: usize) {
         self.budget.give(bytes);
+        // Others take from the budget without asking, so no more is its own than is there.
         self.given = (self.given + bytes).min(self.budget.left());
         if self.counts(bytes) {
             self.held -= bytes;
@@ -99,6 +102,7 @@ impl Share {
     pub(super) fn left(&self) -> usize {
         let (left, kept) = (self.budget.left(), self.kept());
         let own = if kept > 0 { self.given.min(left) } else { 0 };
+        // A part of the rest only: all others may count on it at the same moment.
         own.max(left.saturating_sub(kept) / self.sharers)
     }
 
@@ -137,7 +141,8 @@ impl Share {
 mod tests {
     use super::*;
     use crate::Cache;
-    use crate::options::{Config, SetOptions};
+    use crate::config::Config;
+    use crate::options::SetOptions;
 
     /// Two shares of `bytes` each in one budget.
     fn pair(bytes: usize) -> (Arc<Budget>, [Share; 2]) {
@@ -233,7 +238,7 @@ mod tests {
         }
         assert!(cache.stats().evicted > 10_000);
         let mut held = Vec::new();
-        cache.each_shard(|shard| held.push(shard.store.log.resident_bytes()));
+        cache.each_shard(|shard| held.push(shard.store.resident_bytes()));
         let mean = held.iter().sum::<usize>() / held.len();
         assert!(mean > MEMORY / 4 * 9 / 10, "{held:?}");
         let is_even = |bytes: &usize| bytes.abs_diff(mean) < mean / 16;

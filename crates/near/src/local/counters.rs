@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Counts of one thread, or of all that have no line of their own.
 #[repr(align(128))]
 #[derive(Debug, Default)]
-struct Line {
+struct CounterLine {
+    // Relaxed: counts order nothing.
     hits: AtomicU64,
+    // Relaxed: counts order nothing.
     misses: AtomicU64,
 }
 
@@ -21,7 +23,7 @@ struct Line {
 #[derive(Debug)]
 pub(super) struct Counters {
     /// Lines of threads by number, and at last the shared one.
-    lines: Box<[Line]>,
+    lines: Box<[CounterLine]>,
 }
 
 /// Lines for each thread that the machine can run at once.
@@ -32,7 +34,7 @@ impl Counters {
     pub(super) fn new() -> Counters {
         let owners = (cores() * LINES_PER_CORE).max(LINES_MIN);
         Counters {
-            lines: (0..=owners).map(|_| Line::default()).collect(),
+            lines: (0..=owners).map(|_| CounterLine::default()).collect(),
         }
     }
 
@@ -54,8 +56,9 @@ impl Counters {
 
     /// Hits and misses so far.
     pub(super) fn sums(&self) -> (u64, u64) {
-        let sum = |counter: fn(&Line) -> &AtomicU64| {
+        let sum = |counter: fn(&CounterLine) -> &AtomicU64| {
             let counts = self.lines.iter().map(counter);
+            // Relaxed: counts order nothing.
             counts.map(|count| count.load(Ordering::Relaxed)).sum()
         };
         (sum(|line| &line.hits), sum(|line| &line.misses))
@@ -64,6 +67,7 @@ impl Counters {
 
 /// Threads that the machine runs at once; asked for only once, because the answer is slow.
 pub(super) fn cores() -> usize {
+    // Relaxed: a number that is the same whoever asks.
     static CORES: AtomicUsize = AtomicUsize::new(0);
     match CORES.load(Ordering::Relaxed) {
         0 => {
@@ -80,16 +84,16 @@ const UNNUMBERED: usize = usize::MAX;
 
 thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(UNNUMBERED) };
-    static LEASE: Lease = const { Lease };
+    static HOLDER: NumberHolder = const { NumberHolder };
 }
 
 /// Numbers given back, and the first that was never given.
 static FREE: Mutex<(Vec<usize>, usize)> = Mutex::new((Vec::new(), 0));
 
 /// Gives the thread's number back when the thread ends.
-struct Lease;
+struct NumberHolder;
 
-impl Drop for Lease {
+impl Drop for NumberHolder {
     fn drop(&mut self) {
         let number = NUMBER.replace(UNNUMBERED);
         if number != UNNUMBERED {
@@ -110,8 +114,8 @@ fn thread_number() -> usize {
 
 #[cold]
 fn number_thread() -> usize {
-    // A thread that is ending has no lease any more and shares the last line.
-    if LEASE.try_with(|_| ()).is_err() {
+    // A thread that is ending has no number any more and shares the last line.
+    if HOLDER.try_with(|_| ()).is_err() {
         return UNNUMBERED;
     }
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,15 +10,16 @@ use crate::clock::Clock;
 
 /// A key with its value.
 #[derive(Debug)]
-pub(super) struct Entry<K, V> {
+pub(super) struct StoredEntry<K, V> {
     pub(super) key: K,
     pub(super) value: Arc<V>,
     /// The deadline, and in the lowest bits the mark.
+    // Relaxed: the deadline changes only under the slot's exclusive lock, and a mark may be lost.
     life: AtomicU64,
 }
 
 const _: () = assert!(
-    size_of::<Option<Entry<u64, u64>>>() == 24,
+    size_of::<Option<StoredEntry<u64, u64>>>() == 24,
     "an entry is its key and two words"
 );
 
@@ -68,10 +69,10 @@ const MARK_BITS: u32 = 2;
 /// The highest mark: hits beyond it are not told apart.
 const MARK_MAX: u64 = (1 << MARK_BITS) - 1;
 
-impl<K, V> Entry<K, V> {
+impl<K, V> StoredEntry<K, V> {
     /// An entry that has not been read.
-    pub(super) fn new(key: K, value: Arc<V>, deadline: Deadline) -> Entry<K, V> {
-        Entry {
+    pub(super) fn new(key: K, value: Arc<V>, deadline: Deadline) -> StoredEntry<K, V> {
+        StoredEntry {
             key,
             value,
             life: AtomicU64::new(deadline.0 << MARK_BITS),
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn marks_are_counted_to_three_and_survive_another_value() {
-        let mut entry = Entry::new(1, Arc::new('a'), Deadline::NEVER);
+        let mut entry = StoredEntry::new(1, Arc::new('a'), Deadline::NEVER);
         (0..9).for_each(|_| entry.mark());
         let deadline = Deadline::after(SECOND, SECOND);
         assert_eq!(

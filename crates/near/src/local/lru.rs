@@ -22,6 +22,7 @@ impl Ticks {
     /// Stamps a hit.
     #[inline(never)]
     pub(super) fn stamp(&self, stamp: &AtomicU64) {
+        // Relaxed: a stamp orders hits, nothing else.
         stamp.store(self.next(), Ordering::Relaxed);
     }
 }

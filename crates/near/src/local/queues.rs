@@ -4,7 +4,7 @@
 
 /// No number; also the first that cannot be used.
 pub(super) const NONE: u32 = u32::MAX >> 1;
-/// The bit of [`Link::before`] that tells which queue.
+/// The bit of [`QueueLink::before`] that tells which queue.
 const SECOND: u32 = 1 << 31;
 
 /// Which of the two queues.
@@ -15,7 +15,7 @@ pub(super) enum Which {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct QueueLink {
     before: u32,
     next: u32,
 }
@@ -31,7 +31,7 @@ struct Ends {
 /// Two queues over the same numbers; each number stands in one of them at most.
 #[derive(Debug)]
 pub(super) struct Queues {
-    links: Vec<Link>,
+    links: Vec<QueueLink>,
     small: Ends,
     main: Ends,
 }
@@ -81,7 +81,7 @@ impl Queues {
             Which::Small => 0,
             Which::Main => SECOND,
         };
-        self.links[number as usize] = Link {
+        self.links[number as usize] = QueueLink {
             before: last | queue,
             next: NONE,
         };
@@ -89,7 +89,7 @@ impl Queues {
 
     /// Takes a number out of the queue in which it stands.
     pub(super) fn remove(&mut self, number: u32, weight: u32) {
-        let Link { before, next } = self.links[number as usize];
+        let QueueLink { before, next } = self.links[number as usize];
         let which = self.which(number);
         let before = before & !SECOND;
         match before {
@@ -133,7 +133,7 @@ impl Queues {
             self.links.reserve_exact(wanted - length + length / 8);
         }
         if wanted > length {
-            let unused = Link {
+            let unused = QueueLink {
                 before: NONE,
                 next: NONE,
             };

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rapidhash::fast::RandomState;
 use smallvec::SmallVec;
 
-use super::entry::{Deadline, Entry};
+use super::entry::{Deadline, StoredEntry};
 use super::expire::Hand;
 use super::lru::{Lru, Ticks};
 use super::options::{Cause, Policy};
@@ -43,7 +43,7 @@ pub(super) struct Limits {
 
 /// What a writer has counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct ShardCounts {
     pub(super) inserts: u64,
     pub(super) evictions: u64,
     pub(super) expirations: u64,
@@ -73,7 +73,7 @@ pub(super) struct Shard<K, V> {
     weight_max: u64,
     entries_max: u64,
     /// On lines of its own, so that writers do not disturb readers.
-    state: Apart<Mutex<State>>,
+    state: Apart<Mutex<ShardState>>,
 }
 
 #[repr(align(128))]
@@ -82,13 +82,13 @@ struct Apart<T>(T);
 
 /// What only writers see.
 #[derive(Debug)]
-struct State {
+struct ShardState {
     order: Order,
     weights: Weights,
     hand: Hand,
     /// All numbers are below.
     numbers: u32,
-    counts: Counts,
+    counts: ShardCounts,
 }
 
 #[derive(Debug)]
@@ -138,12 +138,12 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             hasher,
             weight_max: limits.weight_max,
             entries_max,
-            state: Apart(Mutex::new(State {
+            state: Apart(Mutex::new(ShardState {
                 order,
                 weights: Weights(limits.is_weighed.then(Vec::new)),
                 hand: Hand::new(),
                 numbers: 0,
-                counts: Counts::default(),
+                counts: ShardCounts::default(),
             })),
         }
     }
@@ -192,7 +192,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     ) {
         let mut writer = self.writer(now, departed);
         for number in 0..writer.state.numbers {
-            let is_unwanted = |entry: &Entry<K, V>| !keep(&entry.key, &entry.value);
+            let is_unwanted = |entry: &StoredEntry<K, V>| !keep(&entry.key, &entry.value);
             if writer.shard.entries.look(number, is_unwanted) == Some(true) {
                 writer.dismiss(number, Cause::Removed);
             }
@@ -221,11 +221,11 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     }
 
     /// What its writers have counted.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> ShardCounts {
         self.lock().counts
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.state.0.lock()
     }
 
@@ -246,7 +246,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
 /// Who holds the shard's lock.
 struct Writer<'a, K, V> {
     shard: &'a Shard<K, V>,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, ShardState>,
     now: &'a dyn Fn() -> Duration,
     departed: &'a mut Departed<K, V>,
 }
@@ -321,7 +321,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
             return self.refuse(item);
         }
         self.make_room(u64::from(item.weight), 1);
-        let entry = Entry::new(item.key, item.value, item.deadline);
+        let entry = StoredEntry::new(item.key, item.value, item.deadline);
         let hash_of = |key: &K| self.shard.hasher.hash_one(key);
         let number = self.shard.entries.add(item.hash, entry, hash_of);
         let state = &mut *self.state;
@@ -393,7 +393,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
         for _ in 0..places {
             let fresh = self.state.numbers;
             let number = self.state.hand.next(fresh);
-            match self.shard.entries.look(number, Entry::deadline) {
+            match self.shard.entries.look(number, StoredEntry::deadline) {
                 Some(deadline) if deadline.has_passed(now) => {
                     self.dismiss(number, Cause::Expired);
                 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::entry::Entry;
+use super::entry::StoredEntry;
 use super::index::Index;
 
 /// Places of a stripe that gets its first entry.
@@ -19,7 +19,7 @@ const PLACES_FIRST: usize = 4;
 
 /// All stripes of a store.
 #[derive(Debug)]
-pub(super) struct Lines<K, V>(Arc<[Line<K, V>]>);
+pub(super) struct Lines<K, V>(Arc<[StripeLine<K, V>]>);
 
 /// The stripes of a shard.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Stripes<K, V> {
 /// A stripe on lines of its own: readers of one do not slow readers of another.
 #[repr(align(128))]
 #[derive(Debug)]
-struct Line<K, V>(RwLock<Stripe<K, V>>);
+struct StripeLine<K, V>(RwLock<Stripe<K, V>>);
 
 ///
 /// What readers need fills one cache line together with the lock, in this order.
@@ -42,7 +42,7 @@ struct Line<K, V>(RwLock<Stripe<K, V>>);
 #[derive(Debug)]
 struct Stripe<K, V> {
     index: Index,
-    entries: Vec<Option<Entry<K, V>>>,
+    entries: Vec<Option<StoredEntry<K, V>>>,
     /// When each was last used, if that is asked for; boxed to be short where it is not.
     stamps: Option<Box<Stamps>>,
     /// Places that were used before.
@@ -63,7 +63,7 @@ impl<K, V> Lines<K, V> {
     /// So many empty stripes, with or without stamps.
     pub(super) fn new(count: usize, has_stamps: bool) -> Lines<K, V> {
         let stripe = || {
-            Line(RwLock::new(Stripe {
+            StripeLine(RwLock::new(Stripe {
                 index: Index::default(),
                 entries: Vec::new(),
                 stamps: has_stamps.then(Box::default),
@@ -79,7 +79,7 @@ impl<K, V> Lines<K, V> {
         &self,
         hash: u64,
         is_it: impl Fn(&K) -> bool,
-        ask: impl Fn(&Entry<K, V>, Option<&AtomicU64>) -> Option<R>,
+        ask: impl Fn(&StoredEntry<K, V>, Option<&AtomicU64>) -> Option<R>,
     ) -> Option<R> {
         let stripe = self.0[self.of_hash(hash)].0.read();
         stripe.index.find(hash, |place| {
@@ -122,7 +122,11 @@ impl<K, V> Stripes<K, V> {
     }
 
     /// What `ask` says about the entry of this number, if there is one.
-    pub(super) fn look<R>(&self, number: u32, ask: impl FnOnce(&Entry<K, V>) -> R) -> Option<R> {
+    pub(super) fn look<R>(
+        &self,
+        number: u32,
+        ask: impl FnOnce(&StoredEntry<K, V>) -> R,
+    ) -> Option<R> {
         let stripe = self.of_number(number).read();
         stripe.entries.get(self.place(number))?.as_ref().map(ask)
     }
@@ -131,7 +135,7 @@ impl<K, V> Stripes<K, V> {
     pub(super) fn change<R>(
         &self,
         number: u32,
-        change: impl FnOnce(&mut Entry<K, V>) -> R,
+        change: impl FnOnce(&mut StoredEntry<K, V>) -> R,
     ) -> Option<R> {
         let mut stripe = self.of_number(number).write();
         stripe
@@ -142,7 +146,12 @@ impl<K, V> Stripes<K, V> {
     }
 
     /// Takes in an entry whose key is not there; returns its number.
-    pub(super) fn add(&self, hash: u64, entry: Entry<K, V>, hash_of: impl Fn(&K) -> u64) -> u32 {
+    pub(super) fn add(
+        &self,
+        hash: u64,
+        entry: StoredEntry<K, V>,
+        hash_of: impl Fn(&K) -> u64,
+    ) -> u32 {
         let of = self.lines.of_hash(hash);
         let mut stripe = self.lines.0[of].0.write();
         if stripe.index.is_full() {
@@ -158,7 +167,11 @@ impl<K, V> Stripes<K, V> {
     }
 
     /// Takes an entry out.
-    pub(super) fn take(&self, number: u32, hash_of: impl Fn(&K) -> u64) -> Option<Entry<K, V>> {
+    pub(super) fn take(
+        &self,
+        number: u32,
+        hash_of: impl Fn(&K) -> u64,
+    ) -> Option<StoredEntry<K, V>> {
         let place = self.place(number);
         let mut stripe = self.of_number(number).write();
         let hash = hash_of(&stripe.entries.get(place)?.as_ref()?.key);
@@ -229,7 +242,7 @@ mod tests {
     }
 
     fn add(stripes: &Stripes<u32, u32>, key: u32) -> u32 {
-        let entry = Entry::new(key, Arc::new(key), Deadline::NEVER);
+        let entry = StoredEntry::new(key, Arc::new(key), Deadline::NEVER);
         stripes.add(hash(&key), entry, hash)
     }
 

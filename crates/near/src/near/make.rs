@@ -15,17 +15,21 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Found, Inner, Near};
+use super::{Found, Near, NearInner};
 use crate::builder::{Settings, WithoutOrigin};
 use crate::entry::{Entry, Freshness, Held};
 use crate::error::Error;
 use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
 use crate::store::{Boarding, Landed, Landing, Outcome, Ticket};
+use crate::times::Asked;
 
 /// First pause of who waits for another process.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// What a loader makes: a value, or the news that there is none.
+type Made<V> = Result<Option<V>, Error>;
 
 impl<K, V> Near<K, V>
 where
@@ -57,10 +61,12 @@ where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let age_max = self.inner.settings.local_ttl;
+        // Nothing of it happens before it is awaited, and nothing at all if nobody does.
+        let making = async move { loader().await.map_err(Error::loader) };
         match self.find(key, age_max) {
             Found::Hit(entry) if entry.needs_no_loader() => return Ok(Held::of(entry, false)),
             Found::Due(entry) if entry.needs_no_loader() => {
-                self.remake(key, &entry, age_max, loader);
+                self.remake(key, &entry, age_max, making);
                 return Ok(Held::of(entry, false));
             }
             _ => {}
@@ -69,7 +75,7 @@ where
         self.inner.store.counts.misses.up();
         loop {
             let waiting = match self.inner.store.board(&key) {
-                Boarding::Load(ticket) => return self.make(ticket, age_max, loader).await,
+                Boarding::Load(ticket) => return self.make(ticket, age_max, making).await,
                 Boarding::Wait(waiting) => waiting,
             };
             self.inner.store.counts.shared.up();
@@ -86,17 +92,12 @@ where
     }
 
     /// Asks the origin, then the loader if it is its turn, and stores what that makes.
-    async fn make<F, Fut, E>(
+    async fn make(
         &self,
         ticket: Ticket<K, V>,
         age_max: Option<Duration>,
-        loader: F,
-    ) -> Outcome<V>
-    where
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<V>, E>>,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+        making: impl Future<Output = Made<V>>,
+    ) -> Outcome<V> {
         let store = &self.inner.store;
         let asked_at = store.clock.now();
         // Landed since the reader missed it.
@@ -114,26 +115,21 @@ where
             {
                 self.settle(ticket, Ok(loaded), None, asked_at, age_max)
             }
-            Ok(claimed) => self.make_claimed(ticket, claimed, age_max, loader).await,
-            Err(error) => self.make_alone(ticket, error, age_max, loader).await,
+            Ok(claimed) => self.make_claimed(ticket, claimed, age_max, making).await,
+            Err(error) => self.make_alone(ticket, error, age_max, making).await,
         }
     }
 
     /// Asks the loader for a value that the origin cannot be asked for, if that is wanted and not
     /// too many do; it is kept for its time alone.
-    async fn make_alone<F, Fut, E>(
+    async fn make_alone(
         &self,
         mut ticket: Ticket<K, V>,
         error: Error,
         age_max: Option<Duration>,
-        loader: F,
-    ) -> Outcome<V>
-    where
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<V>, E>>,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let Inner {
+        making: impl Future<Output = Made<V>>,
+    ) -> Outcome<V> {
+        let NearInner {
             store, settings, ..
         } = &*self.inner;
         let allowed = settings.without_origin.filter(|_| error.is_away());
@@ -144,7 +140,7 @@ where
         store.counts.errors.up();
         ticket.asks_loader();
         let asked_at = store.clock.now();
-        let value = match loader().await.map_err(Error::loader) {
+        let value = match store.timed(Asked::Loader, making).await {
             Ok(value) => value,
             Err(error) => return self.settle_failed(ticket, error, age_max),
         };
@@ -185,40 +181,40 @@ where
     /// Asks the origin once whose turn it is; a value with less time left than `early` is as good
     /// as none.
     async fn claim_once(&self, key: &K, early: Option<Duration>) -> Result<Claimed<V>, Error> {
-        let Inner {
-            source, settings, ..
+        let NearInner {
+            store,
+            source,
+            settings,
+            ..
         } = &*self.inner;
         match settings.lease_timeout {
             Some(timeout) => {
                 let options = ClaimOptions::new(timeout).early(early);
-                source.claim(key, options).await
+                let answer = source.claim(key, options);
+                store.timed(Asked::Origin, answer).await
             }
             None => {
                 let options = ClaimOptions::new(Duration::ZERO).early(early);
-                let loaded = source.load(key, None).await?;
+                let answer = source.load(key, None);
+                let loaded = store.timed(Asked::Origin, answer).await?;
                 Ok(Claimed::without_leases(loaded, options))
             }
         }
     }
 
     /// Asks the loader, whose turn it is, and stores what it makes.
-    async fn make_claimed<F, Fut, E>(
+    async fn make_claimed(
         &self,
         mut ticket: Ticket<K, V>,
         claimed: Claimed<V>,
         age_max: Option<Duration>,
-        loader: F,
-    ) -> Outcome<V>
-    where
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<V>, E>>,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+        making: impl Future<Output = Made<V>>,
+    ) -> Outcome<V> {
         let Claimed { loaded, turn } = claimed;
         let held = self.hold(ticket.key(), &loaded, turn);
         ticket.asks_loader();
         let asked_at = self.inner.store.clock.now();
-        match loader().await.map_err(Error::loader) {
+        match self.inner.store.timed(Asked::Loader, making).await {
             Ok(Some(value)) => self.keep_made(ticket, value, held, age_max).await,
             Ok(None) if held.is_some() => self.give_back(ticket, held, age_max).await,
             Ok(None) => self.settle(ticket, Ok(loaded), None, asked_at, age_max),
@@ -227,11 +223,11 @@ where
     }
 
     /// The lease to be stored against, if there is one.
-    fn hold(&self, key: &K, loaded: &Loaded<V>, turn: Turn) -> Option<Lease<K, V>> {
+    fn hold(&self, key: &K, loaded: &Loaded<V>, turn: Turn) -> Option<HeldLease<K, V>> {
         let Turn::Ours(Some(number)) = turn else {
             return None;
         };
-        Some(Lease {
+        Some(HeldLease {
             source: Arc::clone(&self.inner.source),
             key: key.clone(),
             number,
@@ -244,7 +240,7 @@ where
         &self,
         ticket: Ticket<K, V>,
         value: V,
-        lease: Option<Lease<K, V>>,
+        lease: Option<HeldLease<K, V>>,
         age_max: Option<Duration>,
     ) -> Outcome<V> {
         let source = &self.inner.source;
@@ -282,7 +278,7 @@ where
     async fn give_back(
         &self,
         ticket: Ticket<K, V>,
-        lease: Option<Lease<K, V>>,
+        lease: Option<HeldLease<K, V>>,
         age_max: Option<Duration>,
     ) -> Outcome<V> {
         if let Some(lease) = lease {
@@ -297,35 +293,18 @@ where
 
     /// Makes the next value beside the reader, who has found `entry` in the last part of its life.
     #[cold]
-    fn remake<Q, F, Fut, E>(
+    fn remake<Q>(
         &self,
         key: &Q,
         entry: &Arc<Entry<V>>,
         age_max: Option<Duration>,
-        loader: F,
+        making: impl Future<Output = Made<V>> + Send + 'static,
     ) where
         Q: ToOwned<Owned = K> + ?Sized,
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Option<V>, E>> + Send + 'static,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        if !entry.claim_refresh() {
-            return;
-        }
-        let key = key.to_owned();
-        let (near, entry) = (self.clone(), Arc::clone(entry));
-        runtime.spawn(async move {
-            let store = &near.inner.store;
-            let Boarding::Load(ticket) = store.board(&key) else {
-                return entry.release_refresh();
-            };
-            store.counts.refreshes.up();
-            store.counts.loads.up();
-            let asked_at = store.clock.now();
-            let claimed = near.claim_once(&key, near.early(&entry)).await;
+        self.renew_beside(key, entry, move |near, ticket, entry| async move {
+            let asked_at = near.inner.store.clock.now();
+            let claimed = near.claim_once(ticket.key(), near.early(&entry)).await;
             match claimed {
                 Err(error) => near.leave(ticket, &entry, error),
                 // What somebody else makes is told, or found when this one has ended.
@@ -339,7 +318,7 @@ where
                     drop(near.settle(ticket, Ok(loaded), Some(entry), asked_at, age_max));
                 }
                 Ok(claimed) => {
-                    near.remake_claimed(ticket, claimed, &entry, age_max, loader)
+                    near.remake_claimed(ticket, claimed, &entry, age_max, making)
                         .await;
                 }
             }
@@ -347,21 +326,17 @@ where
     }
 
     /// Asks the loader, whose turn it is, and stores what it makes in place of `entry`.
-    async fn remake_claimed<F, Fut, E>(
+    async fn remake_claimed(
         &self,
         mut ticket: Ticket<K, V>,
         claimed: Claimed<V>,
         entry: &Arc<Entry<V>>,
         age_max: Option<Duration>,
-        loader: F,
-    ) where
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Option<V>, E>>,
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+        making: impl Future<Output = Made<V>>,
+    ) {
         let lease = self.hold(ticket.key(), &claimed.loaded, claimed.turn);
         ticket.asks_loader();
-        match loader().await.map_err(Error::loader) {
+        match self.inner.store.timed(Asked::Loader, making).await {
             Ok(Some(value)) => drop(self.keep_made(ticket, value, lease, age_max).await),
             // There is no next value; this one ends with its time.
             Ok(None) => drop(ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false)))),
@@ -396,7 +371,7 @@ fn is_out_of_turn<V>(loaded: &Loaded<V>, turn: Turn) -> bool {
 
 /// A lease at the origin; given back when it is dropped, so that a loader that fails, panics or is
 /// cancelled makes nobody wait for its end.
-struct Lease<K, V>
+struct HeldLease<K, V>
 where
     K: Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
@@ -408,7 +383,7 @@ where
     stands_for_nothing: bool,
 }
 
-impl<K, V> Lease<K, V>
+impl<K, V> HeldLease<K, V>
 where
     K: Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
@@ -427,7 +402,7 @@ where
     }
 }
 
-impl<K, V> Drop for Lease<K, V>
+impl<K, V> Drop for HeldLease<K, V>
 where
     K: Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,

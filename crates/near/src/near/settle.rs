@@ -8,9 +8,9 @@ use super::Near;
 use crate::entry::{Entry, Held};
 use crate::error::Error;
 use crate::fault::Fault;
-use crate::lease::Grant;
 use crate::origin::{Answer, Loaded};
 use crate::store::{Landing, Outcome, Ticket};
+use crate::trust::Grant;
 
 impl<K, V> Near<K, V>
 where
@@ -135,17 +135,15 @@ where
     }
 
     /// What a broken cache makes of an answer; without a fault, nothing else.
-    fn with_fault(&self, loaded: Loaded<V>) -> Loaded<V> {
-        let (grant, ttl) = match self.inner.store.fault {
-            Fault::UncheckedFills => (loaded.grant.as_ref().map(Grant::renewed), loaded.ttl),
-            Fault::NoServerTtl => (loaded.grant, None),
-            _ => (loaded.grant, loaded.ttl),
-        };
-        Loaded {
-            grant,
-            ttl,
-            ..loaded
+    fn with_fault(&self, mut loaded: Loaded<V>) -> Loaded<V> {
+        let fault = self.inner.store.fault;
+        if fault.is(Fault::UncheckedFills) {
+            loaded.grant = loaded.grant.as_ref().map(Grant::renewed);
         }
+        if fault.is(Fault::NoServerTtl) {
+            loaded.ttl = None;
+        }
+        loaded
     }
 }
 

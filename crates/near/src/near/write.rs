@@ -104,7 +104,7 @@ where
     }
 
     fn forget(&self) {
-        if self.store.fault != Fault::KeptOnWrite {
+        if !self.store.fault.is(Fault::KeptOnWrite) {
             self.store.forget(self.key);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! memcached tells nobody of changes. How old a copy gets is bounded by the cache's local time to
 //! live; after that the origin is asked whether the version is still the same, and answers
-//! `HD` instead of the value (`mg key c t v C<version>`; Cellar, memcached from 1.6.40). A server
+//! `HD` instead of the value (`mg key c t v C<version>`). A server
 //! that sends the value nevertheless is asked for the version alone from then on.
 //!
 //! Source: memcached doc/protocol.txt, "Meta Commands".
@@ -36,6 +36,7 @@ pub struct Memcached {
     timeout: Duration,
     pipe: Mutex<Option<Arc<Pipe>>>,
     /// Whether the server answers a question for a version without the value.
+    // Relaxed: what is known late costs one more question.
     asks_by_version: AtomicBool,
 }
 

@@ -16,7 +16,7 @@ use redis::{Client, Cmd, IntoConnectionInfo, Pipeline, Value};
 
 use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Version};
 use crate::error::Error;
-use crate::fault::Fault;
+use crate::fault::Given;
 
 mod reply;
 mod swaps;
@@ -52,14 +52,14 @@ pub enum Tracking {
 
 /// What all connections of one origin have in common.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct RedisSettings {
     tracking: Tracking,
     alive_bound: Duration,
     timeout: Duration,
     connect_timeout: Duration,
     /// Whether there may be several databases, which SWAPDB exchanges.
     has_databases: bool,
-    fault: Fault,
+    fault: Given,
 }
 
 /// The nodes to ask.
@@ -72,7 +72,7 @@ enum Nodes {
 ///
 /// Connections are opened at the first use and again after a loss.
 pub struct Redis {
-    settings: Settings,
+    settings: RedisSettings,
     clients: Vec<Client>,
     cluster: bool,
     nodes: std::sync::OnceLock<Nodes>,
@@ -120,13 +120,13 @@ impl Redis {
 
     fn with_clients(clients: Vec<Client>, cluster: bool) -> Redis {
         Redis {
-            settings: Settings {
+            settings: RedisSettings {
                 tracking: Tracking::default(),
                 alive_bound: Duration::from_secs(1),
                 timeout: Duration::from_secs(2),
                 connect_timeout: Duration::from_secs(2),
                 has_databases: !cluster,
-                fault: Fault::None,
+                fault: Given::default(),
             },
             clients,
             cluster,
@@ -166,10 +166,11 @@ impl Redis {
     }
 
     /// Breaks a rule on purpose, for tests of tests.
+    #[cfg(feature = "faults")]
     #[doc(hidden)]
     #[must_use]
-    pub fn fault(mut self, fault: Fault) -> Redis {
-        self.settings.fault = fault;
+    pub fn fault(mut self, fault: crate::fault::Fault) -> Redis {
+        self.settings.fault = Given::new(fault);
         self
     }
 

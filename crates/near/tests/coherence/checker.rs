@@ -22,7 +22,7 @@ use crate::proxy::Proxy;
 use crate::servers::{Kind, Server};
 use crate::subject::{Cellar, PATIENCE, name_of};
 use crate::trouble::{self, TROUBLES, Trouble};
-use crate::writer::Writer;
+use crate::writer::{Failed, Writer};
 
 /// Kept of each report.
 const STALE_MAX: usize = 10;
@@ -85,7 +85,7 @@ impl Setting {
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
-    /// Stale reads, the first of them.
+    /// Stale reads, and writes that were not answered, the first of them.
     pub(crate) stale: Vec<String>,
     pub(crate) reads: u64,
     pub(crate) hits: u64,
@@ -128,6 +128,8 @@ pub(crate) struct Stage {
     flushes_noted: AtomicU64,
     ended: AtomicBool,
     ends_early: bool,
+    /// Keys that were read so far.
+    reads: AtomicU64,
     pub(crate) report: Mutex<Report>,
     bound: Duration,
     /// The server of the moment.
@@ -154,6 +156,7 @@ impl Stage {
             flushes_noted: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             ends_early: setting.ends_early(),
+            reads: AtomicU64::new(0),
             report: Mutex::default(),
             bound: BELIEF + TIMEOUT,
             server: RwLock::new(server),
@@ -172,6 +175,14 @@ impl Stage {
         let mut troubles = setting.troubles.iter();
         troubles
             .all(|trouble| !trouble.befalls(setting.kind) || report.troubles.contains_key(trouble))
+    }
+
+    /// Waits until so many more keys were read, or it is over.
+    pub(crate) async fn wait_for_reads(&self, more: u64) {
+        let enough = self.reads.load(Ordering::SeqCst) + more;
+        while self.reads.load(Ordering::SeqCst) < enough && !self.has_ended() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Notes that everything was removed; nobody writes meanwhile.
@@ -201,7 +212,7 @@ impl Stage {
         self.clock.now()
     }
 
-    fn complain(&self, what: String) {
+    pub(crate) fn complain(&self, what: String) {
         let mut report = self.report.lock().unwrap();
         if report.stale.len() < STALE_MAX {
             report.stale.push(what);
@@ -259,6 +270,7 @@ pub(crate) async fn run(setting: &Setting) -> Report {
         task.await.expect("no task panics");
     }
     let mut report = stage.report.lock().unwrap().clone();
+    report.reads = stage.reads.load(Ordering::SeqCst);
     for near in &caches {
         let stats = near.stats();
         report.hits += stats.hits;
@@ -311,8 +323,11 @@ async fn write(stage: Arc<Stage>, seed: u64) {
         let name = name_of(&key_of(key));
         let stored = match &mut writer {
             Some(writer) => writer.set(&name, &version.to_string()).await,
-            None => Err(()),
+            None => Err(Failed::Ended),
         };
+        if stored == Err(Failed::Silent) {
+            stage.complain(format!("{key} written as {version}: no answer and no end"));
+        }
         // An error leaves it open whether the value was stored; a new connection comes after it.
         if stored.is_ok() {
             let told_at = stage.clock.now();
@@ -340,7 +355,6 @@ async fn write(stage: Arc<Stage>, seed: u64) {
 /// Reads through one cache and judges what comes.
 async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
     let mut dice = Dice(seed);
-    let mut reads = 0;
     while !stage.has_ended() {
         let keys: Vec<u64> = (0..1 + 4 * u64::from(dice.roll(8) == 0))
             .map(|_| dice.key(stage.owners.len() as u64))
@@ -357,7 +371,7 @@ async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
         for (&key, value) in keys.iter().zip(values.into_iter().flatten()) {
             let version = value.map(|value| value.parse().expect("a version"));
             stage.judge(key, version, begun_at, ended_at);
-            reads += 1;
+            stage.reads.fetch_add(1, Ordering::SeqCst);
         }
         if is_error {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -365,7 +379,6 @@ async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
             tokio::task::yield_now().await;
         }
     }
-    stage.report.lock().unwrap().reads += reads;
 }
 
 /// Writes through one cache and reads back through it: there is no bound on that.

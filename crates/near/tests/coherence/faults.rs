@@ -51,7 +51,7 @@ async fn all_are_found_by_the_checker(kind: Kind) {
     is_found_by_the_checker(kind, Fault::UncheckedFills, &[]).await;
     is_found_by_the_checker(kind, Fault::LostPushes, &[]).await;
     is_found_by_the_checker(kind, Fault::DeafToFlush, &[Trouble::Flushed]).await;
-    is_found_by_the_checker(kind, Fault::EndlessLease, &[Trouble::Frozen]).await;
+    is_found_by_the_checker(kind, Fault::EndlessTrust, &[Trouble::Frozen]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,12 +81,12 @@ async fn deafness_to_the_null_push_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn belief_in_a_dead_connection_is_found() {
-    fails(Fault::EndlessLease, "connection killed").await;
-    fails(Fault::EndlessLease, "half-open connection").await;
+    fails(Fault::EndlessTrust, "connection killed").await;
+    fails(Fault::EndlessTrust, "half-open connection").await;
     for kind in KINDS {
-        fails_live(Fault::EndlessLease, "half-open connection", kind).await;
-        fails_live(Fault::EndlessLease, "server restarted", kind).await;
-        fails_live(Fault::EndlessLease, "fail-over to an empty server", kind).await;
+        fails_live(Fault::EndlessTrust, "half-open connection", kind).await;
+        fails_live(Fault::EndlessTrust, "server restarted", kind).await;
+        fails_live(Fault::EndlessTrust, "fail-over to an empty server", kind).await;
     }
 }
 

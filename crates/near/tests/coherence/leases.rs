@@ -1,7 +1,6 @@
 //! Leases across processes: many near caches, each with connections of its own, and one load.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +10,7 @@ use cellar_near::codec::Plain;
 use cellar_near::origin::{Memcached, Redis, Remote};
 use cellar_near::{Error, Near, NearBuilder};
 
-use crate::servers::{Kind, Server};
+use crate::servers::{Kind, Server, built};
 use crate::subject::PATIENCE;
 
 type Cache = Near<String, String>;
@@ -90,7 +89,7 @@ async fn of_ten_processes_that_miss_a_key_one_loads_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_holds_for_ten_real_processes() {
-    let program = load_once();
+    let program = built("examples/load_once", &["--example", "load_once"]);
     for home in Home::all().await {
         let address = match &home {
             Home::Resp(server) => format!("redis://{}", server.address()),
@@ -122,32 +121,6 @@ async fn the_same_holds_for_ten_real_processes() {
                 .is_some_and(|line| line.starts_with("made by process"))
         );
     }
-}
-
-/// The example of that name, which `cargo test` builds beside this test.
-fn load_once() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
-    let folder = test.parent().and_then(Path::parent);
-    let program = folder
-        .expect("deps lies in the target folder")
-        .join("examples/load_once");
-    if !program.exists() {
-        let mut build = Command::new(env!("CARGO"));
-        build.args([
-            "build",
-            "--locked",
-            "--profile",
-            "test",
-            "--example",
-            "load_once",
-        ]);
-        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
-        assert!(
-            built.is_ok_and(|status| status.success()),
-            "cargo builds it"
-        );
-    }
-    program
 }
 
 #[tokio::test(flavor = "multi_thread")]

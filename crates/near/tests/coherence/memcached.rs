@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::proxy::Proxy;
 use crate::servers::{Kind, Server};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -98,6 +99,39 @@ async fn values_of_memcached_are_read_written_and_confirmed() {
 async fn values_of_cellar_are_read_written_and_confirmed_over_memcacheds_protocol() {
     let server = Server::start(Kind::Cellar).await;
     check(server.memcached.as_deref().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_is_still_the_same_is_not_sent_again() {
+    const VALUE_BYTES: usize = 300_000;
+    let daemon = Server::start(Kind::Memcached).await;
+    let server = Server::start(Kind::Cellar).await;
+    let homes = [
+        daemon.address(),
+        server
+            .memcached
+            .clone()
+            .expect("it speaks memcached's protocol"),
+    ];
+    for home in homes {
+        let proxy = Proxy::start(&home).await;
+        let (near, clock) = cache(proxy.address());
+        let big = "v".repeat(VALUE_BYTES);
+        near.set("k", &big).await.unwrap();
+        // A memcached that does not know the condition sends the value with its first answer.
+        for _ in 0..2 {
+            assert_eq!(value(&near, "k").await.as_ref(), Some(&big));
+            clock.advance(11 * SECOND);
+        }
+        let (confirmed, before) = (near.stats().confirmed, proxy.passed());
+        for round in 1..=3 {
+            assert_eq!(value(&near, "k").await.as_ref(), Some(&big));
+            assert_eq!(near.stats().confirmed, confirmed + round, "{home}");
+            clock.advance(11 * SECOND);
+        }
+        let passed = proxy.passed() - before;
+        assert!(passed < 1_000, "{home}: {passed} bytes for three questions");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,8 @@ struct State {
     fates: Mutex<Vec<watch::Sender<Fate>>>,
     /// How long each packet takes.
     delay_ms: AtomicU64,
+    /// Bytes that have passed, in both directions.
+    passed: AtomicU64,
 }
 
 /// A proxy on a free port.
@@ -38,6 +40,7 @@ impl Proxy {
             target: Mutex::new(target.to_owned()),
             fates: Mutex::default(),
             delay_ms: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
         });
         let accepting = Arc::clone(&state);
         tokio::spawn(async move {
@@ -75,6 +78,11 @@ impl Proxy {
     /// Lets each packet take so many milliseconds from here on.
     pub(crate) fn slow_down(&self, delay_ms: u64) {
         self.state.delay_ms.store(delay_ms, Ordering::Relaxed);
+    }
+
+    /// Bytes that have passed, in both directions.
+    pub(crate) fn passed(&self) -> u64 {
+        self.state.passed.load(Ordering::SeqCst)
     }
 
     fn seal(&self, fate: Fate) {
@@ -136,6 +144,7 @@ async fn pass(
         if delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         }
+        state.passed.fetch_add(bytes as u64, Ordering::SeqCst);
         // Read, but too late: what is frozen forwards nothing.
         if *fate.borrow() == Fate::Forward && to.write_all(&buffer[..bytes]).await.is_err() {
             return;

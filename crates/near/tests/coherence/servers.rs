@@ -273,34 +273,34 @@ fn start_cellar(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) {
 }
 
 /// The server's binary: the one that CELLAR_BIN names, or the one beside this test.
-///
-/// `cargo test --workspace` builds it for the server's own tests; alone, this crate's tests build
-/// it the same way.
 fn cellar() -> PathBuf {
-    if let Some(path) = std::env::var_os("CELLAR_BIN") {
-        return path.into();
+    match std::env::var_os("CELLAR_BIN") {
+        Some(path) => path.into(),
+        None => built("cellar", &["--package", "cellar-server"]),
     }
+}
+
+/// A program beside this test, in the target folder.
+///
+/// `cargo test --workspace` builds it for other tests; alone, this crate's tests build it the same
+/// way, as `what` says.
+pub(crate) fn built(program: &str, what: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    let folder = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("deps lies in the target folder");
-    let binary = folder.join("cellar");
-    if !binary.exists() {
+    let folder = test.parent().and_then(Path::parent);
+    let program = folder
+        .expect("deps lies in the target folder")
+        .join(program);
+    if !program.exists() {
         let mut build = Command::new(env!("CARGO"));
-        build.args([
-            "build",
-            "--locked",
-            "--profile",
-            "test",
-            "--package",
-            "cellar-server",
-        ]);
-        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
+        build.args(["build", "--locked", "--profile", "test"]);
+        let built = build
+            .args(what)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
         assert!(
             built.is_ok_and(|status| status.success()),
-            "cargo builds the server"
+            "cargo builds it"
         );
     }
-    binary
+    program
 }

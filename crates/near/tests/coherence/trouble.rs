@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::checker::{BELIEF, Setting, Stage, address};
 use crate::servers::{Kind, Server};
-use crate::writer::Writer;
+use crate::writer::{Failed, Writer};
 
 /// Pause between two of them.
 const PAUSE: Duration = Duration::from_millis(120);
@@ -13,6 +13,8 @@ const PAUSE: Duration = Duration::from_millis(120);
 const PAUSES_MAX: u32 = 12;
 /// How long a packet takes over a slow network.
 const SLOW_MS: u64 = 25;
+/// After so many reads of keys that nobody writes, caches hold them.
+const READS_TO_HOLD: u64 = 1_000;
 
 /// One kind of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,15 +69,19 @@ pub(crate) async fn make(stage: Arc<Stage>, setting: Setting) {
         if stage.has_ended() {
             return;
         }
-        if befall(&stage, &setting, trouble).await.is_ok() {
-            let mut report = stage.report.lock().unwrap();
-            *report.troubles.entry(trouble).or_default() += 1;
+        match befall(&stage, &setting, trouble).await {
+            Ok(()) => {
+                let mut report = stage.report.lock().unwrap();
+                *report.troubles.entry(trouble).or_default() += 1;
+            }
+            Err(Failed::Silent) => stage.complain(format!("{trouble:?}: no answer and no end")),
+            Err(Failed::Ended) => {}
         }
     }
 }
 
 /// Lets it happen; an error if the server did not take part.
-async fn befall(stage: &Stage, setting: &Setting, trouble: Trouble) -> Result<(), ()> {
+async fn befall(stage: &Stage, setting: &Setting, trouble: Trouble) -> Result<(), Failed> {
     match trouble {
         Trouble::Killed => writer(stage).await?.kill_others().await?,
         Trouble::Flushed => {
@@ -86,7 +92,7 @@ async fn befall(stage: &Stage, setting: &Setting, trouble: Trouble) -> Result<()
             stage.note_flush(begun_at);
         }
         Trouble::Cut => stage.proxies.iter().for_each(|proxy| proxy.cut()),
-        Trouble::Frozen => stage.proxies.iter().for_each(|proxy| proxy.freeze()),
+        Trouble::Frozen => freeze(stage, setting).await,
         Trouble::Stopped => {
             stage.server.read().await.freeze();
             tokio::time::sleep(BELIEF * 3 / 2).await;
@@ -105,12 +111,27 @@ async fn befall(stage: &Stage, setting: &Setting, trouble: Trouble) -> Result<()
     Ok(())
 }
 
-async fn flush(stage: &Stage) -> Result<(), ()> {
+/// Lets nothing come through any more.
+///
+/// A cache that believes in the dead connection is told of nothing from here on and asks in vain
+/// for what it does not hold, so what it holds now is all that can show it: writers rest before.
+async fn freeze(stage: &Stage, setting: &Setting) {
+    let _nobody_writes = if setting.ends_early() {
+        let nobody_writes = stage.flushing.write().await;
+        stage.wait_for_reads(READS_TO_HOLD).await;
+        Some(nobody_writes)
+    } else {
+        None
+    };
+    stage.proxies.iter().for_each(|proxy| proxy.freeze());
+}
+
+async fn flush(stage: &Stage) -> Result<(), Failed> {
     writer(stage).await?.flush().await
 }
 
-async fn writer(stage: &Stage) -> Result<Writer, ()> {
-    Writer::open(&stage.server).await.ok_or(())
+async fn writer(stage: &Stage) -> Result<Writer, Failed> {
+    Writer::open(&stage.server).await.ok_or(Failed::Ended)
 }
 
 /// Kills the server in the middle of all writes, and starts an empty one.

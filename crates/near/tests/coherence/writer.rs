@@ -1,8 +1,7 @@
 //! Writer: a client without a cache that sets keys, over Redis's protocol or memcached's.
 //!
 //! It waits for its answer far longer than any server is stopped: a write that is given up may
-//! happen after the next one. Not without end: a driver may lose a request when its connection is
-//! killed.
+//! happen after the next one. Not without end: an answer that never comes is told as such.
 
 use std::time::Duration;
 
@@ -14,7 +13,16 @@ use tokio::sync::RwLock;
 use crate::servers::Server;
 
 /// How long an answer is waited for.
-const WAIT: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Why a request was not answered as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// The connection has ended, or the server refused.
+    Ended,
+    /// Neither an answer came nor the connection's end: a server must not do that.
+    Silent,
+}
 
 /// A connection.
 pub(crate) enum Writer {
@@ -30,7 +38,8 @@ impl Writer {
             (server.address(), server.speaks_text_alone())
         };
         if is_text {
-            return TcpStream::connect(address).await.ok().map(Writer::Text);
+            let opened = within_wait(TcpStream::connect(address)).await?;
+            return opened.ok().map(Writer::Text);
         }
         let client = redis::Client::open(format!("redis://{address}")).unwrap();
         let config = redis::AsyncConnectionConfig::new()
@@ -41,7 +50,7 @@ impl Writer {
     }
 
     /// Sets a key.
-    pub(crate) async fn set(&mut self, name: &str, value: &str) -> Result<(), ()> {
+    pub(crate) async fn set(&mut self, name: &str, value: &str) -> Result<(), Failed> {
         match self {
             Writer::Resp(_) => self.run(&["SET", name, value]).await,
             Writer::Text(_) => {
@@ -52,7 +61,7 @@ impl Writer {
     }
 
     /// Removes everything.
-    pub(crate) async fn flush(&mut self) -> Result<(), ()> {
+    pub(crate) async fn flush(&mut self) -> Result<(), Failed> {
         match self {
             Writer::Resp(_) => self.run(&["FLUSHALL"]).await,
             Writer::Text(_) => self.speak("flush_all\r\n", b"OK\r\n").await,
@@ -60,28 +69,39 @@ impl Writer {
     }
 
     /// Ends the connections of all others, where that can be asked for.
-    pub(crate) async fn kill_others(&mut self) -> Result<(), ()> {
+    pub(crate) async fn kill_others(&mut self) -> Result<(), Failed> {
         let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
         self.run(&kill).await
     }
 
-    async fn run(&mut self, words: &[&str]) -> Result<(), ()> {
+    async fn run(&mut self, words: &[&str]) -> Result<(), Failed> {
         let Writer::Resp(connection) = self else {
-            return Err(());
+            return Err(Failed::Ended);
         };
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);
         let ran: redis::RedisResult<redis::Value> = command.query_async(connection).await;
-        ran.map(drop).map_err(drop)
+        ran.map(drop).map_err(|error| match error.is_timeout() {
+            true => Failed::Silent,
+            false => Failed::Ended,
+        })
     }
 
-    async fn speak(&mut self, request: &str, expected: &[u8]) -> Result<(), ()> {
+    async fn speak(&mut self, request: &str, expected: &[u8]) -> Result<(), Failed> {
         let Writer::Text(stream) = self else {
-            return Err(());
+            return Err(Failed::Ended);
         };
-        stream.write_all(request.as_bytes()).await.map_err(drop)?;
         let mut answer = vec![0; expected.len()];
-        stream.read_exact(&mut answer).await.map_err(drop)?;
-        (answer == expected).then_some(()).ok_or(())
+        let speaking = async {
+            stream.write_all(request.as_bytes()).await?;
+            stream.read_exact(&mut answer).await
+        };
+        let spoken = within_wait(speaking).await.ok_or(Failed::Silent)?;
+        spoken.map_err(|_| Failed::Ended)?;
+        (answer == expected).then_some(()).ok_or(Failed::Ended)
     }
+}
+
+async fn within_wait<T>(what: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(WAIT, what).await.ok()
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use cellar_near::clock::ManualClock;
-use cellar_near::lease::Lease;
 use cellar_near::origin::{Answer, Listener, Loaded, Pending, Source, Version};
+use cellar_near::trust::Trust;
 use cellar_near::{Error, Held, Near, NearBuilder};
 use tokio::sync::{mpsc, oneshot};
 
@@ -55,13 +55,13 @@ pub(crate) struct Script {
     questions: tokio::sync::Mutex<mpsc::UnboundedReceiver<Question>>,
     writes: Arc<Mutex<Vec<Write>>>,
     listener: Arc<OnceLock<Arc<dyn Listener<String>>>>,
-    /// The lease of its one connection.
-    pub(crate) lease: Arc<Lease>,
+    /// The trust of its one connection.
+    pub(crate) trust: Arc<Trust>,
     /// The cache's clock.
     pub(crate) clock: Arc<ManualClock>,
 }
 
-/// A cache over a script; its lease is good for an hour.
+/// A cache over a script; its trust is good for an hour.
 pub(crate) fn cache(
     adjust: impl FnOnce(NearBuilder<String, String>) -> NearBuilder<String, String>,
 ) -> (Near<String, String>, Arc<Script>) {
@@ -69,8 +69,8 @@ pub(crate) fn cache(
     let (writes, listener) = (Arc::default(), Arc::default());
     let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_secs(1));
-    let lease = Lease::new();
-    lease.extend(Duration::from_secs(3600));
+    let trust = Trust::new();
+    trust.extend(Duration::from_secs(3600));
     let source = Scripted {
         questions: sender,
         writes: Arc::clone(&writes),
@@ -81,7 +81,7 @@ pub(crate) fn cache(
         questions: tokio::sync::Mutex::new(questions),
         writes,
         listener,
-        lease,
+        trust,
         clock,
     };
     (near, Arc::new(script))
@@ -99,7 +99,7 @@ impl Script {
 
     /// Answers the next question with a value that is told when it changes.
     pub(crate) async fn answers(&self, value: &str) {
-        let grant = self.lease.grant();
+        let grant = self.trust.grant();
         let question = self.question().await;
         let mut loaded = value_of(value);
         loaded.grant = Some(grant);
@@ -133,13 +133,13 @@ impl Script {
 
     /// Tells that everything has changed.
     pub(crate) fn flush(&self) {
-        self.lease.void();
+        self.trust.void();
         self.listener.get().unwrap().flush();
     }
 
     /// Loses the connection.
     pub(crate) fn disconnect(&self) {
-        self.lease.end();
+        self.trust.end();
         self.listener.get().unwrap().flush();
     }
 }

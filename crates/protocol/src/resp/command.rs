@@ -7,7 +7,7 @@
 //! Why `since` is the version of Redis (of Valkey for DELIFEQ): clients read it in COMMAND DOCS to
 //! learn what a server can do. Commands of our own carry the version of this server.
 
-mod table;
+mod table; // which commands of Redis there are, their arity, flags and keys
 mod section;
 
 pub use section::section;

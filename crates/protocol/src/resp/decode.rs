@@ -22,6 +22,9 @@ mod inline;
 const ARGS_INLINE_DIGIT: u8 = b'0' + ARGS_INLINE as u8;
 const _: () = assert!(ARGS_INLINE < 10);
 
+/// The shortest bulk string: an empty one.
+const BULK_BYTES_MIN: usize = 6;
+
 /// Most arguments behind a value of SET that is [`Decoded::Upload`]; SET has no use for more.
 pub const TAIL_ARGS_MAX: usize = 16;
 
@@ -357,8 +360,8 @@ struct Bulk<'a> {
 /// A whole bulk string of at most 999 bytes.
 #[inline]
 fn short_bulk(input: &[u8], bytes_max: usize) -> Option<Bulk<'_>> {
-    // The shortest bulk string has six bytes, so no form is missed.
-    let (length, head) = match *input.first_chunk()? {
+    // So no form is missed.
+    let (length, head) = match *input.first_chunk::<BULK_BYTES_MIN>()? {
         [b'$', a, b'\r', _, _, _] => (short([b'0', b'0', a])?, 4),
         [b'$', a @ b'1'..=b'9', b, b'\r', _, _] => (short([b'0', a, b])?, 5),
         [b'$', a @ b'1'..=b'9', b, c, b'\r', _] => (short([a, b, c])?, 6),
@@ -370,6 +373,13 @@ fn short_bulk(input: &[u8], bytes_max: usize) -> Option<Bulk<'_>> {
     }
     let bytes = &input[head..head + length];
     Some(Bulk { bytes, used })
+}
+
+/// The same at an offset of a command of any length, which must not become too long with it.
+#[inline]
+fn short_bulk_at<'a>(at: usize, input: &'a [u8], limits: &Limits) -> Option<Bulk<'a>> {
+    let arg = short_bulk(input.get(at..)?, limits.plain_bytes_max())?;
+    (at + arg.used <= limits.command_bytes_max).then_some(arg)
 }
 
 /// The number of three digits.
@@ -387,8 +397,14 @@ fn any_array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
         Ok(None) => return Decoded::Incomplete(Scan::default()),
         Err(fault) => return fault.refuse(input),
     };
-    let mut args = Args::new();
+    // No more than the input can hold, whatever its head says.
+    let mut args = Args::with_capacity(count.min((input.len() - at) / BULK_BYTES_MIN));
     while args.len() < count {
+        if let Some(arg) = short_bulk_at(at, input, limits) {
+            args.push(arg.bytes);
+            at += arg.used;
+            continue;
+        }
         let (length, head) = match bulk_head(&input[at..], limits) {
             Ok(Some(head)) => head,
             Ok(None) => return incomplete(at, count - args.len()),
@@ -438,6 +454,14 @@ fn is_upload(args: &[&[u8]], count: usize, length: usize, limits: &Limits) -> bo
 fn resume<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
     let Scan { mut at, mut left } = scan;
     while left > 0 {
+        if let Some(arg) = short_bulk(
+            input.get(at..).unwrap_or_default(),
+            limits.plain_bytes_max(),
+        ) && at + arg.used <= limits.command_bytes_max
+        {
+            (at, left) = (at + arg.used, left - 1);
+            continue;
+        }
         let (length, head) = match bulk_head(input.get(at..).unwrap_or_default(), limits) {
             Ok(Some(head)) => head,
             Ok(None) => return incomplete(at, left),

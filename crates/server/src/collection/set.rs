@@ -117,6 +117,11 @@ impl Set {
         self.members.remove_all(popped.into_iter());
     }
 
+    /// As [`Members::tidy`]; a set is tidied before it is written in any case.
+    pub fn tidy(&mut self) {
+        self.members.tidy();
+    }
+
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         let Some(at) = self.members.find(member).map(|entry| entry.at) else {
@@ -156,7 +161,7 @@ impl Collection for Set {
     }
 
     fn write(mut self, out: &mut Vec<u8>) -> Deadline {
-        self.members.tidy();
+        self.tidy();
         self.members.write(out);
         self.own
     }

@@ -27,15 +27,41 @@ pub enum Flow {
     Continue,
     /// Not at all: what waits is written, then the connection is closed.
     Close,
-    /// With [`Unfinished::go_on`] when the output has drained, and only then with its next
+    /// With [`Unfinished::resume`] when the output has drained, and only then with its next
     /// request.
     Unfinished(Box<dyn Unfinished>),
+}
+
+/// How a connection goes on after a task.
+#[derive(Debug)]
+pub enum Next {
+    /// As the execution of a request says.
+    Flow(Flow),
+    /// With the rest of the request, which is no part of the task: it is fed what follows.
+    Feed,
+    /// Without so many bytes that follow.
+    Skip(usize),
+    /// With the same bytes, which mean something else now: they are decoded again.
+    Again,
+}
+
+/// What was found at the beginning of the input: nothing that is whole; else a task, unless it was
+/// nothing to be done, and its length.
+pub type First<'a, T> = Option<(Option<Ahead<'a, T>>, usize)>;
+
+/// A task, and what is known of it ahead of its turn.
+#[derive(Debug)]
+pub struct Ahead<'a, T> {
+    /// The task.
+    pub task: T,
+    /// The key that it looks at first, to hint the cache about.
+    pub key: Option<Key<'a>>,
 }
 
 /// An answer of which more is to come.
 pub trait Unfinished: std::fmt::Debug + Send {
     /// Appends the next piece.
-    fn go_on(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow;
+    fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow;
 
     /// Bytes of the request that it still holds.
     fn waiting_bytes(&self) -> usize;

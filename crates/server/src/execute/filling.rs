@@ -5,8 +5,19 @@
 
 use cellar_engine::Draft;
 
+/// Longest value that is decoded with its request; a longer one goes straight to the engine.
+pub(super) const SMALL_VALUE_BYTES_MAX: usize = 16 << 10;
 /// The line end behind a value.
 pub(super) const LINE_END: [u8; 2] = *b"\r\n";
+
+/// How the rest of a request comes in.
+#[derive(Debug)]
+pub enum Transfer<'f> {
+    /// The next bytes are read straight into this value.
+    Direct(&'f mut Filling),
+    /// The next bytes are read as requests are, and fed to it.
+    Fed,
+}
 
 /// A value and its line end, if it has one, as far as they were received.
 #[derive(Debug)]
@@ -76,6 +87,16 @@ impl Filling {
             taken += bytes;
         }
         taken
+    }
+
+    /// How the next bytes come in: the last ones together with the requests behind them.
+    #[inline]
+    pub(super) fn transfer(&mut self) -> Transfer<'_> {
+        if self.missing() > LINE_END.len() {
+            Transfer::Direct(self)
+        } else {
+            Transfer::Fed
+        }
     }
 
     /// Whether value and line end are there.

@@ -1,8 +1,8 @@
 //! HTTP: `/v1/cache` and what is below it, run against the engine; everything else is a page.
 //!
-//! Bytes that are no request go to [`refuse`]; a request whose body is not there goes to
-//! [`receive`], its body into an [`Upload`] or a [`Gather`]. HTTP sees the keys that memcached
-//! sees, and that the Redis protocol sees as database 0.
+//! An event loop meets it in its [`Intake`], which decodes requests, has them run by [`execute`],
+//! and takes long bodies. HTTP sees the keys that memcached sees, and that the Redis protocol sees
+//! as database 0.
 //!
 //! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
 
@@ -20,10 +20,10 @@ use crate::output::Output;
 use crate::pages::{self, PageRequest};
 
 mod date;
-mod etag;
-pub mod route;
+mod etag; // ETags and conditions
+pub mod route; // which paths there are over HTTP, what they do
 mod call;
-mod guard;
+mod guard; // who may ask over HTTP: names, origins, tokens
 mod conditions;
 mod parameters;
 mod read;
@@ -33,19 +33,21 @@ mod count;
 mod message;
 mod batch;
 mod upload;
+pub mod intake;
 
-pub use upload::{Gather, Gathered, Received, Upload, finish, receive, time_out};
+pub use intake::{Intake, Task};
+pub(super) use upload::time_out;
 
 use call::{Call, DONE, Failure, Outcome, write_failure};
 use route::Route;
 
 /// Who sends the requests of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Peer {
+struct Peer {
     /// Whether it is a program on this machine.
-    pub is_loopback: bool,
+    is_loopback: bool,
     /// Where it guesses from.
-    pub source: Source,
+    source: Source,
     /// Whether its last token was the right one.
     bore_token: bool,
 }
@@ -53,8 +55,7 @@ pub struct Peer {
 impl Peer {
     /// The peer with this address, as [`Listener::peer_of`](crate::listener::Listener::peer_of)
     /// has it.
-    #[must_use]
-    pub fn at(address: &str) -> Peer {
+    fn at(address: &str) -> Peer {
         Peer {
             is_loopback: is_of_this_machine(address),
             source: Source::of(address),
@@ -83,8 +84,7 @@ impl<'a> Prepared<'a> {
 
 /// Finds out what a request asks for, and hashes its key, once.
 #[inline]
-#[must_use]
-pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
+fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
     let route = Route::of(request.target.path);
     let key = match route {
         Route::Entry(key) if memchr::memchr(b'%', key.as_bytes()).is_none() => {
@@ -103,7 +103,7 @@ pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
 
 /// Runs a request and appends its answer.
 #[inline]
-pub fn execute(
+fn execute(
     prepared: &Prepared<'_>,
     peer: &mut Peer,
     context: Context<'_>,
@@ -224,7 +224,7 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
 }
 
 /// Answers bytes that are no request, and ends the connection.
-pub fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> Flow {
+fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.protocol_errors.add(1);
     let failure = Failure::from(refused);
     write_failure(output, &failure, (Stay::Close, false), &date::now(context));

@@ -1,7 +1,7 @@
 //! memcached: its text and meta commands, run against the engine.
 //!
-//! Bytes that are no request go to [`refuse`]; a storage command with a long value goes to
-//! [`receive`], its bytes into [`Upload::buffer`], and when it is whole to [`finish`].
+//! An event loop meets it in its [`Intake`], which decodes requests, has them run by [`execute`],
+//! and takes long values.
 //!
 //! Tests: tests/conformance.rs, tests/hostile.rs.
 
@@ -17,9 +17,10 @@ mod upload;
 mod change;
 mod meta;
 mod list;
-mod stats;
+mod stats; // what `stats` and key listings show
+pub mod intake;
 
-pub use upload::{Received, Upload, finish, receive};
+pub use intake::{Intake, Task};
 
 /// The version that clients are told: the memcached that is answered for, then this server's own.
 pub const VERSION: &str = concat!("1.6.45-cellar-", env!("CARGO_PKG_VERSION"));
@@ -49,15 +50,14 @@ impl<'a> Prepared<'a> {
 
 /// Hashes the request's key, once.
 #[inline]
-#[must_use]
-pub fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
+fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
     let key = request.plain_key().and_then(|bytes| cache.key(bytes).ok());
     Prepared { request, key }
 }
 
 /// Runs a request and appends its answer.
 #[inline]
-pub fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -> Flow {
+fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.pulse.begin_memcached();
     match (&prepared.request, prepared.key) {
         (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
@@ -122,7 +122,7 @@ fn execute_other(
 
 /// Answers bytes that are no request; the caller drops [`Refused::used`] bytes of its input and
 /// then [`Refused::swallow`] more as they come.
-pub fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> Flow {
+fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> Flow {
     if !refused.line.is_empty() {
         context.counters.protocol_errors.add(1);
         reply::text_line(output.bytes(), refused.line);

@@ -1,71 +1,33 @@
 //! RESP: Redis's commands, run against the engine.
 //!
-//! The worker hands each decoded request to [`execute`] together with the client's [`Session`].
-//! A command that is allowed now goes to its handler ([`handlers`]), one file a group of commands;
-//! a handler writes its reply or returns a [`Failure`], which becomes the reply.
+//! An event loop meets it in its [`Intake`], which decodes requests, has them run by [`execute`]
+//! together with the client's [`Session`], and takes long values. A command that is allowed now
+//! goes to its handler ([`handlers`]), which writes its reply or returns a [`Failure`] that becomes
+//! the reply.
+//!
+//! What a client has set up ([`session`]) lies below what runs one command ([`call`]); the handlers
+//! stand above, a room for each group of commands.
 //!
 //! Tests: tests/resp.rs and its neighbours, clients/.
 
 mod failure;
 mod arguments;
-mod queue;
-mod filter;
-mod subscriptions;
-mod tracked;
-mod watched;
 mod session;
 mod call;
-mod steps;
-mod parts;
-mod notify;
 mod expiry;
-mod help;
-mod tracking;
-mod values;
-mod digest;
-mod options;
-mod ranges;
-mod numbers;
-mod limited;
-mod lcs;
-mod leases;
-mod takes;
-mod stores;
-mod many;
+mod client;
 mod strings;
-mod upload;
-mod connection;
-mod clients;
-mod bits;
-mod object;
-mod deadlines;
-mod scan;
-mod listing;
-mod moves;
 mod keys;
-mod flush;
-mod collections;
-mod member_scan;
-mod fields;
-mod hash_expiry;
-mod hashes;
-mod set_algebra;
-mod sets;
-mod sorted_members;
-mod sorted_ranges;
-mod sorted_sets;
+mod collections; // what commands on hashes, sets and sorted sets do
 mod channels;
 mod transaction;
-mod script_calls;
-mod scripts;
-mod admin;
-mod plain;
-mod handlers;
+mod scripts; // which commands a script runs, and how
+mod admin; // what INFO, COMMAND, MEMORY, SLOWLOG, DEBUG answer
+mod handlers; // what a command of Redis does
+pub mod intake;
 
 pub use failure::Failure;
-pub use plain::{PlainGet, PlainSet, execute_get, execute_set};
-pub use session::Session;
-pub use upload::{Received, Upload, finish, finish_tail, receive};
+pub use intake::{Codec, Intake, Task};
 
 use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::Flags;
@@ -77,9 +39,9 @@ use crate::output::Output;
 use crate::slow_log::Entry;
 use crate::state::State;
 use call::{Call, Outcome};
-use filter::note_queued;
+use client::filter::note_queued;
 use handlers::Handler;
-use session::ReplyMode;
+use session::{ReplyMode, Session};
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;
@@ -117,8 +79,7 @@ impl<'a> Prepared<'a> {
 
 /// Hashes the request's first key, for the space of the client's database.
 #[inline]
-#[must_use]
-pub fn prepare<'a>(request: Request<'a>, space: Space, cache: &Cache) -> Prepared<'a> {
+fn prepare<'a>(request: Request<'a>, space: Space, cache: &Cache) -> Prepared<'a> {
     let key = match (request.command, request.args.get(1)) {
         (Some(command), Some(key)) if command.keys.first == 1 => cache.key_in(space, key).ok(),
         _ => None,
@@ -128,7 +89,7 @@ pub fn prepare<'a>(request: Request<'a>, space: Space, cache: &Cache) -> Prepare
 
 /// Runs a request and appends its reply.
 #[inline]
-pub fn execute(
+fn execute(
     prepared: &Prepared<'_>,
     session: &mut Session,
     context: Context<'_>,
@@ -141,7 +102,7 @@ pub fn execute(
             run(command, args, key, session, context, output)
         }
         None if prepared.request.is_http() => Flow::Close,
-        command => execute_with_care(command, args, key, session, context, output),
+        command => execute_checked(command, args, key, session, context, output),
     }
 }
 
@@ -182,11 +143,11 @@ fn run(
 /// Runs a command's handler, and notes what it reads if the client's keys are tracked.
 #[inline]
 fn call_tracked(call: &mut Call<'_>) -> Outcome {
-    if parts::is_long(call.args) {
+    if call::parts::is_long(call.args) {
         return call_long(call);
     }
     if call.session.tracked.is_on {
-        tracking::run_tracked(call, call_handler)
+        client::tracking::run_tracked(call, call_handler)
     } else {
         call_handler(call)
     }
@@ -199,10 +160,10 @@ fn call_long(call: &mut Call<'_>) -> Outcome {
         return Err(wrong_arity(call.command, call.args));
     }
     call.context.counters.calls.add(call.command.verb);
-    parts::run_long(call, |call| {
+    call::parts::run_long(call, |call| {
         let run = |call: &mut Call<'_>| call_timed(handlers::of(call.command.verb), call);
         if call.session.tracked.is_on {
-            tracking::run_tracked(call, run)
+            client::tracking::run_tracked(call, run)
         } else {
             run(call)
         }
@@ -271,7 +232,7 @@ fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output:
 /// Runs, queues or refuses a command of a client that is not known, has begun a transaction, wants
 /// no reply, or sent a container's subcommand or nonsense.
 #[cold]
-fn execute_with_care(
+fn execute_checked(
     command: Option<&'static Command>,
     args: &[&[u8]],
     key: Option<Key<'_>>,
@@ -306,7 +267,7 @@ fn execute_with_care(
         session.reply_mode = ReplyMode::On;
     }
     let is_message =
-        command.is_some_and(|command| subscriptions::is_answered_by_push(command.verb));
+        command.is_some_and(|command| session::subscriptions::is_answered_by_push(command.verb));
     let is_wanted =
         mode == ReplyMode::On || session.reply_mode == ReplyMode::On && is_reply(command);
     if !is_wanted && !is_message {
@@ -342,7 +303,7 @@ fn admit(
         return Err(wrong_arity(command, args));
     }
     if session.is_confined() {
-        subscriptions::check_confined(command)?;
+        session::subscriptions::check_confined(command)?;
     }
     if command.verb == Verb::Debug && !state.settings.enable_debug_commands {
         return Err(admin::DEBUG_NOT_ALLOWED);
@@ -404,18 +365,8 @@ fn unknown(args: &[&[u8]]) -> Failure {
 
 /// Answers bytes that are no request.
 #[cold]
-pub fn refuse(
-    message: &[u8],
-    session: &Session,
-    context: Context<'_>,
-    output: &mut Output,
-) -> Flow {
+fn refuse(message: &[u8], session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.protocol_errors.add(1);
     Reply::new(output.bytes(), session.proto).error(message);
     Flow::Close
-}
-
-/// Forgets a client that is gone.
-pub fn end(session: &mut Session, state: &State) {
-    session.leave(state);
 }

@@ -34,8 +34,11 @@ struct Prefixes {
 #[derive(Debug, Default)]
 pub(super) struct Broadcast {
     prefixes: Mutex<Prefixes>,
+    // Relaxed: written under the lock; who reads none gathers nothing yet.
     count: AtomicUsize,
     /// Whether something is gathered, or being sent: it is false only when all of it is told.
+    // Release and Acquire: who finds all told finds it told. Relaxed where it is set: a thread
+    // sends what it has gathered itself.
     has_gathered: AtomicBool,
 }
 

@@ -40,6 +40,7 @@ impl Waiting {
 pub(super) struct Due {
     waiting: Mutex<Waiting>,
     /// The first deadline.
+    // Relaxed: written under the lock; a look without it may come a step late.
     first_ms: AtomicU64,
 }
 

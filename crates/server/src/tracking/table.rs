@@ -29,11 +29,16 @@ type Part = IndexMap<Box<[u8]>, Readers, RandomState>;
 pub(super) struct Table {
     hasher: RandomState,
     parts: Box<[Mutex<Part>]>,
+    // Relaxed: a setting that orders nothing.
     keys_max: AtomicUsize,
+    // Relaxed, like the next two: sums beside the parts, whose locks order what is in them.
     keys: AtomicUsize,
+    // Relaxed: see above.
     items: AtomicUsize,
+    // Relaxed: see above.
     bytes: AtomicUsize,
     /// Where the next name to be dropped is looked for.
+    // Relaxed: where to look, which orders nothing.
     hand: AtomicUsize,
 }
 

@@ -81,7 +81,7 @@ impl Herald {
     }
 
     /// Tells what waits before the process ends, if that takes not too long.
-    pub(super) fn tell_last(&mut self) {
+    pub(super) fn log_last(&mut self) {
         for _ in 0..LAST_MS / 10 {
             self.tell();
             let is_told = self.teller.as_ref().is_none_or(JoinHandle::is_finished);

@@ -67,7 +67,7 @@ impl Stalls {
                     herald.note(News::Hangs(seen.stall(index)));
                 }
             }
-            herald.tell_last();
+            herald.log_last();
             std::process::abort();
         }
     }

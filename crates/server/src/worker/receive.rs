@@ -3,37 +3,13 @@
 //! Requests go through the arena; a large value goes into the cache's memory; a long command is
 //! gathered behind what is left over of its connection.
 
-use cellar_protocol::memcached::is_still_incomplete;
-
 use super::Worker;
-use super::batch::{Codec, HttpCodec, LIMITS, RespCodec};
-use super::steps::{finish, follow, gather_body, run_frame};
-use crate::connection::{Connection, Ending, Intake, Received};
+use super::steps::{feed, run_frame};
+use crate::connection::{Connection, Ending, Input};
 use crate::counters::Counters;
-use crate::execute::{Context, Flow};
+use crate::execute::{Context, Flow, Transfer};
 use crate::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
-use crate::listener::Protocol;
-use crate::state::State;
-
-/// Bytes behind a value that are received together with the next requests.
-const LINE_END_BYTES: usize = 2;
-
-/// How a connection's bytes are to be decoded now.
-#[inline]
-fn codec(connection: &Connection, state: &State) -> Codec {
-    if let Some(link) = &connection.http {
-        return Codec::Http(HttpCodec { scan: link.scan });
-    }
-    match &connection.session {
-        None => Codec::Memcached,
-        Some(session) => Codec::Resp(RespCodec {
-            space: session.space(state),
-            limits: session.limits(),
-            scan: session.scan,
-            tail: session.tail_args(),
-        }),
-    }
-}
+use crate::stream::Received;
 
 /// Notes what a read brought of a transfer; whether the connection is broken.
 fn is_broken(
@@ -68,15 +44,12 @@ impl Worker {
         } else if connection.unfinished.is_some() {
             self.resume(slot);
         } else {
-            match &connection.intake {
-                Intake::Requests => self.receive_requests(slot),
-                Intake::Value(upload) if upload.missing() <= LINE_END_BYTES => {
-                    self.receive_line_end(slot);
-                }
-                Intake::Value(_) => self.receive_value(slot),
-                Intake::Skip(_) => self.skip(slot),
-                Intake::Frame => self.receive_frame(slot),
-                Intake::Body(_) => self.receive_body(slot),
+            match (connection.link.transfer(), connection.input) {
+                (Some(Transfer::Direct(_)), _) => self.receive_value(slot),
+                (Some(Transfer::Fed), _) => self.receive_rest(slot),
+                (None, Input::Requests) => self.receive_requests(slot),
+                (None, Input::Skip(left)) => self.skip(slot, left),
+                (None, Input::Frame) => self.receive_frame(slot),
             }
         }
     }
@@ -93,13 +66,12 @@ impl Worker {
         connection.output.borrow_buffer(&mut self.spares);
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
-        let flow = unfinished.go_on(context, &mut connection.output);
+        let flow = unfinished.resume(context, &mut connection.output);
         drop(pass);
-        match flow {
-            Flow::Continue if connection.session.is_some() => self.deliver_to(slot),
-            Flow::Continue => {}
-            Flow::Close => connection.ending = Ending::AfterOutput,
-            Flow::Unfinished(rest) => connection.unfinished = Some(rest),
+        let is_done = matches!(flow, Flow::Continue);
+        connection.follow(flow);
+        if is_done {
+            self.deliver_to(slot);
         }
         self.line_up(slot);
     }
@@ -114,8 +86,9 @@ impl Worker {
         let kept = from + connection.leftover.len();
         self.batch.arena[from..kept].copy_from_slice(&connection.leftover);
         let mut end = kept;
-        if connection.readable && !connection.backlog {
-            match connection.receive(&mut self.batch.arena[kept..kept + READ_BYTES_MAX]) {
+        if connection.stream.is_readable() && !connection.backlog {
+            let room = &mut self.batch.arena[kept..kept + READ_BYTES_MAX];
+            match connection.stream.read(room) {
                 Received::Bytes(bytes) => {
                     end += bytes;
                     connection.active_ms = self.now_ms;
@@ -130,15 +103,16 @@ impl Worker {
         }
         if end > kept || connection.backlog {
             connection.output.borrow_buffer(&mut self.spares);
-            let codec = codec(connection, &self.common.state);
+            let codec = connection.link.codec(&self.common.state);
             self.batch.add_span(slot, codec, from, end);
         } else {
             self.line_up(slot);
         }
     }
 
-    /// Receives the line end behind a large value, stores the value, and goes on with requests.
-    fn receive_line_end(&mut self, slot: u32) {
+    /// Receives more of a request that is under way, runs it when it is whole, and goes on with the
+    /// requests behind it.
+    fn receive_rest(&mut self, slot: u32) {
         let spans = self.batch.spans.len();
         self.receive_requests(slot);
         let Some(span) = self.batch.spans.get_mut(spans) else {
@@ -147,28 +121,14 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let intake = std::mem::take(&mut connection.intake);
-        let Intake::Value(mut upload) = intake else {
-            return;
-        };
-        let filling = upload.filling();
-        span.from += filling.fill_from(&self.batch.arena[span.from..span.end]);
-        span.decoded = span.from;
-        if !filling.is_whole() {
-            connection.intake = Intake::Value(upload);
-            return;
-        }
+        connection.note_moved(span.end - span.from, self.now_ms);
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
-        let flow = finish(upload, context, connection);
+        let is_run = feed(context, span, &self.batch.arena, connection);
         drop(pass);
-        self.answered[connection.protocol() as usize] += 1;
-        span.codec = codec(connection, &self.common.state);
-        if matches!(flow, Flow::Close) {
-            connection.end_after_output();
-            span.stopped = true;
-            span.from = span.end;
-        }
+        span.decoded = span.from;
+        span.codec = connection.link.codec(&self.common.state);
+        self.answered[span.codec.protocol() as usize] += u64::from(is_run);
     }
 
     /// Receives more of a long command behind what is there of it, and runs it when it is whole.
@@ -179,22 +139,22 @@ impl Worker {
         };
         let from = self.batch.used;
         let room = &mut self.batch.arena[from..from + LONG_READ_BYTES_MAX];
-        let received = connection.receive(room);
+        let received = connection.stream.read(room);
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
         }
         if let Received::Bytes(bytes) = received {
             connection.leftover.extend_from_slice(&room[..bytes]);
             let looked_at = connection.leftover.len() - bytes;
-            let is_line = connection.protocol() == Protocol::Memcached;
-            if is_line && is_still_incomplete(&connection.leftover, looked_at, &LIMITS) {
+            let so_far = &connection.leftover;
+            if connection.link.is_still_incomplete(so_far, looked_at) {
                 return self.line_up(slot);
             }
         }
         connection.output.borrow_buffer(&mut self.spares);
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
-        let codec = codec(connection, &self.common.state);
+        let codec = connection.link.codec(&self.common.state);
         let is_whole = run_frame(context, codec, slot, connection, self.now_ms);
         drop(pass);
         self.answered[codec.protocol() as usize] += u64::from(is_whole);
@@ -208,11 +168,20 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let received = connection.receive_value(LONG_READ_BYTES_MAX);
+        let Some(Transfer::Direct(filling)) = connection.link.transfer() else {
+            return;
+        };
+        let room = filling.buffer();
+        let wanted = room.len().min(LONG_READ_BYTES_MAX);
+        let received = connection.stream.read(&mut room[..wanted]);
+        if let Received::Bytes(bytes) = received {
+            filling.advance(bytes);
+        }
+        let is_whole = filling.is_whole();
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
         }
-        if matches!(&connection.intake, Intake::Value(upload) if upload.missing() == 0) {
+        if is_whole {
             self.finish_value(slot);
         }
         self.line_up(slot);
@@ -224,65 +193,35 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let Intake::Value(upload) = std::mem::take(&mut connection.intake) else {
-            return;
-        };
         connection.output.borrow_buffer(&mut self.spares);
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
-        let flow = finish(upload, context, connection);
+        let (_, flow) = connection.link.feed(&[], context, &mut connection.output);
         drop(pass);
-        self.answered[connection.protocol() as usize] += 1;
+        self.answered[connection.link.protocol() as usize] += 1;
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
-        if matches!(flow, Flow::Close) {
-            connection.end_after_output();
+        if let Some(flow) = flow {
+            connection.follow(flow);
         }
     }
 
-    /// Receives more of the body of a request over HTTP, and runs the request when it is whole.
-    #[cold]
-    fn receive_body(&mut self, slot: u32) {
-        let spans = self.batch.spans.len();
-        self.receive_requests(slot);
-        let Some(span) = self.batch.spans.get_mut(spans) else {
-            return;
-        };
-        let Some(connection) = self.table.get_mut(slot) else {
-            return;
-        };
-        let Intake::Body(gather) = std::mem::take(&mut connection.intake) else {
-            return;
-        };
-        connection.note_moved(span.end - span.from, self.now_ms);
-        let pass = self.common.state.gates.enter(self.index);
-        let context = Context::new(&self.common.state, &self.counters, &pass);
-        let flow = gather_body(gather, context, span, &self.batch.arena, connection);
-        drop(pass);
-        let is_answered = !connection.awaits_value();
-        self.answered[connection.protocol() as usize] += u64::from(is_answered);
-        span.decoded = span.from;
-        follow(flow, span, connection);
-    }
-
     /// Drops more of a refused value.
-    fn skip(&mut self, slot: u32) {
+    fn skip(&mut self, slot: u32, left: usize) {
         let Some(connection) = self.table.get_mut(slot) else {
-            return;
-        };
-        let Intake::Skip(left) = connection.intake else {
             return;
         };
         let wanted = left.min(READ_BYTES_MAX);
         let from = self.batch.used;
-        let received = connection.receive(&mut self.batch.arena[from..from + wanted]);
+        let room = &mut self.batch.arena[from..from + wanted];
+        let received = connection.stream.read(room);
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
         }
         if let Received::Bytes(bytes) = received {
-            connection.intake = match left - bytes {
-                0 => Intake::Requests,
-                left => Intake::Skip(left),
+            connection.input = match left - bytes {
+                0 => Input::Requests,
+                left => Input::Skip(left),
             };
         }
         self.line_up(slot);
@@ -295,7 +234,8 @@ impl Worker {
             return;
         };
         let from = self.batch.used;
-        match connection.receive(&mut self.batch.arena[from..from + READ_BYTES_MAX]) {
+        let room = &mut self.batch.arena[from..from + READ_BYTES_MAX];
+        match connection.stream.read(room) {
             Received::Bytes(_) | Received::Nothing => self.enqueue(slot),
             Received::End | Received::Gone => self.close(slot),
         }

@@ -14,9 +14,9 @@
 use super::Worker;
 use super::batch::{Batch, Span, recycle};
 use super::share::Shares;
-use super::steps::{decode_spans, fetch_ahead, keep_scan, run};
+use super::steps::{decode_spans, fetch_ahead, run};
 use crate::client::Delivery;
-use crate::connection::Intake;
+use crate::connection::Input;
 use crate::execute::Context;
 use crate::limits::{
     INBOX_BYTES_MAX, LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX,
@@ -97,11 +97,12 @@ impl Worker {
                 if span.stopped {
                     continue;
                 }
-                let connection = self.table.get_mut(span.slot);
-                let connection = connection.expect("nothing closes connections in this phase");
+                let Some(connection) = self.table.get_mut(span.slot) else {
+                    continue;
+                };
                 run(context, step, span, arena, connection, self.now_ms);
                 let is_quick = step.task.is_quick();
-                let is_answered = is_quick || !connection.awaits_value();
+                let is_answered = is_quick || connection.link.transfer().is_none();
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
                 if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
@@ -150,16 +151,10 @@ impl Worker {
         }
         connection.backlog = stopped && from < end;
         let is_incomplete = !stopped && from < end;
-        if let Some(session) = &connection.session {
-            session.client.note_active(self.now_ms);
-        }
-        keep_scan(
-            if is_incomplete { codec } else { codec.afresh() },
-            connection,
-        );
+        connection.link.settle(&codec, is_incomplete, self.now_ms);
         connection.note_waiting(found, is_incomplete, self.now_ms);
         if is_incomplete && end - from >= LONG_REQUEST_BYTES_MIN {
-            connection.intake = Intake::Frame;
+            connection.input = Input::Frame;
         }
         self.line_up(slot);
     }
@@ -171,7 +166,7 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        if connection.ended && connection.is_through() {
+        if connection.stream.has_ended() && connection.is_through() {
             connection.end_after_output();
         }
         if !connection.blocked {
@@ -203,13 +198,13 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let Some(session) = &connection.session else {
+        let Some(client) = connection.link.client() else {
             return;
         };
-        if connection.unfinished.is_some() && !session.client.is_overdue() {
+        if connection.unfinished.is_some() && !client.is_overdue() {
             return;
         }
-        let Delivery::Bytes(bytes) = session.client.deliver() else {
+        let Delivery::Bytes(bytes) = client.deliver() else {
             self.counters.connections_slow_closed.add(1);
             return self.close(slot);
         };

@@ -24,9 +24,9 @@ const HOLDER_BYTES_MIN: usize = 256;
 type Rank = (bool, bool, Reverse<usize>);
 
 fn rank(connection: &Connection, bytes: usize, now_ms: u64) -> Rank {
-    let session = connection.session.as_ref();
+    let client = connection.link.client();
     // Relaxed: a wish that orders nothing.
-    let asked = session.is_some_and(|one| one.client.wishes[0].load(Ordering::Relaxed));
+    let asked = client.is_some_and(|one| one.wishes[0].load(Ordering::Relaxed));
     let moves = connection.progress_ms + STALLED_MS > now_ms;
     (asked, moves, Reverse(bytes))
 }
@@ -42,8 +42,8 @@ impl Worker {
         if before != after {
             connection.noted_bytes = after;
             self.held_bytes = self.held_bytes - before + after;
-            if let Some(session) = &connection.session {
-                session.client.note_held(after);
+            if let Some(client) = connection.link.client() {
+                client.note_held(after);
             }
             let budget = &self.common.state.budget;
             budget.set_connections(self.index, self.held_bytes);
@@ -84,8 +84,8 @@ impl Worker {
         let mut holders: Vec<(Rank, u32, usize)> = Vec::new();
         for slot in self.table.slots() {
             if let Some(connection) = self.table.get_mut(slot) {
-                let session = connection.session.as_ref();
-                let inbox = session.map_or(0, |session| session.client.inbox_bytes());
+                let client = connection.link.client();
+                let inbox = client.map_or(0, |client| client.inbox_bytes());
                 let bytes = connection.noted_bytes + inbox;
                 if bytes >= HOLDER_BYTES_MIN {
                     holders.push((rank(connection, bytes, self.now_ms), slot, bytes));

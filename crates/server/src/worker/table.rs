@@ -84,11 +84,16 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::listener::Transport;
+    use crate::execute::{Link, memcached};
+    use crate::stream::{Stream, Transport};
 
     fn connection() -> Connection {
         let (one, _) = UnixStream::pair().unwrap();
-        Connection::new(one.into(), Transport::Unix, 0)
+        Connection::new(
+            Stream::plain(one.into(), Transport::Unix),
+            Link::Memcached(memcached::Intake::default()),
+            0,
+        )
     }
 
     #[test]

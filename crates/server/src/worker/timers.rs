@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Common, Worker};
 use crate::connection::{Connection, Ending};
-use crate::execute::{self, Context};
+use crate::execute::Context;
 use crate::pace::Sample;
 
 /// How often the first loop notes how much happens.
@@ -157,21 +157,24 @@ impl Worker {
         }
     }
 
-    /// Ends a connection whose transfer takes too long; a client that speaks HTTP and has only been
-    /// slow to send is told why.
+    /// Ends a connection whose transfer takes too long; one that has only been slow to send
+    /// is told why, where its protocol can tell.
     #[cold]
     fn give_up(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        if connection.http.is_none() || connection.blocked || connection.ending != Ending::No {
+        if connection.blocked || connection.ending != Ending::No {
+            return self.close(slot);
+        }
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let is_told = connection.link.time_out(context, &mut connection.output);
+        drop(pass);
+        if !is_told {
             return self.close(slot);
         }
         connection.end_after_output();
-        let pass = self.common.state.gates.enter(self.index);
-        let context = Context::new(&self.common.state, &self.counters, &pass);
-        execute::http::time_out(context, &mut connection.output);
-        drop(pass);
         self.flush(slot);
     }
 
@@ -185,7 +188,7 @@ impl Worker {
             until_ms: self.now_ms + drain_ms,
         });
         self.timers.sweep_ms = self.now_ms;
-        self.common.bell.wake();
+        self.common.acceptor_waker.wake();
         for slot in self.table.slots() {
             self.begin_ending(slot);
         }
@@ -198,7 +201,7 @@ impl Worker {
         };
         if connection.ending == Ending::No {
             connection.ending = Ending::AfterRequests;
-            connection.readable = true;
+            connection.stream.look_again();
         }
         self.enqueue(slot);
     }
@@ -209,7 +212,7 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let is_through = !connection.readable && connection.is_through();
+        let is_through = !connection.stream.is_readable() && connection.is_through();
         if connection.ending == Ending::AfterRequests && is_through {
             connection.end_after_output();
         }

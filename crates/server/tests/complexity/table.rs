@@ -75,10 +75,12 @@ pub(crate) const RESP: &[Row] = rows! {
     "rename renamenx copy move": "a copy of the value", "a value of 24 MiB",
         "longer values are refused; alone", ["COPY long copy REPLACE", "RENAME copy copied"];
     "randomkey": "a few draws", "a database with one of a million keys",
-        "one pass over a shard's slots", ["SELECT 3", "RANDOMKEY", "SELECT 0"];
+        "one pass over a shard's slots", ["SELECT 3 ; SET one 1 ; RANDOMKEY"];
     "keys": "one pass over all keys", "a million keys, all wanted",
-        "4,096 keys or 64 KiB a step, alone at no time", ["KEYS *", "KEYS nothing*x"];
-    "scan": "a stretch of the keys", "COUNT 1000000000", "16,384 keys or 1 MiB of them a call",
+        "4,096 keys, 64 KiB or 4,096 buckets of the index a step, alone at no time",
+        ["KEYS *", "KEYS nothing*x"];
+    "scan": "a stretch of the keys", "COUNT 1000000000", "16,384 keys or 1 MiB of them a call, 8,192 \
+        buckets of the index",
         ["SCAN 0 COUNT 1000000000", "SCAN 0 MATCH nothing*x COUNT 1000000000"];
     "wait": "nothing", "none", "answers at once", ["WAIT 0 1000"];
     "hget hexists hstrlen hlen httl hpttl hexpiretime hpexpiretime":
@@ -114,11 +116,11 @@ pub(crate) const RESP: &[Row] = rows! {
         "16,384 members a call", ["SSCAN set 0 COUNT 1000000000", "HSCAN hash 0 COUNT 1000000000",
          "ZSCAN sorted 0 COUNT 1000000000"];
     "sunion sinter sdiff sintercard": "a look-up for each member and set",
-        "16,383 sets of 4 MiB", "16,384 look-ups a step",
+        "16,383 sets of 4 MiB", "4,096 look-ups a step, and the last member's",
         ["SUNION set other", "SINTER set other", "SDIFF set other", "SINTERCARD 2 set other",
          "SUNION {missing16k}"];
     "sunionstore sinterstore sdiffstore": "the same and a copy of the result",
-        "a result of 4 MiB", "16,384 look-ups a step, then one copy",
+        "a result of 4 MiB", "4,096 look-ups a step, and the last member's; its order; one copy",
         ["SUNIONSTORE stored set other", "SINTERSTORE stored set other",
          "SDIFFSTORE stored set other"];
     "zscore zcard zcount zrank zrevrank zlexcount": "two binary searches", "none",
@@ -179,7 +181,9 @@ pub(crate) const RESP: &[Row] = rows! {
     "debug shutdown": "what it is told", "DEBUG SLEEP 60",
         "an operator's: --enable-debug-commands", ["PING"];
     "flushall flushdb swapdb": "a new space", "a million keys",
-        "what was stored is swept up beside requests", ["FLUSHDB", "SWAPDB 0 1", "FLUSHALL"];
+        "what was stored is swept up beside requests",
+        ["FLUSHDB", "SWAPDB 0 1", "FLUSHALL", "SET one 1 ; RANDOMKEY", "KEYS *",
+         "SCAN 0 COUNT 1000000000"];
 };
 
 /// Commands of memcached's protocol.
@@ -201,9 +205,9 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
     "stats hotkeys": "its keys", "none", "a constant number of keys", ["stats hotkeys"];
     "stats cachedump": "a stretch of the keys", "no limit", "64 KiB of answer, 16,384 keys looked \
      at", ["stats cachedump 1 0"];
-    "lru_crawler metadump": "one pass over all keys", "a million keys", "16 KiB of answer a step",
+    "lru_crawler metadump": "one pass over all keys", "a million keys", "16 KiB of answer or 4,096 buckets a step",
         ["lru_crawler metadump all"];
-    "lru_crawler mgdump": "one pass over all keys", "a million keys", "16 KiB of answer a step",
+    "lru_crawler mgdump": "one pass over all keys", "a million keys", "16 KiB of answer or 4,096 buckets a step",
         ["lru_crawler mgdump all"];
     "verbosity version quit": "nothing", "none", "answers at once", ["version"];
 };

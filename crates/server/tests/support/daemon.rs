@@ -14,8 +14,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Longest time that anything here waits; only a hanging server reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Variables that are for tests; the server would take them for settings.
-const OWN_VARIABLES: [&str; 3] = ["CELLAR_BIN", "CELLAR_MATRIX", "CELLAR_MATRIX_ONLY"];
+/// How the variables begin that the server takes for settings: the tests' own ones, and whatever
+/// the user's shell has set, are not for it.
+const SETTING_PREFIX: &str = "CELLAR_";
 
 /// A running server; killed when dropped.
 pub(crate) struct Daemon {
@@ -54,8 +55,10 @@ impl Daemon {
                 arguments.extend(pair);
             }
         }
-        for variable in OWN_VARIABLES {
-            command.env_remove(variable);
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_string_lossy().starts_with(SETTING_PREFIX) {
+                command.env_remove(variable);
+            }
         }
         command
             .current_dir(home)

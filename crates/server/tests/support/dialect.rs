@@ -58,7 +58,10 @@ impl Dialect {
 fn read_line(stream: &mut impl BufRead) -> Result<Vec<u8>> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line)?;
-    match line.strip_suffix(b"\r\n") {
+    // Lines of metadump end with a space and no carriage return, in memcached, too.
+    let is_listed = line.starts_with(b"key=");
+    let end: &[u8] = if is_listed { b" \n" } else { b"\r\n" };
+    match line.strip_suffix(end) {
         Some(line) => Ok(line.to_vec()),
         None => Err(malformed(String::from_utf8_lossy(&line))),
     }

@@ -1,19 +1,20 @@
 //! A connection without a socket: bytes in, answer bytes out.
 //!
-//! It does for one connection what a worker does for many, without hints, and is shared by the
-//! tests that replay transcripts, feed garbage, and fuzz.
+//! It does for one connection of any protocol what a worker does for many, without hints: requests
+//! one after the other, long values past the decoder, long answers in pieces. What others have to
+//! tell a client is delivered between requests. It is shared by the tests that replay transcripts,
+//! feed garbage, and fuzz.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar::execute::memcached::{Received, Upload, execute, finish, prepare, receive, refuse};
-use cellar::execute::{Context, Flow, Unfinished, http};
+use cellar::client::{Delivery, Seat};
+use cellar::execute::{Context, Flow, Link, Next, Unfinished, http, memcached, resp};
 use cellar::output::Output;
 use cellar::settings::Settings;
 use cellar::state::State;
 use cellar_engine::{Cache, Clock, Config};
-use cellar_protocol::http as wire;
-use cellar_protocol::memcached::{Decoded, Limits, decode};
 
 /// Unix time at engine time zero in tests, in milliseconds.
 pub(crate) const UNIX_MS_AT_ZERO: u64 = 1_700_000_000_000;
@@ -40,54 +41,58 @@ pub(crate) fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero:
 }
 
 /// One connection.
-#[derive(Default)]
 pub(crate) struct Session {
+    link: Link,
     input: Vec<u8>,
     output: Output,
-    upload: Option<Box<Upload>>,
-    /// What of a request over HTTP is under way; none on a connection of memcached's protocol.
-    http: Option<Web>,
-    peer: http::Peer,
     unfinished: Option<Box<dyn Unfinished>>,
     swallow: usize,
     closed: bool,
     longest_answer: usize,
 }
 
-/// A request over HTTP that is not whole.
-#[derive(Default)]
-struct Web {
-    scan: wire::Scan,
-    upload: Option<Box<http::Upload>>,
-    gather: Option<Box<http::Gather>>,
-}
-
-/// What the decoder of HTTP waits for in tests.
-const WEB_LIMITS: wire::Limits = wire::Limits {
-    body_bytes_max: 16 << 10,
-};
-
 impl Session {
-    /// A connection for HTTP.
-    #[allow(dead_code, reason = "not every test that shares this file asks")]
-    pub(crate) fn http() -> Session {
+    fn of(link: Link) -> Session {
         Session {
-            http: Some(Web::default()),
-            peer: http::Peer::at("127.0.0.1:1"),
-            ..Session::default()
+            link,
+            input: Vec::new(),
+            output: Output::default(),
+            unfinished: None,
+            swallow: 0,
+            closed: false,
+            longest_answer: 0,
         }
     }
 
+    /// A connection for memcached's protocol.
+    pub(crate) fn memcached() -> Session {
+        Session::of(Link::Memcached(memcached::Intake::default()))
+    }
+
+    /// A connection for Redis's protocol.
+    pub(crate) fn resp(seat: Seat, state: &State) -> Session {
+        let client = state.clients.add(seat, None, 0);
+        Session::of(Link::Resp(Box::new(resp::Intake::new(client, state))))
+    }
+
+    /// A connection for HTTP.
+    pub(crate) fn http() -> Session {
+        Session::of(Link::Http(http::Intake::of("127.0.0.1:1")))
+    }
+
     /// Whether the server has closed the connection.
-    #[allow(dead_code, reason = "not every test that shares this file asks")]
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
     /// Most bytes that one call of the execution appended.
-    #[allow(dead_code, reason = "not every test that shares this file asks")]
     pub(crate) fn longest_answer(&self) -> usize {
         self.longest_answer
+    }
+
+    /// Is gone for others.
+    pub(crate) fn end(&mut self, state: &State) {
+        self.link.end(state);
     }
 
     /// Receives `bytes` and returns all that is answered by now.
@@ -104,6 +109,7 @@ impl Session {
             let answer = self.output.take();
             self.longest_answer = self.longest_answer.max(answer.len());
             answers.extend_from_slice(&answer);
+            answers.extend_from_slice(&self.deliver());
             match step {
                 Some(more) => used += more,
                 None => break,
@@ -114,12 +120,25 @@ impl Session {
         answers
     }
 
+    /// What others have to tell the client, unless a reply is half written.
+    fn deliver(&mut self) -> Vec<u8> {
+        let client = self.link.client().filter(|_| self.unfinished.is_none());
+        match client.map(|client| client.deliver()) {
+            Some(Delivery::Bytes(bytes)) => bytes,
+            Some(Delivery::Drop) => {
+                self.closed = true;
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
     /// Does one thing; returns the bytes used, or `None` if more must come first.
     fn step(&mut self, input: &[u8], state: &State) -> Option<usize> {
         let pass = state.gates.enter(0);
         let context = Context::new(state, &state.counters[0], &pass);
         if let Some(unfinished) = self.unfinished.take() {
-            let flow = unfinished.go_on(context, &mut self.output);
+            let flow = unfinished.resume(context, &mut self.output);
             self.follow(flow);
             return Some(0);
         }
@@ -128,111 +147,27 @@ impl Session {
             self.swallow -= bytes;
             return (bytes > 0).then_some(bytes);
         }
-        if self.http.is_some() {
-            return self.step_http(input, context);
-        }
-        if let Some(mut upload) = self.upload.take() {
-            let bytes = upload.filling.fill_from(input);
-            if upload.filling.is_whole() {
-                finish(*upload, context, &mut self.output);
-                return Some(bytes);
-            }
-            self.upload = Some(upload);
-            return (bytes > 0).then_some(bytes);
-        }
-        match decode(input, &Limits::default()) {
-            Decoded::Incomplete => None,
-            Decoded::Request { request, used } => {
-                let prepared = prepare(request, &state.cache);
-                let flow = execute(&prepared, context, &mut self.output);
+        if self.link.transfer().is_some() {
+            let (used, flow) = self.link.feed(input, context, &mut self.output);
+            let is_whole = flow.is_some();
+            if let Some(flow) = flow {
                 self.follow(flow);
-                Some(used)
             }
-            Decoded::Upload {
-                request,
-                used,
-                value_bytes,
-            } => {
-                let prepared = prepare(request, &state.cache);
-                match receive(&prepared, value_bytes, context, &mut self.output) {
-                    Received::Upload(upload) => self.upload = Some(upload),
-                    Received::Swallow(bytes) => self.swallow = bytes,
-                }
-                Some(used)
-            }
-            Decoded::Refused(refused) => {
-                self.swallow = refused.swallow;
-                let flow = refuse(&refused, context, &mut self.output);
-                self.follow(flow);
-                Some(refused.used)
+            return (used > 0 || is_whole).then_some(used);
+        }
+        let mut codec = self.link.codec(state);
+        let found = codec.decode(input, &state.cache);
+        self.link.settle(&codec, found.is_none(), 0);
+        let (found, used) = found?;
+        if let Some(found) = found {
+            match self.link.run(&found.task, context, &mut self.output) {
+                Next::Flow(flow) => self.follow(flow),
+                Next::Feed => {}
+                Next::Skip(bytes) => self.swallow = bytes,
+                Next::Again => unreachable!("each task is run before the next is decoded"),
             }
         }
-    }
-
-    /// The same for HTTP.
-    fn step_http(&mut self, input: &[u8], context: Context<'_>) -> Option<usize> {
-        let peer = &mut self.peer;
-        let web = self.http.as_mut()?;
-        if let Some(mut upload) = web.upload.take() {
-            let bytes = upload.filling.fill_from(input);
-            if upload.filling.is_whole() {
-                let flow = http::finish(*upload, context, &mut self.output);
-                self.follow(flow);
-                return Some(bytes);
-            }
-            web.upload = Some(upload);
-            return (bytes > 0).then_some(bytes);
-        }
-        if let Some(mut gather) = web.gather.take() {
-            return match gather.feed(input, context, &mut self.output) {
-                http::Gathered::More => {
-                    web.gather = Some(gather);
-                    (!input.is_empty()).then_some(input.len())
-                }
-                http::Gathered::Whole(used) => {
-                    let flow = gather.finish(peer, context, &mut self.output);
-                    self.follow(flow);
-                    Some(used)
-                }
-                http::Gathered::Refused => {
-                    self.closed = true;
-                    Some(input.len())
-                }
-            };
-        }
-        let scan = std::mem::take(&mut web.scan);
-        match wire::decode(input, scan, &WEB_LIMITS) {
-            wire::Decoded::Incomplete(scan) => {
-                web.scan = scan;
-                None
-            }
-            wire::Decoded::Nothing { used } => Some(used),
-            wire::Decoded::Request { request, used } => {
-                let prepared = http::prepare(request, context.cache());
-                let flow = http::execute(&prepared, peer, context, &mut self.output);
-                self.follow(flow);
-                Some(used)
-            }
-            wire::Decoded::Head {
-                request,
-                used,
-                body,
-            } => {
-                let prepared = http::prepare(request, context.cache());
-                match http::receive(&prepared, body, peer, context, &mut self.output) {
-                    http::Received::Upload(upload) => web.upload = Some(upload),
-                    http::Received::Gather(gather) => web.gather = Some(gather),
-                    http::Received::Swallow(bytes) => self.swallow = bytes,
-                    http::Received::Close => self.closed = true,
-                }
-                Some(used)
-            }
-            wire::Decoded::Refused(refused) => {
-                let flow = http::refuse(&refused, context, &mut self.output);
-                self.follow(flow);
-                Some(input.len())
-            }
-        }
+        Some(used)
     }
 
     fn follow(&mut self, flow: Flow) {

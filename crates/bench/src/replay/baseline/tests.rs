@@ -1,6 +1,6 @@
 //! Tests: each policy on traces short enough to follow by hand.
 
-use super::super::trace::{Interner, Row, Trace};
+use super::super::trace::{Keys, Row, Trace};
 use super::{Baseline, Tally, simulate};
 
 const VALUE_BYTES: u32 = 9;
@@ -10,7 +10,7 @@ const ITEM_BYTES: u64 = 10;
 /// One request for each word: a key of one letter, `=` before it for a set, `/n` behind it for a
 /// TTL of n seconds; a number alone moves the clock to that second.
 fn trace(words: &str) -> Trace {
-    let mut interner = Interner::default();
+    let mut keys = Keys::default();
     let (mut rows, mut at_ms) = (Vec::new(), 0);
     for word in words.split(' ') {
         if let Ok(second) = word.parse::<u64>() {
@@ -22,13 +22,13 @@ fn trace(words: &str) -> Trace {
             Some(key) => (key, true),
             None => (key, false),
         };
-        let key = interner.number(key.as_bytes()).unwrap();
+        let key = keys.number(key.as_bytes()).unwrap();
         let ttl_ms = ttl_s.parse::<u64>().unwrap() * 1000;
         rows.push(Row::new(at_ms, is_set, key, VALUE_BYTES, ttl_ms));
     }
     Trace {
         name: "test".to_owned(),
-        keys: interner.into_keys(),
+        keys,
         rows,
     }
 }

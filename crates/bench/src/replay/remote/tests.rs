@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
 use super::*;
-use crate::address::ReservedPort;
-use crate::replay::trace::Interner;
+use crate::replay::trace::Keys;
+use cellar_load::address::ReservedPort;
 
 /// What a server does with the values it is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,24 +59,33 @@ fn serve(manners: Manners) -> (Address, std::thread::JoinHandle<Vec<String>>) {
     (address, thread)
 }
 
+/// Replays without a pace.
+fn at_once(trace: &Trace, address: &Address) -> Result<Served, Error> {
+    let pace = Pace {
+        lasting: Duration::ZERO,
+        progress: &Progress::towards(trace.rows.len(), "test"),
+    };
+    play(trace, Wire::Memcached, address, pace)
+}
+
 /// One request for each word: a key, `=` before it for a set.
 fn trace(words: &str, value_bytes: u32) -> Trace {
-    let mut interner = Interner::default();
+    let mut keys = Keys::default();
     let rows = words.split(' ').map(|word| {
         let key = word.trim_start_matches('=');
-        let number = interner.number(key.as_bytes()).unwrap();
+        let number = keys.number(key.as_bytes()).unwrap();
         Row::new(0, word != key, number, value_bytes, 0)
     });
     Trace {
         name: "test".to_owned(),
         rows: rows.collect(),
-        keys: interner.into_keys(),
+        keys,
     }
 }
 
 fn replay(words: &str, value_bytes: u32, manners: Manners) -> (Result<Served, Error>, Vec<String>) {
     let (address, thread) = serve(manners);
-    let served = play(&trace(words, value_bytes), Wire::Memcached, &address);
+    let served = at_once(&trace(words, value_bytes), &address);
     (served, thread.join().unwrap())
 }
 
@@ -118,15 +127,15 @@ fn refused_stores_are_counted() {
 
 #[test]
 fn a_key_that_memcached_cannot_take_is_refused_before_anything_is_sent() {
-    let mut interner = Interner::default();
-    let key = interner.number(b"two words").unwrap();
+    let mut keys = Keys::default();
+    let key = keys.number(b"two words").unwrap();
     let trace = Trace {
         name: "test".to_owned(),
-        keys: interner.into_keys(),
+        keys,
         rows: vec![Row::new(0, false, key, 1, 0)],
     };
     let nowhere = ReservedPort::take().unwrap();
-    let error = play(&trace, Wire::Memcached, nowhere.address()).unwrap_err();
+    let error = at_once(&trace, nowhere.address()).unwrap_err();
     assert!(matches!(error, Error::Usage(_)), "{error}");
 }
 
@@ -138,7 +147,7 @@ fn a_replay_with_a_pace_lasts_at_least_so_long() {
         lasting: Duration::from_millis(50),
         progress: &Progress::towards(trace.rows.len(), "test"),
     };
-    let served = play_at(&trace, Wire::Memcached, &address, pace).unwrap();
+    let served = play(&trace, Wire::Memcached, &address, pace).unwrap();
     assert!(served.seconds >= 0.05, "{}", served.seconds);
     assert_eq!((served.hits, served.misses), (1, 3));
     thread.join().unwrap();

@@ -31,6 +31,7 @@ pub(super) struct Pipe {
     requests: mpsc::Sender<(Vec<u8>, Answered)>,
     tasks: [AbortHandle; 2],
     /// Whether somebody has seen that it has ended: tasks that are aborted go on for a moment.
+    // Relaxed: who reads it late gets an error from the pipe.
     lost: AtomicBool,
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use redis::{Client, ConnectionAddr, Pipeline, Value};
 
 use super::node::Node;
-use super::{Settings, reply};
+use super::{RedisSettings, reply};
 use crate::error::Error;
 use crate::origin::Listener;
 
@@ -33,13 +33,15 @@ struct Range {
 /// All nodes and the map of slots.
 pub(super) struct Cluster {
     seeds: Vec<Client>,
-    settings: Settings,
+    settings: RedisSettings,
     listener: Arc<dyn Listener<[u8]>>,
     nodes: Mutex<HashMap<String, Arc<Node>>>,
     ranges: RwLock<Vec<Range>>,
     /// Held while the map is read, so that one reads it for all.
     reading: tokio::sync::Mutex<()>,
     /// How often it has been read.
+    // Acquire and AcqRel: who sees a reading counted began its own question before that reading, or
+    // sees by the lock what it has read.
     readings: AtomicU64,
     watch: std::sync::OnceLock<tokio::task::AbortHandle>,
 }
@@ -47,7 +49,7 @@ pub(super) struct Cluster {
 impl Cluster {
     pub(super) fn new(
         seeds: &[Client],
-        settings: Settings,
+        settings: RedisSettings,
         listener: &Arc<dyn Listener<[u8]>>,
     ) -> Arc<Cluster> {
         Arc::new(Cluster {

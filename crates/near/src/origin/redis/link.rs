@@ -1,7 +1,7 @@
 //! One connection to one node: its reads, its pushes, its heart beat.
 //!
-//! A link is never repaired. When it is lost, or does not answer within the bound, its lease ends
-//! and with it the belief in all that was read over it; its node opens another one.
+//! A link is never repaired. When it is lost, or does not answer within the bound, the trust in it
+//! ends and with it the belief in all that was read over it; its node opens another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,11 +16,11 @@ use tokio::time::timeout;
 
 use super::reply::{self, Failure};
 use super::swaps::swaps;
-use super::{Settings, Tracking, loaded};
+use super::{RedisSettings, Tracking, loaded};
 use crate::error::Error;
-use crate::fault::Fault;
-use crate::lease::{Grant, Lease};
+use crate::fault::{Fault, Given};
 use crate::origin::{Listener, Loaded};
+use crate::trust::{Grant, Trust};
 
 /// Commands that wait to be sent, before senders have to wait.
 const QUEUE_MAX: usize = 1024;
@@ -33,30 +33,31 @@ const BEATS_PER_SWAPS: u64 = 2;
 pub(super) struct Link {
     connection: MultiplexedConnection,
     pulse: Pulse,
-    settings: Settings,
+    settings: RedisSettings,
     heart: Option<AbortHandle>,
     /// The server has been asked for leases, and knows none.
+    // Relaxed: what is known late costs one more question.
     pub(super) has_no_leases: AtomicBool,
 }
 
-/// The lease of a link, and who is told when it ends.
+/// The trust in a link, and who is told when it ends.
 #[derive(Clone)]
 struct Pulse {
-    lease: Arc<Lease>,
+    trust: Arc<Trust>,
     listener: Arc<dyn Listener<[u8]>>,
     bound: Duration,
-    fault: Fault,
+    fault: Given,
 }
 
 impl Link {
     /// Opens a connection and asks it to tell of changes.
     pub(super) async fn open(
         client: &Client,
-        settings: Settings,
+        settings: RedisSettings,
         listener: Arc<dyn Listener<[u8]>>,
     ) -> Result<Arc<Link>, Error> {
         let pulse = Pulse {
-            lease: Lease::new(),
+            trust: Trust::new(),
             listener,
             bound: settings.alive_bound,
             fault: settings.fault,
@@ -86,7 +87,7 @@ impl Link {
         Ok(Arc::new(link))
     }
 
-    /// Asks to be told; the answer begins the lease. Returns how the databases were swapped so far,
+    /// Asks to be told; the answer begins the trust. Returns how the databases were swapped so far,
     /// if that has to be watched.
     async fn track(&self) -> Result<Option<String>, Error> {
         let mut pipeline = Pipeline::new();
@@ -117,24 +118,24 @@ impl Link {
                 return Err(error);
             }
         }
-        if self.pulse.fault == Fault::EndlessLease {
-            self.pulse.lease.extend(Duration::MAX);
+        if self.pulse.fault.is(Fault::EndlessTrust) {
+            self.pulse.trust.extend(Duration::MAX);
         }
         let settings = &self.settings;
         let is_watched = settings.has_databases
             && settings.tracking != Tracking::Off
-            && settings.fault != Fault::BlindToSwaps;
+            && !settings.fault.is(Fault::BlindToSwaps);
         Ok(found.filter(|_| is_watched))
     }
 
     /// Whether it is lost.
     pub(super) fn is_lost(&self) -> bool {
-        self.pulse.lease.has_ended()
+        self.pulse.trust.has_ended()
     }
 
     /// Declares everything that was read over it as changed.
     pub(super) fn void(&self) {
-        self.pulse.lease.void();
+        self.pulse.trust.void();
     }
 
     /// Asks for values and how long they live, in one go.
@@ -188,7 +189,7 @@ impl Link {
 
     /// The right to believe what is asked for next; none if nobody tells of changes.
     pub(super) fn grant(&self) -> Option<Grant> {
-        (self.settings.tracking != Tracking::Off).then(|| self.pulse.lease.grant())
+        (self.settings.tracking != Tracking::Off).then(|| self.pulse.trust.grant())
     }
 
     /// Sends commands and waits for their replies, errors among them.
@@ -250,26 +251,27 @@ impl Pulse {
 
     /// Whether a push is lost: what only a broken cache does.
     fn loses_it(&self) -> bool {
+        // Relaxed: a count orders nothing.
         static PUSHES: AtomicU64 = AtomicU64::new(0);
-        self.fault == Fault::LostPushes && PUSHES.fetch_add(1, Ordering::Relaxed).is_multiple_of(3)
+        self.fault.is(Fault::LostPushes) && PUSHES.fetch_add(1, Ordering::Relaxed).is_multiple_of(3)
     }
 
     fn flush(&self) {
-        if self.fault != Fault::DeafToFlush {
-            self.lease.void();
+        if !self.fault.is(Fault::DeafToFlush) {
+            self.trust.void();
             self.listener.flush();
         }
     }
 
     /// Notes that a question asked at this time has been answered.
     fn answered(&self, asked_at: Duration) {
-        self.lease.extend(asked_at.saturating_add(self.bound));
+        self.trust.extend(asked_at.saturating_add(self.bound));
     }
 
     /// Notes that the connection is lost.
     fn lose(&self) {
-        if self.fault != Fault::EndlessLease && !self.lease.has_ended() {
-            self.lease.end();
+        if !self.fault.is(Fault::EndlessTrust) && !self.trust.has_ended() {
+            self.trust.end();
             self.listener.flush();
         }
     }
@@ -289,13 +291,13 @@ async fn beat(mut connection: MultiplexedConnection, pulse: Pulse, mut known: Op
     let pause = pulse.bound / BEATS_PER_BOUND;
     for number in 1_u64.. {
         tokio::time::sleep(pause).await;
-        if pulse.lease.has_ended() || pulse.fault == Fault::EndlessLease {
+        if pulse.trust.has_ended() || pulse.fault.is(Fault::EndlessTrust) {
             return;
         }
         let asked_at = pulse.listener.now();
         let fresh = asked_at.saturating_add(pulse.bound).saturating_sub(pause);
         let is_turn_of_swaps = known.is_some() && number.is_multiple_of(BEATS_PER_SWAPS);
-        if !is_turn_of_swaps && pulse.lease.known_until() > fresh {
+        if !is_turn_of_swaps && pulse.trust.known_until() > fresh {
             continue;
         }
         let question = match is_turn_of_swaps {
@@ -305,9 +307,12 @@ async fn beat(mut connection: MultiplexedConnection, pulse: Pulse, mut known: Op
         match timeout(pulse.bound, connection.send_packed_command(&question)).await {
             Ok(Ok(reply)) => {
                 pulse.answered(asked_at);
-                if is_turn_of_swaps && swaps(&reply) != known {
-                    known = swaps(&reply);
-                    pulse.flush();
+                if is_turn_of_swaps {
+                    let seen = swaps(&reply);
+                    if seen != known {
+                        known = seen;
+                        pulse.flush();
+                    }
                 }
             }
             Ok(Err(_)) | Err(_) => pulse.lose(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::Client;
 use tokio::sync::Mutex;
 
-use super::Settings;
+use super::RedisSettings;
 use super::link::Link;
 use crate::error::Error;
 use crate::origin::Listener;
@@ -17,12 +17,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A server, and the link to it if there is one.
 pub(super) struct Node {
     client: Client,
-    settings: Settings,
+    settings: RedisSettings,
     listener: Arc<dyn Listener<[u8]>>,
-    state: Mutex<State>,
+    state: Mutex<NodeState>,
 }
 
-enum State {
+enum NodeState {
     Unconnected,
     Connected(Arc<Link>),
     Refused { until: Duration, error: Error },
@@ -31,14 +31,14 @@ enum State {
 impl Node {
     pub(super) fn new(
         client: Client,
-        settings: Settings,
+        settings: RedisSettings,
         listener: &Arc<dyn Listener<[u8]>>,
     ) -> Arc<Node> {
         Arc::new(Node {
             client,
             settings,
             listener: Arc::clone(listener),
-            state: Mutex::new(State::Unconnected),
+            state: Mutex::new(NodeState::Unconnected),
         })
     }
 
@@ -46,13 +46,13 @@ impl Node {
     pub(super) async fn link(&self) -> Result<Arc<Link>, Error> {
         let mut state = self.state.lock().await;
         match &*state {
-            State::Connected(link) if !link.is_lost() => return Ok(Arc::clone(link)),
-            State::Refused { until, error } if self.listener.now() < *until => {
+            NodeState::Connected(link) if !link.is_lost() => return Ok(Arc::clone(link)),
+            NodeState::Refused { until, error } if self.listener.now() < *until => {
                 return Err(error.clone());
             }
             _ => {}
         }
-        *state = State::Unconnected;
+        *state = NodeState::Unconnected;
         let opening = Link::open(
             &self.client,
             self.settings.clone(),
@@ -60,8 +60,8 @@ impl Node {
         );
         let opened = opening.await;
         *state = match &opened {
-            Ok(link) => State::Connected(Arc::clone(link)),
-            Err(error) => State::Refused {
+            Ok(link) => NodeState::Connected(Arc::clone(link)),
+            Err(error) => NodeState::Refused {
                 until: self.listener.now().saturating_add(PAUSE),
                 error: error.clone(),
             },
@@ -72,7 +72,7 @@ impl Node {
     /// The link if there is one already.
     pub(super) fn link_now(&self) -> Option<Arc<Link>> {
         match &*self.state.try_lock().ok()? {
-            State::Connected(link) => Some(Arc::clone(link)),
+            NodeState::Connected(link) => Some(Arc::clone(link)),
             _ => None,
         }
     }

@@ -92,7 +92,7 @@ impl Rest {
 }
 
 impl Unfinished for Rest {
-    fn go_on(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+    fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let mut piece = Vec::new();
         let is_all = self.append(&mut piece, context);
         self.send(&piece, is_all, output);

@@ -12,7 +12,7 @@ use super::etag::Tag;
 use super::route::Route;
 use super::write::{self, Source};
 use super::{Peer, Prepared, date, execute, guard, prepare};
-use crate::execute::context::{Context, Flow};
+use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::Filling;
 use crate::output::Output;
 
@@ -23,11 +23,20 @@ const USELESS_BYTES_MAX: usize = 64 << 10;
 /// Longest refused body that is read, so that the connection can stay.
 const SKIPPED_BYTES_MAX: u64 = 1 << 20;
 
+/// The rest of a request, which is on its way.
+#[derive(Debug)]
+pub(super) enum Rest {
+    /// A value that goes straight into the engine's memory.
+    Upload(Box<Upload>),
+    /// A body that is gathered.
+    Gather(Box<Gather>),
+}
+
 /// A PUT whose value is on its way.
 #[derive(Debug)]
-pub struct Upload {
+pub(super) struct Upload {
     /// The value so far.
-    pub filling: Filling,
+    pub(super) filling: Filling,
     head: Box<[u8]>,
     key: Box<[u8]>,
     options: SetOptions,
@@ -35,36 +44,23 @@ pub struct Upload {
 
 /// A request whose body is being gathered.
 #[derive(Debug)]
-pub struct Gather {
+pub(super) struct Gather {
     head: Box<[u8]>,
     body: Vec<u8>,
     bytes_max: usize,
-    rest: Rest,
+    missing: Missing,
 }
 
 /// What of a body is still to come.
 #[derive(Debug)]
-enum Rest {
+enum Missing {
     Bytes(usize),
     Chunks(Chunks),
 }
 
-/// What becomes of a body that is to be received.
-#[derive(Debug)]
-pub enum Received {
-    /// It goes into this upload.
-    Upload(Box<Upload>),
-    /// It is gathered.
-    Gather(Box<Gather>),
-    /// The request is answered; so many bytes are to be dropped.
-    Swallow(usize),
-    /// The request is answered, and the connection ends.
-    Close,
-}
-
 /// What became of gathered bytes.
 #[derive(Debug)]
-pub enum Gathered {
+pub(super) enum Gathered {
     /// More are to come.
     More,
     /// The body is whole; so many bytes were used.
@@ -74,42 +70,45 @@ pub enum Gathered {
 }
 
 /// Makes room for the body of a request; one that is refused is answered at once.
-pub fn receive(
+///
+/// # Errors
+/// How the connection goes on without the body.
+pub(super) fn receive(
     prepared: &Prepared<'_>,
     body: Body,
     peer: &mut Peer,
     context: Context<'_>,
     output: &mut Output,
-) -> Received {
+) -> Result<Rest, Next> {
     let mut call = Call::new(&prepared.request, context, output);
     let may = guard::check(&mut call, peer, prepared.route);
     let bytes_max = match may.and_then(|_| super::check(&call, prepared.route)) {
         Ok(()) => body_bytes_max(prepared, body, context),
-        Err(failure) => return refuse_body(&mut call, &failure, body),
+        Err(failure) => return Err(refuse_body(&mut call, &failure, body)),
     };
     let bytes = match body {
         Body::Bytes(bytes) => match usize::try_from(bytes) {
             Ok(bytes) if bytes <= bytes_max => Some(bytes),
-            _ => return refuse_body(&mut call, &too_large(bytes_max), body),
+            _ => return Err(refuse_body(&mut call, &too_large(bytes_max), body)),
         },
         Body::Chunks => None,
     };
-    let received = match (prepared.request.method, prepared.route, bytes) {
+    let rest = match (prepared.request.method, prepared.route, bytes) {
         (Method::Put, Route::Entry(text), Some(bytes)) => match upload(&call, text, bytes) {
-            Ok(upload) => Received::Upload(Box::new(upload)),
-            Err(failure) => return refuse_body(&mut call, &failure, body),
+            Ok(upload) => Rest::Upload(Box::new(upload)),
+            Err(failure) => return Err(refuse_body(&mut call, &failure, body)),
         },
-        _ => Received::Gather(Box::new(Gather {
+        _ => Rest::Gather(Box::new(Gather {
             head: prepared.request.head().into(),
             body: Vec::new(),
             bytes_max,
-            rest: bytes.map_or(Rest::Chunks(Chunks::default()), Rest::Bytes),
+            missing: bytes.map_or(Missing::Chunks(Chunks::default()), Missing::Bytes),
         })),
     };
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
     }
-    received
+    Ok(rest)
 }
 
 /// The longest body that a request may have.
@@ -134,7 +133,7 @@ fn too_large(bytes_max: usize) -> Failure {
 
 /// Answers a request whose body is not wanted. A client that waits for leave to send it may send
 /// it or not, so its connection ends.
-fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Received {
+fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Next {
     let skipped = match body {
         Body::Bytes(bytes) if bytes <= SKIPPED_BYTES_MAX => usize::try_from(bytes).ok(),
         _ => None,
@@ -145,7 +144,7 @@ fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Received {
         call.stay = Stay::Close;
     }
     call.answer_failure(failure);
-    skipped.map_or(Received::Close, Received::Swallow)
+    skipped.map_or(Next::Flow(Flow::Close), Next::Skip)
 }
 
 fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> {
@@ -163,30 +162,32 @@ fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> 
     })
 }
 
-/// Stores a value that is whole, and answers.
-///
-/// # Panics
-/// If bytes are missing.
-pub fn finish(upload: Upload, context: Context<'_>, output: &mut Output) -> Flow {
-    let Upload {
-        filling,
-        head,
-        key,
-        options,
-    } = upload;
-    let request = request_of(&head);
-    let mut call = Call::new(&request, context, output);
-    let value_bytes = filling.value_bytes();
-    let mut draft = filling.finish().expect("a value without a line end");
-    let outcome = call.key(&key).and_then(|key| {
-        // A small one comes this way if its client has waited for leave to send it.
-        let tag = Tag::of_content(small_part(draft.value_mut()), options.flags);
-        let source = Source::Draft(draft);
-        let tag = write::put_value(key, source, value_bytes, options, context, || tag)?;
-        write::answer_put(&mut call, tag);
-        super::call::DONE
-    });
-    call.finish(outcome)
+impl Upload {
+    /// Stores a value that is whole, and answers.
+    ///
+    /// # Panics
+    /// If bytes are missing.
+    pub(super) fn finish(self, context: Context<'_>, output: &mut Output) -> Flow {
+        let Upload {
+            filling,
+            head,
+            key,
+            options,
+        } = self;
+        let request = request_of(&head);
+        let mut call = Call::new(&request, context, output);
+        let value_bytes = filling.value_bytes();
+        let mut draft = filling.finish().expect("a value without a line end");
+        let outcome = call.key(&key).and_then(|key| {
+            // A small one comes this way if its client has waited for leave to send it.
+            let tag = Tag::of_content(small_part(draft.value_mut()), options.flags);
+            let source = Source::Draft(draft);
+            let tag = write::put_value(key, source, value_bytes, options, context, || tag)?;
+            write::answer_put(&mut call, tag);
+            super::call::DONE
+        });
+        call.finish(outcome)
+    }
 }
 
 /// The value, as far as its hash can be its tag.
@@ -205,15 +206,19 @@ fn request_of(head: &[u8]) -> Request<'_> {
 
 impl Gather {
     /// Bytes of memory that it holds.
-    #[must_use]
-    pub fn waiting_bytes(&self) -> usize {
+    pub(super) fn waiting_bytes(&self) -> usize {
         self.head.len() + self.body.len()
     }
 
     /// Takes what it can from `input`; a body that is refused is answered.
-    pub fn feed(&mut self, input: &[u8], context: Context<'_>, output: &mut Output) -> Gathered {
-        let failure = match &mut self.rest {
-            Rest::Bytes(missing) => {
+    pub(super) fn feed(
+        &mut self,
+        input: &[u8],
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Gathered {
+        let failure = match &mut self.missing {
+            Missing::Bytes(missing) => {
                 let bytes = (*missing).min(input.len());
                 self.body.extend_from_slice(&input[..bytes]);
                 *missing -= bytes;
@@ -223,7 +228,7 @@ impl Gather {
                     Gathered::More
                 };
             }
-            Rest::Chunks(chunks) => match chunks.feed(input, &mut self.body, self.bytes_max) {
+            Missing::Chunks(chunks) => match chunks.feed(input, &mut self.body, self.bytes_max) {
                 Fed::More => return Gathered::More,
                 Fed::Done(used) => return Gathered::Whole(used),
                 Fed::TooLarge => too_large(self.bytes_max),
@@ -240,7 +245,7 @@ impl Gather {
     }
 
     /// Runs the request whose body is whole.
-    pub fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
+    pub(super) fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
         let mut request = request_of(&self.head);
         request.body = &self.body;
         let prepared = prepare(request, context.cache());
@@ -249,7 +254,7 @@ impl Gather {
 }
 
 /// Tells a client that its request took too long to come.
-pub fn time_out(context: Context<'_>, output: &mut Output) {
+pub(in crate::execute) fn time_out(context: Context<'_>, output: &mut Output) {
     let failure = Failure::new(
         Status::REQUEST_TIMEOUT,
         "request_timeout",

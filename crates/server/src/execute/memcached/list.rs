@@ -10,6 +10,8 @@ use crate::output::Output;
 
 /// Bytes of a listing that are made in one call, give or take one call of the cache.
 const PIECE_BYTES: usize = 16 << 10;
+/// Stretches of the cache that are looked through for it: most are empty after a flush.
+const PIECE_STRETCHES: usize = 64;
 
 /// A listing and where it goes on.
 #[derive(Debug)]
@@ -19,8 +21,8 @@ struct Rest {
 }
 
 impl Unfinished for Rest {
-    fn go_on(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        go_on(self.form, self.cursor, context, output)
+    fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        resume(self.form, self.cursor, context, output)
     }
 
     fn waiting_bytes(&self) -> usize {
@@ -32,18 +34,21 @@ impl Unfinished for Rest {
 pub(super) fn start(form: Listing, all: bool, context: Context<'_>, output: &mut Output) -> Flow {
     output.bytes().extend_from_slice(reply::line::OK);
     if all {
-        go_on(form, ScanCursor::START, context, output)
+        resume(form, ScanCursor::START, context, output)
     } else {
         end(form, output)
     }
 }
 
 /// Makes the next piece.
-fn go_on(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut Output) -> Flow {
+fn resume(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut Output) -> Flow {
     let out = output.bytes();
     let full = out.len() + PIECE_BYTES;
     let mut cursor = cursor;
-    while out.len() < full {
+    for _ in 0..PIECE_STRETCHES {
+        if out.len() >= full {
+            break;
+        }
         let next = context.cache().keys(cursor, |facts| {
             if facts.space != Space::MAIN || facts.kind != Kind::STRING {
                 return;

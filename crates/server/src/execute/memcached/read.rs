@@ -29,8 +29,8 @@ struct Rest {
 }
 
 impl Unfinished for Rest {
-    fn go_on(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        go_on(&self.keys, self.how, context, output)
+    fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        resume(&self.keys, self.how, context, output)
     }
 
     fn waiting_bytes(&self) -> usize {
@@ -51,7 +51,7 @@ pub(super) fn get(
             with_version: get.with_version,
             touch: get.touch.map(|exptime| context.deadline(exptime)),
         };
-        return go_on(get.keys, how, context, output);
+        return resume(get.keys, how, context, output);
     }
     if get.touch.is_none() && !get.with_version {
         plain(first, context, output);
@@ -72,7 +72,7 @@ pub(super) fn get(
 }
 
 /// Reads the keys of `keys` until the answer is long enough for one call.
-fn go_on(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Flow {
+fn resume(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Flow {
     let mut words = Words::of(keys);
     let mut answered = 0;
     loop {

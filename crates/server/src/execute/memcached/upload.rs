@@ -1,7 +1,7 @@
 //! Uploads: storage commands whose value is received straight into the engine's memory.
 //!
-//! [`receive`] takes the decoded command line; the worker reads bytes into the [`Filling`];
-//! [`finish`] stores the value. An upload that is dropped leaves nothing.
+//! [`receive`] takes the decoded command line; the value's bytes go into the [`Filling`];
+//! [`Upload::finish`] stores it. An upload that is dropped leaves nothing.
 
 use cellar_engine::{Error, Key};
 use cellar_protocol::memcached::refusal::BAD_DATA;
@@ -9,15 +9,15 @@ use cellar_protocol::memcached::{OwnedMeta, Request, reply};
 
 use super::Prepared;
 use super::store::{self, Order, Source};
-use crate::execute::context::Context;
+use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END};
 use crate::output::Output;
 
 /// A storage command whose value is on its way.
 #[derive(Debug)]
-pub struct Upload {
+pub(super) struct Upload {
     /// The value so far.
-    pub filling: Filling,
+    pub(super) filling: Filling,
     key: Box<[u8]>,
     order: Order,
     form: Form,
@@ -30,25 +30,57 @@ enum Form {
     Meta(OwnedMeta),
 }
 
-/// What becomes of a value that is to be received.
-#[derive(Debug)]
-pub enum Received {
-    /// It goes into this upload.
-    Upload(Box<Upload>),
-    /// It is refused and answered; so many bytes, its line end included, are to be dropped.
-    Swallow(usize),
+impl Upload {
+    /// Stores a value that is whole, and answers.
+    ///
+    /// # Panics
+    /// If bytes are missing.
+    pub(super) fn finish(self, context: Context<'_>, output: &mut Output) {
+        let Upload {
+            filling,
+            key,
+            order,
+            form,
+        } = self;
+        let value_bytes = filling.value_bytes();
+        let Some(draft) = filling.finish() else {
+            context.counters.protocol_errors.add(1);
+            if !matches!(form, Form::Classic { noreply: true }) {
+                reply::text_line(output.bytes(), BAD_DATA);
+            }
+            return;
+        };
+        let key = context.key(&key);
+        let result = order.run(key, Source::Draft(draft), context);
+        match &form {
+            Form::Classic { noreply } => store::answer_classic(&result, *noreply, output),
+            Form::Meta(meta) => {
+                let meta = meta.borrow();
+                store::answer_meta(
+                    &result,
+                    &meta,
+                    (key, order.verb, value_bytes),
+                    context,
+                    output,
+                );
+            }
+        }
+    }
 }
 
 /// Makes room for the value of a storage command; one that finds none is answered at once.
 ///
+/// # Errors
+/// How the connection goes on without the value.
+///
 /// # Panics
 /// If the request is no storage command.
-pub fn receive(
+pub(super) fn receive(
     prepared: &Prepared<'_>,
     value_bytes: usize,
     context: Context<'_>,
     output: &mut Output,
-) -> Received {
+) -> Result<Box<Upload>, Next> {
     match prepared.request() {
         Request::Store(request) => {
             let key = prepared.key().expect("a storage command has a key");
@@ -78,7 +110,7 @@ fn start(
     (order, form): (Order, Form),
     context: Context<'_>,
     output: &mut Output,
-) -> Received {
+) -> Result<Box<Upload>, Next> {
     let max = context.memcached_value_bytes_max();
     let draft = if value_bytes > max {
         let bytes = value_bytes;
@@ -87,7 +119,7 @@ fn start(
         context.cache().draft(key, value_bytes)
     };
     match draft {
-        Ok(draft) => Received::Upload(Box::new(Upload {
+        Ok(draft) => Ok(Box::new(Upload {
             filling: Filling::of(draft, value_bytes),
             key: key.bytes().into(),
             order,
@@ -96,7 +128,7 @@ fn start(
         Err(error) => {
             order.fail(key, &error, context);
             answer_failure(&error, &form, output);
-            Received::Swallow(value_bytes + LINE_END.len())
+            Err(Next::Skip(value_bytes + LINE_END.len()))
         }
     }
 }
@@ -104,40 +136,4 @@ fn start(
 fn answer_failure(error: &Error, form: &Form, output: &mut Output) {
     let noreply = matches!(form, Form::Classic { noreply: true });
     super::answer(store::failure(error), noreply, output);
-}
-
-/// Stores a value that is whole, and answers.
-///
-/// # Panics
-/// If bytes are missing.
-pub fn finish(upload: Upload, context: Context<'_>, output: &mut Output) {
-    let Upload {
-        filling,
-        key,
-        order,
-        form,
-    } = upload;
-    let value_bytes = filling.value_bytes();
-    let Some(draft) = filling.finish() else {
-        context.counters.protocol_errors.add(1);
-        if !matches!(form, Form::Classic { noreply: true }) {
-            reply::text_line(output.bytes(), BAD_DATA);
-        }
-        return;
-    };
-    let key = context.key(&key);
-    let result = order.run(key, Source::Draft(draft), context);
-    match &form {
-        Form::Classic { noreply } => store::answer_classic(&result, *noreply, output),
-        Form::Meta(meta) => {
-            let meta = meta.borrow();
-            store::answer_meta(
-                &result,
-                &meta,
-                (key, order.verb, value_bytes),
-                context,
-                output,
-            );
-        }
-    }
 }

@@ -1,5 +1,10 @@
 //! Call: one command on its way through its handler.
 
+pub(super) mod notify;
+pub(super) mod steps; // commands that work in steps
+pub(super) mod parts;
+pub(super) mod help;
+
 use cellar_engine::{Cache, Deadline, Instant, Key, Space};
 use cellar_protocol::resp::{Command, Reply};
 

@@ -7,7 +7,7 @@ use cellar_protocol::resp::glob::Pattern;
 
 use super::call::{Call, DONE, Outcome};
 
-use super::steps::Step;
+use super::call::steps::Step;
 use crate::pubsub::{Kind, Sending};
 
 pub(super) fn subscribe(call: &mut Call<'_>) -> Outcome {

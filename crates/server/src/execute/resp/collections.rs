@@ -1,5 +1,15 @@
 //! Collections: how commands read and change one, which is the value of one key.
 
+pub(super) mod member_scan;
+pub(super) mod fields;
+pub(super) mod hash_expiry;
+pub(super) mod hashes;
+pub(super) mod set_algebra;
+pub(super) mod sets;
+pub(super) mod sorted_members;
+pub(super) mod sorted_ranges;
+pub(super) mod sorted_sets;
+
 use cellar_engine::{Change, Error, Handle, Key, Kind};
 
 use super::call::Call;

@@ -2,12 +2,15 @@
 
 use cellar_protocol::resp::Verb;
 
+use super::call::help;
 use super::call::{Call, Outcome};
-use super::{
-    admin, bits, channels, clients, connection, deadlines, digest, flush, hash_expiry, hashes,
-    help, keys, lcs, leases, limited, listing, many, moves, numbers, object, ranges, scan, scripts,
-    set_algebra, sets, sorted_ranges, sorted_sets, stores, strings, takes, tracking, transaction,
+use super::client::{self, connection, tracking};
+use super::collections::{hash_expiry, hashes, set_algebra, sets, sorted_ranges, sorted_sets};
+use super::keys::{self, deadlines, flush, listing, object, rename, scan};
+use super::strings::{
+    self, bits, digest, getex, increx, lcs, leases, mset, numbers, ranges, setex,
 };
+use super::{admin, channels, scripts, transaction};
 
 /// What runs one command.
 pub(super) type Handler = fn(&mut Call<'_>) -> Outcome;
@@ -29,19 +32,19 @@ macro_rules! handlers {
 handlers! {
     Get => strings::get;
     Set => strings::set;
-    Setnx => stores::setnx;
-    Setex => stores::setex;
-    Psetex => stores::psetex;
-    Getset => stores::getset;
-    Getdel => takes::getdel;
-    Getex => takes::getex;
-    Delex => takes::delex;
-    Delifeq => takes::delifeq;
+    Setnx => setex::setnx;
+    Setex => setex::setex;
+    Psetex => setex::psetex;
+    Getset => setex::getset;
+    Getdel => getex::getdel;
+    Getex => getex::getex;
+    Delex => getex::delex;
+    Delifeq => getex::delifeq;
     Digest => digest::digest;
-    Mget => many::mget;
-    Mset => many::mset;
-    Msetnx => many::msetnx;
-    Msetex => many::msetex;
+    Mget => mset::mget;
+    Mset => mset::mset;
+    Msetnx => mset::msetnx;
+    Msetex => mset::msetex;
     Append => ranges::append;
     Strlen => ranges::strlen;
     Getrange Substr => ranges::getrange;
@@ -51,7 +54,7 @@ handlers! {
     Incrby => numbers::incrby;
     Decrby => numbers::decrby;
     Incrbyfloat => numbers::incrbyfloat;
-    Increx => limited::increx;
+    Increx => increx::increx;
     Lcs => lcs::lcs;
     Getlease => leases::getlease;
     Getbit => bits::getbit;
@@ -73,10 +76,10 @@ handlers! {
     Expiretime => deadlines::expiretime;
     Pexpiretime => deadlines::pexpiretime;
     Persist => deadlines::persist;
-    Rename => moves::rename;
-    Renamenx => moves::renamenx;
-    Copy => moves::copy;
-    Move => moves::to_database;
+    Rename => rename::rename;
+    Renamenx => rename::renamenx;
+    Copy => rename::copy;
+    Move => rename::to_database;
     ObjectEncoding => object::encoding;
     ObjectFreq => object::freq;
     ObjectIdletime => object::idletime;
@@ -148,19 +151,19 @@ handlers! {
     Auth => connection::auth;
     Quit => connection::quit;
     Reset => connection::reset;
-    ClientId => clients::id;
-    ClientInfo => clients::info;
-    ClientList => clients::list;
-    ClientKill => clients::kill;
-    ClientSetname => clients::setname;
-    ClientGetname => clients::getname;
-    ClientSetinfo => clients::setinfo;
-    ClientReply => clients::reply;
-    ClientNoEvict => clients::no_evict;
-    ClientNoTouch => clients::no_touch;
-    ClientPause => clients::pause;
-    ClientUnpause => clients::unpause;
-    ClientUnblock => clients::unblock;
+    ClientId => client::id;
+    ClientInfo => client::info;
+    ClientList => client::list;
+    ClientKill => client::kill;
+    ClientSetname => client::setname;
+    ClientGetname => client::getname;
+    ClientSetinfo => client::setinfo;
+    ClientReply => client::reply;
+    ClientNoEvict => client::no_evict;
+    ClientNoTouch => client::no_touch;
+    ClientPause => client::pause;
+    ClientUnpause => client::unpause;
+    ClientUnblock => client::unblock;
     ClientTracking => tracking::tracking;
     ClientCaching => tracking::caching;
     ClientGetredir => tracking::getredir;

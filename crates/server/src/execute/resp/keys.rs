@@ -1,6 +1,13 @@
-//! Keys: what applies to any key, whatever it holds, and which function runs the group's commands.
+//! Keys: what applies to any key, whatever it holds: DEL, EXISTS, TYPE; the others in children.
 //!
 //! Source: redis.io/docs/latest/commands, group "generic".
+
+pub(super) mod object;
+pub(super) mod deadlines; // when a key goes: EXPIRE, TTL
+pub(super) mod scan; // how keys are listed: SCAN, KEYS
+pub(super) mod listing;
+pub(super) mod rename;
+pub(super) mod flush;
 
 use cellar_engine::{Change, DeleteOptions, Deleted, Key};
 use cellar_protocol::resp::number::parse_integer;
@@ -8,8 +15,8 @@ use cellar_protocol::resp::number::parse_integer;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
-use super::notify::Class;
-use super::values::update;
+use super::call::notify::Class;
+use super::strings::values::update;
 use crate::kind;
 
 /// Answers for how many of the keys `is_one` says yes; a key that is too long is nobody's.

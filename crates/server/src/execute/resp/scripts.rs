@@ -5,6 +5,8 @@
 //!
 //! Source: redis.io/docs/latest/commands/eval. Tests: tests/resp_scripts.rs.
 
+pub(super) mod calls;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use cellar_protocol::resp::{Reply, Verb, number};
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
-use super::script_calls::Caller;
+use self::calls::Caller;
 use crate::parameters::REDIS_VERSION;
 use crate::script::{Header, Interpreter, Run, RunError, SOURCE_BYTES_MAX, Script};
 

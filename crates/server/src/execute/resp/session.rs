@@ -1,15 +1,20 @@
 //! Session: what one client of the Redis protocol has set up on its connection.
 
+pub(super) mod queue;
+pub(super) mod subscriptions;
+pub(super) mod tracked;
+pub(super) mod watched;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar_engine::{Draft, Space};
-use cellar_protocol::resp::{Limits, Proto, Scan};
+use cellar_engine::Space;
+use cellar_protocol::resp::{Limits, Proto};
 
-use super::queue::Transaction;
-use super::subscriptions::Subscriptions;
-use super::tracked::Tracked;
-use super::watched::Watched;
+use self::queue::Transaction;
+use self::subscriptions::Subscriptions;
+use self::tracked::Tracked;
+use self::watched::Watched;
 use crate::client::{Client, Delivery};
 use crate::output::Output;
 use crate::state::State;
@@ -26,27 +31,11 @@ pub(super) enum ReplyMode {
     SkipNext,
 }
 
-/// The value of a SET that is there, while the arguments behind it are not.
-#[derive(Debug)]
-pub(super) struct Tail {
-    /// The value; none if it was refused.
-    pub(super) draft: Option<Draft>,
-    /// Length of the value.
-    pub(super) value_bytes: usize,
-    pub(super) key: Box<[u8]>,
-    /// How many arguments follow.
-    pub(super) args: usize,
-}
-
 /// One client's session.
 #[derive(Debug)]
-pub struct Session {
+pub(super) struct Session {
     /// The client as others see it.
-    pub client: Arc<Client>,
-    /// How far an incomplete command was looked at.
-    pub scan: Scan,
-    /// Arguments that follow a value received straight into the engine's memory.
-    pub(super) tail: Option<Tail>,
+    pub(super) client: Arc<Client>,
     pub(super) proto: Proto,
     /// Longest command that is waited for.
     command_bytes_max: usize,
@@ -65,12 +54,9 @@ pub struct Session {
 
 impl Session {
     /// The session of a client that just came.
-    #[must_use]
-    pub fn new(client: Arc<Client>, state: &State) -> Session {
+    pub(super) fn new(client: Arc<Client>, state: &State) -> Session {
         Session {
             client,
-            scan: Scan::default(),
-            tail: None,
             proto: Proto::V2,
             command_bytes_max: state.budget.bytes_max(),
             database: 0,
@@ -99,14 +85,12 @@ impl Session {
 
     /// The space of the session's database.
     #[inline]
-    #[must_use]
-    pub fn space(&self, state: &State) -> Space {
+    pub(super) fn space(&self, state: &State) -> Space {
         state.databases.space(self.database)
     }
 
     /// What the decoder may wait for.
-    #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         let limits = Limits {
             uploads: self.takes_uploads(),
             command_bytes_max: self.command_bytes_max,
@@ -119,28 +103,14 @@ impl Session {
         }
     }
 
-    /// Bytes of the cache's memory that are held for a value whose arguments have yet to come.
-    #[must_use]
-    pub fn received_bytes(&self) -> usize {
-        let tail = self.tail.as_ref();
-        tail.map_or(0, |tail| tail.value_bytes)
-    }
-
     /// Bytes of memory that is set up for the client.
     #[inline]
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map(|queued| queued.held_bytes());
         queued.unwrap_or(0)
             + self.subscriptions.held_bytes()
             + self.watched.held_bytes()
             + self.tracked.held_bytes()
-    }
-
-    /// How many arguments follow the value that was received last.
-    #[must_use]
-    pub fn tail_args(&self) -> Option<usize> {
-        self.tail.as_ref().map(|tail| tail.args)
     }
 
     /// Whether commands run and are answered without any of what can be set up.

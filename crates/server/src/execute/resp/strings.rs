@@ -1,6 +1,19 @@
-//! Strings: GET and SET, and which function runs the group's other commands.
+//! Strings: GET and SET; the group's other commands in children.
 //!
 //! Source: redis.io/docs/latest/commands/set; `IFEQ` and the like: valkey.io/commands/set.
+
+pub(super) mod values;
+pub(super) mod digest;
+pub(super) mod options; // what SET's options mean, what all string commands share
+pub(super) mod ranges;
+pub(super) mod numbers;
+pub(super) mod increx;
+pub(super) mod lcs;
+pub(super) mod leases; // leases for clients of Redis's protocol
+pub(super) mod getex;
+pub(super) mod setex;
+pub(super) mod mset;
+pub(super) mod bits;
 
 use cellar_engine::{Change, Draft, Handle, Key, Kind, SetOptions, Stored};
 use cellar_protocol::resp::command::find;
@@ -9,11 +22,11 @@ use cellar_protocol::resp::{Proto, Reply};
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
+use self::options::Options;
+use self::values::{answer_value, append_value, notify_set, store_until, update};
 use super::append_failure;
-use super::notify::Class;
-use super::options::Options;
+use super::call::notify::Class;
 use super::session::Session;
-use super::values::{answer_value, append_value, store_until, tell_set, update};
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
 use crate::output::Output;
@@ -102,7 +115,7 @@ fn answer_old(
     old_value: Option<Handle>,
 ) -> Outcome {
     if is_stored {
-        tell_set(call, key.bytes(), options.deadline.is_some());
+        notify_set(call, key.bytes(), options.deadline.is_some());
     }
     if options.get {
         return answer_value(call, old_value);

@@ -9,11 +9,11 @@ use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Verb};
 
 use super::call::{Call, DONE, Outcome};
+use super::client::filter::note_queued;
 use super::failure::Failure;
-use super::filter::note_queued;
 
-use super::queue::Transaction;
 use super::run;
+use super::session::queue::Transaction;
 use crate::limits::REPLY_BYTES_MAX;
 
 /// Whether a command runs at once, even between MULTI and EXEC.

@@ -1,0 +1,177 @@
+//! Stages: how a request gets its ads, from Redis alone to a sharded cache that hands out
+//! references.
+
+use std::borrow::Borrow;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use lru::LruCache;
+
+use super::ad::{Ad, connect, failed};
+use cellar_load::clock::now_ns;
+use cellar_load::error::Error;
+
+/// A way to get ads.
+pub(super) trait Stage: Sync {
+    fn name(&self) -> &'static str;
+
+    /// What one thread needs.
+    ///
+    /// # Errors
+    /// If the server cannot be reached.
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error>;
+
+    /// Ads that were found in the process, and others.
+    fn hits_and_misses(&self) -> (u64, u64);
+}
+
+/// One thread's way to get ads.
+pub(super) trait Reader {
+    /// Shows each of these ads.
+    ///
+    /// # Errors
+    /// If the server fails or has not got one of them.
+    fn read(&mut self, ids: &[u64], show: &mut dyn FnMut(&Ad)) -> Result<(), Error>;
+}
+
+/// Asks the server for ads and decodes them.
+fn ask(connection: &mut redis::Connection, ids: &[u64]) -> Result<Vec<Ad>, Error> {
+    let mut command = redis::cmd("MGET");
+    command.arg(ids);
+    let values: Vec<Option<Vec<u8>>> = command.query(connection).map_err(failed)?;
+    let ads = values.into_iter().zip(ids).map(|(value, id)| match value {
+        Some(value) => Ad::decode(&value),
+        None => Err(Error::Wrong(format!("the server has no ad {id}"))),
+    });
+    ads.collect()
+}
+
+/// What a cache holds and hands out: an ad of its own, or a reference.
+pub(super) trait Form: Borrow<Ad> + Clone + From<Ad> + Send {}
+
+impl<T: Borrow<Ad> + Clone + From<Ad> + Send> Form for T {}
+
+/// An ad and when it was loaded.
+struct Loaded<T> {
+    ad: T,
+    at_ns: u64,
+}
+
+/// Maps with lists, one lock each; without any it is Redis alone. What is handed out is a copy if
+/// `T` is an ad, and shared if it is a reference.
+pub(super) struct LruStage<T> {
+    name: &'static str,
+    url: String,
+    shards: Vec<Mutex<LruCache<u64, Loaded<T>>>>,
+    ttl_ns: Option<u64>,
+    // Relaxed: counts order nothing.
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl<T: Form> LruStage<T> {
+    /// A stage with so many shards, which hold `held` ads together, each for `ttl`.
+    pub(super) fn new(
+        name: &'static str,
+        url: &str,
+        held: usize,
+        shards: usize,
+        ttl: Option<Duration>,
+    ) -> Result<LruStage<T>, Error> {
+        connect(url)?;
+        let room = NonZeroUsize::new(held / shards.max(1)).unwrap_or(NonZeroUsize::MIN);
+        Ok(LruStage {
+            name,
+            url: url.to_owned(),
+            shards: (0..shards)
+                .map(|_| Mutex::new(LruCache::new(room)))
+                .collect(),
+            ttl_ns: ttl.map(|ttl| u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX)),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        })
+    }
+
+    fn with_shard<R>(&self, id: u64, run: impl FnOnce(&mut LruCache<u64, Loaded<T>>) -> R) -> R {
+        let shard = &self.shards[id as usize % self.shards.len()];
+        run(&mut shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the cache has, copied or shared under the lock.
+    fn find(&self, id: u64, now_ns: u64) -> Option<T> {
+        if self.shards.is_empty() {
+            return None;
+        }
+        self.with_shard(id, |shard| {
+            let loaded = shard.get(&id)?;
+            let age_ns = now_ns.saturating_sub(loaded.at_ns);
+            let is_over = self.ttl_ns.is_some_and(|ttl_ns| age_ns >= ttl_ns);
+            (!is_over).then(|| loaded.ad.clone())
+        })
+    }
+
+    fn keep(&self, ad: Ad, at_ns: u64) -> T {
+        let ad = T::from(ad);
+        if self.shards.is_empty() {
+            return ad;
+        }
+        let id = ad.borrow().id;
+        let kept = ad.clone();
+        self.with_shard(id, |shard| shard.put(id, Loaded { ad: kept, at_ns }));
+        ad
+    }
+}
+
+impl<T: Form> Stage for LruStage<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
+        Ok(Box::new(LruReader {
+            stage: self,
+            connection: connect(&self.url)?,
+            missing: Vec::new(),
+        }))
+    }
+
+    fn hits_and_misses(&self) -> (u64, u64) {
+        // Relaxed: counts order nothing.
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (count(&self.hits), count(&self.misses))
+    }
+}
+
+struct LruReader<'s, T> {
+    stage: &'s LruStage<T>,
+    connection: redis::Connection,
+    missing: Vec<u64>,
+}
+
+impl<T: Form> Reader for LruReader<'_, T> {
+    fn read(&mut self, ids: &[u64], show: &mut dyn FnMut(&Ad)) -> Result<(), Error> {
+        let stage = self.stage;
+        let now_ns = now_ns();
+        self.missing.clear();
+        for &id in ids {
+            match stage.find(id, now_ns) {
+                Some(ad) => show(ad.borrow()),
+                None => self.missing.push(id),
+            }
+        }
+        let missing = self.missing.len() as u64;
+        // Relaxed: counts order nothing.
+        stage.misses.fetch_add(missing, Ordering::Relaxed);
+        let hits = ids.len() as u64 - missing;
+        stage.hits.fetch_add(hits, Ordering::Relaxed);
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        for ad in ask(&mut self.connection, &self.missing)? {
+            show(stage.keep(ad, now_ns).borrow());
+        }
+        Ok(())
+    }
+}

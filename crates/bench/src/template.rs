@@ -1,0 +1,344 @@
+//! Templates: a raw result through its template becomes Markdown.
+//!
+//! A template reads a raw result by the names of its fields. Beside Jinja's own it has filters that
+//! show figures, and functions that gather while the page is read from top to bottom: figures
+//! beside a peer's (`less`, `more`), goals (`at_most`, `at_least`), points (`point`, `cell`).
+//! `peers`, `goals` and `plot` then put what was gathered where they stand. A field that a raw
+//! result does not have is an error, not nothing.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{ArgType, Kwargs, Rest, Serde};
+use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior, Value};
+
+use crate::goal::{self, Goal};
+use crate::peers::started_as;
+use crate::plot::{Axis, Plot, Scale, Series};
+use crate::spread::{Spread, short};
+use crate::versus::{self, Versus};
+use cellar_load::quantity::binary;
+
+const MIB: f64 = 1_048_576.0;
+
+/// What stands beside a source's own figure on the index.
+#[derive(Clone, Debug, serde::Serialize)]
+pub(crate) struct Headline {
+    ours: String,
+    peers: String,
+}
+
+/// What a template has gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    versus: Vec<Versus>,
+    goals: Vec<Goal>,
+    /// Points of the next plot.
+    series: Vec<Series>,
+    /// Rows of the next plot, from left to right.
+    rows: Vec<String>,
+    pub(crate) plots: Vec<(String, Plot)>,
+    pub(crate) headline: Option<Headline>,
+}
+
+type Shared = Arc<Mutex<Gathered>>;
+
+fn of(shared: &Shared) -> MutexGuard<'_, Gathered> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The text that a template makes of figures, and what it gathered; plots are files `stem`-NAME.
+pub(crate) fn render(
+    stem: &str,
+    template: &str,
+    figures: &serde_json::Value,
+) -> Result<(String, Gathered), Fault> {
+    let mut environment = Environment::new();
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true);
+    environment.set_syntax(syntax.build()?);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_global("infinity", f64::INFINITY);
+    add_filters(&mut environment);
+    let shared = Shared::default();
+    add_comparisons(&mut environment, &shared);
+    add_plots(&mut environment, &shared, stem.to_owned());
+    let text = environment.render_named_str(stem, template, Value::from(Serde(figures)))?;
+    let gathered = std::mem::take(&mut *of(&shared));
+    Ok((text, gathered))
+}
+
+fn add_filters(environment: &mut Environment<'_>) {
+    environment.add_filter("fixed", fixed);
+    environment.add_filter("signed", |value: f64, digits: usize| {
+        format!("{value:+.digits$}")
+    });
+    environment.add_filter("plain", |value: f64| value.to_string());
+    environment.add_filter("short", short);
+    environment.add_filter("short_span", |spread: Serde<Spread>| {
+        short(spread.0.median) + &brackets(&spread.0)
+    });
+    environment.add_filter("brackets", |spread: Serde<Spread>| brackets(&spread.0));
+    environment.add_filter("mib", |bytes: f64| bytes / MIB);
+    environment.add_filter("binary", binary);
+    environment.add_filter("spread", |rounds: Vec<f64>| {
+        Value::from(Serde(Spread::of(rounds)))
+    });
+    environment.add_filter("over", |own: Serde<Spread>, other: Serde<Spread>| {
+        let rounds = own.0.rounds.iter().zip(&other.0.rounds);
+        let ratios = rounds.map(|(own, other)| own / other).collect();
+        Value::from(Serde(Spread::of(ratios)))
+    });
+    #[expect(clippy::cast_precision_loss, reason = "a handful of figures")]
+    environment.add_filter("geometric_mean", |figures: Vec<f64>| {
+        let logarithms: f64 = figures.iter().map(|figure| figure.ln()).sum();
+        (logarithms / figures.len() as f64).exp()
+    });
+    environment.add_filter("where", filtered);
+    environment.add_filter("find", |all: Value, wanted: Kwargs| {
+        Ok::<_, Fault>(
+            filtered(all, wanted)?
+                .into_iter()
+                .next()
+                .unwrap_or(().into()),
+        )
+    });
+    environment.add_function("titled", |server: &str, version: &str| match version {
+        version if version.is_empty() || server.starts_with("echo floor") => server.to_owned(),
+        _ => format!("{server} {version}"),
+    });
+    environment.add_function("started", |names: Rest<String>| {
+        let unknown = || Fault::new(ErrorKind::InvalidOperation, "there is no such server");
+        started_as(&names).ok_or_else(unknown)
+    });
+}
+
+/// A number or a spread with so many digits behind the point.
+fn fixed(value: Value, digits: usize) -> Result<String, Fault> {
+    if let Ok(number) = f64::try_from(value.clone()) {
+        return Ok(format!("{number:.digits$}"));
+    }
+    let Serde(spread) = Serde::<Spread>::from_value(Some(&value))?;
+    Ok(format!("{spread:.digits$}"))
+}
+
+/// The ends of a spread over several rounds that differ.
+fn brackets(spread: &Spread) -> String {
+    if spread.rounds.len() < 2 || spread.min >= spread.max {
+        return String::new();
+    }
+    format!(" [{}..{}]", short(spread.min), short(spread.max))
+}
+
+/// Those whose fields have these values.
+fn filtered(all: Value, wanted: Kwargs) -> Result<Vec<Value>, Fault> {
+    let mut found = Vec::new();
+    'all: for one in all.try_iter()? {
+        for name in wanted.args() {
+            if one.get_attr(name)? != wanted.get::<Value>(name)? {
+                continue 'all;
+            }
+        }
+        found.push(one);
+    }
+    Ok(found)
+}
+
+fn add_comparisons(environment: &mut Environment<'_>, shared: &Shared) {
+    let it = shared.clone();
+    environment.add_function(
+        "less",
+        move |what: &str, ours: f64, peer: &str, theirs: f64| {
+            of(&it).versus.push(Versus::less(what, ours, peer, theirs));
+        },
+    );
+    let it = shared.clone();
+    environment.add_function(
+        "more",
+        move |what: &str, ours: f64, peer: &str, theirs: f64| {
+            of(&it).versus.push(Versus::more(what, ours, peer, theirs));
+        },
+    );
+    let it = shared.clone();
+    environment.add_function("peers", move || versus::section(&of(&it).versus));
+    let it = shared.clone();
+    environment.add_function("headline", move |ours: String, peers: String| {
+        of(&it).headline = Some(Headline { ours, peers });
+    });
+    let it = shared.clone();
+    environment.add_function(
+        "at_most",
+        move |what: &str, limit: f64, found: f64, digits: usize| {
+            of(&it)
+                .goals
+                .push(Goal::at_most(what, limit, found, digits));
+        },
+    );
+    let it = shared.clone();
+    environment.add_function(
+        "at_least",
+        move |what: &str, limit: f64, found: f64, shown: &str, shown_found: &str| {
+            of(&it).goals.push(Goal {
+                what: what.to_owned(),
+                limit: format!(">= {shown}"),
+                found: shown_found.to_owned(),
+                is_reached: found >= limit,
+            });
+        },
+    );
+    let it = shared.clone();
+    environment.add_function("goals", move || goal::table(&of(&it).goals));
+}
+
+fn add_plots(environment: &mut Environment<'_>, shared: &Shared, stem: String) {
+    let it = shared.clone();
+    environment.add_function("point", move |label: &str, x: f64, y: f64| {
+        of(&it).add(label, x, y)
+    });
+    let it = shared.clone();
+    #[expect(clippy::cast_precision_loss, reason = "few rows")]
+    environment.add_function("cell", move |row: &str, label: &str, figure: f64| {
+        let it = &mut *of(&it);
+        let place = it.rows.iter().position(|one| one == row);
+        let place = place.unwrap_or_else(|| {
+            it.rows.push(row.to_owned());
+            it.rows.len() - 1
+        });
+        let x = place as f64 + 1.0;
+        let line = it.series.iter().find(|line| line.label == label);
+        // Of several figures with one row and label the first counts.
+        if !line.is_some_and(|line| line.points.iter().any(|point| point.0 == x)) {
+            it.add(label, x, figure);
+        }
+    });
+    let it = shared.clone();
+    environment.add_function(
+        "plot",
+        move |name: &str, title: &str, x: &str, y: &str, options: Kwargs| {
+            let it = &mut *of(&it);
+            let series = std::mem::take(&mut it.series);
+            it.rows.clear();
+            let log = options.get::<Option<&str>>("log")?.unwrap_or_default();
+            let least = options.get::<Option<usize>>("least")?.unwrap_or(1);
+            if !series.iter().any(|line| line.points.len() >= least) {
+                return Ok::<_, Fault>(String::new());
+            }
+            let axis = |label: &str, axis: &str| Axis {
+                label: label.to_owned(),
+                scale: if log.contains(axis) {
+                    Scale::Logarithmic
+                } else {
+                    Scale::Linear
+                },
+            };
+            let plot = Plot {
+                title: title.to_owned(),
+                x: axis(x, "x"),
+                y: axis(y, "y"),
+                series,
+            };
+            it.plots.push((name.to_owned(), plot));
+            Ok(format!("![{title}]({stem}-{name}.svg)"))
+        },
+    );
+}
+
+impl Gathered {
+    fn add(&mut self, label: &str, x: f64, y: f64) {
+        match self.series.iter_mut().find(|line| line.label == label) {
+            Some(line) => line.points.push((x, y)),
+            None => self.series.push(Series {
+                label: label.to_owned(),
+                points: vec![(x, y)],
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(template: &str) -> (String, Gathered) {
+        let spread = Spread::of(vec![1.5, 2.5]);
+        let rows = serde_json::json!([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]);
+        let figures = serde_json::json!({"spread": spread, "rows": rows});
+        render("stem", template, &figures).unwrap()
+    }
+
+    #[test]
+    fn figures_are_shown_as_the_filters_say() {
+        for (template, expected) in [
+            ("{{ 2.345|fixed(1) }} {{ 7|fixed(0) }}", "2.3 7"),
+            ("{{ spread|fixed(1) }}", "2.0 [1.5..2.5]"),
+            (
+                "{{ 3|signed(1) }} {{ 2.0|plain }} {{ 2500|short }}",
+                "+3.0 2 2 k",
+            ),
+            (
+                "{{ 1048576|binary }} {{ 1048576|mib|fixed(2) }}",
+                "1 MiB 1.00",
+            ),
+            (
+                "{{ (rows|find(a=2)).b }} {{ rows|where(b='x')|length }}",
+                "y 1",
+            ),
+            (
+                "{{ rows|find(a=3) is none }} {{ [2.0, 8.0]|geometric_mean|fixed(1) }}",
+                "True 4.0",
+            ),
+            ("{{ ([2.0]|spread|over([4.0]|spread)).median }}", "0.5"),
+            (
+                "{{ titled('a', '1') }}, {{ titled('echo floor', '1') }}",
+                "a 1, echo floor",
+            ),
+        ] {
+            assert_eq!(rendered(template).0, expected);
+        }
+        assert!(
+            rendered("{{ started('memcached') }}")
+                .0
+                .contains("- memcached: `memcached -l ")
+        );
+        let nothing = serde_json::json!({});
+        assert!(render("stem", "{{ started('nobody') }}", &nothing).is_err());
+    }
+
+    #[test]
+    fn rows_have_a_place_each_and_names_a_line_each() {
+        let (text, gathered) = rendered(
+            "{% for row, name, y in [('a', 'cellar', 0.5), ('a', 'other', 0.6), \
+             ('b', 'other', 0.7), ('a', 'other', 0.8)] %}{% do cell(row, name, y) %}{% endfor %}\
+             {{ plot('p', 'Misses', 'trace', 'share', log='y') }}{{ plot('q', 'None', '', '') }}",
+        );
+        assert_eq!(text, "![Misses](stem-p.svg)");
+        let [(name, plot)] = gathered.plots.as_slice() else {
+            panic!("one plot has points: {gathered:?}");
+        };
+        assert_eq!((name.as_str(), plot.y.scale), ("p", Scale::Logarithmic));
+        let lines = plot.series.iter();
+        let lines: Vec<_> = lines
+            .map(|it| (it.label.as_str(), it.points.clone()))
+            .collect();
+        let other = vec![(1.0, 0.6), (2.0, 0.7)];
+        assert_eq!(lines, [("cellar", vec![(1.0, 0.5)]), ("other", other)]);
+    }
+
+    #[test]
+    fn goals_and_comparisons_are_told_where_the_template_says() {
+        let (text, _) = rendered(
+            "{% do at_least('a', 1, 0.5, '1', '0.5') %}{% do at_most('b', 2, 1, 0) %}\
+             {% do less('c', 2, 'peer', 1) %}{% do more('d', 2, 'peer', 1) %}\
+             {{ goals() }}{{ peers() }}",
+        );
+        assert!(
+            text.contains("| a | >= 1 | 0.5 | MISSED |\n| b | <= 2 | 1 | reached |"),
+            "{text}"
+        );
+        assert!(text.contains("In 1 of 2 figures compared"), "{text}");
+        assert!(
+            text.contains("| c | peer | 1.000 | 2.000 | 2.000 |"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! Audit of a whole cache: one shard after the other, then all memory.
+//!
+//! What is counted in a shard stands in `store/audit.rs`. Tests: tests/model.rs, tests/expiry.rs.
+
+use super::Cache;
+use crate::store::{Audit, Inconsistency, equal};
+
+impl Cache {
+    /// Counts all that the cache holds entry by entry, and checks the engine's own sums against it.
+    ///
+    /// For tests and measurements: walks all memory, shard by shard under its lock, and only adds
+    /// up while nobody else uses the cache.
+    ///
+    /// # Errors
+    /// The first [`Inconsistency`], which is a defect of the engine.
+    pub fn audit(&self) -> Result<Audit, Inconsistency> {
+        let mut audit = Audit {
+            memory_bytes: self.config().memory_bytes as u64,
+            left_bytes: self.budget.left() as u64,
+            ..Audit::default()
+        };
+        let now = self.now();
+        let mut outcome = Ok(());
+        self.each_shard(|shard| {
+            shard.begin(now);
+            if outcome.is_ok() {
+                outcome = audit.add(&shard.store, now);
+                audit.overhead_bytes += shard.ghost_bytes() as u64;
+            }
+        });
+        outcome?;
+        let mut held = 0;
+        self.each_shard(|shard| held += shard.store.held_bytes());
+        equal("bytes held by all", self.budget.held() as u64, held as u64)?;
+        audit.check_memory(self.fixed_bytes() as u64)?;
+        Ok(audit)
+    }
+}

@@ -1,0 +1,55 @@
+//! Config: how a cache is made.
+
+use std::sync::Arc;
+
+use crate::clock::{Clock, SystemClock};
+use crate::observer::Observer;
+
+/// How a cache is made.
+#[derive(Clone)]
+pub struct Config {
+    /// Memory for items, index and all bookkeeping together, in bytes.
+    pub memory_bytes: usize,
+    /// Threads that will use the cache at the same time; decides the number of shards.
+    pub threads: usize,
+    /// Longest value in bytes; at most 512 MiB.
+    pub value_bytes_max: usize,
+    /// Longest value in bytes that [`Cache::update`](crate::Cache::update) stores, which makes it
+    /// outside of the cache's memory.
+    pub update_bytes_max: usize,
+    /// How long a lease blocks others before the next caller may win it, in milliseconds.
+    pub lease_ms: u64,
+    /// Number of shards, a power of two; `None` chooses by threads and memory.
+    pub shards: Option<usize>,
+    /// Seed of the key hash; `None` draws a random one.
+    pub seed: Option<u64>,
+    /// Whether memory that holds nothing live goes back to the system: upkeep then compacts what
+    /// is partly dead even when nobody asks for memory.
+    pub release_memory: bool,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Who hears of changes, whatever path they take.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+impl Config {
+    /// Longest value any cache takes, in bytes.
+    pub const VALUE_BYTES_LIMIT: usize = 512 << 20;
+
+    /// A cache of `memory_bytes` with the defaults: one thread, values to 1 MiB, leases of 30 s.
+    #[must_use]
+    pub fn with_memory(memory_bytes: usize) -> Config {
+        Config {
+            memory_bytes,
+            threads: 1,
+            value_bytes_max: 1 << 20,
+            update_bytes_max: Config::VALUE_BYTES_LIMIT,
+            lease_ms: 30_000,
+            shards: None,
+            seed: None,
+            release_memory: false,
+            clock: Arc::new(SystemClock::new()),
+            observer: None,
+        }
+    }
+}

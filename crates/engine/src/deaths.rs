@@ -1,0 +1,320 @@
+//! Deaths: a histogram of when the bytes of a segment die.
+//!
+//! With it a segment knows about how much of it is dead without looking at an item. Bins are half
+//! octaves of an item's age at death, up to the longest life that items lately got. Each knows the
+//! first and the last moment at which something in it dies, to a 255th of the bin; between these,
+//! deaths count as evenly spread. A segment keeps its last deadline beside it, after which all of
+//! it is dead for sure.
+//!
+//! Why: docs/decisions/0004 and 0013. Tests: at the end of this file.
+
+use crate::clock::{Deadline, Instant};
+use crate::timescale::{AGE_OCTAVES, Timescale};
+
+/// The first bin, two for each octave, and one for all longer lives.
+const BINS: usize = 2 * AGE_OCTAVES as usize + 2;
+/// Most bytes a bin counts, more than a segment of many items has.
+const BYTES_MAX: usize = (1 << 24) - 1;
+/// The end of a bin in parts of it.
+const PARTS: u64 = 255;
+
+/// When the bytes of a segment die.
+#[derive(Clone, Debug)]
+pub(crate) struct Deaths {
+    /// A bit for each bin in use.
+    used: u32,
+    bins: [Bin; BINS],
+}
+
+/// Bytes that die at about the same age.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    /// A number of 24 bits, little end first.
+    bytes: [u8; 3],
+    /// When the first and the last of them die, in parts of the bin.
+    first: u8,
+    last: u8,
+}
+
+/// Bytes that die between two moments, about evenly spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Dying {
+    pub(crate) bytes: usize,
+    pub(crate) from_ms: f64,
+    pub(crate) until_ms: f64,
+}
+
+/// A moment as the histogram sees it: a bin and a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moment {
+    bin: usize,
+    part: u64,
+}
+
+impl Deaths {
+    /// No bytes yet.
+    pub(crate) fn new() -> Deaths {
+        Deaths {
+            used: 0,
+            bins: [Bin::default(); BINS],
+        }
+    }
+
+    /// Whether nothing dies.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Counts `bytes` that die at `deadline`.
+    pub(crate) fn add(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
+        let Some(at) = deadline.instant() else {
+            return;
+        };
+        let Moment { bin, part } = Moment::of(at, scale);
+        let part = part as u8;
+        let is_new = self.used & 1 << bin == 0;
+        self.used |= 1 << bin;
+        let bin = &mut self.bins[bin];
+        if is_new {
+            *bin = Bin {
+                bytes: [0; 3],
+                first: part,
+                last: part,
+            };
+        }
+        bin.set_bytes(bin.bytes() + bytes);
+        bin.first = bin.first.min(part);
+        bin.last = bin.last.max(part);
+    }
+
+    /// Takes back `bytes` that were to die at `deadline`: they died of something else.
+    pub(crate) fn remove(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
+        if let Some(at) = deadline.instant() {
+            let number = Moment::of(at, scale).bin;
+            let bin = &mut self.bins[number];
+            bin.set_bytes(bin.bytes().saturating_sub(bytes));
+            if bin.bytes() == 0 {
+                self.used &= !(1 << number);
+            }
+        }
+    }
+
+    /// About how many bytes have died by `now`.
+    pub(crate) fn dead_bytes(&self, now: Instant, scale: Timescale) -> usize {
+        let moment = Moment::of(now, scale);
+        let (mut dead, mut left) = (0, self.used);
+        while left != 0 {
+            let number = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if number > moment.bin {
+                break;
+            }
+            let bin = self.bins[number];
+            let (first, last) = (u64::from(bin.first), u64::from(bin.last) + 1);
+            let bytes = bin.bytes() as u64;
+            dead += if number < moment.bin || moment.part >= last {
+                bytes
+            } else {
+                bytes * moment.part.saturating_sub(first) / (last - first)
+            };
+        }
+        dead as usize
+    }
+
+    /// When the bytes die, bin by bin; none of them after `last`.
+    pub(crate) fn dyings(
+        &self,
+        scale: Timescale,
+        last: Deadline,
+    ) -> impl Iterator<Item = Dying> + '_ {
+        let last_ms = last.instant().map_or(f64::INFINITY, |at| at.0 as f64);
+        let used = (0..BINS).filter(|number| self.used & 1 << number != 0);
+        used.map(move |number| {
+            let bin = self.bins[number];
+            let (begin_ms, width_ms) = bounds_ms(number, scale);
+            let (from_ms, until_ms) = if number == BINS - 1 {
+                (begin_ms, last_ms)
+            } else {
+                let at = |part: u64| begin_ms + width_ms * part as f64 / PARTS as f64;
+                (at(u64::from(bin.first)), at(u64::from(bin.last) + 1))
+            };
+            let until_ms = until_ms.min(last_ms);
+            Dying {
+                bytes: bin.bytes(),
+                from_ms: from_ms.min(until_ms),
+                until_ms,
+            }
+        })
+    }
+
+    /// Whether this can have come of the deaths in `found` and of some that were taken back.
+    pub(crate) fn agrees_with(&self, found: &Deaths) -> bool {
+        let bins = self.bins.iter().zip(&found.bins).enumerate();
+        let mut used = bins.filter(|(number, _)| found.used & 1 << number != 0);
+        self.used == found.used
+            && used.all(|(_, (bin, found))| {
+                let is_around = bin.first <= found.first && bin.last >= found.last;
+                bin.bytes == found.bytes && is_around
+            })
+    }
+}
+
+impl Bin {
+    fn bytes(self) -> usize {
+        let [low, middle, high] = self.bytes;
+        u32::from_le_bytes([low, middle, high, 0]) as usize
+    }
+
+    fn set_bytes(&mut self, bytes: usize) {
+        let [low, middle, high, _] = (bytes.min(BYTES_MAX) as u32).to_le_bytes();
+        self.bytes = [low, middle, high];
+    }
+}
+
+impl Moment {
+    fn of(at: Instant, scale: Timescale) -> Moment {
+        let age_ms = at.0.saturating_sub(scale.base_ms);
+        let age_shift = u32::from(scale.age_shift);
+        let Some(octave) = (age_ms >> age_shift).checked_ilog2() else {
+            let part = (age_ms * PARTS) >> age_shift;
+            return Moment { bin: 0, part };
+        };
+        if octave >= AGE_OCTAVES {
+            return Moment {
+                bin: BINS - 1,
+                part: PARTS,
+            };
+        }
+        // In 2^16ths of the octave, of which the upper half is the second bin.
+        let within = ((age_ms << 16) >> (octave + age_shift)) & 0xFFFF;
+        let half = within >> 15;
+        Moment {
+            bin: 1 + 2 * octave as usize + half as usize,
+            part: ((within & 0x7FFF) * PARTS) >> 15,
+        }
+    }
+}
+
+/// When a bin begins, in milliseconds of the clock, and how long it is.
+fn bounds_ms(bin: usize, scale: Timescale) -> (f64, f64) {
+    let first_ms = f64::from(scale.age_shift).exp2();
+    let (age_ms, width_ms) = match bin.checked_sub(1) {
+        None => (0.0, first_ms),
+        Some(half) => {
+            let octave_ms = first_ms * ((half / 2) as f64).exp2();
+            let within = (half % 2) as f64 / 2.0;
+            (octave_ms * (1.0 + within), octave_ms / 2.0)
+        }
+    };
+    (scale.base_ms as f64 + age_ms, width_ms)
+}
+
+/// Whether deaths at `deadline` and at `now` are counted in one bin, so that either may come first.
+pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, scale: Timescale) -> bool {
+    let bin = |at| Moment::of(at, scale).bin;
+    deadline.instant().is_some_and(|at| bin(at) == bin(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCALE: Timescale = Timescale {
+        base_ms: 1_000,
+        width: 3,
+        age_shift: 8,
+    };
+
+    fn at(ms: u64) -> Instant {
+        Instant(SCALE.base_ms + ms)
+    }
+
+    fn deadline(ms: u64) -> Deadline {
+        Deadline::at(at(ms))
+    }
+
+    #[test]
+    fn later_moments_have_later_places() {
+        let mut before = Moment { bin: 0, part: 0 };
+        for step in 0..400_000_u64 {
+            let age_ms = step * (1 + step / 1_000);
+            let moment = Moment::of(at(age_ms), SCALE);
+            assert!(
+                (moment.bin, moment.part) >= (before.bin, before.part) && moment.part <= PARTS,
+                "{age_ms} ms at {moment:?} after {before:?}"
+            );
+            before = moment;
+        }
+        assert_eq!(Moment::of(at(u64::MAX / 2), SCALE).bin, BINS - 1);
+    }
+
+    #[test]
+    fn nothing_is_dead_before_its_time_and_all_of_it_soon_after() {
+        for ttl_ms in [10, 255, 256, 2_047, 2_048, 5_000, 60_000, 3_600_000] {
+            let mut deaths = Deaths::new();
+            deaths.add(1_600, deadline(ttl_ms), SCALE);
+            assert_eq!(
+                deaths.dead_bytes(at(ttl_ms * 99 / 100), SCALE),
+                0,
+                "{ttl_ms}"
+            );
+            let after = at(ttl_ms + ttl_ms / 50 + 20);
+            assert_eq!(deaths.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
+        }
+    }
+
+    #[test]
+    fn the_estimate_is_close_for_deadlines_spread_over_an_hour() {
+        let mut deaths = Deaths::new();
+        for ms in (0..3_600_000).step_by(100) {
+            deaths.add(16, deadline(ms), SCALE);
+        }
+        for minute in 1..60 {
+            let dead = deaths.dead_bytes(at(minute * 60_000), SCALE);
+            let exact = minute as usize * 600 * 16;
+            assert!(
+                dead.abs_diff(exact) <= 36_000 * 16 / 100,
+                "minute {minute}: {dead} of {exact}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_moment_lies_within_the_bounds_of_its_place() {
+        for step in 0..60_000_u64 {
+            let age_ms = step * (1 + step / 100);
+            let Moment { bin, part } = Moment::of(at(age_ms), SCALE);
+            let (begin_ms, width_ms) = bounds_ms(bin, SCALE);
+            let within = (at(age_ms).0 as f64 - begin_ms) / width_ms * PARTS as f64;
+            let is_last = bin == BINS - 1;
+            // Moments are found in whole 2^16ths of an octave.
+            let rounding = 0.01;
+            let parts = part as f64..(part + 1) as f64 + rounding;
+            assert!(
+                is_last || parts.contains(&within),
+                "{age_ms} ms: {within} of bin {bin}, not {part}"
+            );
+        }
+    }
+
+    #[test]
+    fn jittered_lifetimes_do_not_count_as_dead_early() {
+        let mut deaths = Deaths::new();
+        for number in 0..1_000 {
+            deaths.add(160, deadline(100_000 - number * 10), SCALE);
+        }
+        assert_eq!(deaths.dead_bytes(at(89_000), SCALE), 0);
+        assert!(deaths.dead_bytes(at(92_000), SCALE) < 160 * 300);
+        assert_eq!(deaths.dead_bytes(at(100_300), SCALE), 160_000);
+    }
+
+    #[test]
+    fn bytes_taken_back_do_not_die_again() {
+        let mut deaths = Deaths::new();
+        deaths.add(100, deadline(5_000), SCALE);
+        deaths.add(50, Deadline::NEVER, SCALE);
+        deaths.remove(100, deadline(5_000), SCALE);
+        deaths.remove(50, Deadline::NEVER, SCALE);
+        assert_eq!(deaths.dead_bytes(Instant(u64::MAX), SCALE), 0);
+    }
+}

@@ -1,0 +1,89 @@
+//! Facts: what the store tells of an item beside its value, and of itself in sums.
+//!
+//! Tests: tests/listing.rs, tests/lease.rs.
+
+use super::{Located, Store};
+use crate::clock::Instant;
+use crate::item::Spec;
+use crate::outcome::KeyFacts;
+use crate::segment::Queue;
+use crate::stats::Stats;
+
+impl Store {
+    /// All that an item's header says.
+    pub(crate) fn spec_of(&self, located: &Located) -> Spec {
+        located.layout.spec(self.log.arena())
+    }
+
+    /// Whether the item was ever fetched.
+    pub(crate) fn is_fetched(&self, located: &Located) -> bool {
+        self.index.is_fetched(located.slot)
+    }
+
+    /// How often the item was used of late: 0 to 3.
+    #[inline]
+    pub(crate) fn frequency(&self, located: &Located) -> u8 {
+        self.index.frequency(located.slot)
+    }
+
+    /// Facts about an item, for listings.
+    pub(crate) fn facts(&self, located: &Located, now: Instant) -> KeyFacts<'_> {
+        let layout = &located.layout;
+        let arena = self.log.arena();
+        KeyFacts {
+            key: self.key_of(layout),
+            space: layout.space(),
+            kind: layout.kind(arena),
+            value_bytes: layout.value_bytes,
+            stored_bytes: layout.total_bytes(),
+            flags: layout.flags(arena),
+            deadline: layout.deadline,
+            idle_s: self.idle_s(located, now),
+            version: layout.version(arena).unwrap_or(0),
+            fetched: self.is_fetched(located),
+            main: self.segment(located.segment).queue == Queue::Main,
+        }
+    }
+
+    /// Seconds since the last access, or since the store if that is all that is known.
+    pub(crate) fn idle_s(&self, located: &Located, now: Instant) -> u64 {
+        let since = match located.layout.access_s(self.log.arena()) {
+            Some(second) => u64::from(second),
+            None => {
+                let start = self.log.start_of(located.segment);
+                let segment = self.segment(located.segment);
+                segment.stored_s(located.layout.offset - start)
+            }
+        };
+        (now.0 / 1000).saturating_sub(since)
+    }
+
+    /// Adds this store's figures to `stats`.
+    pub(crate) fn add_to(&self, stats: &mut Stats, now: Instant) {
+        let counts = &self.counts;
+        let (mut written, mut dead) = (0, 0);
+        for (_, segment) in self.segments() {
+            written += segment.written_bytes();
+            dead += segment.dead_bytes(now);
+            stats.segments += 1;
+        }
+        stats.items += self.items() as u64;
+        stats.items_total += counts.stored;
+        stats.live_bytes += (written - dead) as u64;
+        stats.dead_bytes += dead as u64;
+        stats.free_bytes += (self.log.resident_bytes() - written) as u64;
+        stats.index_bytes += self.index.bytes() as u64;
+        stats.overhead_bytes += self.log.overhead_bytes() as u64;
+        stats.evicted += counts.evicted;
+        stats.evicted_unfetched += counts.evicted_unfetched;
+        stats.evicted_bytes += counts.evicted_bytes;
+        stats.expired += counts.expired;
+        stats.expired_unfetched += counts.expired_unfetched;
+        stats.misses_expired += counts.misses_expired;
+        stats.copied += counts.copied;
+        stats.copied_bytes += counts.copied_bytes;
+        stats.segments_freed += counts.segments_freed;
+        let max = &mut stats.dead_at_eviction_max_ppm;
+        *max = (*max).max(counts.dead_at_eviction_max_ppm);
+    }
+}

@@ -1,0 +1,94 @@
+//! Flush: how all items leave, or those of a space, at once for their readers and by and by for
+//! their memory.
+//!
+//! A flush marks segments, whose bytes then count as dead. A space that is retired shares its
+//! segments with others, so its items are purged: bucket by bucket, as upkeep and insertions go on.
+//!
+//! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
+
+use super::{Located, Store};
+use crate::index::SlotRef;
+use crate::segment::Flushed;
+use crate::space::Space;
+use crate::table::BUCKET_SLOTS;
+
+impl Store {
+    /// Makes every item a miss from here on. The bytes are reclaimed like expired ones, first.
+    pub(crate) fn flush(&mut self) {
+        self.seal_open();
+        let segments: Vec<u32> = self.log.in_use().collect();
+        for segment in segments {
+            // A segment that holds nothing but a draft stays: its value comes after the flush.
+            if self.log.segment(segment).items > 0 {
+                self.log.segment_mut(segment).flushed = Flushed::All;
+            }
+        }
+        self.flushed_items = self.index.items();
+        self.tally.clear();
+    }
+
+    /// Makes every item of the main space a miss from here on.
+    pub(crate) fn flush_main(&mut self) {
+        if !self.tally.has_others() && !self.tally.has_gone() {
+            self.flush();
+            return;
+        }
+        self.seal_open();
+        let segments: Vec<u32> = self.log.in_use().collect();
+        for segment in segments {
+            let segment = self.log.segment_mut(segment);
+            if segment.items > 0 && segment.flushed == Flushed::None {
+                segment.flushed = Flushed::Main;
+            }
+        }
+        self.flushed_items += self.tally.retire(Space::MAIN) as usize;
+    }
+
+    /// Makes every item of a space that nobody names any more a miss.
+    pub(crate) fn retire_space(&mut self, space: Space) {
+        self.flushed_items += self.tally.retire(space) as usize;
+    }
+
+    /// Looks at so many buckets for items of spaces that are gone and removes these; goes round and
+    /// round until the last is gone.
+    pub(crate) fn purge(&mut self, buckets: usize) {
+        for _ in 0..buckets {
+            if !self.tally.has_gone() {
+                return;
+            }
+            let bucket = self.purge_at % self.index.buckets();
+            self.purge_at = bucket + 1;
+            self.remove_in_bucket(bucket, |store, located| store.is_flushed(located));
+        }
+    }
+
+    /// Removes the items of a space with an entry in the bucket at a reversed address; returns the
+    /// next of these, `None` behind the last bucket.
+    pub(crate) fn remove_of_space(&mut self, space: Space, reversed: u64) -> Option<u64> {
+        let (bucket, next) = self.index.scan(reversed)?;
+        self.remove_in_bucket(bucket, |_, located| located.layout.space() == space);
+        Some(next)
+    }
+
+    /// The slots of a bucket that hold an entry.
+    pub(crate) fn slots_in(&self, bucket: usize) -> [Option<SlotRef>; BUCKET_SLOTS] {
+        let mut slots = [None; BUCKET_SLOTS];
+        let mut positions = slots.iter_mut();
+        self.index.each_in_bucket(bucket, |slot| {
+            if let Some(position) = positions.next() {
+                *position = Some(slot);
+            }
+        });
+        slots
+    }
+
+    /// Removes the items with an entry in `bucket` that `is_it`.
+    fn remove_in_bucket(&mut self, bucket: usize, is_it: impl Fn(&Store, &Located) -> bool) {
+        for slot in self.slots_in(bucket).into_iter().flatten() {
+            let located = self.located_at(slot);
+            if is_it(self, &located) {
+                self.remove(&located);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Growth: how the index gets and gives back memory as items come and go.
+//!
+//! It grows and shrinks bucket by bucket, in the step of the insertion or deletion that calls for
+//! it, so no request waits for more than a few buckets.
+//!
+//! Tests: tests/model.rs, tests/evict.rs.
+
+use super::Store;
+use crate::index::{STEP_BYTES, SlotRef};
+
+/// Buckets the index may add while an insertion looks for a free slot.
+const GROWTH_PER_INSERT_MAX: usize = 8;
+
+impl Store {
+    /// Adds the entry of a newly written item. The index makes room by moving entries, by growing,
+    /// and at the very last by dropping the least used entry that is in the way.
+    pub(super) fn add_entry(&mut self, hash: u64, offset: usize) -> SlotRef {
+        self.keep_load();
+        for _ in 0..GROWTH_PER_INSERT_MAX {
+            if let Some(slot) = self.index.insert(hash, offset) {
+                return slot;
+            }
+            if !self.grow_index() {
+                break;
+            }
+        }
+        loop {
+            if let Some(slot) = self.index.insert(hash, offset) {
+                return slot;
+            }
+            let in_the_way = self.located_at(self.index.least_used(hash));
+            self.remove_evicted(&in_the_way);
+        }
+    }
+
+    /// Grows the index by at most two buckets, which is more than one insertion needs.
+    fn keep_load(&mut self) {
+        for _ in 0..2 {
+            if !self.index.wants_growth() || !self.grow_index() {
+                return;
+            }
+        }
+    }
+
+    /// Adds a bucket to the index if memory allows: it is paid for from the budget, or with a
+    /// free segment.
+    fn grow_index(&mut self) -> bool {
+        if !self.index.can_grow() {
+            return false;
+        }
+        if self.index.growth_takes_memory() && !self.take_memory(STEP_BYTES) {
+            return false;
+        }
+        self.index.grow();
+        true
+    }
+
+    /// Shrinks the index by up to `buckets` buckets if it has become too empty.
+    pub(crate) fn shrink_index(&mut self, buckets: usize) {
+        for _ in 0..buckets {
+            let before = self.index.bytes();
+            if !self.index.wants_shrinking() || !self.index.shrink() {
+                return;
+            }
+            let given_back = self.index.release_behind(before);
+            self.give_memory(given_back);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Reclaim: what eviction, the survey and the insertions' upkeep ask of the store.
+//!
+//! They decide which segment is emptied and which of its items stay; the store moves or removes
+//! each item and keeps index and log in step meanwhile.
+//!
+//! Tests: tests/evict.rs, tests/model.rs.
+
+use std::collections::VecDeque;
+
+use super::{Located, Store};
+use crate::clock::Instant;
+use crate::item::{Entry, Layout, Spec};
+use crate::log::Room;
+use crate::segment::{Queue, Segment, Use};
+
+/// Bytes at an entry's beginning in which header and key of most items lie.
+const FRONT_BYTES: usize = 128;
+
+impl Store {
+    /// The segments that may hold items, with their numbers.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (u32, &Segment)> {
+        let in_use = self.log.in_use();
+        in_use.map(|number| (number, self.log.segment(number)))
+    }
+
+    /// What is known of a segment.
+    pub(crate) fn segment(&self, number: u32) -> &Segment {
+        self.log.segment(number)
+    }
+
+    /// Sealed segments of a queue, oldest first.
+    pub(crate) fn sealed(&self, queue: Queue) -> &VecDeque<u32> {
+        self.log.sealed(queue)
+    }
+
+    /// Whether the segment holds one large item alone.
+    pub(crate) fn is_extent(&self, segment: u32) -> bool {
+        self.log.is_extent(segment)
+    }
+
+    /// Whether a handle or draft uses the segment.
+    pub(crate) fn is_pinned(&self, segment: u32) -> bool {
+        self.log.is_pinned(segment)
+    }
+
+    /// Whether the segment can be emptied: it is full, and nobody reads it without the lock.
+    pub(crate) fn can_be_emptied(&self, segment: u32) -> bool {
+        self.segment(segment).used == Use::Sealed && !self.is_pinned(segment)
+    }
+
+    /// Bytes of memory of a queue's segments, and of those the sealed ones'.
+    pub(crate) fn queue_bytes(&self, queue: Queue) -> (usize, usize) {
+        (self.log.queue_bytes(queue), self.log.sealed_bytes(queue))
+    }
+
+    /// Bytes of memory behind all segments.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        self.log.resident_bytes()
+    }
+
+    /// Bytes of memory that it holds of what the shards share evenly.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.log.held_bytes()
+    }
+
+    /// Bytes of memory by which shares of this shard are measured: one that gave memory to others
+    /// still counts its part of all.
+    pub(crate) fn measured_bytes(&self) -> usize {
+        (self.log.resident_bytes() + self.index.bytes()).max(self.log.share_bytes())
+    }
+
+    /// Bytes of items removed or moved since the start.
+    pub(crate) fn buried_bytes(&self) -> usize {
+        self.log.buried_bytes()
+    }
+
+    /// Bytes in one segment.
+    pub(crate) fn segment_bytes(&self) -> usize {
+        self.log.segment_bytes()
+    }
+
+    /// Segments that could be opened without reclaiming, counted up to `enough`.
+    #[inline]
+    pub(crate) fn available_segments(&self, enough: usize) -> usize {
+        self.log.available(enough)
+    }
+
+    /// Segments that are resident and empty.
+    pub(crate) fn free_segments(&self) -> usize {
+        self.log.free_segments()
+    }
+
+    /// Whether little fresh memory is left for this shard and the others.
+    pub(crate) fn is_memory_short(&self) -> bool {
+        self.log.is_budget_short()
+    }
+
+    /// Whether this shard holds so much more than others that some of it should go to them.
+    pub(crate) fn holds_much(&self) -> bool {
+        self.log.holds_much()
+    }
+
+    /// Whether a segment was opened since the last call.
+    pub(crate) fn take_rolled(&mut self) -> bool {
+        self.log.take_rolled()
+    }
+
+    /// Gives the memory of one free segment back for whoever needs it; `false` if there is none.
+    pub(crate) fn release_free(&mut self) -> bool {
+        self.log.release_free()
+    }
+
+    /// Takes memory for something beside items, if need be that of free segments; `false` if there
+    /// is not enough.
+    pub(crate) fn take_memory(&mut self, bytes: usize) -> bool {
+        while !self.log.budget().take(bytes) {
+            if !self.log.release_free() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives memory back that [`Store::take_memory`] took.
+    pub(crate) fn give_memory(&self, bytes: usize) {
+        self.log.budget().give(bytes);
+    }
+
+    /// Takes whatever is left of all memory for an item of `spec`, because nothing of this shard
+    /// can leave; `None` if that is not enough.
+    pub(crate) fn take_last_room(
+        &mut self,
+        queue: Queue,
+        spec: &Spec,
+        now: Instant,
+    ) -> Option<Room> {
+        self.log.set_in_need(true);
+        let room = self.take_room(queue, spec, now);
+        self.log.set_in_need(false);
+        room
+    }
+
+    /// Seals both open segments, so that they can be emptied too.
+    pub(crate) fn seal_open(&mut self) {
+        self.log.seal(Queue::Small);
+        self.log.seal(Queue::Main);
+    }
+
+    /// Frees segments whose last reader has gone, and seals open ones whose items are all dead.
+    pub(crate) fn tidy(&mut self, now: Instant) {
+        self.log.collect_drained();
+        self.log.seal_all_dead(now);
+    }
+
+    /// Whether the index has become so empty that it should shrink.
+    pub(crate) fn wants_shrinking(&self) -> bool {
+        self.index.wants_shrinking()
+    }
+
+    /// The offsets at which a segment begins and its last entry ends.
+    pub(crate) fn bounds(&self, segment: u32) -> (usize, usize) {
+        let start = self.log.start_of(segment);
+        (start, start + self.segment(segment).written_bytes())
+    }
+
+    /// The entry of a segment at an offset.
+    pub(crate) fn entry(&self, offset: usize) -> Entry {
+        self.log.read(offset)
+    }
+
+    /// The item of a segment with this layout, found by its hash, which comes with it.
+    pub(crate) fn located_in(&self, segment: u32, layout: Layout) -> (Located, u64) {
+        let hash = self.hashed_key_of(&layout).hash();
+        let slot = self.index.find_at(hash, layout.offset);
+        let slot = slot.expect("a live item has an entry in the index");
+        let located = Located {
+            slot,
+            layout,
+            segment,
+        };
+        (located, hash)
+    }
+
+    /// Has the processor load what the entry at an offset needs, and the beginning of the next one;
+    /// returns where that is, and the hash if the entry is an item.
+    pub(crate) fn prefetch_entry(&self, offset: usize) -> (usize, Option<u64>) {
+        let entry = self.entry(offset);
+        let next = offset + entry.total_bytes();
+        self.log.arena().prefetch(next, FRONT_BYTES);
+        let Entry::Item(layout) = entry else {
+            return (next, None);
+        };
+        let hash = self.hashed_key_of(&layout).hash();
+        self.index.table().prefetch(hash);
+        (next, Some(hash))
+    }
+
+    /// Moves an extent with its item to the end of a queue and sets the item's frequency.
+    pub(crate) fn requeue(&mut self, located: &Located, queue: Queue, frequency: u8) {
+        let offset = located.layout.offset;
+        self.index.relocate(located.slot, offset, frequency);
+        self.log.requeue(located.segment, queue);
+    }
+
+    /// Ends the use of a segment that was emptied.
+    pub(crate) fn retire_segment(&mut self, segment: u32) {
+        self.log.retire(segment);
+        self.counts.segments_freed += 1;
+    }
+}

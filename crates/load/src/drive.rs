@@ -1,0 +1,305 @@
+//! Drive: the loop that asks one server over many connections, whatever is asked.
+//!
+//! Closed loop: each connection sends a window of `depth` requests in one write, waits for all
+//! their replies, and goes on; latency counts from the write. Open loop: requests are due at fixed
+//! times whatever the server does; each takes the connection that has waited for longest among
+//! those with room in their window, and its latency counts from the moment it was due, so a pause
+//! of the server shows in every request it delays.
+//!
+//! Each thread runs its own epoll loop over its share of the connections. What is asked, and what
+//! becomes of the replies, is a [`Traffic`].
+
+mod worker;
+
+use std::io::Write;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use self::worker::Worker;
+pub(crate) use self::worker::part;
+use crate::address::Address;
+use crate::client::Client;
+use crate::clock::{now_ns, seconds};
+use crate::error::Error;
+use crate::usage::{CpuTime, cpu_time};
+use crate::wire::{Event, Wire};
+
+/// A server that answers nothing for this long has failed.
+const STALL_S: u64 = 10;
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// When a load ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// After so many requests.
+    Requests(u64),
+    /// After so many nanoseconds; requests in flight are still waited for.
+    Nanoseconds(u64),
+}
+
+/// How one server is asked.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    /// Protocol.
+    pub wire: Wire,
+    /// The server.
+    pub target: Address,
+    /// Connections, spread over the threads.
+    pub connections: usize,
+    /// Requests in flight per connection.
+    pub depth: usize,
+    /// When it ends.
+    pub limit: Limit,
+    /// Requests per second of all threads together, for an open loop.
+    pub rate_per_s: Option<f64>,
+    /// Databases of the Redis protocol, each with the connections that come next in turn; `0..1` is
+    /// the one that a connection has anyway.
+    pub databases: Range<usize>,
+    /// Processors the threads are bound to, in turn; empty = not bound.
+    pub cpus: Vec<usize>,
+    /// Process whose processor time is measured.
+    pub server_pid: Option<u32>,
+    /// Whether the threads look for replies without ever sleeping, so that no server pays for
+    /// waking them.
+    pub is_sleepless: bool,
+    /// Whether a line on stderr shows the progress.
+    pub has_progress: bool,
+}
+
+impl Drive {
+    /// One request at a time on each of so many connections, without a processor of its own.
+    #[must_use]
+    pub fn new(wire: Wire, target: &Address, connections: usize, limit: Limit) -> Drive {
+        Drive {
+            wire,
+            target: target.clone(),
+            connections,
+            depth: 1,
+            limit,
+            rate_per_s: None,
+            databases: 0..1,
+            cpus: Vec::new(),
+            server_pid: None,
+            is_sleepless: false,
+            has_progress: false,
+        }
+    }
+}
+
+/// A request that has no reply yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight<R> {
+    /// What was asked.
+    pub request: R,
+    /// When it was sent, or in an open loop when it was due.
+    pub start_ns: u64,
+}
+
+/// What one thread asks, and what becomes of the replies.
+pub trait Traffic: Send {
+    /// What there is to know about a request when its reply comes.
+    type Request: Copy + Send;
+    /// What there is to know of the reply that is arriving on a connection.
+    type Arriving: Default + Send;
+
+    /// Appends the next request.
+    fn push_next(&mut self, out: &mut Vec<u8>, now_ns: u64) -> Self::Request;
+
+    /// Takes a piece of the reply to the oldest request of a connection.
+    ///
+    /// # Errors
+    /// [`Error::Garbled`] if this is no reply to it.
+    fn take(
+        &mut self,
+        flight: Flight<Self::Request>,
+        arriving: &mut Self::Arriving,
+        event: Event<'_>,
+        now_ns: u64,
+    ) -> Result<(), Error>;
+}
+
+/// What the loop has counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Driven {
+    /// On the monotonic clock.
+    pub started_ns: u64,
+    /// When the last reply had come.
+    pub ended_ns: u64,
+    /// Processor time of the load generator itself.
+    pub own_cpu_ns: u64,
+    /// Processor time of the server, if it was asked for.
+    pub server_cpu: Option<CpuTime>,
+    /// Requests of an open loop that were due but never sent.
+    pub unsent: u64,
+    /// Bytes of requests.
+    pub sent_bytes: u64,
+    /// Bytes of replies.
+    pub received_bytes: u64,
+}
+
+impl Driven {
+    fn merge(&mut self, other: Driven) {
+        self.started_ns = self.started_ns.min(other.started_ns);
+        self.ended_ns = self.ended_ns.max(other.ended_ns);
+        self.own_cpu_ns += other.own_cpu_ns;
+        self.unsent += other.unsent;
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+    }
+}
+
+/// What the threads share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Replies so far, of all threads.
+    // Relaxed: a figure for the progress line.
+    replies: AtomicU64,
+    /// Set when a thread failed and the others should end.
+    failed: AtomicBool,
+}
+
+/// Asks with one thread for each traffic until the limit; the traffics again, and what was counted.
+/// Each connection has asked for `key` before, so that accepting it is over.
+///
+/// # Errors
+/// [`Error`] if the server cannot be reached, closes a connection, stops answering, or answers
+/// nonsense.
+pub fn drive<T: Traffic>(
+    drive: &Drive,
+    key: &[u8],
+    traffics: Vec<T>,
+) -> Result<(Vec<T>, Driven), Error> {
+    let mut connections = connect(drive, key)?;
+    let shared = Shared::default();
+    let threads = traffics.len();
+    let start = Barrier::new(threads + 1);
+    let (done, results) = channel();
+    std::thread::scope(|scope| {
+        for (thread, traffic) in traffics.into_iter().enumerate() {
+            let left = threads - thread;
+            let own = connections.split_off(connections.len() - connections.len() / left);
+            let (done, shared, start) = (done.clone(), &shared, &start);
+            scope.spawn(move || {
+                let bound = bind(drive, thread);
+                let worker = bound.and_then(|()| Worker::new(drive, threads, own, traffic, shared));
+                start.wait();
+                let result = worker.and_then(|worker| worker.run(thread, threads));
+                let failed = result.is_err();
+                // The receiver lives as long as this scope. The cause is sent first.
+                let _ = done.send(result);
+                // Release: whoever sees the flag sends its own result after this one.
+                shared.failed.fetch_or(failed, Ordering::Release);
+            });
+        }
+        let cpu_before = drive.server_pid.map(server_cpu).transpose();
+        let started_ns = now_ns();
+        start.wait();
+        let (traffics, mut driven) = collect(drive, threads, &results, &shared, started_ns)?;
+        if let Some(before) = cpu_before?
+            && let Some(after) = drive.server_pid.map(server_cpu).transpose()?
+        {
+            let ns = after.ns.saturating_sub(before.ns);
+            driven.server_cpu = Some(CpuTime { ns, ..after });
+        }
+        Ok((traffics, driven))
+    })
+}
+
+fn server_cpu(pid: u32) -> Result<CpuTime, Error> {
+    let doing = || format!("reading the processor time of process {pid}");
+    cpu_time(pid).map_err(|error| Error::system(doing(), error))
+}
+
+fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {
+    if drive.cpus.is_empty() {
+        return Ok(());
+    }
+    let mut cpus = CpuSet::new();
+    cpus.set(drive.cpus[thread % drive.cpus.len()]);
+    sched_setaffinity(None, &cpus)
+        .map_err(|error| Error::system("binding a thread to a processor", error))
+}
+
+/// Opens all connections and has each answer one request.
+fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<OwnedFd>, Error> {
+    let failed = |error| Error::system(format!("connecting to {}", drive.target), error);
+    let mut sockets = Vec::with_capacity(drive.connections);
+    let databases = drive.databases.clone().cycle();
+    for database in databases.take(drive.connections) {
+        let mut client = Client::connect(&drive.target, drive.wire, Duration::from_secs(STALL_S))?;
+        if database > 0 {
+            client.select(database);
+        }
+        client.get(key);
+        client.exchange(|event| match event {
+            Event::Refused(line) => Err(Error::Garbled(String::from_utf8_lossy(line).into_owned())),
+            _ => Ok(()),
+        })?;
+        let stream = client.into_stream();
+        stream.set_nonblocking(true).map_err(failed)?;
+        sockets.push(stream.into());
+    }
+    Ok(sockets)
+}
+
+/// Waits for all threads, showing progress, and adds up what they counted.
+fn collect<T>(
+    drive: &Drive,
+    threads: usize,
+    results: &Receiver<Result<(T, Driven), Error>>,
+    shared: &Shared,
+    started_ns: u64,
+) -> Result<(Vec<T>, Driven), Error> {
+    let (mut traffics, mut sum) = (Vec::new(), None::<Driven>);
+    let mut first_error = None;
+    let mut left = threads;
+    while left > 0 {
+        match results.recv_timeout(PROGRESS_INTERVAL) {
+            Ok(Ok((traffic, driven))) => {
+                left -= 1;
+                traffics.push(traffic);
+                sum.get_or_insert(driven);
+                if let Some(sum) = sum.as_mut().filter(|_| traffics.len() > 1) {
+                    sum.merge(driven);
+                }
+            }
+            // The others end because of the first; it tells the cause.
+            Ok(Err(error)) => {
+                left -= 1;
+                first_error = first_error.or(Some(error));
+            }
+            Err(RecvTimeoutError::Timeout) if drive.has_progress => {
+                let replies = shared.replies.load(Ordering::Relaxed);
+                show_progress(drive, replies, now_ns() - started_ns);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if drive.has_progress {
+        eprint!("\r\x1b[K");
+    }
+    match (first_error, sum) {
+        (Some(error), _) => Err(error),
+        (None, Some(sum)) => Ok((traffics, sum)),
+        (None, None) => Err(Error::Wrong("no thread of the load has ended".to_owned())),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a display")]
+fn show_progress(drive: &Drive, replies: u64, elapsed_ns: u64) {
+    let share = match drive.limit {
+        Limit::Requests(requests) => replies as f64 / requests.max(1) as f64,
+        Limit::Nanoseconds(ns) => elapsed_ns as f64 / ns.max(1) as f64,
+    };
+    let (elapsed_s, percent) = (seconds(elapsed_ns), (share * 100.0).min(100.0));
+    eprint!("\r\x1b[K{elapsed_s:6.1} s  {replies:>12} requests  {percent:5.1} %");
+    // A progress line that cannot be shown is no reason to stop.
+    let _ = std::io::stderr().flush();
+}

@@ -1,0 +1,129 @@
+//! The plan of a load of gets and sets: which records are asked for how often, and its limits.
+
+use crate::drive::{Drive, Limit};
+use crate::error::Error;
+use crate::popularity::Popularity;
+use crate::quantity::TtlMix;
+use crate::record::Records;
+use crate::wire::Wire;
+
+/// Most connections of one load.
+pub const CONNECTIONS_MAX: usize = 60_000;
+/// Most threads of one load.
+pub const THREADS_MAX: usize = 256;
+/// Most requests in flight on one connection.
+pub const DEPTH_MAX: usize = 4096;
+/// Most bytes that all requests in flight may have together.
+const IN_FLIGHT_BYTES_MAX: u64 = 4 << 30;
+/// Depth of a fill, as far as so many bytes of values allow it.
+const FILL_DEPTH: usize = 32;
+const FILL_BYTES: usize = 1 << 20;
+
+/// Which keys a load asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Keys {
+    /// Every key once, in scattered order; the limit is their number.
+    Each,
+    /// Keys drawn at random.
+    Drawn(Popularity),
+}
+
+/// What a load does.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How the server is asked.
+    pub drive: Drive,
+    /// Threads.
+    pub threads: usize,
+    /// Keys and values.
+    pub records: Records,
+    /// Which keys.
+    pub keys: Keys,
+    /// Share of gets, from 0 to 1; the others are sets.
+    pub get_share: f64,
+    /// Times to live of sets.
+    pub ttl: TtlMix,
+    /// Whether the values read are checked.
+    pub verify: bool,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// Gets with Zipf popularity, from one thread.
+    #[must_use]
+    pub fn gets(drive: Drive, records: Records) -> Plan {
+        Plan {
+            drive,
+            threads: 1,
+            records,
+            keys: Keys::Drawn(Popularity::Zipf(0.99)),
+            get_share: 1.0,
+            ttl: TtlMix::unlimited(),
+            verify: false,
+            seed: 1,
+        }
+    }
+
+    /// The load that stores every key of this plan once.
+    #[must_use]
+    pub fn fill(&self) -> Plan {
+        let deep = FILL_DEPTH.min(FILL_BYTES / self.records.value_bytes().high.max(1));
+        let drive = Drive {
+            limit: Limit::Requests(self.records.keys()),
+            rate_per_s: None,
+            depth: self.drive.depth.max(deep),
+            ..self.drive.clone()
+        };
+        Plan {
+            drive,
+            keys: Keys::Each,
+            get_share: 0.0,
+            ..self.clone()
+        }
+    }
+
+    /// The same with another limit.
+    #[must_use]
+    pub fn until(&self, limit: Limit) -> Plan {
+        let mut plan = self.clone();
+        plan.drive.limit = limit;
+        plan
+    }
+
+    /// Checks the limits.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let usage = |text: String| Err(Error::Usage(text));
+        let drive = &self.drive;
+        if !(1..=CONNECTIONS_MAX).contains(&drive.connections) {
+            return usage(format!("--connections must be 1 to {CONNECTIONS_MAX}"));
+        }
+        if !(1..=THREADS_MAX.min(drive.connections)).contains(&self.threads) {
+            return usage(format!(
+                "--threads must be 1 to {THREADS_MAX} and at most the number of connections"
+            ));
+        }
+        if !(1..=DEPTH_MAX).contains(&drive.depth) {
+            return usage(format!("--depth must be 1 to {DEPTH_MAX}"));
+        }
+        if drive
+            .rate_per_s
+            .is_some_and(|rate| !(rate > 0.0 && rate <= 1e9))
+        {
+            return usage("--rate must be above 0 and at most 1000000000".to_owned());
+        }
+        let databases = &drive.databases;
+        if databases.is_empty() || (databases.end > 1 && drive.wire != Wire::Resp) {
+            return usage("databases are a matter of the Redis protocol".to_owned());
+        }
+        let request_bytes = self.records.key_bytes() + self.records.value_bytes().high;
+        let in_flight_bytes = (drive.connections * drive.depth) as u64 * request_bytes as u64;
+        if in_flight_bytes > IN_FLIGHT_BYTES_MAX {
+            return usage(format!(
+                "connections x depth x value bytes is {in_flight_bytes}, at most \
+                 {IN_FLIGHT_BYTES_MAX} can be in flight"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,459 @@
+//! Server processes of a measurement: started on a processor of choice, asked for their version,
+//! stopped at the end whatever happens.
+//!
+//! A server dies with the thread that started it (`setpriv --pdeathsig`), so that an interrupted
+//! comparison leaves nothing running.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::address::{Address, ReservedPort};
+use crate::client::Client;
+use crate::clock::{NS_PER_S, now_ns};
+use crate::error::Error;
+use crate::usage;
+use crate::wire::Wire;
+
+/// How long a server may take to listen.
+const START_S_MAX: u64 = 20;
+/// How long a server may take to end before it is killed.
+const STOP_S_MAX: u64 = 10;
+const POLL: Duration = Duration::from_millis(10);
+/// A server is at rest when it needs no more than this part of a processor for this long.
+const REST_PART: u64 = 20;
+const REST: Duration = Duration::from_secs(1);
+const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Last lines of a failed server's output that are shown.
+const OUTPUT_LINES_MAX: usize = 10;
+
+/// How to start a server; `{port}`, `{memory_mib}`, `{memory_bytes}` and `{threads}` in the words
+/// are replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    /// Its name in tables.
+    pub name: String,
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// The protocol it speaks at `{port}`.
+    pub wire: Wire,
+}
+
+/// What a recipe is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Ingredients {
+    /// Memory for items.
+    pub memory_mib: u64,
+    /// Threads.
+    pub threads: usize,
+    /// The processor to bind to.
+    pub cpu: Option<usize>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    name: String,
+    wire: Wire,
+    child: Child,
+    reserved: ReservedPort,
+    /// What it writes to stderr; the file has no name any more.
+    output: File,
+}
+
+impl Recipe {
+    /// A server of this name that speaks this protocol, by its program and arguments.
+    #[must_use]
+    pub fn new<'w>(name: &str, wire: Wire, words: impl IntoIterator<Item = &'w str>) -> Recipe {
+        let name = name.to_owned();
+        let words = words.into_iter().map(str::to_owned).collect();
+        Recipe { name, words, wire }
+    }
+
+    /// Cellar, from the path of its program, as a server of one protocol.
+    #[must_use]
+    pub fn cellar(program: &str, wire: Wire) -> Recipe {
+        let name = match wire {
+            Wire::Memcached => "cellar",
+            Wire::Resp => "cellar over RESP",
+            Wire::Http => "cellar over HTTP",
+        };
+        let mut words = vec![
+            program,
+            "--memory",
+            "{memory_mib}MiB",
+            "--threads",
+            "{threads}",
+        ];
+        for other in [Wire::Memcached, Wire::Resp, Wire::Http] {
+            let address = if other == wire {
+                "127.0.0.1:{port}"
+            } else {
+                "off"
+            };
+            words.extend([other.option(), address]);
+        }
+        Recipe::new(name, wire, words)
+    }
+
+    /// memcached; as root it must be told to stay so.
+    #[must_use]
+    pub fn memcached(program: &str) -> Recipe {
+        let command = "-l 127.0.0.1 -p {port} -U 0 -m {memory_mib} -t {threads} -u root";
+        let words = [program].into_iter().chain(command.split(' '));
+        Recipe::new("memcached", Wire::Memcached, words)
+    }
+
+    /// redis-server, which writes nothing to disk.
+    #[must_use]
+    pub fn redis(program: &str) -> Recipe {
+        let command = "--bind 127.0.0.1 --port {port} --maxmemory {memory_bytes} --appendonly no";
+        let words = [program].into_iter().chain(command.split(' '));
+        // An empty word: no snapshots.
+        Recipe::new("redis-server", Wire::Resp, words.chain(["--save", ""]))
+    }
+
+    /// BigCache behind a server of HTTP, with memory reserved for all entries of its life window.
+    #[must_use]
+    pub fn bigcache(program: &str, message_bytes: usize, server: &str) -> Recipe {
+        /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
+        const HEADER_BYTES: usize = 48;
+        let entry_bytes = (message_bytes + HEADER_BYTES).to_string();
+        let command = "-listen 127.0.0.1:{port} -memory-mib {memory_mib} -life {life} -entries \
+                       {entries} -entry-bytes";
+        let kind = server.trim_end_matches("http").trim_end_matches('/');
+        let words = [program].into_iter().chain(command.split_whitespace());
+        let words = words.chain([entry_bytes.as_str(), "-server", kind]);
+        Recipe::new(&format!("bigcache, {server}"), Wire::Http, words)
+    }
+
+    /// The same server with further arguments, its name with a further word.
+    #[must_use]
+    pub fn with(&self, suffix: &str, extra: &[&str]) -> Recipe {
+        let words = self.words.iter().map(String::as_str);
+        let extra = extra.iter().copied().filter(|word| !word.is_empty());
+        Recipe::new(
+            &format!("{}{suffix}", self.name),
+            self.wire,
+            words.chain(extra),
+        )
+    }
+
+    /// Whether it is started like redis-server, and so has its settings.
+    #[must_use]
+    pub fn is_like_redis(&self) -> bool {
+        self.words.iter().any(|word| word == "--maxmemory")
+    }
+
+    /// The same recipe under another name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Recipe {
+        let name = name.to_owned();
+        Recipe { name, ..self }
+    }
+
+    /// The same recipe with this memory, to the byte where the server takes bytes.
+    #[must_use]
+    pub fn with_memory(&self, bytes: u64) -> Recipe {
+        let mib = (bytes >> 20).to_string();
+        let exact = bytes.to_string();
+        let words = self.words.iter().map(|word| {
+            word.replace("{memory_mib}MiB", &exact)
+                .replace("{memory_bytes}", &exact)
+                .replace("{memory_mib}", &mib)
+        });
+        Recipe {
+            name: self.name.clone(),
+            words: words.collect(),
+            wire: self.wire,
+        }
+    }
+
+    /// The command as somebody may type it, without the folder of the program.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let words = self
+            .words
+            .iter()
+            .enumerate()
+            .map(|(place, word)| match word {
+                program if place == 0 => program.rsplit('/').next().unwrap_or(program),
+                word if word.is_empty() => "\"\"",
+                word => word,
+            });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The echo floor of this program itself.
+    ///
+    /// # Errors
+    /// If the program's own path is unknown.
+    pub fn echo(wire: Wire, key_bytes: usize, value_bytes: usize) -> Result<Recipe, Error> {
+        let own = std::env::current_exe()
+            .map_err(|error| Error::system("finding this program", error))?;
+        let command = format!(
+            "echo --listen 127.0.0.1:{{port}} --protocol {} --key-bytes {key_bytes} \
+             --value-bytes {value_bytes} --threads {{threads}}",
+            wire.name(),
+        );
+        let name = match wire {
+            Wire::Memcached => "echo floor".to_owned(),
+            other => format!("echo floor of {}", other.name()),
+        };
+        let own = own.display().to_string();
+        let words = [own.as_str()].into_iter().chain(command.split(' '));
+        Ok(Recipe::new(&name, wire, words))
+    }
+
+    /// The echo floor for HTTP, whose replies have so many bytes.
+    ///
+    /// # Errors
+    /// If the program's own path is unknown.
+    pub fn echo_http(reply_bytes: usize) -> Result<Recipe, Error> {
+        let floor = Recipe::echo(Wire::Http, 0, 0)?.named("echo floor");
+        let command = format!(
+            "echo --listen 127.0.0.1:{{port}} --http-reply-bytes {reply_bytes} \
+             --threads {{threads}}"
+        );
+        let words = floor.words.iter().map(String::as_str).take(1);
+        Ok(Recipe::new(
+            &floor.name,
+            Wire::Http,
+            words.chain(command.split_whitespace()),
+        ))
+    }
+
+    /// Starts the server and waits until it listens.
+    ///
+    /// # Errors
+    /// [`Error::Server`] with the server's last words, if it does not come up.
+    pub fn start(&self, with: Ingredients) -> Result<Server, Error> {
+        let reserved = ReservedPort::take()
+            .map_err(|error| Error::system("looking for a free port", error))?;
+        let port = reserved.address().port();
+        let words: Vec<String> = self
+            .words
+            .iter()
+            .map(|word| {
+                word.replace("{port}", &port.to_string())
+                    .replace("{memory_mib}", &with.memory_mib.to_string())
+                    .replace("{memory_bytes}", &(with.memory_mib << 20).to_string())
+                    .replace("{threads}", &with.threads.to_string())
+            })
+            .collect();
+        let (output, log) = nameless_file()
+            .map_err(|error| Error::system("making a file for the server's output", error))?;
+        let child = command(&words, with.cpu, log)
+            .spawn()
+            .map_err(|error| Error::system(format!("starting {}", words.join(" ")), error))?;
+        let mut server = Server {
+            name: self.name.clone(),
+            wire: self.wire,
+            child,
+            reserved,
+            output,
+        };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+}
+
+/// Two handles on a file that goes away by itself with the last of them, so that a measurement that
+/// is killed leaves nothing behind.
+fn nameless_file() -> io::Result<(File, File)> {
+    let named = tempfile::Builder::new().append(true).tempfile()?;
+    let (file, path) = named.into_parts();
+    path.close()?;
+    let other = file.try_clone()?;
+    Ok((file, other))
+}
+
+/// The command, bound to its processor and to this thread's life.
+fn command(words: &[String], cpu: Option<usize>, log: File) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if let Some(cpu) = cpu {
+        command.args(["taskset", "-c", &cpu.to_string()]);
+    }
+    // Settings from the environment would change what is measured.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CELLAR_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    command
+}
+
+impl Server {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        self.reserved.address()
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The protocol it speaks.
+    #[must_use]
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// The version it tells.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn version(&self) -> Result<String, Error> {
+        Client::connect(self.address(), self.wire, ASK_TIMEOUT)?.version()
+    }
+
+    /// The resident memory of its process.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn rss_bytes(&self) -> Result<u64, Error> {
+        self.usage(usage::rss_bytes)
+    }
+
+    /// The most resident memory its process has had.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn rss_peak_bytes(&self) -> Result<u64, Error> {
+        self.usage(usage::rss_peak_bytes)
+    }
+
+    /// Waits until the server has done what it does of itself after it was filled, so that a load
+    /// finds it as it is for good: until it needs no more than a twentieth of a processor for a
+    /// second.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if it still needs more when `until_ns` has come.
+    pub fn rest(&self, until_ns: u64) -> Result<(), Error> {
+        let used = || {
+            let time = usage::cpu_time(self.pid());
+            time.map_err(|error| Error::system("asking for a server's processor time", error))
+        };
+        loop {
+            let (cpu_ns, started_ns) = (used()?.ns, now_ns());
+            std::thread::sleep(REST);
+            // A thread that ends takes its time with it.
+            let cpu_ns = used()?.ns.saturating_sub(cpu_ns);
+            if cpu_ns * REST_PART <= now_ns() - started_ns {
+                return Ok(());
+            }
+            if now_ns() >= until_ns {
+                return Err(Error::Wrong(format!(
+                    "{} does not come to rest: it still took {} ms of a processor in a second",
+                    self.name,
+                    cpu_ns / 1_000_000
+                )));
+            }
+        }
+    }
+
+    fn usage(&self, read: fn(u32) -> io::Result<u64>) -> Result<u64, Error> {
+        let failed = |error| Error::system(format!("reading {}'s memory", self.name), error);
+        read(self.pid()).map_err(failed)
+    }
+
+    /// Ends the server and waits for its end.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let started_ns = now_ns();
+        loop {
+            if self.address().connect().is_ok() {
+                return Ok(());
+            }
+            let ended = self
+                .child
+                .try_wait()
+                .map_err(|error| Error::system(format!("waiting for {}", self.name), error))?;
+            if let Some(status) = ended {
+                return Err(self.failure(&format!("ended at once ({status})")));
+            }
+            if now_ns() - started_ns > START_S_MAX * NS_PER_S {
+                return Err(self.failure(&format!("does not listen after {START_S_MAX} s")));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn failure(&mut self, what: &str) -> Error {
+        let mut bytes = Vec::new();
+        // Without its last words the failure is still told.
+        let _ = self
+            .output
+            .rewind()
+            .and_then(|()| self.output.read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..];
+        Error::Server {
+            name: self.name.clone(),
+            what: format!("{what}\n{}", last.join("\n")),
+        }
+    }
+
+    fn end(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // Errors mean that it has ended already.
+        if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
+            let _ = kill_process(pid, Signal::TERM);
+            let started_ns = now_ns();
+            while matches!(self.child.try_wait(), Ok(None)) {
+                if now_ns() - started_ns > STOP_S_MAX * NS_PER_S {
+                    eprintln!(
+                        "{} did not end after {STOP_S_MAX} s and is killed",
+                        self.name
+                    );
+                    let _ = self.child.kill();
+                    break;
+                }
+                std::thread::sleep(POLL);
+            }
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Ingredients = Ingredients {
+        memory_mib: 64,
+        threads: 1,
+        cpu: None,
+    };
+
+    #[test]
+    fn a_server_that_ends_at_once_is_an_error_with_its_last_words() {
+        let words = ["sh", "-c", "echo memory is not there >&2; exit 3 # {port}"];
+        let recipe = Recipe::new("bad", Wire::Memcached, words);
+        let error = recipe.start(PLAIN).unwrap_err().to_string();
+        assert!(error.contains("bad: ended at once"), "{error}");
+        assert!(error.contains("memory is not there"), "{error}");
+    }
+}

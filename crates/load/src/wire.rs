@@ -1,0 +1,319 @@
+//! The wire: how requests are written and replies read in each protocol that is measured.
+//!
+//! Three things are asked over a protocol, a get, a set and a count, and each is answered by the
+//! same pieces in all of them ([`Event`]).
+
+use cellar_protocol::memcached::client::{self, Reply, ReplyScanner};
+use clap::ValueEnum;
+
+use crate::{resp, web};
+
+/// Flags of the stored items.
+const FLAGS: u32 = 0;
+
+/// A protocol that a server may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Wire {
+    /// memcached's classic text protocol
+    Memcached,
+    /// Redis' protocol
+    Resp,
+    /// HTTP
+    Http,
+}
+
+impl Wire {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Wire::Memcached => "memcached",
+            Wire::Resp => "resp",
+            Wire::Http => "http",
+        }
+    }
+
+    /// The option by which Cellar is told where to listen for it.
+    #[must_use]
+    pub fn option(self) -> &'static str {
+        match self {
+            Wire::Memcached => "--memcached",
+            Wire::Resp => "--resp",
+            Wire::Http => "--http",
+        }
+    }
+
+    /// Appends a request for the value of `key`.
+    #[inline]
+    pub fn push_get(self, out: &mut Vec<u8>, key: &[u8]) {
+        match self {
+            Wire::Memcached => client::push_get(out, key),
+            Wire::Resp => resp::push_get(out, key),
+            Wire::Http => web::push_get(out, key),
+        }
+    }
+
+    /// Appends a store of `value` for `ttl_s` seconds, zero without limit; above 30 days it is a
+    /// moment, in seconds since 1970.
+    #[inline]
+    pub fn push_set(self, out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
+        match self {
+            Wire::Memcached => client::push_set(out, key, FLAGS, ttl_s, value),
+            Wire::Resp => resp::push_set(out, key, ttl_s, value),
+            Wire::Http => web::push_put(out, key, ttl_s, value),
+        }
+    }
+
+    /// Appends what adds one to a number, which begins at zero if it is missing; returns how many
+    /// replies that brings.
+    pub fn push_count(self, out: &mut Vec<u8>, key: &[u8]) -> u64 {
+        match self {
+            Wire::Memcached => {
+                for part in [
+                    b"add ".as_slice(),
+                    key,
+                    b" 0 0 1\r\n0\r\nincr ",
+                    key,
+                    b" 1\r\n",
+                ] {
+                    out.extend_from_slice(part);
+                }
+                2
+            }
+            Wire::Resp => {
+                resp::push_count(out, key);
+                1
+            }
+            // No measurement counts over HTTP.
+            Wire::Http => 0,
+        }
+    }
+
+    /// Appends what a server answers to a get that hits.
+    pub fn push_hit(self, out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+        match self {
+            Wire::Memcached => client::push_hit(out, key, FLAGS, value),
+            Wire::Resp => {
+                out.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
+                out.extend_from_slice(value);
+                out.extend_from_slice(b"\r\n");
+            }
+            Wire::Http => web::push_hit(out, value),
+        }
+    }
+
+    /// A scanner for the replies of one connection.
+    #[must_use]
+    pub fn scanner(self) -> Scanner {
+        match self {
+            Wire::Memcached => Scanner::Memcached(ReplyScanner::new()),
+            Wire::Resp => Scanner::Resp(resp::ReplyScanner::default()),
+            Wire::Http => Scanner::Http(web::ReplyScanner::default()),
+        }
+    }
+
+    /// Line ends of a request for a value.
+    #[must_use]
+    pub fn lines_per_get(self) -> usize {
+        match self {
+            Wire::Memcached => 1,
+            // The number of words, and a line and its length for each of two.
+            Wire::Resp => 5,
+            Wire::Http => web::LINES_PER_GET,
+        }
+    }
+}
+
+/// One piece of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A value of `bytes` bytes begins.
+    Value {
+        /// The key it was stored under, if the protocol repeats it.
+        key: Option<&'a [u8]>,
+        /// Its length.
+        bytes: usize,
+    },
+    /// The next bytes of the value.
+    Data(&'a [u8]),
+    /// The reply to a get is complete; a miss if no value came.
+    GetDone,
+    /// The reply to a set: whether it was stored.
+    SetDone {
+        /// Whether the server took the value.
+        stored: bool,
+    },
+    /// The reply to a count: the new number; none if the key was gone.
+    CountDone {
+        /// The number.
+        number: Option<u64>,
+    },
+    /// The server refused the request with this text; the reply is complete.
+    Refused(&'a [u8]),
+}
+
+impl Event<'_> {
+    /// Whether the reply is complete with this piece.
+    #[must_use]
+    pub fn is_last(self) -> bool {
+        !matches!(self, Event::Value { .. } | Event::Data(_))
+    }
+}
+
+/// Cuts the received bytes of one connection into events.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each connection, and it stays where it is"
+)]
+pub enum Scanner {
+    /// memcached's classic text protocol.
+    Memcached(ReplyScanner),
+    /// Redis' protocol.
+    Resp(resp::ReplyScanner),
+    /// HTTP.
+    Http(web::ReplyScanner),
+}
+
+impl Scanner {
+    /// Takes the next piece off the front of `input`; `None` when it is used up.
+    ///
+    /// # Errors
+    /// A sentence, if the bytes are no reply to a get, a set or a count.
+    #[inline]
+    pub fn next<'a, 'i: 'a>(
+        &'a mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<Event<'a>>, String> {
+        match self {
+            Scanner::Memcached(scanner) => Ok(Some(match scanner.next(input) {
+                Ok(None) => return Ok(None),
+                Ok(Some(Reply::Data(data))) => Event::Data(data),
+                Ok(Some(Reply::Value { key, bytes, .. })) => Event::Value {
+                    key: Some(key),
+                    bytes,
+                },
+                Ok(Some(Reply::End)) => Event::GetDone,
+                Ok(Some(Reply::Stored)) => Event::SetDone { stored: true },
+                Ok(Some(Reply::NotStored)) => Event::SetDone { stored: false },
+                Ok(Some(Reply::Number(number))) => Event::CountDone {
+                    number: Some(number),
+                },
+                Ok(Some(Reply::NotFound)) => Event::CountDone { number: None },
+                Ok(Some(Reply::Error(line))) => Event::Refused(line),
+                Ok(Some(other)) => return Err(format!("unexpected reply {other:?}")),
+                Err(error) => return Err(error.to_string()),
+            })),
+            Scanner::Resp(scanner) => Ok(scanner.next(input)?.map(|reply| match reply {
+                resp::Reply::Value { bytes } => Event::Value { key: None, bytes },
+                resp::Reply::Data(data) => Event::Data(data),
+                resp::Reply::End => Event::GetDone,
+                resp::Reply::Ok => Event::SetDone { stored: true },
+                resp::Reply::Number(number) => Event::CountDone {
+                    number: Some(number),
+                },
+                resp::Reply::Error(line) => Event::Refused(line),
+            })),
+            Scanner::Http(scanner) => Ok(scanner.next(input)?.map(|reply| match reply {
+                web::Reply::Value { bytes } => Event::Value { key: None, bytes },
+                web::Reply::Data(data) => Event::Data(data),
+                web::Reply::End => Event::GetDone,
+                web::Reply::Stored => Event::SetDone { stored: true },
+                web::Reply::Refused(line) => Event::Refused(line),
+            })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All pieces of what comes after the reply to a get that hits, which is the same everywhere
+    /// but for the key.
+    fn events_after_a_hit(wire: Wire, replies: &[u8]) -> Vec<String> {
+        let mut bytes = Vec::new();
+        wire.push_hit(&mut bytes, b"k", b"abc");
+        bytes.extend_from_slice(replies);
+        let mut scanner = wire.scanner();
+        let mut input = bytes.as_slice();
+        let key: Option<&[u8]> = (wire == Wire::Memcached).then_some(b"k");
+        for expected in [
+            Event::Value { key, bytes: 3 },
+            Event::Data(b"abc"),
+            Event::GetDone,
+        ] {
+            assert_eq!(scanner.next(&mut input), Ok(Some(expected)));
+        }
+        let mut events = Vec::new();
+        while let Some(event) = scanner.next(&mut input).unwrap() {
+            assert!(event.is_last(), "{event:?}");
+            events.push(match event {
+                Event::Refused(line) => String::from_utf8_lossy(line).into_owned(),
+                event => format!("{event:?}"),
+            });
+        }
+        events
+    }
+
+    #[test]
+    fn a_hit_a_miss_a_set_a_count_and_a_refusal_are_told_apart() {
+        let replies = b"END\r\nSTORED\r\nNOT_STORED\r\n7\r\nNOT_FOUND\r\nSERVER_ERROR no\r\n";
+        let expected = [
+            "GetDone",
+            "SetDone { stored: true }",
+            "SetDone { stored: false }",
+            "CountDone { number: Some(7) }",
+            "CountDone { number: None }",
+            "SERVER_ERROR no",
+        ];
+        assert_eq!(events_after_a_hit(Wire::Memcached, replies), expected);
+        let mut scanner = Wire::Memcached.scanner();
+        assert!(scanner.next(&mut &b"TOUCHED\r\n"[..]).is_err());
+    }
+
+    #[test]
+    fn redis_replies_become_the_same_events() {
+        let expected = [
+            "GetDone",
+            "SetDone { stored: true }",
+            "CountDone { number: Some(7) }",
+            "-OOM no",
+        ];
+        let replies = b"$-1\r\n+OK\r\n:7\r\n-OOM no\r\n";
+        assert_eq!(events_after_a_hit(Wire::Resp, replies), expected);
+    }
+
+    #[test]
+    fn responses_over_http_become_the_same_events() {
+        let replies = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n\
+            HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n\
+            HTTP/1.1 507 no\r\nContent-Length: 0\r\n\r\n";
+        let expected = [
+            "GetDone",
+            "SetDone { stored: true }",
+            "SetDone { stored: true }",
+            "507 no",
+        ];
+        assert_eq!(events_after_a_hit(Wire::Http, replies), expected);
+    }
+
+    #[test]
+    fn a_request_for_a_value_has_as_many_lines_as_it_says() {
+        for wire in [Wire::Memcached, Wire::Resp, Wire::Http] {
+            let mut out = Vec::new();
+            wire.push_get(&mut out, b"k");
+            let lines = out.iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(lines, wire.lines_per_get(), "{}", wire.name());
+        }
+    }
+
+    #[test]
+    fn a_count_brings_as_many_replies_as_it_says() {
+        let mut out = Vec::new();
+        assert_eq!(Wire::Memcached.push_count(&mut out, b"n"), 2);
+        assert_eq!(out, b"add n 0 0 1\r\n0\r\nincr n 1\r\n");
+        out.clear();
+        assert_eq!(Wire::Resp.push_count(&mut out, b"n"), 1);
+    }
+}

@@ -1,0 +1,185 @@
+//! Intake: what becomes of bytes that a client of HTTP sends.
+//!
+//! [`decode`] makes a [`Task`] of them, [`Intake::run`] does it. A body that is long or comes in
+//! chunks is no part of a task: its bytes follow to [`Intake::feed`].
+
+use cellar_engine::Cache;
+use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan};
+
+use super::upload::{Gathered, Rest, receive};
+use super::{Peer, Prepared, execute, prepare, refuse};
+use crate::execute::context::{Ahead, Context, First, Flow, Next};
+use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
+use crate::output::Output;
+
+/// What the decoder waits for.
+const LIMITS: Limits = Limits {
+    body_bytes_max: SMALL_VALUE_BYTES_MAX,
+};
+
+/// What one piece of input asks for.
+#[derive(Debug)]
+pub enum Task<'a> {
+    /// A request.
+    Run(Prepared<'a>),
+    /// Making room for the body of a request.
+    Body(Prepared<'a>, Body),
+    /// An answer to what is no request, after which the connection is closed.
+    Refuse(Refused),
+}
+
+impl Task<'_> {
+    /// Whether the bytes behind it cannot be decoded before it was run.
+    #[inline]
+    pub(in crate::execute) fn ends_decoding(&self) -> bool {
+        !matches!(self, Task::Run(_))
+    }
+}
+
+/// What a connection keeps of the protocol: who asks, and the body that it receives.
+#[derive(Debug, Default)]
+pub struct Intake {
+    peer: Peer,
+    /// How far an incomplete head was looked at.
+    scan: Scan,
+    rest: Option<Rest>,
+}
+
+/// The first task in `input`, whose head was looked at so far, as one of all protocols'.
+#[inline]
+pub(in crate::execute) fn decode<'a, T>(
+    input: &'a [u8],
+    scan: &mut Scan,
+    cache: &Cache,
+    wrap: impl Fn(Task<'a>) -> T,
+) -> First<'a, T> {
+    let (task, key, used) = match codec::decode(input, std::mem::take(scan), &LIMITS) {
+        Decoded::Incomplete(looked_at) => {
+            *scan = looked_at;
+            return None;
+        }
+        Decoded::Nothing { used } => return Some((None, used)),
+        Decoded::Request { request, used } => {
+            let prepared = prepare(request, cache);
+            (wrap(Task::Run(prepared)), prepared.key(), used)
+        }
+        Decoded::Head {
+            request,
+            used,
+            body,
+        } => {
+            let prepared = prepare(request, cache);
+            (wrap(Task::Body(prepared, body)), None, used)
+        }
+        Decoded::Refused(refused) => (wrap(Task::Refuse(refused)), None, input.len()),
+    };
+    Some((Some(Ahead { task, key }), used))
+}
+
+impl Intake {
+    /// The intake of a client with this address, as
+    /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
+    #[must_use]
+    pub fn of(address: &str) -> Intake {
+        Intake {
+            peer: Peer::at(address),
+            ..Intake::default()
+        }
+    }
+
+    /// How far an incomplete head was looked at.
+    #[inline]
+    pub(in crate::execute) fn scan(&self) -> Scan {
+        self.scan
+    }
+
+    /// Keeps how far a head that is not whole was looked at.
+    #[inline]
+    pub(in crate::execute) fn keep(&mut self, scan: Scan, is_incomplete: bool) {
+        self.scan = if is_incomplete { scan } else { Scan::default() };
+    }
+
+    /// Does what a task asks for.
+    #[inline]
+    pub(in crate::execute) fn run(
+        &mut self,
+        task: &Task<'_>,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Next {
+        let peer = &mut self.peer;
+        match task {
+            Task::Run(prepared) => Next::Flow(execute(prepared, peer, context, output)),
+            Task::Body(prepared, body) => match receive(prepared, *body, peer, context, output) {
+                Ok(rest) => {
+                    self.rest = Some(rest);
+                    Next::Feed
+                }
+                Err(next) => next,
+            },
+            Task::Refuse(refused) => Next::Flow(refuse(refused, context, output)),
+        }
+    }
+
+    /// The body under way.
+    #[inline]
+    pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
+        Some(match self.rest.as_mut()? {
+            Rest::Upload(upload) => upload.filling.transfer(),
+            Rest::Gather(_) => Transfer::Fed,
+        })
+    }
+
+    /// Hands on more of the body; how many bytes were used, and how the connection goes on once
+    /// the body is whole.
+    pub(in crate::execute) fn feed(
+        &mut self,
+        input: &[u8],
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> (usize, Option<Flow>) {
+        let (used, flow) = match self.rest.take() {
+            None => return (0, None),
+            Some(Rest::Upload(mut upload)) => {
+                let used = upload.filling.fill_from(input);
+                if !upload.filling.is_whole() {
+                    self.rest = Some(Rest::Upload(upload));
+                    return (used, None);
+                }
+                (used, upload.finish(context, output))
+            }
+            Some(Rest::Gather(mut gather)) => match gather.feed(input, context, output) {
+                Gathered::More => {
+                    self.rest = Some(Rest::Gather(gather));
+                    return (input.len(), None);
+                }
+                Gathered::Whole(used) => (used, gather.finish(&mut self.peer, context, output)),
+                Gathered::Refused => (0, Flow::Close),
+            },
+        };
+        (used, Some(flow))
+    }
+
+    /// Bytes of the cache's memory that the body under way holds.
+    #[inline]
+    pub(in crate::execute) fn received_bytes(&self) -> usize {
+        match &self.rest {
+            Some(Rest::Upload(upload)) => upload.filling.value_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of other memory that it holds.
+    #[inline]
+    pub(in crate::execute) fn held_bytes(&self) -> usize {
+        match &self.rest {
+            Some(Rest::Gather(gather)) => gather.waiting_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Lets go of a body whose request is not run.
+    pub(in crate::execute) fn abandon(&mut self) {
+        self.rest = None;
+    }
+}

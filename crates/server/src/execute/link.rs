@@ -1,0 +1,303 @@
+//! Link: what is spoken on a connection, and what is kept for it.
+//!
+//! An event loop handles bytes, buffers and turns; what the bytes mean is known here and below.
+//! For each protocol there is a variant of [`Link`], of [`Codec`] and of [`Task`], and a room that
+//! does the work: `memcached/intake.rs`, `resp/intake.rs`, `http/intake.rs`.
+//!
+//! ```text
+//! Link::codec      before a turn's bytes are looked at
+//! Codec::decode    bytes -> tasks, ahead of execution: they know their keys, for hints
+//! Link::run        a task in its turn -> a reply, and how it goes on
+//! Link::feed       the rest of a request that is too long for one turn
+//! Link::settle     what is kept of bytes that are no whole request
+//! ```
+//!
+//! Why: docs/decisions/0032.
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use cellar_engine::Cache;
+use cellar_protocol::http::Scan;
+
+use super::context::{Context, First, Flow, Next};
+use super::filling::Transfer;
+use super::{http, memcached, resp};
+use crate::client::{Client, Seat};
+use crate::listener::{Protocol, local_address};
+use crate::mailbox::Mailbox;
+use crate::output::Output;
+use crate::state::State;
+use crate::stream::Stream;
+
+/// What a connection keeps of its protocol.
+#[derive(Debug)]
+pub enum Link {
+    /// memcached's text and meta commands.
+    Memcached(memcached::Intake),
+    /// RESP, Redis's protocol.
+    Resp(Box<resp::Intake>),
+    /// HTTP/1.1 and 1.0.
+    Http(http::Intake),
+}
+
+/// How the bytes of a connection are decoded, as long as none of its tasks is run.
+#[derive(Clone, Copy, Debug)]
+pub enum Codec {
+    /// As memcached's requests.
+    Memcached,
+    /// As Redis's.
+    Resp(resp::Codec),
+    /// As requests over HTTP, of which an incomplete one was looked at so far.
+    Http(Scan),
+}
+
+/// What one decoded piece of input asks for.
+#[derive(Debug)]
+pub enum Task<'a> {
+    /// Of memcached.
+    Memcached(memcached::Task<'a>),
+    /// Of Redis.
+    Resp(resp::Task<'a>),
+    /// Of HTTP.
+    Http(http::Task<'a>),
+}
+
+impl Codec {
+    /// The protocol that it decodes.
+    #[inline]
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Codec::Memcached => Protocol::Memcached,
+            Codec::Resp(_) => Protocol::Resp,
+            Codec::Http(_) => Protocol::Http,
+        }
+    }
+
+    /// The first task in `input`.
+    #[inline]
+    pub fn decode<'a>(&mut self, input: &'a [u8], cache: &Cache) -> First<'a, Task<'a>> {
+        match self {
+            Codec::Memcached => memcached::intake::decode(input, cache, Task::Memcached),
+            Codec::Resp(codec) => codec.decode(input, cache, Task::Resp),
+            Codec::Http(scan) => http::intake::decode(input, scan, cache, Task::Http),
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Whether it takes constant time and is answered at once, as the usual requests.
+    #[inline]
+    #[must_use]
+    pub fn is_quick(&self) -> bool {
+        match self {
+            Task::Memcached(task) => task.is_quick(),
+            Task::Resp(task) => task.is_quick(),
+            Task::Http(_) => false,
+        }
+    }
+
+    /// Whether the time of one that is not quick depends on more than its own bytes.
+    #[must_use]
+    pub fn is_heavy(&self) -> bool {
+        match self {
+            Task::Resp(task) => task.is_heavy(),
+            Task::Memcached(_) | Task::Http(_) => true,
+        }
+    }
+
+    /// Whether the bytes behind it cannot be decoded before it was run.
+    #[inline]
+    #[must_use]
+    pub fn ends_decoding(&self) -> bool {
+        match self {
+            Task::Memcached(task) => task.ends_decoding(),
+            Task::Resp(task) => task.ends_decoding(),
+            Task::Http(task) => task.ends_decoding(),
+        }
+    }
+}
+
+impl Link {
+    /// The link of a connection that just came from `peer`, as
+    /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it, and is served at `home`,
+    /// an event loop and a token there.
+    #[must_use]
+    pub fn new(
+        protocol: Protocol,
+        (peer, stream): (String, &Stream),
+        home: (Arc<Vec<Mailbox>>, usize, u64),
+        now_ms: u64,
+        state: &State,
+    ) -> Link {
+        match protocol {
+            Protocol::Memcached => Link::Memcached(memcached::Intake::default()),
+            Protocol::Resp => {
+                let seat = Seat {
+                    peer,
+                    local: local_address(stream),
+                    file: stream.as_raw_fd(),
+                };
+                let client = state.clients.add(seat, Some(home), now_ms);
+                Link::Resp(Box::new(resp::Intake::new(client, state)))
+            }
+            Protocol::Http => Link::Http(http::Intake::of(&peer)),
+        }
+    }
+
+    /// What is spoken.
+    #[inline]
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Link::Memcached(_) => Protocol::Memcached,
+            Link::Resp(_) => Protocol::Resp,
+            Link::Http(_) => Protocol::Http,
+        }
+    }
+
+    /// How the next bytes are to be decoded.
+    #[inline]
+    #[must_use]
+    pub fn codec(&self, state: &State) -> Codec {
+        match self {
+            Link::Memcached(_) => Codec::Memcached,
+            Link::Resp(intake) => Codec::Resp(intake.codec(state)),
+            Link::Http(intake) => Codec::Http(intake.scan()),
+        }
+    }
+
+    /// Does what a task asks for; its replies go to `output`.
+    #[inline]
+    pub fn run(&mut self, task: &Task<'_>, context: Context<'_>, output: &mut Output) -> Next {
+        match (self, task) {
+            (Link::Memcached(intake), Task::Memcached(task)) => intake.run(task, context, output),
+            (Link::Resp(intake), Task::Resp(task)) => intake.run(task, context, output),
+            (Link::Http(intake), Task::Http(task)) => intake.run(task, context, output),
+            // Its bytes were decoded for another protocol than is spoken.
+            _ => Next::Again,
+        }
+    }
+
+    /// How the rest of a request comes in, if one is under way.
+    #[inline]
+    pub fn transfer(&mut self) -> Option<Transfer<'_>> {
+        match self {
+            Link::Memcached(intake) => intake.transfer(),
+            Link::Resp(intake) => intake.transfer(),
+            Link::Http(intake) => intake.transfer(),
+        }
+    }
+
+    /// Hands on more of the request under way; how many bytes were used, and how the connection
+    /// goes on once the request is whole.
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> (usize, Option<Flow>) {
+        match self {
+            Link::Memcached(intake) => intake.feed(input, context, output),
+            Link::Resp(intake) => intake.feed(input, context, output),
+            Link::Http(intake) => intake.feed(input, context, output),
+        }
+    }
+
+    /// Lets go of the request under way.
+    pub fn abandon(&mut self) {
+        match self {
+            Link::Memcached(intake) => *intake = memcached::Intake::default(),
+            Link::Resp(intake) => intake.abandon(),
+            Link::Http(intake) => intake.abandon(),
+        }
+    }
+
+    /// Notes that a turn is over, and whether it left an incomplete request that `codec` has
+    /// looked at.
+    #[inline]
+    pub fn settle(&mut self, codec: &Codec, is_incomplete: bool, now_ms: u64) {
+        match (self, codec) {
+            (Link::Resp(intake), Codec::Resp(codec)) => {
+                intake.client().note_active(now_ms);
+                intake.keep(codec, is_incomplete);
+            }
+            (Link::Http(intake), Codec::Http(scan)) => intake.keep(*scan, is_incomplete),
+            _ => {}
+        }
+    }
+
+    /// Whether `input` is known to be no whole request, given that its first `looked_at` bytes
+    /// were none.
+    #[must_use]
+    pub fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
+        match self {
+            Link::Memcached(_) => memcached::intake::is_still_incomplete(input, looked_at),
+            // Their decoders remember how far they have looked.
+            Link::Resp(_) | Link::Http(_) => false,
+        }
+    }
+
+    /// Whether a request is half done: its value has come, more of it has not.
+    #[inline]
+    #[must_use]
+    pub fn awaits_tail(&self) -> bool {
+        match self {
+            Link::Resp(intake) => intake.awaits_tail(),
+            Link::Memcached(_) | Link::Http(_) => false,
+        }
+    }
+
+    /// The client as others see it; none where nobody does.
+    #[inline]
+    #[must_use]
+    pub fn client(&self) -> Option<&Client> {
+        match self {
+            Link::Resp(intake) => Some(intake.client()),
+            Link::Memcached(_) | Link::Http(_) => None,
+        }
+    }
+
+    /// Bytes of the cache's memory that the request under way holds.
+    #[inline]
+    #[must_use]
+    pub fn received_bytes(&self) -> usize {
+        match self {
+            Link::Memcached(intake) => intake.received_bytes(),
+            Link::Resp(intake) => intake.received_bytes(),
+            Link::Http(intake) => intake.received_bytes(),
+        }
+    }
+
+    /// Bytes of other memory that it holds.
+    #[inline]
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Link::Memcached(_) => 0,
+            Link::Resp(intake) => intake.held_bytes(),
+            Link::Http(intake) => intake.held_bytes(),
+        }
+    }
+
+    /// Tells a client that its request took too long to come, where that can be told; whether it
+    /// was.
+    pub fn time_out(&self, context: Context<'_>, output: &mut Output) -> bool {
+        match self {
+            Link::Http(_) => {
+                http::time_out(context, output);
+                true
+            }
+            Link::Memcached(_) | Link::Resp(_) => false,
+        }
+    }
+
+    /// Forgets a client that is gone.
+    pub fn end(&mut self, state: &State) {
+        match self {
+            Link::Resp(intake) => intake.end(state),
+            Link::Memcached(_) | Link::Http(_) => {}
+        }
+    }
+}

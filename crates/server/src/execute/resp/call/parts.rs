@@ -1,0 +1,295 @@
+//! Parts: commands with very many arguments.
+//!
+//! Such a command is worked off as several of its kind, [`STEP_ITEMS`] arguments at a time, in as
+//! many turns of the event loop; their answers become one. Between two parts others have their
+//! turns, and see what is done by then. A command for which that would break its promise, or whose
+//! arguments are no list, takes at most [`ARGS_MAX`].
+//!
+//! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/resp_parts.rs.
+
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Command, Proto, Reply, Verb};
+
+use crate::execute::context::{Context, Flow, Unfinished};
+use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::steps::STEP_ITEMS;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::execute::resp::session::{ReplyMode, Session};
+use crate::output::Output;
+
+/// Most arguments of a command that is not worked off in parts.
+pub(in crate::execute::resp) const ARGS_MAX: usize = 4 * STEP_ITEMS;
+
+/// How the answers of the parts become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Join {
+    /// Integers: their sum.
+    Sum,
+    /// OK.
+    Ok,
+    /// Arrays: all their elements. A part that fails answers null for each.
+    Array,
+}
+
+/// Where the list of arguments stands.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    /// Arguments before the list.
+    head: usize,
+    /// Arguments that belong together.
+    group: usize,
+    /// Arguments of a part.
+    most: usize,
+    join: Join,
+}
+
+const fn rule(head: usize, group: usize, join: Join) -> Option<Rule> {
+    Some(Rule {
+        head,
+        group,
+        most: STEP_ITEMS,
+        join,
+    })
+}
+
+/// The rule for a command's list; none if it is not worked off in parts.
+fn rule_of(verb: Verb) -> Option<Rule> {
+    match verb {
+        Verb::Del | Verb::Unlink | Verb::Exists | Verb::Touch => rule(1, 1, Join::Sum),
+        Verb::Sadd | Verb::Srem | Verb::Hdel | Verb::Zrem => rule(2, 1, Join::Sum),
+        Verb::Hset => rule(2, 2, Join::Sum),
+        Verb::Hmset => rule(2, 2, Join::Ok),
+        // Nobody sees a part of what MSET stores unless it has very many pairs.
+        Verb::Mset => Some(Rule {
+            head: 1,
+            group: 2,
+            most: ARGS_MAX,
+            join: Join::Ok,
+        }),
+        Verb::Smismember | Verb::Hmget | Verb::Zmscore => rule(2, 1, Join::Array),
+        Verb::ScriptExists | Verb::CommandInfo => rule(2, 1, Join::Array),
+        _ => None,
+    }
+}
+
+/// The first argument of ZADD's pairs: behind its options.
+fn pairs_of_zadd(args: &[&[u8]]) -> Option<usize> {
+    let is_option = |arg: &&[u8]| {
+        [&b"nx"[..], b"xx", b"gt", b"lt", b"ch"]
+            .iter()
+            .any(|option| arg.eq_ignore_ascii_case(option))
+    };
+    let options = args[2..].iter().take_while(|&arg| is_option(arg)).count();
+    let is_increment = args
+        .get(2 + options)
+        .is_some_and(|arg| arg.eq_ignore_ascii_case(b"incr"));
+    (!is_increment).then_some(2 + options)
+}
+
+/// Whether a command takes any number of arguments: it ends at a limit of its own, or has steps.
+fn paces_itself(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Mget
+            | Verb::Watch
+            | Verb::Subscribe
+            | Verb::Psubscribe
+            | Verb::Eval
+            | Verb::EvalRo
+            | Verb::Evalsha
+            | Verb::EvalshaRo
+    )
+}
+
+fn rule_for(command: &Command, args: &[&[u8]]) -> Option<Rule> {
+    if command.verb == Verb::Zadd {
+        return pairs_of_zadd(args).and_then(|head| rule(head, 2, Join::Sum));
+    }
+    rule_of(command.verb)
+}
+
+/// A command that is worked off in parts.
+struct Parts {
+    command: &'static Command,
+    args: Arguments,
+    rule: Rule,
+    /// The first argument that is not worked off.
+    next: usize,
+    sum: i64,
+    /// The client's session, as far as such commands need it.
+    session: Session,
+    is_silent: bool,
+    run: fn(&mut Call<'_>) -> Outcome,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("Parts");
+        shown.field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+/// Whether a command has more arguments than one turn takes.
+#[inline]
+pub(in crate::execute::resp) fn is_long(args: &[&[u8]]) -> bool {
+    args.len() > STEP_ITEMS
+}
+
+/// Runs a command with very many arguments: in parts, or with `run` if it may be long.
+///
+/// # Errors
+/// What `run` says; that there are too many arguments.
+pub(in crate::execute::resp) fn run_long(
+    call: &mut Call<'_>,
+    run: fn(&mut Call<'_>) -> Outcome,
+) -> Outcome {
+    call.context.pass.note_heavy();
+    let count = call.args.len();
+    if call.session.answers_whole || paces_itself(call.command.verb) {
+        return run(call);
+    }
+    let rule = rule_for(call.command, call.args);
+    let rule =
+        rule.filter(|rule| count > rule.most && (count - rule.head).is_multiple_of(rule.group));
+    let Some(rule) = rule else {
+        if count > ARGS_MAX {
+            return Err(Failure::text("ERR too many arguments for one command"));
+        }
+        return run(call);
+    };
+    let parts = Parts {
+        command: call.command,
+        args: Arguments::of(call.args),
+        rule,
+        next: rule.head,
+        sum: 0,
+        session: call.session.for_script(call.context.state),
+        is_silent: call.session.reply_mode != ReplyMode::On,
+        run,
+    };
+    parts.resume_from(call.session.proto, call.context, call.output)
+}
+
+impl Parts {
+    /// Works off the next part.
+    ///
+    /// # Errors
+    /// What the first part says; of a sum, what any part says.
+    fn work_off(&mut self, context: Context<'_>, output: &mut Output) -> Result<(), Failure> {
+        let Rule {
+            head, most, join, ..
+        } = self.rule;
+        let (first, end) = (self.next, (self.next + most).min(self.args.len()));
+        let places = (0..head).chain(first..end);
+        let args: Vec<&[u8]> = places.map(|place| self.args.get(place)).collect();
+        let start = output.bytes().len();
+        let outcome = (self.run)(&mut Call {
+            command: self.command,
+            args: &args,
+            key: None,
+            session: &mut self.session,
+            context,
+            output,
+        });
+        self.next = end;
+        let proto = self.session.proto;
+        match join {
+            Join::Sum => {
+                outcome?;
+                let answer = output.bytes().split_off(start);
+                self.sum += number_of(&answer);
+            }
+            Join::Ok => {
+                outcome?;
+                output.truncate(start);
+            }
+            Join::Array => {
+                let is_first = first == head;
+                match outcome {
+                    Err(failure) if is_first => return Err(failure),
+                    Err(_) => {
+                        output.truncate(start);
+                        let mut reply = Reply::new(output.bytes(), proto);
+                        (first..end).for_each(|_| reply.null());
+                    }
+                    Ok(_) => drop_head(output.bytes(), start),
+                }
+                if is_first {
+                    let elements = self.args.len() - head;
+                    Reply::new(output.bytes(), proto).array_around(start, elements);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Works off one part, and answers behind the last.
+    fn resume_from(mut self, proto: Proto, context: Context<'_>, output: &mut Output) -> Outcome {
+        self.session.set_proto(proto);
+        self.work_off(context, output)?;
+        if self.next < self.args.len() {
+            return Ok(Flow::Unfinished(Box::new(self)));
+        }
+        let mut reply = Reply::new(output.bytes(), proto);
+        match self.rule.join {
+            Join::Sum => reply.integer(self.sum),
+            Join::Ok => reply.ok(),
+            Join::Array => {}
+        }
+        DONE
+    }
+}
+
+impl Unfinished for Parts {
+    fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        let (start, proto, is_silent) = (output.bytes().len(), self.session.proto, self.is_silent);
+        let flow = match self.resume_from(proto, context, output) {
+            Ok(flow) => flow,
+            Err(failure) => {
+                crate::execute::resp::append_failure(&failure, proto, context, output);
+                Flow::Continue
+            }
+        };
+        if is_silent {
+            output.truncate(start);
+        }
+        flow
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.args.bytes()
+    }
+}
+
+/// The number of an integer's answer.
+fn number_of(answer: &[u8]) -> i64 {
+    let digits = answer
+        .strip_prefix(b":")
+        .and_then(|rest| rest.strip_suffix(b"\r\n"));
+    digits.and_then(parse_integer).unwrap_or(0)
+}
+
+/// Drops the line at `start` that tells an array's length.
+fn drop_head(out: &mut Vec<u8>, start: usize) {
+    let line = memchr::memchr(b'\n', &out[start..]).map_or(0, |end| end + 1);
+    out.drain(start..start + line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pairs_of_zadd_begin_behind_its_options() {
+        for (words, expected) in [
+            ("zadd k 1 a", Some(2)),
+            ("zadd k NX ch 1 a", Some(4)),
+            ("zadd k xx INCR 1 a", None),
+            ("zadd k", Some(2)),
+        ] {
+            let args: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
+            assert_eq!(pairs_of_zadd(&args), expected, "{words}");
+        }
+    }
+}

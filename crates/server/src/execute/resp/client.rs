@@ -1,0 +1,251 @@
+//! CLIENT: who is connected, and what one says about oneself.
+//!
+//! Source: redis.io/docs/latest/commands/client-list and its neighbours, in the form of 7.4.
+//! Tests: tests/resp_clients.rs.
+
+pub(super) mod filter;
+pub(super) mod tracking;
+pub(super) mod connection;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::number::parse_integer;
+
+use self::connection::{LONG_NAME, NAME_BYTES_MAX, set_name};
+use self::filter::Filter;
+use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
+
+use self::tracking::redirection;
+use super::call::steps::Step;
+use super::session::ReplyMode;
+use crate::client::Client;
+use crate::execute::context::Flow;
+use crate::tracking::Mode;
+
+pub(super) fn id(call: &mut Call<'_>) -> Outcome {
+    let id = call.session.client.id;
+    call.integer(i64::try_from(id).unwrap_or(i64::MAX))
+}
+
+pub(super) fn info(call: &mut Call<'_>) -> Outcome {
+    let client = Arc::clone(&call.session.client);
+    let line = describe(&client, call.now().0);
+    call.reply().verbatim(&line);
+    DONE
+}
+
+/// Lines of a listing made in one step.
+const LINES_MAX: usize = 512;
+
+pub(super) fn list(call: &mut Call<'_>) -> Outcome {
+    let filter = Filter::of_list(&call.args[2..])?;
+    let (now_ms, proto) = (call.now().0, call.session.proto);
+    let is_shown = |client: &Arc<Client>| !client.is_gone() && filter.takes(client, now_ms);
+    let mut clients = call.context.state.clients.list();
+    clients.retain(is_shown);
+    let (mut clients, mut text) = (clients.into_iter(), String::new());
+    call.in_steps(move |_, output| {
+        for client in clients.by_ref().take(LINES_MAX) {
+            text.push_str(&describe(&client, now_ms));
+        }
+        if clients.len() > 0 {
+            return Step::More;
+        }
+        Reply::new(output.bytes(), proto).verbatim(&text);
+        Step::Last
+    })
+}
+
+/// A client's line in listings.
+fn describe(client: &Client, now_ms: u64) -> String {
+    let facts = client.facts().clone();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let seconds = |since: u64| now_ms.saturating_sub(since) / 1_000;
+    let counts = &client.counts;
+    let mut line = String::new();
+    // Writing into a string does not fail.
+    let _ = writeln!(
+        line,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub=0 \
+         multi={} watch={} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
+         omem={} tot-mem={} events=r cmd={} user=default redir={} resp={} lib-name={} lib-ver={}",
+        client.id,
+        client.seat.peer,
+        client.seat.local,
+        client.seat.file,
+        text(&facts.name),
+        seconds(client.since_ms),
+        seconds(client.active_ms.load(Ordering::Relaxed)),
+        flags(client),
+        client.database.load(Ordering::Relaxed),
+        counts.channels.load(Ordering::Relaxed),
+        counts.patterns.load(Ordering::Relaxed),
+        counts.queued.load(Ordering::Relaxed),
+        counts.watched.load(Ordering::Relaxed),
+        client.waiting_bytes(),
+        client.held_bytes(),
+        client.command(),
+        redirection(client),
+        client.protocol.load(Ordering::Relaxed),
+        text(&facts.library),
+        text(&facts.library_version),
+    );
+    line
+}
+
+fn flags(client: &Client) -> String {
+    let mode = Mode::of(client);
+    let letters = [
+        (client.is_subscriber(), 'P'),
+        (client.counts.queued.load(Ordering::Relaxed) >= 0, 'x'),
+        (mode.has(Mode::ON), 't'),
+        (mode.has(Mode::BROKEN), 'R'),
+        (mode.has(Mode::BCAST), 'B'),
+        (client.wishes[0].load(Ordering::Relaxed), 'e'),
+        (client.wishes[1].load(Ordering::Relaxed), 'T'),
+    ];
+    let text: String = letters
+        .into_iter()
+        .filter_map(|(is, letter)| is.then_some(letter))
+        .collect();
+    if text.is_empty() {
+        "N".to_owned()
+    } else {
+        text
+    }
+}
+
+pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
+    let own = call.session.client.id;
+    let (filter, is_old) = match call.args {
+        [_, _, address] => (Filter::of_address(address), true),
+        _ => (Filter::of_kill(&call.args[2..], own)?, false),
+    };
+    let mut count = 0;
+    let mut is_own = false;
+    for client in call.context.state.clients.list() {
+        if client.is_gone() || !filter.takes(&client, call.now().0) {
+            continue;
+        }
+        count += 1;
+        if client.id == own {
+            is_own = true;
+        } else {
+            client.kill();
+        }
+    }
+    match (is_old, count) {
+        (true, 0) => return Err(Failure::text("ERR No such client")),
+        (true, _) => call.reply().ok(),
+        (false, _) => call.reply().integer(count),
+    }
+    if is_own {
+        call.session.leave(call.context.state);
+        return Ok(Flow::Close);
+    }
+    DONE
+}
+
+pub(super) fn setname(call: &mut Call<'_>) -> Outcome {
+    set_name(call, call.args[2])?;
+    call.ok()
+}
+
+pub(super) fn getname(call: &mut Call<'_>) -> Outcome {
+    let name = call.session.client.facts().name.clone();
+    if name.is_empty() {
+        call.reply().null();
+    } else {
+        call.reply().bulk(name);
+    }
+    DONE
+}
+
+pub(super) fn setinfo(call: &mut Call<'_>) -> Outcome {
+    let (field, value) = (call.args[2], call.args[3]);
+    let name = String::from_utf8_lossy(field).to_lowercase();
+    if !matches!(&*name, "lib-name" | "lib-ver") {
+        let text = format!(
+            "ERR Unrecognized option '{}'",
+            String::from_utf8_lossy(field)
+        );
+        return Err(Failure::Text(text.into()));
+    }
+    if value.len() > NAME_BYTES_MAX {
+        return Err(LONG_NAME);
+    }
+    if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        let text = format!("ERR {name} cannot contain spaces, newlines or special characters.");
+        return Err(Failure::Text(text.into()));
+    }
+    let mut facts = call.session.client.facts();
+    if name == "lib-name" {
+        facts.library = value.to_vec();
+    } else {
+        facts.library_version = value.to_vec();
+    }
+    drop(facts);
+    call.ok()
+}
+
+pub(super) fn reply(call: &mut Call<'_>) -> Outcome {
+    let word = call.args[2];
+    let mode = &mut call.session.reply_mode;
+    if word.eq_ignore_ascii_case(b"on") {
+        *mode = ReplyMode::On;
+        return call.ok();
+    }
+    if word.eq_ignore_ascii_case(b"off") {
+        *mode = ReplyMode::Off;
+    } else if !word.eq_ignore_ascii_case(b"skip") {
+        return Err(Failure::Syntax);
+    } else if *mode != ReplyMode::Off {
+        *mode = ReplyMode::SkipNext;
+    }
+    DONE
+}
+
+pub(super) fn no_evict(call: &mut Call<'_>) -> Outcome {
+    wish(call, 0)
+}
+
+pub(super) fn no_touch(call: &mut Call<'_>) -> Outcome {
+    wish(call, 1)
+}
+
+fn wish(call: &mut Call<'_>, place: usize) -> Outcome {
+    let is_on = call.args[2].eq_ignore_ascii_case(b"on");
+    if !is_on && !call.args[2].eq_ignore_ascii_case(b"off") {
+        return Err(Failure::Syntax);
+    }
+    call.session.client.wishes[place].store(is_on, Ordering::Relaxed);
+    call.ok()
+}
+
+pub(super) fn pause(_call: &mut Call<'_>) -> Outcome {
+    Err(Failure::text(
+        "ERR CLIENT PAUSE is not supported: there are no replicas that could wait for it",
+    ))
+}
+
+pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
+    call.ok()
+}
+
+/// No command of this server blocks, so nobody is ever unblocked.
+pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
+    if let Some(reason) = call.args.get(3)
+        && !reason.eq_ignore_ascii_case(b"timeout")
+        && !reason.eq_ignore_ascii_case(b"error")
+    {
+        return Err(Failure::text(
+            "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+        ));
+    }
+    parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    call.integer(0)
+}

@@ -1,0 +1,274 @@
+//! CLIENT TRACKING and what belongs to it.
+//!
+//! Keys are remembered before the command runs, so that no change falls between its reads and the
+//! table. Source: redis.io/docs/latest/develop/reference/client-side-caching; the replies and their
+//! texts are those of redis-server 7. Tests: tests/resp_tracking.rs.
+
+use std::sync::Arc;
+
+use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Request, Verb};
+
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+
+use crate::client::Client;
+use crate::execute::resp::session::Session;
+use crate::limits::{ENTRY_BYTES, PREFIX_BYTES_MAX};
+use crate::tracking::{Mode, as_writer};
+
+/// Runs a command of a client whose keys are tracked.
+pub(in crate::execute::resp) fn run_tracked(
+    call: &mut Call<'_>,
+    run: fn(&mut Call<'_>) -> Outcome,
+) -> Outcome {
+    remember(call);
+    let client = Arc::clone(&call.session.client);
+    write_as(&client, || run(call))
+}
+
+/// Runs `run` so that a client that does not want to hear of its own changes does not.
+pub(in crate::execute::resp) fn write_as<R>(client: &Client, run: impl FnOnce() -> R) -> R {
+    if Mode::of(client).has(Mode::NOLOOP) {
+        as_writer(client.id, run)
+    } else {
+        run()
+    }
+}
+
+/// Remembers the keys of a command that reads.
+fn remember(call: &Call<'_>) {
+    let Session {
+        tracked, client, ..
+    } = &*call.session;
+    let is_script = matches!(call.command.verb, Verb::EvalRo | Verb::EvalshaRo);
+    if !call.command.flags.has(Flags::READONLY) || is_script || !tracked.remembers(client) {
+        return;
+    }
+    let request = Request {
+        command: Some(call.command),
+        args: call.args.iter().copied().collect(),
+    };
+    let tracking = &call.context.state.observer.tracking;
+    request
+        .keys()
+        .for_each(|key| tracking.remember(key, client));
+}
+
+/// What CLIENT TRACKING was given.
+#[derive(Default)]
+struct Options<'a> {
+    mode: Mode,
+    redirect: Option<Arc<Client>>,
+    prefixes: Vec<&'a [u8]>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(call: &Call<'a>) -> Result<Options<'a>, Failure> {
+        let mut options = Options::default();
+        let mut args = call.args[3..].iter();
+        while let Some(&word) = args.next() {
+            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+            if is("redirect") && args.len() > 0 {
+                if options.redirect.is_some() {
+                    return Err(Failure::text(
+                        "ERR A client can only redirect to a single other client",
+                    ));
+                }
+                options.redirect = redirect(call, args.next().copied().unwrap_or_default())?;
+            } else if is("prefix") && args.len() > 0 {
+                options.prefixes.extend(args.next());
+            } else if is("bcast") {
+                options.mode = options.mode.and(Mode::BCAST);
+            } else if is("optin") {
+                options.mode = options.mode.and(Mode::OPTIN);
+            } else if is("optout") {
+                options.mode = options.mode.and(Mode::OPTOUT);
+            } else if is("noloop") {
+                options.mode = options.mode.and(Mode::NOLOOP);
+            } else {
+                return Err(Failure::Syntax);
+            }
+        }
+        Ok(options)
+    }
+
+    /// Refuses what does not go together, or with what the client has now.
+    fn check(&self, session: &Session) -> Result<(), Failure> {
+        let (mode, present) = (self.mode, Mode::of(&session.client));
+        let text = if !mode.has(Mode::BCAST) && !self.prefixes.is_empty() {
+            "ERR PREFIX option requires BCAST mode to be enabled"
+        } else if session.tracked.is_on && mode.has(Mode::BCAST) != present.has(Mode::BCAST) {
+            "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and \
+             then re-enabling it with a different mode."
+        } else if mode.has(Mode::BCAST) && (mode.has(Mode::OPTIN) || mode.has(Mode::OPTOUT)) {
+            "ERR OPTIN and OPTOUT are not compatible with BCAST"
+        } else if mode.has(Mode::OPTIN) && mode.has(Mode::OPTOUT) {
+            "ERR You can't specify both OPTIN mode and OPTOUT mode"
+        } else if mode.has(Mode::OPTIN) && present.has(Mode::OPTOUT)
+            || mode.has(Mode::OPTOUT) && present.has(Mode::OPTIN)
+        {
+            "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and \
+             then re-enabling it with a different mode."
+        } else {
+            return Ok(());
+        };
+        Err(Failure::text(text))
+    }
+
+    /// Refuses prefixes of which one begins with another, and too many of them.
+    fn check_prefixes(&self, session: &Session) -> Result<(), Failure> {
+        let present = &session.tracked.prefixes;
+        for (place, &prefix) in self.prefixes.iter().enumerate() {
+            if let Some(other) = present.iter().find(|other| overlaps(prefix, other)) {
+                return Err(overlapping(prefix, "an existing", other));
+            }
+            let mut others = self.prefixes[place + 1..].iter();
+            if let Some(other) = others.find(|other| overlaps(prefix, other)) {
+                return Err(overlapping(prefix, "another provided", other));
+            }
+        }
+        let asked = self
+            .prefixes
+            .iter()
+            .map(|prefix| prefix.len() + ENTRY_BYTES);
+        if session.tracked.held_bytes() + asked.sum::<usize>() > PREFIX_BYTES_MAX {
+            return Err(Failure::text("ERR too many prefixes"));
+        }
+        Ok(())
+    }
+}
+
+/// The client with this number; none for 0.
+fn redirect(call: &Call<'_>, number: &[u8]) -> Result<Option<Arc<Client>>, Failure> {
+    let number = parse_integer(number).ok_or(Failure::NotInteger)?;
+    if number == 0 {
+        return Ok(None);
+    }
+    let id = u64::try_from(number).ok();
+    let found = id.and_then(|id| call.context.state.clients.find(id));
+    found.map(Some).ok_or(Failure::text(
+        "ERR The client ID you want redirect to does not exist",
+    ))
+}
+
+fn overlaps(one: &[u8], other: &[u8]) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+fn overlapping(prefix: &[u8], which: &str, other: &[u8]) -> Failure {
+    let (prefix, other) = (
+        String::from_utf8_lossy(prefix),
+        String::from_utf8_lossy(other),
+    );
+    let text = format!(
+        "ERR Prefix '{prefix}' overlaps with {which} prefix '{other}'. Prefixes for a single \
+         client must not overlap."
+    );
+    Failure::Text(text.into())
+}
+
+pub(in crate::execute::resp) fn tracking(call: &mut Call<'_>) -> Outcome {
+    let options = Options::parse(call)?;
+    let state = call.context.state;
+    let session = &mut *call.session;
+    if call.args[2].eq_ignore_ascii_case(b"off") {
+        session.tracked.end(&session.client, state);
+        return call.ok();
+    }
+    if !call.args[2].eq_ignore_ascii_case(b"on") {
+        return Err(Failure::Syntax);
+    }
+    options.check(session)?;
+    if options.mode.has(Mode::BCAST) {
+        options.check_prefixes(session)?;
+        let all: &[&[u8]] = &[b""];
+        let is_for_all = options.prefixes.is_empty();
+        let asked = if is_for_all { all } else { &options.prefixes };
+        asked.iter().for_each(|prefix| session.tracked.add(prefix));
+    }
+    session.tracked.is_on = true;
+    let Options {
+        mode,
+        redirect,
+        prefixes,
+    } = options;
+    let observer = &state.observer;
+    observer.track(&session.client, mode, redirect, &prefixes);
+    call.ok()
+}
+
+pub(in crate::execute::resp) fn caching(call: &mut Call<'_>) -> Outcome {
+    let mode = Mode::of(&call.session.client);
+    if !mode.has(Mode::ON) {
+        return Err(Failure::text(
+            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
+             or OPTOUT mode enabled",
+        ));
+    }
+    let refusal = if call.args[2].eq_ignore_ascii_case(b"yes") {
+        let text = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.";
+        (!mode.has(Mode::OPTIN)).then_some(text)
+    } else if call.args[2].eq_ignore_ascii_case(b"no") {
+        let text = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.";
+        (!mode.has(Mode::OPTOUT)).then_some(text)
+    } else {
+        return Err(Failure::Syntax);
+    };
+    if let Some(text) = refusal {
+        return Err(Failure::text(text));
+    }
+    call.session.tracked.caching = true;
+    call.ok()
+}
+
+/// Where invalidations go: a number, 0 for the client itself, -1 for nowhere.
+pub(in crate::execute::resp) fn redirection(client: &Client) -> i64 {
+    if !Mode::of(client).has(Mode::ON) {
+        return -1;
+    }
+    let redirect = client.tracker.redirect.lock();
+    let redirect = redirect.unwrap_or_else(std::sync::PoisonError::into_inner);
+    redirect
+        .as_ref()
+        .map_or(0, |target| i64::try_from(target.id).unwrap_or(i64::MAX))
+}
+
+pub(in crate::execute::resp) fn getredir(call: &mut Call<'_>) -> Outcome {
+    let number = redirection(&call.session.client);
+    call.integer(number)
+}
+
+pub(in crate::execute::resp) fn trackinginfo(call: &mut Call<'_>) -> Outcome {
+    let mode = Mode::of(&call.session.client);
+    let tracked = &call.session.tracked;
+    let facts = [
+        (!mode.has(Mode::ON), "off"),
+        (mode.has(Mode::ON), "on"),
+        (mode.has(Mode::BCAST), "bcast"),
+        (mode.has(Mode::OPTIN), "optin"),
+        (mode.has(Mode::OPTIN) && tracked.caching, "caching-yes"),
+        (mode.has(Mode::OPTOUT), "optout"),
+        (mode.has(Mode::OPTOUT) && tracked.caching, "caching-no"),
+        (mode.has(Mode::NOLOOP), "noloop"),
+        (mode.has(Mode::BROKEN), "broken_redirect"),
+    ];
+    let flags: Vec<&str> = facts
+        .into_iter()
+        .filter_map(|(is, name)| is.then_some(name))
+        .collect();
+    let prefixes = tracked.prefixes.clone();
+    let redirect = redirection(&call.session.client);
+    let mut reply = call.reply();
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.bulk(flag));
+    reply.bulk(b"redirect");
+    reply.integer(redirect);
+    reply.bulk(b"prefixes");
+    reply.array(prefixes.len());
+    prefixes.iter().for_each(|prefix| reply.bulk(prefix));
+    DONE
+}

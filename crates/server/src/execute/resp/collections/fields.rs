@@ -1,0 +1,33 @@
+//! Fields: what commands on hashes have in common.
+
+use cellar_engine::Handle;
+use cellar_protocol::resp::Reply;
+
+use crate::collection::hash::Field;
+use crate::execute::resp::call::Call;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::failure::Failure;
+use crate::kind;
+
+/// The hash of the first key.
+pub(in crate::execute::resp) fn first_hash(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
+    call.value(call.first_key()?, kind::HASH)
+}
+
+/// Answers a field's value, or null.
+pub(in crate::execute::resp) fn append_field(reply: &mut Reply<'_>, field: Option<Field<'_>>) {
+    match field {
+        Some(field) => reply.bulk(field.value),
+        None => reply.null(),
+    }
+}
+
+/// Tells that fields were removed, and perhaps the key.
+pub(in crate::execute::resp) fn notify_removed(call: &mut Call<'_>, is_less: bool, is_gone: bool) {
+    if is_less {
+        call.notify(Class::Hash, "hdel", call.args[1]);
+    }
+    if is_gone {
+        call.notify(Class::Generic, "del", call.args[1]);
+    }
+}

@@ -1,0 +1,409 @@
+//! Hash expiry: the deadlines of a hash's fields.
+//!
+//! Source: Redis 7.4 for HEXPIRE and HTTL and their like, Redis 8 for HGETEX, HSETEX and HGETDEL:
+//! redis.io/docs/latest/commands, group "hash".
+
+use cellar_engine::Deadline;
+use cellar_protocol::resp::Verb;
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::collection::Hash;
+use crate::collection::hash::Field;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
+use crate::execute::resp::expiry::Unit;
+use crate::execute::resp::failure::Failure;
+
+/// There is no such field.
+const NO_FIELD: i64 = -2;
+/// The field has no deadline.
+const NO_DEADLINE: i64 = -1;
+/// The condition was not met.
+const NOT_MET: i64 = 0;
+/// Done.
+const CHANGED: i64 = 1;
+/// The time has passed, so the field was removed.
+const REMOVED: i64 = 2;
+/// Latest Unix time of a field in milliseconds, as in Redis.
+const UNIX_MS_MAX: i64 = (1 << 46) - 1;
+
+/// When a field's deadline is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    Always,
+    /// It has none: NX.
+    Unset,
+    /// It has one: XX.
+    Set,
+    /// The new one is later: GT.
+    Later,
+    /// The new one is earlier: LT.
+    Earlier,
+}
+
+impl Condition {
+    fn parse(name: &[u8]) -> Option<Condition> {
+        let conditions = [
+            (&b"NX"[..], Condition::Unset),
+            (b"XX", Condition::Set),
+            (b"GT", Condition::Later),
+            (b"LT", Condition::Earlier),
+        ];
+        let mut conditions = conditions.iter();
+        let found = conditions.find(|(other, _)| name.eq_ignore_ascii_case(other));
+        found.map(|&(_, condition)| condition)
+    }
+
+    /// No deadline counts as the latest.
+    fn holds(self, old: Deadline, new: Deadline) -> bool {
+        match self {
+            Condition::Always => true,
+            Condition::Unset => old == Deadline::NEVER,
+            Condition::Set => old != Deadline::NEVER,
+            Condition::Later => new > old,
+            Condition::Earlier => new < old,
+        }
+    }
+}
+
+/// The arguments behind FIELDS and their number, where that stands at `at`; each field has `each`
+/// arguments.
+fn fields<'a>(
+    args: &'a [&'a [u8]],
+    at: usize,
+    each: usize,
+    bad_number: &'static str,
+) -> Result<&'a [&'a [u8]], Failure> {
+    let word = args
+        .get(at)
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"FIELDS"));
+    let (true, Some(number)) = (word, args.get(at + 1)) else {
+        return Err(Failure::text(
+            "ERR Mandatory argument FIELDS is missing or not at the right position",
+        ));
+    };
+    let number = parse_integer(number).and_then(|number| usize::try_from(number).ok());
+    let number = number
+        .filter(|&number| number > 0)
+        .ok_or(Failure::text(bad_number))?;
+    let fields = &args[at + 2..];
+    if number.checked_mul(each) != Some(fields.len()) {
+        return Err(Failure::text(
+            "ERR The `numfields` parameter must match the number of arguments",
+        ));
+    }
+    Ok(fields)
+}
+
+/// The field's new deadline for HEXPIRE and its like.
+fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
+    let (unit, command) = match call.command.verb {
+        Verb::Hexpire => (Unit::Ex, "hexpire"),
+        Verb::Hpexpire => (Unit::Px, "hpexpire"),
+        Verb::Hexpireat => (Unit::ExAt, "hexpireat"),
+        _ => (Unit::PxAt, "hpexpireat"),
+    };
+    let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    if number < 0 {
+        return Err(Failure::text("ERR invalid expire time, must be >= 0"));
+    }
+    let base_ms = match unit {
+        Unit::Ex | Unit::Px => i64::try_from(call.unix_ms(call.now())).unwrap_or(0),
+        Unit::ExAt | Unit::PxAt => 0,
+    };
+    let ms = match unit {
+        Unit::Ex | Unit::ExAt => number.saturating_mul(1_000),
+        Unit::Px | Unit::PxAt => number,
+    };
+    if ms > UNIX_MS_MAX - base_ms {
+        return Err(Failure::BadExpire(command));
+    }
+    unit.deadline(number, command, call.context)
+}
+
+/// Answers each of some fields with an integer.
+fn answer_each(call: &mut Call<'_>, answers: &[i64]) -> Outcome {
+    let mut reply = call.reply();
+    reply.array(answers.len());
+    for &answer in answers {
+        reply.integer(answer);
+    }
+    DONE
+}
+
+/// HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT.
+pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
+    // The kind of value is complained of before the arguments.
+    first_hash(call)?;
+    let (deadline, now) = (deadline(call)?, call.now());
+    let condition = Condition::parse(call.args[3]);
+    let at = if condition.is_some() { 4 } else { 3 };
+    let condition = condition.unwrap_or(Condition::Always);
+    let names = fields(
+        call.args,
+        at,
+        1,
+        "ERR Parameter `numFields` should be greater than 0",
+    )?;
+    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+        let retime = |name: &&[u8]| match hash.get(name) {
+            None => NO_FIELD,
+            Some(field) if !condition.holds(field.deadline, deadline) => NOT_MET,
+            Some(_) if deadline.has_passed(now) => {
+                hash.remove(name);
+                REMOVED
+            }
+            Some(_) => {
+                hash.retime(name, deadline);
+                CHANGED
+            }
+        };
+        Ok(names.iter().map(retime).collect::<Vec<i64>>())
+    })?;
+    let answers = edited.answer;
+    if answers.contains(&CHANGED) {
+        call.notify(Class::Hash, "hexpire", call.args[1]);
+    }
+    notify_removed(call, answers.contains(&REMOVED), edited.is_gone);
+    answer_each(call, &answers)
+}
+
+/// HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME.
+pub(in crate::execute::resp) fn httl(call: &mut Call<'_>) -> Outcome {
+    let value = first_hash(call)?;
+    let names = fields(
+        call.args,
+        2,
+        1,
+        "ERR Number of fields must be a positive integer",
+    )?;
+    let now = call.now();
+    let hash = value.as_ref().map(|value| Hash::view(value, now));
+    let of_field = |field: Field<'_>| {
+        let Some(at) = field.deadline.instant() else {
+            return NO_DEADLINE;
+        };
+        let (left, unix) = (at.0.saturating_sub(now.0), call.unix_ms(at));
+        let time = match call.command.verb {
+            Verb::Httl => left.div_ceil(1_000),
+            Verb::Hpttl => left,
+            Verb::Hexpiretime => unix.div_ceil(1_000),
+            _ => unix,
+        };
+        i64::try_from(time).unwrap_or(i64::MAX)
+    };
+    let of_name = |name: &&[u8]| hash.as_ref()?.get(name).map(of_field);
+    let answers = names.iter().map(|name| of_name(name).unwrap_or(NO_FIELD));
+    let answers: Vec<i64> = answers.collect();
+    answer_each(call, &answers)
+}
+
+pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
+    first_hash(call)?;
+    let names = fields(
+        call.args,
+        2,
+        1,
+        "ERR Number of fields must be a positive integer",
+    )?;
+    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+        let persist = |name: &&[u8]| match hash.get(name) {
+            None => NO_FIELD,
+            Some(field) if field.deadline == Deadline::NEVER => NO_DEADLINE,
+            Some(_) => {
+                hash.retime(name, Deadline::NEVER);
+                CHANGED
+            }
+        };
+        Ok(names.iter().map(persist).collect::<Vec<i64>>())
+    })?;
+    if edited.is_changed {
+        call.notify(Class::Hash, "hpersist", call.args[1]);
+    }
+    answer_each(call, &edited.answer)
+}
+
+/// What HGETEX and HSETEX do with the deadlines of the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Time {
+    /// As the command does without options.
+    Unsaid,
+    At(Deadline),
+    /// PERSIST or KEEPTTL, whichever the command has.
+    Word,
+}
+
+/// The options before FIELDS.
+struct Options {
+    time: Time,
+    /// FNX: only if none of the fields is there.
+    is_new: bool,
+    /// FXX: only if all fields are there.
+    is_there: bool,
+    /// Where FIELDS stands.
+    at: usize,
+}
+
+impl Options {
+    /// `word` is the one option that takes no operand.
+    fn parse(call: &Call<'_>, word: &str, command: &'static str) -> Result<Options, Failure> {
+        let mut options = Options {
+            time: Time::Unsaid,
+            is_new: false,
+            is_there: false,
+            at: 2,
+        };
+        let takes_conditions = call.command.verb == Verb::Hsetex;
+        while let Some(&name) = call.args.get(options.at) {
+            let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+            if is("FIELDS") {
+                break;
+            }
+            options.at += 1;
+            if takes_conditions && (is("FNX") || is("FXX")) {
+                if options.is_new || options.is_there {
+                    return Err(Failure::text(
+                        "ERR Only one of FXX or FNX arguments can be specified",
+                    ));
+                }
+                options.is_new = is("FNX");
+                options.is_there = is("FXX");
+                continue;
+            }
+            let unit = Unit::of_option(name);
+            if unit.is_none() && !is(word) {
+                return Err(Failure::Text(
+                    format!("ERR unknown argument: {}", String::from_utf8_lossy(name)).into(),
+                ));
+            }
+            if options.time != Time::Unsaid {
+                return Err(Failure::Text(
+                    format!(
+                        "ERR Only one of EX, PX, EXAT, PXAT or {word} arguments can be specified"
+                    )
+                    .into(),
+                ));
+            }
+            options.time = match unit {
+                None => Time::Word,
+                Some(unit) => {
+                    let operand = call.args.get(options.at).ok_or(Failure::Syntax)?;
+                    options.at += 1;
+                    Time::At(unit.option_deadline(operand, command, call.context)?)
+                }
+            };
+        }
+        Ok(options)
+    }
+}
+
+/// Why the number behind FIELDS is none, in HGETEX, HSETEX and HGETDEL.
+const BAD_NUMBER: &str = "ERR invalid number of fields";
+
+pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
+    let options = Options::parse(call, "PERSIST", "hgetex")?;
+    let names = fields(call.args, options.at, 1, BAD_NUMBER)?;
+    let now = call.now();
+    if options.time == Time::Unsaid {
+        let value = first_hash(call)?;
+        let hash = value.as_ref().map(|value| Hash::view(value, now));
+        call.reply().array(names.len());
+        for name in names {
+            let field = hash.as_ref().and_then(|hash| hash.get(name));
+            append_field(&mut call.reply(), field);
+        }
+        return DONE;
+    }
+    let deadline = match options.time {
+        Time::At(deadline) => deadline,
+        _ => Deadline::NEVER,
+    };
+    let is_over = deadline.has_passed(now);
+    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+        let values = names.iter().map(|name| {
+            let value = hash.get(name).map(|field| field.value.to_vec());
+            if is_over {
+                hash.remove(name);
+            } else {
+                hash.retime(name, deadline);
+            }
+            value
+        });
+        Ok(values.collect::<Vec<_>>())
+    })?;
+    if is_over {
+        notify_removed(call, edited.is_changed, edited.is_gone);
+    } else if edited.is_changed {
+        let is_persist = deadline == Deadline::NEVER;
+        let event = if is_persist { "hpersist" } else { "hexpire" };
+        call.notify(Class::Hash, event, call.args[1]);
+    }
+    answer_values(call, &edited.answer)
+}
+
+pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
+    let names = fields(call.args, 2, 1, BAD_NUMBER)?;
+    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+        let values = names.iter().map(|name| {
+            let value = hash.get(name).map(|field| field.value.to_vec());
+            hash.remove(name);
+            value
+        });
+        Ok(values.collect::<Vec<_>>())
+    })?;
+    notify_removed(call, edited.is_changed, edited.is_gone);
+    answer_values(call, &edited.answer)
+}
+
+fn answer_values(call: &mut Call<'_>, values: &[Option<Vec<u8>>]) -> Outcome {
+    let mut reply = call.reply();
+    reply.array(values.len());
+    for value in values {
+        match value {
+            Some(value) => reply.bulk(value),
+            None => reply.null(),
+        }
+    }
+    DONE
+}
+
+pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
+    let options = Options::parse(call, "KEEPTTL", "hsetex")?;
+    let pairs = fields(call.args, options.at, 2, BAD_NUMBER)?;
+    let now = call.now();
+    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+        let mut pairs = pairs.chunks_exact(2);
+        let mut known = pairs.clone().map(|pair| hash.get(pair[0]).is_some());
+        if options.is_new && known.any(|is_there| is_there)
+            || options.is_there && !known.all(|is_there| is_there)
+        {
+            return Ok(false);
+        }
+        pairs.by_ref().for_each(|pair| {
+            let (name, value) = (pair[0], pair[1]);
+            let old = hash.get(name).map(|field| field.deadline);
+            let deadline = match options.time {
+                Time::Unsaid => Deadline::NEVER,
+                Time::At(deadline) => deadline,
+                Time::Word => old.unwrap_or(Deadline::NEVER),
+            };
+            if deadline.has_passed(now) {
+                hash.remove(name);
+            } else {
+                hash.set(name, value, deadline);
+            }
+        });
+        Ok(true)
+    })?;
+    if edited.is_changed {
+        call.notify(Class::Hash, "hset", call.args[1]);
+        if matches!(options.time, Time::At(_)) {
+            call.notify(Class::Hash, "hexpire", call.args[1]);
+        }
+    }
+    if edited.is_gone {
+        call.notify(Class::Generic, "del", call.args[1]);
+    }
+    call.integer(edited.answer.into())
+}

@@ -1,0 +1,299 @@
+//! Set algebra: what several sets have together, in common, or not.
+//!
+//! The sets are taken in one step, while no other event loop executes, and stay as they are then;
+//! what has many members is combined and answered in further turns. A result that one turn makes is
+//! stored in that same step; a later one replaces what was stored meanwhile.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+
+use cellar_engine::{Handle, Instant};
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Reply, Verb};
+
+use crate::collection::{Collection, Set};
+use crate::execute::resp::append_failure;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::steps::{STEP_BYTES, STEP_ITEMS, Step};
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::kind;
+use crate::limits::RESULT_BYTES_MAX;
+
+/// Look-ups of members in one step. All parts of a result grow at about the same time, so a step is
+/// short enough for some of them only.
+const LOOKUPS_MAX: usize = STEP_ITEMS;
+/// Parts that a result is made in, so that none of them takes long to grow.
+const PARTS: usize = 64;
+
+/// SUNION, SINTER, SDIFF.
+pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
+    let (verb, keys, proto) = (call.command.verb, 1..call.args.len(), call.session.proto);
+    let mut result = call.alone(|call| Combining::of(call, verb, keys))?;
+    let mut place = None;
+    call.in_steps(move |context, output| {
+        let Some((part, at)) = place else {
+            if result.step() == Step::Last {
+                if result.bytes > RESULT_BYTES_MAX {
+                    let failure = Failure::text("ERR the reply would be longer than 64 MiB");
+                    append_failure(&failure, proto, context, output);
+                    return Step::Last;
+                }
+                Reply::new(output.bytes(), proto).set(result.count);
+                place = Some((0, 0));
+            }
+            return if result.count == 0 && place.is_some() {
+                Step::Last
+            } else {
+                Step::More
+            };
+        };
+        place = result.answer(part, at, &mut Reply::new(output.bytes(), proto));
+        if place.is_some() {
+            Step::More
+        } else {
+            Step::Last
+        }
+    })
+}
+
+/// SUNIONSTORE, SINTERSTORE, SDIFFSTORE.
+pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
+    let verb = match call.command.verb {
+        Verb::Sunionstore => Verb::Sunion,
+        Verb::Sinterstore => Verb::Sinter,
+        _ => Verb::Sdiff,
+    };
+    let keys = 2..call.args.len();
+    let begun = call.alone(|call| {
+        let mut result = Combining::of(call, verb, keys)?;
+        // A value is one set.
+        result.parts.truncate(1);
+        result.bytes_max = call.cache().update_bytes_max();
+        if result.step() == Step::More {
+            return Ok(Some(result));
+        }
+        store_result(call, result)?;
+        Ok::<_, Failure>(None)
+    })?;
+    let Some(result) = begun else {
+        return DONE;
+    };
+    let mut making = Some(result);
+    let mut made = None;
+    let mut session = call.session.for_script(call.context.state);
+    session.set_proto(call.session.proto);
+    let (command, key) = (call.command, call.args[1].to_vec());
+    call.in_steps(move |context, output| {
+        if let Some(mut result) = making.take() {
+            if result.step() == Step::More {
+                making = Some(result);
+            } else {
+                // To order many members takes about as long as to store them: a step of its own.
+                result.parts.iter_mut().for_each(Set::tidy);
+                made = Some(result);
+            }
+            return Step::More;
+        }
+        let proto = session.proto;
+        let mut call = Call {
+            command,
+            args: &[b"", &key],
+            key: None,
+            session: &mut session,
+            context,
+            output,
+        };
+        let stored = made.take().map(|result| store_result(&mut call, result));
+        if let Some(Err(failure)) = stored {
+            append_failure(&failure, proto, context, output);
+        }
+        Step::Last
+    })
+}
+
+/// Stores a result under the key that is the first argument, and answers how many members it has.
+fn store_result(call: &mut Call<'_>, result: Combining) -> Result<(), Failure> {
+    let event = match result.verb {
+        Verb::Sunion => "sunionstore",
+        Verb::Sinter => "sinterstore",
+        _ => "sdiffstore",
+    };
+    let set = result.parts.into_iter().next();
+    let set = set.unwrap_or_else(|| Set::empty(Instant(0)));
+    let existed = call.store(call.key_at(1)?, set)?;
+    if result.count > 0 {
+        call.notify(Class::Set, event, call.args[1]);
+    } else if existed {
+        call.notify(Class::Generic, "del", call.args[1]);
+    }
+    call.reply().integer(result.count as i64);
+    Ok(())
+}
+
+pub(in crate::execute::resp) fn sintercard(call: &mut Call<'_>) -> Outcome {
+    let bad = Failure::text("ERR numkeys should be greater than 0");
+    let keys = parse_integer(call.args[1]).filter(|&keys| keys > 0);
+    let keys = usize::try_from(keys.ok_or(bad)?).unwrap_or(usize::MAX);
+    if keys > call.args.len() - 2 {
+        return Err(Failure::text(
+            "ERR Number of keys can't be greater than number of args",
+        ));
+    }
+    let limit = limit_of(&call.args[2 + keys..])?;
+    let most = if limit == 0 { usize::MAX } else { limit };
+    let mut result = call.alone(|call| Combining::of(call, Verb::Sinter, 2..2 + keys))?;
+    (result.most, result.counts_only) = (most, true);
+    let proto = call.session.proto;
+    call.in_steps(move |_, output| {
+        let step = result.step();
+        if step == Step::Last {
+            Reply::new(output.bytes(), proto).integer(result.count as i64);
+        }
+        step
+    })
+}
+
+/// The number behind LIMIT; the last one counts.
+fn limit_of(args: &[&[u8]]) -> Result<usize, Failure> {
+    let bad = || Failure::text("ERR LIMIT can't be negative");
+    let mut limit = 0;
+    let mut args = args.iter();
+    while let Some(name) = args.next() {
+        if !name.eq_ignore_ascii_case(b"LIMIT") {
+            return Err(Failure::Syntax);
+        }
+        let number = parse_integer(args.next().ok_or(Failure::Syntax)?);
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        limit = number.ok_or_else(bad)?;
+    }
+    Ok(limit)
+}
+
+/// The values of the keys that are these arguments: the first one's, then each other key's once.
+fn sets(call: &Call<'_>, keys: Range<usize>) -> Result<Vec<Option<Handle>>, Failure> {
+    let (mut known, first) = (HashSet::new(), keys.start);
+    let mut values = Vec::new();
+    for index in keys {
+        if index == first || known.insert(call.args[index]) {
+            values.push(call.value(call.key_at(index)?, kind::SET)?);
+        }
+    }
+    Ok(values)
+}
+
+/// A result that is being made.
+struct Combining {
+    verb: Verb,
+    sets: Vec<Option<Handle>>,
+    /// The sets whose members are looked at next and last, and the place in the first of them.
+    sources: Range<usize>,
+    at: usize,
+    hasher: RandomState,
+    parts: Vec<Set>,
+    /// Members found, and their bytes.
+    count: usize,
+    bytes: usize,
+    most: usize,
+    bytes_max: usize,
+    /// Whether nobody asks which members they are.
+    counts_only: bool,
+}
+
+impl Combining {
+    fn of(call: &mut Call<'_>, verb: Verb, keys: Range<usize>) -> Result<Combining, Failure> {
+        let sets = sets(call, keys)?;
+        let length = |&index: &usize| {
+            let set: Option<&Handle> = sets[index].as_ref();
+            set.map_or(0, |value| Set::view(value).len())
+        };
+        let sources = match verb {
+            Verb::Sunion => 0..sets.len(),
+            Verb::Sinter => {
+                let shortest = (0..sets.len()).min_by_key(length).unwrap_or(0);
+                shortest..shortest + 1
+            }
+            _ => 0..1,
+        };
+        Ok(Combining {
+            verb,
+            sets,
+            sources,
+            at: 0,
+            hasher: RandomState::new(),
+            parts: (0..PARTS).map(|_| Set::empty(Instant(0))).collect(),
+            count: 0,
+            bytes: 0,
+            most: usize::MAX,
+            bytes_max: RESULT_BYTES_MAX,
+            counts_only: false,
+        })
+    }
+
+    /// Looks at some members more.
+    fn step(&mut self) -> Step {
+        // A union asks no other set about a member, and there may be very many sets.
+        let others = if self.verb == Verb::Sunion {
+            &[][..]
+        } else {
+            &self.sets
+        };
+        let others: Vec<Option<Set<&[u8]>>> = (others.iter())
+            .map(|value| value.as_ref().map(|value| Set::view(value)))
+            .collect();
+        // However many sets there are, each step gets some members further.
+        let mut lookups = 0;
+        while let Some(source) = self.sources.clone().next() {
+            let from = self.at;
+            let view = self.sets[source].as_ref().map(|value| Set::view(value));
+            let members = view.iter().flat_map(|set| set.iter_from(from));
+            for (member, next) in members {
+                if lookups >= LOOKUPS_MAX {
+                    return Step::More;
+                }
+                self.at = next;
+                lookups += 1;
+                let mut has = |set: &Option<Set<&[u8]>>| {
+                    lookups += 1;
+                    set.as_ref().is_some_and(|set| set.has(member))
+                };
+                let is_found = match self.verb {
+                    Verb::Sunion => true,
+                    Verb::Sinter => others.iter().all(&mut has),
+                    _ => !others[1..].iter().any(&mut has),
+                };
+                let is_new = is_found && {
+                    let part = self.hasher.hash_one(member) as usize % self.parts.len();
+                    self.counts_only || self.parts[part].add(member)
+                };
+                if is_new {
+                    self.count += 1;
+                    self.bytes += member.len();
+                    if self.count >= self.most || self.bytes > self.bytes_max {
+                        return Step::Last;
+                    }
+                }
+            }
+            self.sources.start += 1;
+            self.at = 0;
+        }
+        Step::Last
+    }
+
+    /// Answers members from a place in a part on; where to go on.
+    fn answer(&self, part: usize, at: usize, reply: &mut Reply<'_>) -> Option<(usize, usize)> {
+        let full = reply.out.len() + STEP_BYTES;
+        let mut at = at;
+        for (index, set) in self.parts.iter().enumerate().skip(part) {
+            for (member, next) in set.iter_from(at) {
+                reply.bulk(member);
+                if reply.out.len() >= full {
+                    return Some((index, next));
+                }
+            }
+            at = 0;
+        }
+        None
+    }
+}

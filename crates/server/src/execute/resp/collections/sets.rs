@@ -1,0 +1,207 @@
+//! Sets: members without values.
+//!
+//! Source: redis.io/docs/latest/commands, group "set". Several sets at once: set_algebra.rs.
+
+use cellar_engine::Handle;
+use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+
+use crate::collection::Set;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::steps::{STEP_BYTES, Step};
+use crate::execute::resp::collections::member_scan;
+use crate::kind;
+
+/// The set of the first key.
+fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
+    call.value(call.first_key()?, kind::SET)
+}
+
+pub(in crate::execute::resp) fn sadd(call: &mut Call<'_>) -> Outcome {
+    let members = &call.args[2..];
+    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+        Ok(members.iter().filter(|member| set.add(member)).count())
+    })?;
+    if edited.is_changed {
+        call.notify(Class::Set, "sadd", call.args[1]);
+    }
+    call.integer(edited.answer as i64)
+}
+
+pub(in crate::execute::resp) fn srem(call: &mut Call<'_>) -> Outcome {
+    let members = &call.args[2..];
+    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+        Ok(members.iter().filter(|member| set.remove(member)).count())
+    })?;
+    notify_removed(call, "srem", edited.is_changed, edited.is_gone);
+    call.integer(edited.answer as i64)
+}
+
+/// Tells that members of the first key's set were removed, and perhaps the key.
+fn notify_removed(call: &mut Call<'_>, event: &'static str, is_less: bool, is_gone: bool) {
+    if is_less {
+        call.notify(Class::Set, event, call.args[1]);
+    }
+    if is_gone {
+        call.notify(Class::Generic, "del", call.args[1]);
+    }
+}
+
+pub(in crate::execute::resp) fn smembers(call: &mut Call<'_>) -> Outcome {
+    let Some(value) = first_set(call)? else {
+        call.reply().set(0);
+        return DONE;
+    };
+    call.reply().set(Set::view(&value).len());
+    let (proto, mut at) = (call.session.proto, 0);
+    call.in_steps(move |_, output| {
+        let mut reply = Reply::new(output.bytes(), proto);
+        let full = reply.out.len() + STEP_BYTES;
+        for (member, next) in Set::view(&value).iter_from(at) {
+            reply.bulk(member);
+            at = next;
+            if reply.out.len() >= full {
+                return Step::More;
+            }
+        }
+        Step::Last
+    })
+}
+
+pub(in crate::execute::resp) fn sismember(call: &mut Call<'_>) -> Outcome {
+    let value = first_set(call)?;
+    let has = value.is_some_and(|value| Set::view(&value).has(call.args[2]));
+    call.integer(has.into())
+}
+
+pub(in crate::execute::resp) fn smismember(call: &mut Call<'_>) -> Outcome {
+    let value = first_set(call)?;
+    let set = value.as_ref().map(|value| Set::view(value));
+    let members = &call.args[2..];
+    let mut reply = call.reply();
+    reply.array(members.len());
+    for member in members {
+        let has = set.as_ref().is_some_and(|set| set.has(member));
+        reply.integer(has.into());
+    }
+    DONE
+}
+
+pub(in crate::execute::resp) fn scard(call: &mut Call<'_>) -> Outcome {
+    let value = first_set(call)?;
+    call.integer(value.map_or(0, |value| Set::view(&value).len()) as i64)
+}
+
+pub(in crate::execute::resp) fn spop(call: &mut Call<'_>) -> Outcome {
+    let count = match call.args {
+        [_, _] => None,
+        [_, _, count] => Some(positive(count)?),
+        _ => return Err(Failure::Syntax),
+    };
+    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+        let mut drawn = Arguments::default();
+        if count.is_none_or(|count| count == 1) {
+            drawn.extend(set.random().as_slice());
+            drawn.iter().for_each(|member| _ = set.remove(member));
+            return Ok(drawn);
+        }
+        let wanted = i64::try_from(count.unwrap_or(1)).unwrap_or(i64::MAX);
+        let places = member_scan::draw(set.len(), wanted)?;
+        set.pop_all(places, |member| drawn.extend(&[member]));
+        Ok(drawn)
+    })?;
+    notify_removed(call, "spop", edited.is_changed, edited.is_gone);
+    let mut reply = call.reply();
+    match count {
+        None if edited.answer.len() == 0 => reply.null(),
+        None => reply.bulk(edited.answer.get(0)),
+        Some(_) => {
+            reply.set(edited.answer.len());
+            edited.answer.iter().for_each(|member| reply.bulk(member));
+        }
+    }
+    DONE
+}
+
+/// Reads a count that is not negative.
+pub(in crate::execute::resp) fn positive(count: &[u8]) -> Result<usize, Failure> {
+    let count = parse_integer(count).and_then(|count| usize::try_from(count).ok());
+    count.ok_or(Failure::text("ERR value is out of range, must be positive"))
+}
+
+pub(in crate::execute::resp) fn srandmember(call: &mut Call<'_>) -> Outcome {
+    if call.args.len() == 2 {
+        let value = first_set(call)?;
+        let set = value.as_ref().map(|value| Set::view(value));
+        match set.as_ref().and_then(Set::random) {
+            Some(member) => call.reply().bulk(member),
+            None => call.reply().null(),
+        }
+        return DONE;
+    }
+    if call.args.len() > 3 {
+        return Err(Failure::Syntax);
+    }
+    let count = member_scan::count(call.args[2], false)?;
+    let value = first_set(call)?;
+    let set = value.as_ref().map(|value| Set::view(value));
+    let places = member_scan::draw(set.as_ref().map_or(0, Set::len), count)?;
+    let starts = set
+        .iter()
+        .flat_map(|set| set.iter_from(0))
+        .map(|(_, next)| next);
+    let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
+    let proto = call.session.proto;
+    member_scan::answer_drawn(call, places, 1, move |output, place| {
+        let set = value.as_ref().map(|value| Set::view(value));
+        if let Some((member, _)) = set
+            .iter()
+            .flat_map(|set| set.iter_from(starts[place]))
+            .next()
+        {
+            Reply::new(output.bytes(), proto).bulk(member);
+        }
+    })
+}
+
+pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
+    let moved = call.alone(|call| {
+        let (from, to, member) = (call.key_at(1)?, call.key_at(2)?, call.args[3]);
+        let Some(source) = call.value(from, kind::SET)? else {
+            return Ok(false);
+        };
+        call.value(to, kind::SET)?;
+        let has = Set::view(&source).has(member);
+        drop(source);
+        if !has || call.args[1] == call.args[2] {
+            return Ok(has);
+        }
+        // The target first: it may have no room for the member.
+        let added = call.edit(to, |set: &mut Set| Ok(set.add(member)))?;
+        let removed = call.edit(from, |set: &mut Set| Ok(set.remove(member)))?;
+        notify_removed(call, "srem", true, removed.is_gone);
+        if added.answer {
+            call.notify(Class::Set, "sadd", call.args[2]);
+        }
+        Ok::<bool, Failure>(true)
+    })?;
+    call.integer(moved.into())
+}
+
+pub(in crate::execute::resp) fn sscan(call: &mut Call<'_>) -> Outcome {
+    member_scan::answer(call, kind::SET, |call, value, options| {
+        let mut reply = call.reply();
+        let mut shown = 0;
+        let cursor = Set::view(value).scan(options.cursor, options.count, |member| {
+            if options.wants(member) {
+                reply.bulk(member);
+                shown += 1;
+            }
+        });
+        (cursor, shown)
+    })
+}

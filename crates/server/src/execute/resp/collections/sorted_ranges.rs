@@ -1,0 +1,328 @@
+//! Sorted ranges: members of a sorted set from one place, score or name to another.
+
+use std::ops::Range;
+
+use cellar_protocol::resp::number::{parse_float, parse_integer};
+use cellar_protocol::resp::{Proto, Reply, Verb};
+
+use crate::collection::SortedSet;
+use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::steps::{STEP_BYTES, Step};
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
+use crate::execute::resp::failure::Failure;
+use crate::kind;
+
+/// What a range goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Rank,
+    Score,
+    Name,
+}
+
+/// One end of a range of scores or names.
+#[derive(Clone, Copy, Debug)]
+struct Bound<T> {
+    at: T,
+    /// Whether `at` itself lies outside.
+    is_open: bool,
+}
+
+/// The end of a range of names.
+#[derive(Clone, Copy, Debug)]
+enum Name<'a> {
+    /// Before all names.
+    First,
+    /// Behind all names.
+    Last,
+    Is(&'a [u8]),
+}
+
+/// A range, the lower end first.
+#[derive(Clone, Copy, Debug)]
+enum Ends<'a> {
+    /// Places; negative ones count from the end.
+    Rank(i64, i64),
+    Score(Bound<f64>, Bound<f64>),
+    Name(Bound<Name<'a>>, Bound<Name<'a>>),
+}
+
+impl<'a> Ends<'a> {
+    fn parse(by: By, low: &'a [u8], high: &'a [u8]) -> Result<Ends<'a>, Failure> {
+        Ok(match by {
+            By::Rank => {
+                let place = |text| parse_integer(text).ok_or(Failure::NotInteger);
+                Ends::Rank(place(low)?, place(high)?)
+            }
+            By::Score => Ends::Score(score_bound(low)?, score_bound(high)?),
+            By::Name => Ends::Name(name_bound(low)?, name_bound(high)?),
+        })
+    }
+
+    /// The places of the members in the range.
+    fn places(self, set: &SortedSet<impl AsRef<[u8]>>, is_reverse: bool) -> Range<usize> {
+        let (start, end) = match self {
+            Ends::Rank(first, last) => return places_by_rank(first, last, set.len(), is_reverse),
+            Ends::Score(low, high) => (
+                set.partition_point(|_, score| score < low.at || low.is_open && score == low.at),
+                set.partition_point(|_, score| {
+                    score < high.at || !high.is_open && score == high.at
+                }),
+            ),
+            Ends::Name(low, high) => (
+                set.partition_point(|name, _| is_below(name, low, low.is_open)),
+                set.partition_point(|name, _| is_below(name, high, !high.is_open)),
+            ),
+        };
+        start..end.max(start)
+    }
+}
+
+/// Whether a name lies before a bound, or at it if that counts.
+fn is_below(name: &[u8], bound: Bound<Name<'_>>, or_at: bool) -> bool {
+    match bound.at {
+        Name::First => false,
+        Name::Last => true,
+        Name::Is(at) => name < at || or_at && name == at,
+    }
+}
+
+fn places_by_rank(first: i64, last: i64, len: usize, is_reverse: bool) -> Range<usize> {
+    let count = i64::try_from(len).unwrap_or(i64::MAX);
+    let place = |rank: i64| {
+        if rank < 0 {
+            rank.saturating_add(count)
+        } else {
+            rank
+        }
+    };
+    let first = place(first).max(0);
+    let last = place(last).min(count - 1);
+    if first > last {
+        return 0..0;
+    }
+    let (first, last) = if is_reverse {
+        (count - 1 - last, count - 1 - first)
+    } else {
+        (first, last)
+    };
+    // Both lie between zero and `len`.
+    first as usize..last as usize + 1
+}
+
+fn score_bound(text: &[u8]) -> Result<Bound<f64>, Failure> {
+    let (number, is_open) = match text {
+        [b'(', number @ ..] => (number, true),
+        number => (number, false),
+    };
+    // Nothing is zero, as for C's strtod.
+    let number: &[u8] = if number.is_empty() { b"0" } else { number };
+    let at = parse_float(number).ok_or(Failure::text("ERR min or max is not a float"))?;
+    Ok(Bound { at, is_open })
+}
+
+fn name_bound(text: &[u8]) -> Result<Bound<Name<'_>>, Failure> {
+    let (at, is_open) = match text {
+        b"-" => (Name::First, true),
+        b"+" => (Name::Last, true),
+        [b'(', name @ ..] => (Name::Is(name), true),
+        [b'[', name @ ..] => (Name::Is(name), false),
+        _ => return Err(Failure::text("ERR min or max not valid string range item")),
+    };
+    Ok(Bound { at, is_open })
+}
+
+/// The options of ZRANGE and its like.
+struct Options {
+    by: By,
+    is_reverse: bool,
+    with_scores: bool,
+    /// How many to leave out, and how many to show at most; negative numbers are none and all.
+    limit: Option<(i64, i64)>,
+}
+
+impl Options {
+    fn parse(verb: Verb, args: &[&[u8]]) -> Result<Options, Failure> {
+        let (by, is_reverse) = match verb {
+            Verb::Zrange | Verb::Zrevrange => (By::Rank, verb == Verb::Zrevrange),
+            Verb::Zrangebyscore | Verb::Zrevrangebyscore => {
+                (By::Score, verb == Verb::Zrevrangebyscore)
+            }
+            _ => (By::Name, verb == Verb::Zrevrangebylex),
+        };
+        let mut options = Options {
+            by,
+            is_reverse,
+            with_scores: false,
+            limit: None,
+        };
+        let is_free = verb == Verb::Zrange;
+        let mut args = args.iter();
+        while let Some(&name) = args.next() {
+            let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+            if is("WITHSCORES") {
+                options.with_scores = true;
+            } else if is("LIMIT") && args.len() >= 2 {
+                let mut number = || {
+                    let &number = args.next().ok_or(Failure::Syntax)?;
+                    parse_integer(number).ok_or(Failure::NotInteger)
+                };
+                options.limit = Some((number()?, number()?));
+            } else if is_free && is("REV") && !options.is_reverse {
+                options.is_reverse = true;
+            } else if is_free && is("BYSCORE") && options.by == By::Rank {
+                options.by = By::Score;
+            } else if is_free && is("BYLEX") && options.by == By::Rank {
+                options.by = By::Name;
+            } else {
+                return Err(Failure::Syntax);
+            }
+        }
+        if options.by == By::Rank {
+            // As in Redis a count of -1 is no limit, and nothing is skipped either.
+            if options.limit.take().is_some_and(|(_, count)| count != -1) {
+                return Err(Failure::text(
+                    "ERR syntax error, LIMIT is only supported in combination with either BYSCORE \
+                     or BYLEX",
+                ));
+            }
+        }
+        if options.with_scores && options.by == By::Name {
+            return Err(Failure::text(
+                "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
+            ));
+        }
+        Ok(options)
+    }
+}
+
+/// ZRANGE and its like.
+pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
+    let options = Options::parse(call.command.verb, &call.args[4..])?;
+    let swaps = options.is_reverse && options.by != By::Rank;
+    let (low, high) = if swaps { (3, 2) } else { (2, 3) };
+    let ends = Ends::parse(options.by, call.args[low], call.args[high])?;
+    let Some(value) = call.value(call.first_key()?, kind::SORTED_SET)? else {
+        call.reply().array(0);
+        return DONE;
+    };
+    let set = SortedSet::view(&value);
+    let places = ends.places(&set, options.is_reverse);
+    let (skipped, shown) = match options.limit {
+        None => (0, places.len()),
+        Some((skipped, most)) => (
+            usize::try_from(skipped).unwrap_or(usize::MAX),
+            usize::try_from(most).unwrap_or(usize::MAX),
+        ),
+    };
+    let shown = shown.min(places.len().saturating_sub(skipped));
+    let is_flat = options.with_scores && call.session.proto == Proto::V2;
+    call.reply().array(if is_flat { shown * 2 } else { shown });
+    let proto = call.session.proto;
+    let mut indexes = skipped..skipped.saturating_add(shown);
+    call.in_steps(move |_, output| {
+        let set = SortedSet::view(&value);
+        let mut reply = Reply::new(output.bytes(), proto);
+        let full = reply.out.len() + STEP_BYTES;
+        for index in indexes.by_ref() {
+            let place = if options.is_reverse {
+                places.end - 1 - index
+            } else {
+                places.start + index
+            };
+            let (member, score) = set.at(place);
+            append_member(&mut reply, member, options.with_scores.then_some(score));
+            if reply.out.len() >= full {
+                return Step::More;
+            }
+        }
+        Step::Last
+    })
+}
+
+/// ZCOUNT, ZLEXCOUNT.
+pub(in crate::execute::resp) fn zcount(call: &mut Call<'_>) -> Outcome {
+    let by = if call.command.verb == Verb::Zcount {
+        By::Score
+    } else {
+        By::Name
+    };
+    let ends = Ends::parse(by, call.args[2], call.args[3])?;
+    let value = call.value(call.first_key()?, kind::SORTED_SET)?;
+    let set = value.as_ref().map(|value| SortedSet::view(value));
+    let count = set.map_or(0, |set| ends.places(&set, false).len());
+    call.integer(count as i64)
+}
+
+/// ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX.
+pub(in crate::execute::resp) fn zremrange(call: &mut Call<'_>) -> Outcome {
+    let (by, event) = match call.command.verb {
+        Verb::Zremrangebyrank => (By::Rank, "zremrangebyrank"),
+        Verb::Zremrangebyscore => (By::Score, "zremrangebyscore"),
+        _ => (By::Name, "zremrangebylex"),
+    };
+    let ends = Ends::parse(by, call.args[2], call.args[3])?;
+    let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
+        let places = ends.places(set, false);
+        set.remove_range(places.clone());
+        Ok(places.len())
+    })?;
+    notify_removed(call, event, edited.is_changed, edited.is_gone);
+    call.integer(edited.answer as i64)
+}
+
+/// ZPOPMIN, ZPOPMAX.
+pub(in crate::execute::resp) fn zpop(call: &mut Call<'_>) -> Outcome {
+    let is_max = call.command.verb == Verb::Zpopmax;
+    let count = match call.args {
+        [_, _] => None,
+        [_, _, count] => {
+            let count = parse_integer(count).and_then(|count| usize::try_from(count).ok());
+            let bad = Failure::text("ERR value is out of range, must be positive");
+            Some(count.ok_or(bad)?)
+        }
+        _ => return Err(Failure::Syntax),
+    };
+    let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
+        let taken = count.unwrap_or(1).min(set.len());
+        let places = if is_max {
+            set.len() - taken..set.len()
+        } else {
+            0..taken
+        };
+        let (mut members, mut scores) = (Arguments::default(), Vec::with_capacity(taken));
+        let mut take = |place: usize| {
+            let (member, score) = set.at(place);
+            members.extend(&[member]);
+            scores.push(score);
+        };
+        if is_max {
+            places.clone().rev().for_each(&mut take);
+        } else {
+            places.clone().for_each(&mut take);
+        }
+        set.remove_range(places);
+        Ok((members, scores))
+    })?;
+    let event = if is_max { "zpopmax" } else { "zpopmin" };
+    notify_removed(call, event, edited.is_changed, edited.is_gone);
+    let (members, scores) = edited.answer;
+    // Without a count RESP3 has one flat pair, too.
+    let is_nested = count.is_some() && call.session.proto == Proto::V3;
+    let values = if is_nested {
+        members.len()
+    } else {
+        members.len() * 2
+    };
+    call.reply().array(values);
+    for (member, score) in members.iter().zip(scores) {
+        let mut reply = call.reply();
+        if is_nested {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        reply.double(score);
+    }
+    DONE
+}

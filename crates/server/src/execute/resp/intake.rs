@@ -1,0 +1,361 @@
+//! Intake: what becomes of bytes that a client of the Redis protocol sends.
+//!
+//! [`Codec::decode`] makes a [`Task`] of them, [`Intake::run`] does it. GET and SET without options
+//! are tasks of their own; the value of a long SET is no part of a task: its bytes follow to
+//! [`Intake::feed`], and the arguments behind it are a task again ([`Task::Tail`]).
+
+pub(super) mod plain;
+pub(super) mod upload;
+
+use std::sync::Arc;
+
+use cellar_engine::{Cache, Space};
+use cellar_protocol::resp::{self as wire, Args, Decoded, Limits, Plain, Scan};
+
+use self::plain::{PlainGet, PlainSet, execute_get, execute_set};
+use self::upload::{Tail, Upload, receive};
+use super::session::Session;
+use super::{Prepared, execute, prepare, refuse};
+use crate::client::Client;
+use crate::execute::context::{Ahead, Context, First, Flow, Next};
+use crate::execute::filling::Transfer;
+use crate::output::Output;
+use crate::state::State;
+
+/// What one piece of input asks for.
+#[derive(Debug)]
+pub enum Task<'a> {
+    /// GET, without more ado.
+    Get(PlainGet<'a>),
+    /// SET, without options.
+    Set(PlainSet<'a>),
+    /// Any command.
+    Command(Prepared<'a>),
+    /// A command that was a line of words with quotes, as a frame.
+    Quoted(Vec<u8>),
+    /// Making room for the value of a SET.
+    LargeSet {
+        /// The key.
+        key: &'a [u8],
+        /// Length of the value.
+        value_bytes: usize,
+        /// How many arguments follow the value.
+        args: usize,
+        /// What it was decoded by.
+        limits: Limits,
+    },
+    /// The arguments behind such a value.
+    Tail(Args<'a>),
+    /// An answer to what is no command, after which the connection is closed.
+    Refuse {
+        /// The answer.
+        message: Vec<u8>,
+        /// What it was decoded by.
+        limits: Limits,
+    },
+}
+
+impl Task<'_> {
+    /// Whether it takes constant time and is answered at once, as the usual requests.
+    #[inline]
+    pub(in crate::execute) fn is_quick(&self) -> bool {
+        matches!(self, Task::Get(_) | Task::Set(_))
+    }
+
+    /// Whether the time of one that is not quick depends on more than its own bytes.
+    pub(in crate::execute) fn is_heavy(&self) -> bool {
+        match self {
+            Task::Command(prepared) => prepared.is_heavy(),
+            _ => true,
+        }
+    }
+
+    /// Whether the bytes behind it cannot be decoded before it was run.
+    #[inline]
+    pub(in crate::execute) fn ends_decoding(&self) -> bool {
+        matches!(self, Task::LargeSet { .. } | Task::Refuse { .. })
+    }
+}
+
+/// What decoding a client's bytes depends on, as long as none of its commands runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Codec {
+    /// The space of the client's database.
+    space: Space,
+    limits: Limits,
+    /// How far an incomplete command was looked at.
+    scan: Scan,
+    /// The number of arguments to come that belong to the SET before.
+    tail: Option<usize>,
+}
+
+impl Codec {
+    /// The first task in `input`, as one of all protocols'.
+    #[inline]
+    pub(in crate::execute) fn decode<'a, T>(
+        &mut self,
+        input: &'a [u8],
+        cache: &Cache,
+        wrap: impl Fn(Task<'a>) -> T,
+    ) -> First<'a, T> {
+        if let Some(args) = self.tail {
+            return self.decode_tail(input, args, wrap);
+        }
+        let Some(plain) = wire::decode_plain(input, &self.limits) else {
+            return self.decode_any(input, cache, wrap);
+        };
+        // What was looked at belonged to these bytes.
+        self.scan = Scan::default();
+        let (task, key, used) = match plain {
+            Plain::Get { key, used } => {
+                let get = PlainGet::of(key, self.space, cache);
+                (wrap(Task::Get(get)), get.key, used)
+            }
+            Plain::Set { key, value, used } => {
+                let set = PlainSet::of(key, value, self.space, cache);
+                (wrap(Task::Set(set)), set.key, used)
+            }
+        };
+        let key = Some(key);
+        Some((Some(Ahead { task, key }), used))
+    }
+
+    /// The same for what is not plain.
+    fn decode_any<'a, T>(
+        &mut self,
+        input: &'a [u8],
+        cache: &Cache,
+        wrap: impl Fn(Task<'a>) -> T,
+    ) -> First<'a, T> {
+        let limits = self.limits;
+        let scan = std::mem::take(&mut self.scan);
+        let mut key = None;
+        let (task, used) = match wire::decode(input, scan, &limits) {
+            Decoded::Incomplete(scan) => {
+                self.scan = scan;
+                return None;
+            }
+            Decoded::Nothing { used } => return Some((None, used)),
+            Decoded::Request { request, used } => {
+                let prepared = prepare(request, self.space, cache);
+                key = prepared.key();
+                (Task::Command(prepared), used)
+            }
+            Decoded::Quoted { frame, used } => (Task::Quoted(frame), used),
+            Decoded::Upload {
+                key: of_set,
+                value_bytes,
+                used,
+                args_left: args,
+            } => {
+                let task = Task::LargeSet {
+                    key: of_set,
+                    value_bytes,
+                    args,
+                    limits,
+                };
+                (task, used)
+            }
+            Decoded::Refused { message, used } => (Task::Refuse { message, limits }, used),
+        };
+        let task = wrap(task);
+        Some((Some(Ahead { task, key }), used))
+    }
+
+    /// The arguments behind the value of a SET.
+    #[cold]
+    fn decode_tail<'a, T>(
+        &mut self,
+        input: &'a [u8],
+        args: usize,
+        wrap: impl Fn(Task<'a>) -> T,
+    ) -> First<'a, T> {
+        let limits = self.limits;
+        let (task, used) = match wire::decode_tail(input, args, &limits) {
+            wire::Tail::Incomplete => return None,
+            wire::Tail::Args { args, used } => (Task::Tail(args), used),
+            wire::Tail::Refused { message } => (Task::Refuse { message, limits }, input.len()),
+        };
+        self.tail = None;
+        let (task, key) = (wrap(task), None);
+        Some((Some(Ahead { task, key }), used))
+    }
+}
+
+/// What a connection keeps of the protocol: the client's session, and the SET that it receives.
+#[derive(Debug)]
+pub struct Intake {
+    session: Session,
+    /// How far an incomplete command was looked at.
+    scan: Scan,
+    upload: Option<Box<Upload>>,
+    /// The value that was received last, as long as arguments behind it have yet to come.
+    tail: Option<Tail>,
+}
+
+impl Intake {
+    /// The intake of a client that just came.
+    #[must_use]
+    pub fn new(client: Arc<Client>, state: &State) -> Intake {
+        Intake {
+            session: Session::new(client, state),
+            scan: Scan::default(),
+            upload: None,
+            tail: None,
+        }
+    }
+
+    /// The client as others see it.
+    #[inline]
+    pub(in crate::execute) fn client(&self) -> &Client {
+        &self.session.client
+    }
+
+    /// How the next bytes are to be decoded.
+    #[inline]
+    pub(in crate::execute) fn codec(&self, state: &State) -> Codec {
+        Codec {
+            space: self.session.space(state),
+            limits: self.session.limits(),
+            scan: self.scan,
+            tail: self.tail.as_ref().map(Tail::args),
+        }
+    }
+
+    /// Keeps how far a command that is not whole was looked at.
+    #[inline]
+    pub(in crate::execute) fn keep(&mut self, codec: &Codec, is_incomplete: bool) {
+        self.scan = if is_incomplete {
+            codec.scan
+        } else {
+            Scan::default()
+        };
+    }
+
+    /// Does what a task asks for.
+    #[inline]
+    pub(in crate::execute) fn run(
+        &mut self,
+        task: &Task<'_>,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Next {
+        let session = &mut self.session;
+        match task {
+            Task::Get(get) => Next::Flow(execute_get(get, session, context, output)),
+            Task::Set(set) => Next::Flow(execute_set(set, session, context, output)),
+            Task::Command(prepared) => Next::Flow(execute(prepared, session, context, output)),
+            Task::Quoted(frame) => {
+                let request = Decoded::unquoted(frame);
+                let prepared = prepare(request, session.space(context.state), context.cache());
+                Next::Flow(execute(&prepared, session, context, output))
+            }
+            // A command before it has changed what its bytes mean.
+            Task::LargeSet { limits, .. } | Task::Refuse { limits, .. }
+                if *limits != session.limits() =>
+            {
+                Next::Again
+            }
+            Task::LargeSet {
+                key,
+                value_bytes,
+                args,
+                ..
+            } => self.begin_upload((*key, *args), *value_bytes, context, output),
+            Task::Tail(args) => self.store_tail(args, context, output),
+            Task::Refuse { message, .. } => Next::Flow(refuse(message, session, context, output)),
+        }
+    }
+
+    /// Makes room for the value of a SET.
+    #[cold]
+    fn begin_upload(
+        &mut self,
+        (key, args): (&[u8], usize),
+        value_bytes: usize,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Next {
+        match receive((key, args), value_bytes, &self.session, context, output) {
+            Ok(upload) => {
+                self.upload = Some(upload);
+                Next::Feed
+            }
+            Err(next) => {
+                self.tail = Tail::of_refused(args);
+                next
+            }
+        }
+    }
+
+    /// Stores the value that was received last as these arguments say.
+    #[cold]
+    fn store_tail(&mut self, args: &[&[u8]], context: Context<'_>, output: &mut Output) -> Next {
+        if let Some(tail) = self.tail.take() {
+            tail.store(args, &mut self.session, context, output);
+        }
+        Next::Flow(Flow::Continue)
+    }
+
+    /// The value under way.
+    #[inline]
+    pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
+        let upload = self.upload.as_mut()?;
+        Some(upload.filling.transfer())
+    }
+
+    /// Hands on more of the value; how many bytes were used, and how the connection goes on once
+    /// the value is whole.
+    pub(in crate::execute) fn feed(
+        &mut self,
+        input: &[u8],
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> (usize, Option<Flow>) {
+        let upload = self.upload.as_mut();
+        let used = upload.map_or(0, |upload| upload.filling.fill_from(input));
+        let whole = self.upload.take_if(|upload| upload.filling.is_whole());
+        let flow = whole.map(|upload| {
+            let Some(tail) = upload.finish(&self.session, output) else {
+                return Flow::Close;
+            };
+            match tail.args() {
+                0 => tail.store(&[], &mut self.session, context, output),
+                _ => self.tail = Some(tail),
+            }
+            Flow::Continue
+        });
+        (used, flow)
+    }
+
+    /// Whether a received value waits for the arguments behind it.
+    #[inline]
+    pub(in crate::execute) fn awaits_tail(&self) -> bool {
+        self.tail.is_some()
+    }
+
+    /// Bytes of the cache's memory that values under way hold.
+    #[inline]
+    pub(in crate::execute) fn received_bytes(&self) -> usize {
+        let upload = self.upload.as_ref();
+        let coming = upload.map_or(0, |upload| upload.filling.value_bytes());
+        coming + self.tail.as_ref().map_or(0, Tail::value_bytes)
+    }
+
+    /// Bytes of memory that is set up for the client.
+    #[inline]
+    pub(in crate::execute) fn held_bytes(&self) -> usize {
+        self.session.held_bytes()
+    }
+
+    /// Lets go of a value that is not stored.
+    pub(in crate::execute) fn abandon(&mut self) {
+        self.upload = None;
+        self.tail = None;
+    }
+
+    /// Forgets a client that is gone.
+    pub(in crate::execute) fn end(&mut self, state: &State) {
+        self.session.leave(state);
+    }
+}

@@ -1,0 +1,139 @@
+//! Plain requests: GET and SET without options, the way most requests take.
+//!
+//! They skip what a command of any shape needs. A client that has set up something that such a
+//! command has to look at goes through [`execute`] as any other.
+
+use cellar_engine::{Cache, Key, SetOptions, Space};
+use cellar_protocol::resp::{Reply, Request, Verb};
+
+use crate::execute::context::{Context, Flow};
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::{DONE, Outcome};
+use crate::execute::resp::session::Session;
+use crate::execute::resp::{append_failure, execute, prepare, strings};
+use crate::output::Output;
+
+/// Why the key of a plain request can be hashed.
+const SHORT: &str = "a plain request has a key of at most 999 bytes";
+
+/// GET with its key hashed.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainGet<'a> {
+    /// The key.
+    pub key: Key<'a>,
+}
+
+/// SET with its key hashed.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainSet<'a> {
+    /// The key.
+    pub key: Key<'a>,
+    value: &'a [u8],
+}
+
+impl<'a> PlainGet<'a> {
+    /// A GET in this space.
+    ///
+    /// # Panics
+    /// If the key is longer than the engine takes.
+    #[inline]
+    #[must_use]
+    pub fn of(key: &'a [u8], space: Space, cache: &Cache) -> PlainGet<'a> {
+        let key = cache.key_in(space, key).expect(SHORT);
+        PlainGet { key }
+    }
+}
+
+impl<'a> PlainSet<'a> {
+    /// A SET in this space.
+    ///
+    /// # Panics
+    /// If the key is longer than the engine takes.
+    #[inline]
+    #[must_use]
+    pub fn of(key: &'a [u8], value: &'a [u8], space: Space, cache: &Cache) -> PlainSet<'a> {
+        let key = cache.key_in(space, key).expect(SHORT);
+        PlainSet { key, value }
+    }
+}
+
+/// Whether a key was hashed for the database that the client uses now, and nothing else has to be
+/// looked at.
+#[inline]
+fn is_still_plain(key: Key<'_>, session: &Session, context: Context<'_>) -> bool {
+    session.is_plain() && key.space() == session.space(context.state)
+}
+
+/// Runs a GET and appends its reply.
+#[inline]
+pub(in crate::execute::resp) fn execute_get(
+    get: &PlainGet<'_>,
+    session: &mut Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    if !is_still_plain(get.key, session, context) {
+        let args = [b"GET".as_slice(), get.key.bytes()];
+        return execute_general(&args, session, context, output);
+    }
+    note(Verb::Get, session, context);
+    let outcome = strings::read(get.key, session.proto, context, output);
+    finish(outcome, session, context, output)
+}
+
+/// Runs a SET and appends its reply.
+#[inline]
+pub(in crate::execute::resp) fn execute_set(
+    set: &PlainSet<'_>,
+    session: &mut Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    if !is_still_plain(set.key, session, context) {
+        let args = [b"SET".as_slice(), set.key.bytes(), set.value];
+        return execute_general(&args, session, context, output);
+    }
+    note(Verb::Set, session, context);
+    context.counters.cmd_set.add(1);
+    let stored = context
+        .cache()
+        .set(set.key, set.value, &SetOptions::default());
+    let outcome = match stored {
+        Ok(_) => {
+            let observer = &context.state.observer;
+            observer.notify(Class::String, "set", set.key.bytes(), session.database);
+            Reply::new(output.bytes(), session.proto).ok();
+            DONE
+        }
+        Err(error) => Err(error.into()),
+    };
+    finish(outcome, session, context, output)
+}
+
+#[inline]
+fn note(verb: Verb, session: &Session, context: Context<'_>) {
+    session.client.note_command(verb);
+    context.counters.calls.add(verb);
+    context.counters.pulse.begin_resp(verb as usize);
+}
+
+#[inline]
+fn finish(outcome: Outcome, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
+    outcome.unwrap_or_else(|failure| {
+        append_failure(&failure, session.proto, context, output);
+        Flow::Continue
+    })
+}
+
+/// Runs the same as a command of any shape.
+#[cold]
+fn execute_general(
+    args: &[&[u8]],
+    session: &mut Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    let request = Request::of(args.iter().copied().collect());
+    let prepared = prepare(request, session.space(context.state), context.cache());
+    execute(&prepared, session, context, output)
+}

@@ -1,0 +1,118 @@
+//! Uploads: a SET whose value is received straight into the engine's memory.
+//!
+//! SET's options follow its value, so a received value is a [`Tail`] until they are there.
+
+use std::sync::Arc;
+
+use cellar_engine::Draft;
+use cellar_protocol::resp::Reply;
+
+use crate::execute::context::{Context, Next};
+use crate::execute::filling::{Filling, LINE_END};
+use crate::execute::resp::client::tracking::write_as;
+use crate::execute::resp::session::Session;
+use crate::execute::resp::{append_failure, strings};
+use crate::output::Output;
+
+/// A SET whose value is on its way.
+#[derive(Debug)]
+pub(in crate::execute::resp) struct Upload {
+    /// The value so far.
+    pub(in crate::execute::resp) filling: Filling,
+    key: Box<[u8]>,
+    /// How many arguments follow.
+    args: usize,
+}
+
+/// A SET whose value is there, while the arguments behind it are not.
+#[derive(Debug)]
+pub(in crate::execute::resp) struct Tail {
+    /// The value; none if it was refused.
+    value: Option<(Box<[u8]>, Draft, usize)>,
+    args: usize,
+}
+
+/// Makes room for the value of `SET key value`, which so many arguments follow; one that finds none
+/// is answered at once.
+///
+/// # Errors
+/// How the connection goes on without the value.
+pub(in crate::execute::resp) fn receive(
+    (key, args): (&[u8], usize),
+    value_bytes: usize,
+    session: &Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Result<Box<Upload>, Next> {
+    let cache = context.cache();
+    let hashed = cache.key_in(session.space(context.state), key);
+    match hashed.and_then(|hashed| cache.draft(hashed, value_bytes)) {
+        Ok(draft) => Ok(Box::new(Upload {
+            filling: Filling::of(draft, value_bytes),
+            key: key.into(),
+            args,
+        })),
+        Err(error) => {
+            append_failure(&error.into(), session.proto, context, output);
+            Err(Next::Skip(value_bytes + LINE_END.len()))
+        }
+    }
+}
+
+impl Upload {
+    /// Goes on with a value that is whole; none if what follows it is no line end.
+    ///
+    /// # Panics
+    /// If bytes are missing.
+    pub(in crate::execute::resp) fn finish(
+        self,
+        session: &Session,
+        output: &mut Output,
+    ) -> Option<Tail> {
+        let value_bytes = self.filling.value_bytes();
+        let Some(draft) = self.filling.finish() else {
+            let mut reply = Reply::new(output.bytes(), session.proto);
+            reply.error("ERR Protocol error: expected a line end behind the value");
+            return None;
+        };
+        Some(Tail {
+            value: Some((self.key, draft, value_bytes)),
+            args: self.args,
+        })
+    }
+}
+
+impl Tail {
+    /// The arguments behind a value that was refused, if there are any.
+    pub(in crate::execute::resp) fn of_refused(args: usize) -> Option<Tail> {
+        (args > 0).then_some(Tail { value: None, args })
+    }
+
+    /// How many arguments follow.
+    pub(in crate::execute::resp) fn args(&self) -> usize {
+        self.args
+    }
+
+    /// Length of the value.
+    pub(in crate::execute::resp) fn value_bytes(&self) -> usize {
+        let value = self.value.as_ref();
+        value.map_or(0, |(_, _, value_bytes)| *value_bytes)
+    }
+
+    /// Stores the value as the arguments behind it say.
+    pub(in crate::execute::resp) fn store(
+        self,
+        options: &[&[u8]],
+        session: &mut Session,
+        context: Context<'_>,
+        output: &mut Output,
+    ) {
+        if let Some((key, draft, _)) = self.value {
+            let client = Arc::clone(&session.client);
+            write_as(&client, || {
+                strings::set_draft(&key, draft, options, session, context, output);
+            });
+        }
+        session.tracked.end_command(None, false);
+    }
+}

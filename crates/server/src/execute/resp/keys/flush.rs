@@ -1,0 +1,74 @@
+//! Flush: commands on whole databases.
+//!
+//! Source: redis.io/docs/latest/commands/flushdb and its neighbours.
+
+use cellar_engine::Space;
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::failure::Failure;
+
+pub(in crate::execute::resp) fn dbsize(call: &mut Call<'_>) -> Outcome {
+    let stats = call.cache().space_stats(call.space());
+    call.integer(i64::try_from(stats.items).unwrap_or(i64::MAX))
+}
+
+/// Nothing, ASYNC or SYNC, which are the same: a flush takes no time, and what was flushed is
+/// swept up later.
+fn check_mode(call: &Call<'_>) -> Result<(), Failure> {
+    let is_mode =
+        |mode: &[u8]| mode.eq_ignore_ascii_case(b"ASYNC") || mode.eq_ignore_ascii_case(b"SYNC");
+    match call.args[1..] {
+        [] => Ok(()),
+        [mode] if is_mode(mode) => Ok(()),
+        _ => Err(Failure::Syntax),
+    }
+}
+
+/// FLUSHDB: the database gets an empty space, and the one it had is ended.
+pub(in crate::execute::resp) fn flushdb(call: &mut Call<'_>) -> Outcome {
+    check_mode(call)?;
+    call.context.counters.cmd_flush.add(1);
+    call.alone(|call| {
+        let old = call.context.state.databases.renew(call.session.database);
+        if old == Space::MAIN {
+            call.cache().flush_space(old);
+        } else {
+            call.cache().retire_space(old);
+        }
+    });
+    call.ok()
+}
+
+/// FLUSHALL: all databases, and with database 0 what other protocols stored.
+pub(in crate::execute::resp) fn flushall(call: &mut Call<'_>) -> Outcome {
+    check_mode(call)?;
+    call.context.counters.cmd_flush.add(1);
+    call.alone(|call| call.cache().flush());
+    call.ok()
+}
+
+/// SWAPDB: clients of either database see the other one's keys from now on.
+pub(in crate::execute::resp) fn swapdb(call: &mut Call<'_>) -> Outcome {
+    let databases = &call.context.state.databases;
+    let number = |index: usize, refusal| {
+        let number = parse_integer(call.args[index]);
+        let number = number.filter(|number| i32::try_from(*number).is_ok());
+        number.ok_or(Failure::text(refusal))
+    };
+    let one = number(1, "ERR invalid first DB index")?;
+    let other = number(2, "ERR invalid second DB index")?;
+    let existing = |number: i64| {
+        let number = u32::try_from(number).ok();
+        number
+            .filter(|number| (*number as usize) < databases.count())
+            .ok_or(Failure::text("ERR DB index is out of range"))
+    };
+    let (one, other) = (existing(one)?, existing(other)?);
+    call.alone(|call| {
+        databases.swap(one, other);
+        let observer = &call.context.state.observer;
+        observer.swapped(one, other, call.cache());
+    });
+    call.ok()
+}

@@ -1,0 +1,128 @@
+//! Scan: SCAN and RANDOMKEY.
+//!
+//! The cursor is the engine's; a key that exists during the whole scan is shown at least once.
+//! COUNT is how many keys are wanted before a call ends. A call shows more, since the engine lists
+//! a stretch at a time, or fewer, since it ends after it has looked at so many whatever they were.
+//!
+//! Source: redis.io/docs/latest/commands/scan.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use cellar_engine::{KeyFacts, ScanCursor, Space};
+use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::glob::Pattern;
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::kind;
+
+/// Keys that a call wants to show if it is not told.
+const COUNT: usize = 10;
+/// Stretches of the cache that a call looks through at most: each may hold hundreds of items that
+/// are over and have not been swept up yet.
+const STRETCHES_MAX: usize = 128;
+/// Keys that a call looks at before it ends with fewer keys than it wants, give or take a stretch:
+/// a COUNT above it asks for no more, so that no call takes long.
+const LOOKS_MAX: usize = 16_384;
+/// Bytes of keys that it looks at.
+const LOOK_BYTES_MAX: usize = 1 << 20;
+
+/// Which keys are shown.
+#[derive(Clone, Debug)]
+struct Filter<'a> {
+    space: Space,
+    pattern: Option<Pattern>,
+    /// The name of a kind.
+    kind: Option<&'a [u8]>,
+}
+
+impl Filter<'_> {
+    fn takes(&self, facts: &KeyFacts<'_>) -> bool {
+        let is_kind = |name: &[u8]| name.eq_ignore_ascii_case(kind::name(facts.kind).as_bytes());
+        facts.space == self.space
+            && self.kind.is_none_or(is_kind)
+            && self
+                .pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(facts.key))
+    }
+}
+
+/// SCAN cursor [MATCH pattern] [COUNT count] [TYPE kind].
+pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
+    let cursor = cursor_of(call.args[1])?;
+    let mut count = COUNT;
+    let mut filter = Filter {
+        space: call.space(),
+        pattern: None,
+        kind: None,
+    };
+    for pair in call.args[2..].chunks(2) {
+        let &[name, operand] = pair else {
+            return Err(Failure::Syntax);
+        };
+        match name.to_ascii_uppercase().as_slice() {
+            b"MATCH" => filter.pattern = Some(Pattern::new(operand)),
+            b"TYPE" => filter.kind = Some(operand),
+            b"COUNT" => {
+                let number = parse_integer(operand).ok_or(Failure::NotInteger)?;
+                let number = usize::try_from(number).ok().filter(|number| *number > 0);
+                count = number.ok_or(Failure::Syntax)?;
+            }
+            _ => return Err(Failure::Syntax),
+        }
+    }
+    let mut keys = Vec::new();
+    let mut reply = Reply::new(&mut keys, call.session.proto);
+    let (mut shown, mut looks, mut bytes) = (0_usize, 0_usize, 0_usize);
+    let mut next = Some(cursor);
+    for _ in 0..STRETCHES_MAX {
+        let Some(cursor) =
+            next.filter(|_| shown < count && looks < LOOKS_MAX && bytes < LOOK_BYTES_MAX)
+        else {
+            break;
+        };
+        next = call.cache().keys(cursor, |facts| {
+            looks += 1;
+            bytes += facts.key.len();
+            if filter.takes(&facts) {
+                reply.bulk(facts.key);
+                shown += 1;
+            }
+        });
+    }
+    let mut reply = call.reply();
+    reply.array(2);
+    let cursor = next.map_or(0, |cursor| cursor.0);
+    reply.bulk(itoa::Buffer::new().format(cursor));
+    reply.array(shown);
+    reply.out.extend_from_slice(&keys);
+    DONE
+}
+
+/// The cursor that a client sends; nothing is the beginning, as in Redis.
+fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
+    if text.is_empty() {
+        return Ok(ScanCursor::START);
+    }
+    let number = std::str::from_utf8(text).ok();
+    let number = number.and_then(|text| text.parse().ok());
+    number
+        .map(ScanCursor)
+        .ok_or(Failure::text("ERR invalid cursor"))
+}
+
+/// RANDOMKEY.
+pub(in crate::execute::resp) fn randomkey(call: &mut Call<'_>) -> Outcome {
+    let random = RandomState::new().build_hasher().finish();
+    let (cache, space) = (call.cache(), call.space());
+    let mut reply = call.reply();
+    if cache
+        .sample_key(space, random, |facts| reply.bulk(facts.key))
+        .is_none()
+    {
+        reply.null();
+    }
+    DONE
+}

@@ -1,0 +1,109 @@
+//! Script calls: the commands that a script runs, on behalf of its client.
+//!
+//! They have a session of their own: the client's database, replies in the version the script
+//! chose, no transaction. SELECT inside a script is over when the script is.
+
+use cellar_protocol::resp::command::{Flags, find};
+use cellar_protocol::resp::{Command, Proto, Reply};
+
+use crate::execute::context::{Context, Flow};
+use crate::execute::resp::run;
+use crate::execute::resp::session::Session;
+use crate::limits::SCRIPT_REPLY_BYTES_MAX;
+use crate::output::Output;
+use crate::script::Host;
+
+/// Runs commands for a script.
+pub(in crate::execute::resp) struct Caller<'c> {
+    session: Session,
+    context: Context<'c>,
+    may_write: bool,
+    output: Output,
+}
+
+impl<'c> Caller<'c> {
+    /// A caller on behalf of this session; [`Caller::end`] gives back what it takes from it.
+    pub(in crate::execute::resp) fn new(
+        of: &mut Session,
+        context: Context<'c>,
+        may_write: bool,
+    ) -> Caller<'c> {
+        Caller {
+            session: of.for_script(context.state),
+            context,
+            may_write,
+            output: Output::default(),
+        }
+    }
+
+    /// Ends the script's session.
+    pub(in crate::execute::resp) fn end(self, of: &mut Session) {
+        of.tracked = self.session.tracked;
+        // The script's SELECT has shown in listings.
+        of.select(of.database);
+    }
+
+    /// The row of a command that the script may run.
+    fn admit(&self, args: &[&[u8]]) -> Result<&'static Command, &'static str> {
+        const UNKNOWN: &str = "ERR Unknown Redis command called from script";
+        const ARITY: &str = "ERR Wrong number of args calling Redis command from script";
+        let mut command = find(args[0]).ok_or(UNKNOWN)?;
+        if !command.subcommands.is_empty() {
+            let name = args.get(1).ok_or(ARITY)?;
+            command = command.subcommand(name).ok_or(UNKNOWN)?;
+        }
+        if !command.takes(args.len()) {
+            return Err(ARITY);
+        }
+        if command.flags.has(Flags::NOSCRIPT) {
+            return Err("ERR This Redis command is not allowed from script");
+        }
+        if command.flags.has(Flags::WRITE) && !self.may_write {
+            return Err("ERR Write commands are not allowed from read-only scripts.");
+        }
+        Ok(command)
+    }
+
+    /// Runs a command to its end, or until the script's time is over; the error is the failure's
+    /// text.
+    fn execute(&mut self, args: &[&[u8]], is_over: &dyn Fn() -> bool) -> Result<(), &'static str> {
+        let command = self.admit(args)?;
+        let (session, output) = (&mut self.session, &mut self.output);
+        let mut flow = run(command, args, None, session, self.context, output);
+        while let Flow::Unfinished(rest) = flow {
+            if output.waiting_bytes() + output.pinned_bytes() > SCRIPT_REPLY_BYTES_MAX {
+                break;
+            }
+            if is_over() {
+                return Err("ERR the script was ended");
+            }
+            flow = rest.resume(self.context, output);
+        }
+        if output.waiting_bytes() + output.pinned_bytes() > SCRIPT_REPLY_BYTES_MAX {
+            return Err("ERR the command's reply is too long for a script");
+        }
+        Ok(())
+    }
+}
+
+impl Host for Caller<'_> {
+    fn call(
+        &mut self,
+        args: &[&[u8]],
+        proto: Proto,
+        is_over: &dyn Fn() -> bool,
+        take: &mut dyn FnMut(&[u8]),
+    ) {
+        self.session.proto = proto;
+        if let Err(text) = self.execute(args, is_over) {
+            self.output = Output::default();
+            Reply::new(self.output.bytes(), proto).error(text);
+        }
+        if self.output.pinned_bytes() > 0 {
+            take(&self.output.take());
+        } else {
+            take(self.output.bytes());
+            self.output.bytes().clear();
+        }
+    }
+}

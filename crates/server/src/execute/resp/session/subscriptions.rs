@@ -1,0 +1,147 @@
+//! Subscriptions: what one client listens to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cellar_protocol::resp::command::find;
+use cellar_protocol::resp::{Command, Verb};
+
+use crate::client::Client;
+use crate::execute::resp::failure::Failure;
+use crate::limits::{ENTRY_BYTES, SUBSCRIPTION_BYTES_MAX};
+use crate::pubsub::Kind;
+use crate::state::State;
+
+/// One client's subscriptions.
+#[derive(Debug, Default)]
+pub(in crate::execute::resp) struct Subscriptions {
+    channels: BTreeSet<Box<[u8]>>,
+    patterns: BTreeSet<Box<[u8]>>,
+    bytes: usize,
+}
+
+impl Subscriptions {
+    #[inline]
+    pub(in crate::execute::resp) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Bytes of memory that they take.
+    pub(in crate::execute::resp) fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many there are.
+    pub(in crate::execute::resp) fn count(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// The names of one kind.
+    pub(in crate::execute::resp) fn names(&self, kind: Kind) -> Vec<Box<[u8]>> {
+        match kind {
+            Kind::Channel => self.channels.iter().cloned().collect(),
+            Kind::Pattern => self.patterns.iter().cloned().collect(),
+        }
+    }
+
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// That there are too many.
+    pub(in crate::execute::resp) fn add(
+        &mut self,
+        kind: Kind,
+        name: &[u8],
+        client: &Arc<Client>,
+        state: &State,
+    ) -> Result<(), Failure> {
+        let cost = name.len() + ENTRY_BYTES;
+        if self.set(kind).contains(name) {
+            return Ok(());
+        }
+        if self.bytes + cost > SUBSCRIPTION_BYTES_MAX {
+            return Err(Failure::text("ERR too many subscriptions"));
+        }
+        self.set(kind).insert(name.into());
+        self.bytes += cost;
+        self.note(client);
+        state.observer.pubsub.subscribe(kind, name, client);
+        Ok(())
+    }
+
+    /// Ends to listen.
+    pub(in crate::execute::resp) fn remove(
+        &mut self,
+        kind: Kind,
+        name: &[u8],
+        client: &Client,
+        state: &State,
+    ) {
+        if self.set(kind).remove(name) {
+            self.bytes -= name.len() + ENTRY_BYTES;
+            self.note(client);
+            state.observer.pubsub.unsubscribe(kind, name, client);
+        }
+    }
+
+    /// Ends to listen to anything.
+    pub(in crate::execute::resp) fn end(&mut self, client: &Client, state: &State) {
+        for kind in [Kind::Channel, Kind::Pattern] {
+            for name in self.names(kind) {
+                self.remove(kind, &name, client, state);
+            }
+        }
+    }
+
+    fn set(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+        }
+    }
+
+    fn note(&self, client: &Client) {
+        // Relaxed: facts for listings.
+        let counts = &client.counts;
+        counts
+            .channels
+            .store(self.channels.len(), Ordering::Relaxed);
+        counts
+            .patterns
+            .store(self.patterns.len(), Ordering::Relaxed);
+    }
+}
+
+/// Whether a command is answered by messages, which come even if no replies are wanted.
+pub(in crate::execute::resp) fn is_answered_by_push(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Subscribe | Verb::Unsubscribe | Verb::Psubscribe | Verb::Punsubscribe
+    )
+}
+
+/// Refuses what a subscriber that speaks RESP2 may not ask for.
+pub(in crate::execute::resp) fn check_confined(command: &'static Command) -> Result<(), Failure> {
+    let is_allowed = matches!(command.verb, Verb::Ping | Verb::Quit | Verb::Reset);
+    if is_allowed || is_answered_by_push(command.verb) {
+        return Ok(());
+    }
+    let name = full_name(command);
+    let text = format!(
+        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context"
+    );
+    Err(Failure::Text(text.into()))
+}
+
+/// A command's name; of a sub-command with the name of its container before it.
+fn full_name(command: &'static Command) -> String {
+    let is_top = find(command.name.as_bytes()).is_some_and(|found| found.verb == command.verb);
+    if is_top {
+        return command.name.to_owned();
+    }
+    let has_it = |row: &&Command| row.subcommands.iter().any(|sub| sub.verb == command.verb);
+    let container = cellar_protocol::resp::command::TABLE.iter().find(has_it);
+    format!("{}|{}", container.map_or("", |row| row.name), command.name)
+}

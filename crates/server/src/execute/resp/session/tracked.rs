@@ -1,0 +1,83 @@
+//! Tracked: how one client's reads are tracked.
+
+use std::sync::Arc;
+
+use cellar_protocol::resp::Command;
+use cellar_protocol::resp::command::find;
+
+use crate::client::Client;
+use crate::limits::ENTRY_BYTES;
+use crate::state::State;
+use crate::tracking::Mode;
+
+/// What a session knows of its tracking.
+#[derive(Debug, Default)]
+pub(in crate::execute::resp) struct Tracked {
+    /// Whether it is told of changes.
+    pub(in crate::execute::resp) is_on: bool,
+    /// Whether CLIENT CACHING was said for the next command or transaction.
+    pub(in crate::execute::resp) caching: bool,
+    /// The prefixes that it broadcasts; the empty one for all keys.
+    pub(in crate::execute::resp) prefixes: Vec<Box<[u8]>>,
+    prefix_bytes: usize,
+}
+
+impl Tracked {
+    /// Whether the keys of a command that reads are to be remembered.
+    pub(in crate::execute::resp) fn remembers(&self, client: &Client) -> bool {
+        let mode = Mode::of(client);
+        let is_wanted = if mode.has(Mode::OPTIN) {
+            self.caching
+        } else {
+            !(mode.has(Mode::OPTOUT) && self.caching)
+        };
+        is_wanted && !mode.has(Mode::BCAST)
+    }
+
+    /// Bytes of memory that its prefixes take.
+    pub(in crate::execute::resp) fn held_bytes(&self) -> usize {
+        self.prefix_bytes
+    }
+
+    /// Adds a prefix, once.
+    pub(in crate::execute::resp) fn add(&mut self, prefix: &[u8]) {
+        if !self.prefixes.iter().any(|known| **known == *prefix) {
+            self.prefix_bytes += prefix.len() + ENTRY_BYTES;
+            self.prefixes.push(prefix.into());
+        }
+    }
+
+    /// What CLIENT CACHING said is over after one command, or after one transaction.
+    pub(in crate::execute::resp) fn end_command(
+        &mut self,
+        command: Option<&Command>,
+        is_in_transaction: bool,
+    ) {
+        if self.caching && !is_in_transaction && !command.is_some_and(is_about_clients) {
+            self.caching = false;
+        }
+    }
+
+    /// The same for the commands of a script.
+    pub(in crate::execute::resp) fn for_script(&self) -> Tracked {
+        Tracked {
+            is_on: self.is_on,
+            caching: self.caching,
+            ..Tracked::default()
+        }
+    }
+
+    /// Ends tracking.
+    pub(in crate::execute::resp) fn end(&mut self, client: &Arc<Client>, state: &State) {
+        if self.is_on {
+            state.observer.untrack(client, &self.prefixes);
+            *self = Tracked::default();
+        }
+    }
+}
+
+/// Whether it is one of CLIENT's sub-commands.
+fn is_about_clients(command: &Command) -> bool {
+    let client = find(b"client");
+    client.is_some_and(|row| row.subcommands.iter().any(|sub| sub.verb == command.verb))
+}

@@ -1,0 +1,57 @@
+//! Bits: GETBIT and SETBIT on strings.
+//!
+//! Bit 0 is the highest of the first byte. Source: redis.io/docs/latest/commands/setbit.
+
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::failure::Failure;
+
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::strings::values::{bytes_of, read, store_keeping, update};
+
+/// Bytes whose bits can be asked for, however long values may be.
+const BYTES_MAX: usize = 512 << 20;
+
+/// The byte and the mask of the bit that an argument names, within `bytes_max`.
+fn place(call: &Call<'_>, bytes_max: usize) -> Result<(usize, u8), Failure> {
+    let bit = parse_integer(call.args[2]).and_then(|bit| u64::try_from(bit).ok());
+    let place = bit.and_then(|bit| Some((usize::try_from(bit / 8).ok()?, 0x80 >> (bit % 8))));
+    let place = place.filter(|(byte, _)| *byte < bytes_max);
+    place.ok_or(Failure::text(
+        "ERR bit offset is not an integer or out of range",
+    ))
+}
+
+pub(in crate::execute::resp) fn getbit(call: &mut Call<'_>) -> Outcome {
+    let (key, (byte, mask)) = (call.first_key()?, place(call, BYTES_MAX)?);
+    let bit = read(call, key, |value| {
+        value.get(byte).is_some_and(|byte| byte & mask != 0)
+    })?;
+    call.integer(i64::from(bit.unwrap_or(false)))
+}
+
+pub(in crate::execute::resp) fn setbit(call: &mut Call<'_>) -> Outcome {
+    let max = call.cache().update_bytes_max();
+    let (key, (byte, mask)) = (call.first_key()?, place(call, max)?);
+    let bit = match parse_integer(call.args[3]) {
+        Some(bit @ (0 | 1)) => bit == 1,
+        _ => {
+            return Err(Failure::text("ERR bit is not an integer or out of range"));
+        }
+    };
+    let before = update(call, key, |old, scratch| {
+        let value = bytes_of(old)?;
+        scratch.extend_from_slice(value);
+        scratch.resize(value.len().max(byte + 1), 0);
+        let before = scratch[byte] & mask != 0;
+        if bit {
+            scratch[byte] |= mask;
+        } else {
+            scratch[byte] &= !mask;
+        }
+        Ok((before, store_keeping(old)))
+    })?;
+    call.notify(Class::String, "setbit", key.bytes());
+    call.integer(i64::from(before))
+}

@@ -1,0 +1,261 @@
+//! MSET and its kin: commands on several strings at once.
+//!
+//! MSET and its relatives run alone, so that nobody sees a part of what they store. MGET reads a
+//! piece of its keys at a time when the answer is long, so another client's store may fall between
+//! two pieces.
+//!
+//! Source: redis.io/docs/latest/commands/mget and its neighbours.
+
+use cellar_engine::{KEY_BYTES_MAX, Key, Kind, SetOptions, Space};
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Proto, Reply};
+
+use crate::execute::context::{Context, Flow, Unfinished};
+use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::steps::STEP_ITEMS;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::execute::resp::session::ReplyMode;
+use crate::execute::resp::strings::options::{Condition, Options};
+use crate::execute::resp::strings::values::{append_value, deadline_of, notify_set};
+use crate::output::Output;
+
+/// Keys that are hinted and read together.
+const KEYS_TOGETHER_MAX: usize = 16;
+/// Answer bytes, pinned values included, after which a read of many keys pauses.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
+    let (space, proto, keys) = (call.space(), call.session.proto, &call.args[1..]);
+    let start = call.output.bytes().len();
+    call.reply().array(keys.len());
+    if keys.iter().any(|key| key.len() > KEY_BYTES_MAX) {
+        return Err(Failure::KeyTooLong);
+    }
+    let mut read = 0;
+    while read < keys.len() {
+        let end = keys.len().min(read + STEP_ITEMS);
+        let (next, how) = (&keys[read..end], (space, proto));
+        read += read_some(next, how, ANSWER_BYTES_MAX, call.context, call.output)?;
+        call.check_reply(start)?;
+        if !call.session.answers_whole && read < keys.len() {
+            return read_rest(call, &keys[read..]);
+        }
+    }
+    DONE
+}
+
+/// Answers what is left of an MGET in further steps.
+fn read_rest(call: &Call<'_>, keys: &[&[u8]]) -> Outcome {
+    let rest = Rest {
+        keys: Arguments::of(keys),
+        answered: 0,
+        space: call.space(),
+        proto: call.session.proto,
+        is_silent: call.session.reply_mode != ReplyMode::On,
+    };
+    Ok(Flow::Unfinished(Box::new(rest)))
+}
+
+/// The keys of an MGET that is not answered whole yet.
+#[derive(Debug)]
+struct Rest {
+    keys: Arguments,
+    /// How many of them are answered.
+    answered: usize,
+    space: Space,
+    proto: Proto,
+    is_silent: bool,
+}
+
+impl Unfinished for Rest {
+    fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        let start = output.bytes().len();
+        let end = self.keys.len().min(self.answered + STEP_ITEMS);
+        let keys: Vec<&[u8]> = (self.answered..end)
+            .map(|place| self.keys.get(place))
+            .collect();
+        let how = (self.space, self.proto);
+        let read = read_some(&keys, how, ANSWER_BYTES_MAX, context, output);
+        // A key that is too long ended the command before the first piece.
+        self.answered += read.unwrap_or(keys.len());
+        if self.is_silent {
+            output.truncate(start);
+        }
+        if self.answered == self.keys.len() {
+            return Flow::Continue;
+        }
+        Flow::Unfinished(self)
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.keys.bytes()
+    }
+}
+
+/// Reads keys until the answer has so many bytes; returns how many keys.
+fn read_some<K: AsRef<[u8]>>(
+    keys: &[K],
+    (space, proto): (Space, Proto),
+    bytes_max: usize,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Result<usize, Failure> {
+    let cache = context.cache();
+    let (mut read, mut answered) = (0, 0);
+    for group in keys.chunks(KEYS_TOGETHER_MAX) {
+        let mut hashed: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
+        for (place, key) in hashed.iter_mut().zip(group) {
+            let key = cache.key_in(space, key.as_ref())?;
+            cache.hint_index(key);
+            *place = Some(key);
+        }
+        let hashed = hashed.into_iter().flatten();
+        hashed.clone().for_each(|key| cache.hint_item(key));
+        for key in hashed {
+            answered += read_one(key, proto, context, output);
+        }
+        read += group.len();
+        if answered >= bytes_max {
+            break;
+        }
+    }
+    Ok(read)
+}
+
+/// Answers one key's value, null for another kind too; returns its bytes.
+fn read_one(key: Key<'_>, proto: Proto, context: Context<'_>, output: &mut Output) -> usize {
+    let counters = context.counters;
+    counters.cmd_get.add(1);
+    let mut reply = Reply::new(output.bytes(), proto);
+    let found = context.cache().get(key, |item| {
+        (item.kind == Kind::STRING).then(|| (item.value.len(), append_value(&mut reply, item)))
+    });
+    match found.flatten() {
+        Some((bytes, pinned)) => {
+            counters.get_hits.add(1);
+            output.push_line(pinned);
+            bytes
+        }
+        None => {
+            counters.get_misses.add(1);
+            reply.null();
+            0
+        }
+    }
+}
+
+/// The keys and values of MSET and its relatives.
+struct Pairs<'a> {
+    pairs: Vec<(Key<'a>, &'a [u8])>,
+}
+
+impl<'a> Pairs<'a> {
+    /// Pairs of which every one can be stored.
+    fn of(call: &Call<'a>, args: &[&'a [u8]]) -> Result<Pairs<'a>, Failure> {
+        let (cache, space) = (call.cache(), call.space());
+        let max = cache.value_bytes_max();
+        let mut pairs = Vec::with_capacity(args.len() / 2);
+        for pair in args.chunks_exact(2) {
+            if pair[1].len() > max {
+                return Err(Failure::TooLong);
+            }
+            pairs.push((cache.key_in(space, pair[0])?, pair[1]));
+        }
+        Ok(Pairs { pairs })
+    }
+
+    /// Stores all if the condition holds for all; whether it did.
+    fn store(&self, call: &mut Call<'_>, options: &Options<'_>) -> Result<bool, Failure> {
+        if let [pair] = self.pairs[..] {
+            return store_all(call, &[pair], options);
+        }
+        call.alone(|call| store_all(call, &self.pairs, options))
+    }
+}
+
+fn store_all(
+    call: &mut Call<'_>,
+    pairs: &[(Key<'_>, &[u8])],
+    options: &Options<'_>,
+) -> Result<bool, Failure> {
+    let cache = call.cache();
+    let exists = |key| cache.facts(key, |_| ()).is_some();
+    let holds = match options.when {
+        Condition::Absent => !pairs.iter().any(|(key, _)| exists(*key)),
+        Condition::Present => pairs.iter().all(|(key, _)| exists(*key)),
+        _ => true,
+    };
+    if !holds {
+        return Ok(false);
+    }
+    for &(key, value) in pairs {
+        call.context.counters.cmd_set.add(1);
+        let old = match options.keeps_deadline {
+            true => deadline_of(call, key)?,
+            false => None,
+        };
+        let set = SetOptions {
+            deadline: options.deadline_after(old),
+            ..SetOptions::default()
+        };
+        cache.set(key, value, &set)?;
+        notify_set(call, key.bytes(), options.deadline.is_some());
+    }
+    Ok(true)
+}
+
+/// The options of a store without any, on this condition.
+fn plain(when: Condition<'static>) -> Options<'static> {
+    Options {
+        when,
+        get: false,
+        deadline: None,
+        keeps_deadline: false,
+    }
+}
+
+pub(in crate::execute::resp) fn mset(call: &mut Call<'_>) -> Outcome {
+    if call.args.len().is_multiple_of(2) {
+        return Err(Failure::text(
+            "ERR wrong number of arguments for 'mset' command",
+        ));
+    }
+    let pairs = Pairs::of(call, &call.args[1..])?;
+    pairs.store(call, &plain(Condition::Always))?;
+    call.ok()
+}
+
+pub(in crate::execute::resp) fn msetnx(call: &mut Call<'_>) -> Outcome {
+    if call.args.len().is_multiple_of(2) {
+        return Err(Failure::text(
+            "ERR wrong number of arguments for 'msetnx' command",
+        ));
+    }
+    let pairs = Pairs::of(call, &call.args[1..])?;
+    let is_stored = pairs.store(call, &plain(Condition::Absent))?;
+    call.integer(i64::from(is_stored))
+}
+
+/// MSETEX numkeys key value [key value ...] [NX | XX] [EX .. | KEEPTTL].
+pub(in crate::execute::resp) fn msetex(call: &mut Call<'_>) -> Outcome {
+    let count = parse_integer(call.args[1]).filter(|count| *count > 0);
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let count = count.ok_or(Failure::text("ERR invalid numkeys value"))?;
+    let args = &call.args[2..];
+    if count > args.len() / 2 {
+        return Err(Failure::text("ERR wrong number of key-value pairs"));
+    }
+    let (pairs, options) = args.split_at(2 * count);
+    let options = Options::parse(options, "msetex", call.context)?;
+    let is_plain = matches!(
+        options.when,
+        Condition::Always | Condition::Absent | Condition::Present
+    );
+    if options.get || !is_plain {
+        return Err(Failure::Syntax);
+    }
+    let pairs = Pairs::of(call, pairs)?;
+    let is_stored = pairs.store(call, &options)?;
+    call.integer(i64::from(is_stored))
+}

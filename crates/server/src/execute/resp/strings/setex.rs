@@ -1,0 +1,60 @@
+//! SETEX and the others of SET's older relatives: SETNX, PSETEX, GETSET.
+//!
+//! Source: redis.io/docs/latest/commands/setnx and its neighbours.
+
+use cellar_engine::{Deadline, SetOptions, Stored, When};
+
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::expiry::Unit;
+use crate::execute::resp::failure::Failure;
+use crate::execute::resp::strings::values::{
+    answer_value, as_string, notify_set, store_until, update,
+};
+
+pub(in crate::execute::resp) fn setnx(call: &mut Call<'_>) -> Outcome {
+    let (key, value) = (call.first_key()?, call.args[2]);
+    call.context.counters.cmd_set.add(1);
+    let options = SetOptions {
+        when: When::Absent,
+        ..SetOptions::default()
+    };
+    let stored = call.cache().set(key, value, &options)?;
+    let is_stored = matches!(stored, Stored::Done { .. });
+    if is_stored {
+        call.notify(Class::String, "set", key.bytes());
+    }
+    call.integer(i64::from(is_stored))
+}
+
+pub(in crate::execute::resp) fn setex(call: &mut Call<'_>) -> Outcome {
+    store_for(call, Unit::Ex, "setex")
+}
+
+pub(in crate::execute::resp) fn psetex(call: &mut Call<'_>) -> Outcome {
+    store_for(call, Unit::Px, "psetex")
+}
+
+fn store_for(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
+    let (key, value) = (call.first_key()?, call.args[3]);
+    call.context.counters.cmd_set.add(1);
+    let options = SetOptions {
+        deadline: unit.option_deadline(call.args[2], command, call.context)?,
+        ..SetOptions::default()
+    };
+    call.cache().set(key, value, &options)?;
+    notify_set(call, key.bytes(), true);
+    call.ok()
+}
+
+pub(in crate::execute::resp) fn getset(call: &mut Call<'_>) -> Outcome {
+    let (key, value) = (call.first_key()?, call.args[2]);
+    call.context.counters.cmd_set.add(1);
+    let old = update(call, key, |old, scratch| -> Result<_, Failure> {
+        let old = as_string(old)?.map(|item| item.pin());
+        scratch.extend_from_slice(value);
+        Ok((old, store_until(Deadline::NEVER)))
+    })?;
+    call.notify(Class::String, "set", key.bytes());
+    answer_value(call, old)
+}

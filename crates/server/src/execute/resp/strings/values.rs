@@ -1,0 +1,148 @@
+//! Values: what all commands on strings have in common, reading before deciding above all.
+
+use cellar_engine::{Change, Deadline, Handle, Item, Key, Kind};
+use cellar_protocol::resp::Reply;
+
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::kind::own_deadline;
+use crate::output::PINNED_VALUE_BYTES_MIN;
+
+/// A string from this length on takes more than constant time to change.
+const HEAVY_BYTES_MIN: usize = 16 << 10;
+
+/// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
+///
+/// `decide` may run twice; see [`cellar_engine::Cache::update`].
+pub(in crate::execute::resp) fn update<R>(
+    call: &Call<'_>,
+    key: Key<'_>,
+    mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> Result<(R, Change), Failure>,
+) -> Result<R, Failure> {
+    let mut scratch = Vec::new();
+    let pass = call.context.pass;
+    let outcome = call.cache().update(key, &mut scratch, |old, scratch| {
+        if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
+            pass.note_heavy();
+        }
+        match decide(old, scratch) {
+            Ok((result, change)) => (Ok(result), change),
+            Err(failure) => (Err(failure), Change::Keep),
+        }
+    });
+    outcome?
+}
+
+/// The item as a string; one of another kind is a failure.
+#[inline]
+pub(in crate::execute::resp) fn as_string(
+    old: Option<Item<'_>>,
+) -> Result<Option<Item<'_>>, Failure> {
+    match old {
+        Some(item) if item.kind != Kind::STRING => Err(Failure::WrongType),
+        old => Ok(old),
+    }
+}
+
+/// The bytes of a string; none if there is no item.
+pub(in crate::execute::resp) fn bytes_of(old: Option<Item<'_>>) -> Result<&[u8], Failure> {
+    Ok(as_string(old)?.map_or(&[], |item| item.value))
+}
+
+/// Stores the buffer as a string that has the deadline and flags of the old one.
+pub(in crate::execute::resp) fn store_keeping(old: Option<Item<'_>>) -> Change {
+    Change::Store {
+        kind: Kind::STRING,
+        deadline: old.map_or(Deadline::NEVER, |item| item.deadline),
+        flags: old.map_or(0, |item| item.flags),
+    }
+}
+
+/// Stores the buffer as a string of its own.
+pub(in crate::execute::resp) fn store_until(deadline: Deadline) -> Change {
+    Change::Store {
+        kind: Kind::STRING,
+        deadline,
+        flags: 0,
+    }
+}
+
+/// Reads the string of `key`; `None` if there is no item.
+pub(in crate::execute::resp) fn read<R>(
+    call: &Call<'_>,
+    key: Key<'_>,
+    read: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>, Failure> {
+    let found = call
+        .cache()
+        .get(key, |item| as_string(Some(item)).map(|_| read(item.value)));
+    count_read(call, found.is_some());
+    found.transpose()
+}
+
+/// The deadline that a key has for its clients; `None` if there is no key. Does not count as a use
+/// of a string.
+pub(in crate::execute::resp) fn deadline_of(
+    call: &Call<'_>,
+    key: Key<'_>,
+) -> Result<Option<Deadline>, Failure> {
+    let facts = call
+        .cache()
+        .facts(key, |facts| (facts.kind, facts.deadline));
+    match facts {
+        None => Ok(None),
+        Some((Kind::STRING, deadline)) => Ok(Some(deadline)),
+        Some(_) => update(call, key, |old, _| {
+            Ok((old.map(own_deadline), Change::Keep))
+        }),
+    }
+}
+
+/// Tells of a SET that stored.
+pub(in crate::execute::resp) fn notify_set(call: &mut Call<'_>, key: &[u8], has_deadline: bool) {
+    call.notify(Class::String, "set", key);
+    if has_deadline {
+        call.notify(Class::Generic, "expire", key);
+    }
+}
+
+/// Counts a read that hit or missed.
+#[inline]
+pub(in crate::execute::resp) fn count_read(call: &Call<'_>, hit: bool) {
+    let counters = call.context.counters;
+    counters.cmd_get.add(1);
+    if hit {
+        counters.get_hits.add(1);
+    } else {
+        counters.get_misses.add(1);
+    }
+}
+
+/// Appends a bulk string of the item's value, or its head and a handle on a large value, to be
+/// handed to [`Output::push_line`].
+#[inline]
+pub(in crate::execute::resp) fn append_value(
+    reply: &mut Reply<'_>,
+    item: Item<'_>,
+) -> Option<Handle> {
+    if item.value.len() >= PINNED_VALUE_BYTES_MIN {
+        reply.bulk_head(item.value.len());
+        return Some(item.pin());
+    }
+    reply.bulk(item.value);
+    None
+}
+
+/// Answers a value, or null.
+pub(in crate::execute::resp) fn answer_value(
+    call: &mut Call<'_>,
+    value: Option<Handle>,
+) -> Outcome {
+    match &value {
+        Some(value) => call.reply().bulk_head(value.len()),
+        None => call.reply().null(),
+    }
+    call.output.push_line(value);
+    DONE
+}

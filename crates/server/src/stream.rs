@@ -1,0 +1,222 @@
+//! Stream: the bytes of one connection in both directions, whatever carries them.
+//!
+//! Nothing else reads, writes or ends a connection's socket, so a carrier that is no plain socket
+//! changes this file alone. The poller reports edges: whoever was told of one reads until
+//! [`Stream::is_readable`] says no. What that takes is the carrier's own knowledge. A plain socket
+//! is drained by a read shorter than its buffer, which saves the read that would say so; a carrier
+//! that holds decrypted bytes itself has to look at those as well.
+//!
+//! Why: docs/decisions/0032.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use crate::poller::{Interest, Ready};
+
+/// What carries a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP over IPv4 or IPv6.
+    Tcp,
+    /// A UNIX stream socket.
+    Unix,
+}
+
+/// What is known of bytes that the peer has sent and nobody has read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Readiness {
+    /// Whether there may be some.
+    readable: bool,
+    /// Whether the peer is known to be done, so that a short read is not the last one.
+    hung_up: bool,
+    /// Whether the end of the peer's bytes was read.
+    ended: bool,
+}
+
+/// The two directions of one connection.
+#[derive(Debug)]
+pub struct Stream {
+    socket: OwnedFd,
+    transport: Transport,
+    readiness: Readiness,
+}
+
+/// What became of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// This many bytes arrived.
+    Bytes(usize),
+    /// Nothing is there for the present.
+    Nothing,
+    /// The peer has sent all it had.
+    End,
+    /// The connection is broken.
+    Gone,
+}
+
+impl Stream {
+    /// The stream of a connected socket that does not block.
+    #[must_use]
+    pub fn plain(socket: OwnedFd, transport: Transport) -> Stream {
+        Stream {
+            socket,
+            transport,
+            readiness: Readiness::default(),
+        }
+    }
+
+    /// What the poller is to report from the beginning.
+    ///
+    /// A UNIX socket reports room after each reply that the peer takes, so it is asked for only
+    /// while replies wait; a TCP socket reports it only after it was full.
+    #[must_use]
+    pub fn first_interest(&self) -> Interest {
+        match self.transport {
+            Transport::Tcp => Interest::ReadsAndWrites,
+            Transport::Unix => Interest::Reads,
+        }
+    }
+
+    /// Whether there may be bytes to read, or their end.
+    #[inline]
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.readiness.readable
+    }
+
+    /// Whether the end of the peer's bytes was read.
+    #[inline]
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.readiness.ended
+    }
+
+    /// Notes what the poller has reported.
+    #[inline]
+    pub fn note_edge(&mut self, ready: &Ready) {
+        if ready.readable {
+            self.readiness.readable = true;
+            self.readiness.hung_up |= ready.hung_up;
+        }
+    }
+
+    /// Has the next turn read, whether an edge has come or not.
+    pub fn look_again(&mut self) {
+        self.readiness.readable = true;
+    }
+
+    /// Reads once, and notes whether more may be there.
+    #[inline]
+    pub fn read(&mut self, buffer: &mut [u8]) -> Received {
+        let wanted = buffer.len();
+        let readiness = &mut self.readiness;
+        match rustix::net::recv(&self.socket, buffer, RecvFlags::empty()) {
+            Ok((0, _)) => {
+                readiness.readable = false;
+                readiness.ended = true;
+                Received::End
+            }
+            Ok((bytes, _)) => {
+                readiness.readable = bytes == wanted || readiness.hung_up;
+                Received::Bytes(bytes)
+            }
+            Err(Errno::AGAIN) => {
+                readiness.readable = false;
+                readiness.hung_up = false;
+                Received::Nothing
+            }
+            Err(Errno::INTR) => Received::Nothing,
+            Err(_) => {
+                readiness.readable = false;
+                Received::Gone
+            }
+        }
+    }
+
+    /// Writes once; how many bytes were taken.
+    ///
+    /// # Errors
+    /// `AGAIN` if there is no room for the present; others when the connection is broken.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL)
+    }
+
+    /// The same for bytes that lie in several places.
+    ///
+    /// # Errors
+    /// As [`Stream::write`].
+    pub fn write_pieces(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        rustix::io::writev(&self.socket, pieces)
+    }
+
+    /// Tells the peer that nothing more is written.
+    pub fn end_writing(&mut self) {
+        // A connection that is broken already has nobody to tell.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    const EDGE: Ready = Ready {
+        token: 0,
+        readable: true,
+        writable: false,
+        hung_up: false,
+    };
+
+    fn pair() -> (Stream, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        (Stream::plain(near.into(), Transport::Unix), far)
+    }
+
+    #[test]
+    fn a_short_read_drains_a_stream_whose_peer_is_there() {
+        let (mut stream, mut peer) = pair();
+        assert!(!stream.is_readable());
+        peer.write_all(b"get a\r\n").unwrap();
+        stream.note_edge(&EDGE);
+        assert_eq!(stream.read(&mut [0; 4]), Received::Bytes(4));
+        assert!(stream.is_readable());
+        assert_eq!(stream.read(&mut [0; 4]), Received::Bytes(3));
+        assert!(!stream.is_readable() && !stream.has_ended());
+        assert_eq!(stream.read(&mut [0; 4]), Received::Nothing);
+    }
+
+    #[test]
+    fn the_end_is_read_behind_the_last_bytes_of_a_peer_that_is_gone() {
+        let (mut stream, mut peer) = pair();
+        peer.write_all(b"quit\r\n").unwrap();
+        drop(peer);
+        stream.note_edge(&Ready {
+            hung_up: true,
+            ..EDGE
+        });
+        assert_eq!(stream.read(&mut [0; 64]), Received::Bytes(6));
+        assert!(stream.is_readable() && !stream.has_ended());
+        assert_eq!(stream.read(&mut [0; 64]), Received::End);
+        assert!(!stream.is_readable() && stream.has_ended());
+    }
+}
