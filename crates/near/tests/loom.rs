@@ -2,7 +2,7 @@
 //! threads and whatever they see of each other's memory. Run by `make loom`.
 #![cfg(cellar_loom)]
 
-#[path = "../src/store/sweep_flag.rs"]
+#[path = "../src/read_through/store/sweep_flag.rs"]
 mod sweep_flag;
 
 use loom::sync::Arc;

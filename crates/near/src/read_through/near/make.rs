@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Found, Near, NearInner};
-use crate::builder::{Settings, WithoutOrigin};
-use crate::entry::{Entry, Freshness, Held};
-use crate::error::Error;
-use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
-use crate::store::{Boarding, Landed, Landing, Outcome, Ticket};
-use crate::times::Asked;
+use crate::read_through::builder::{Settings, WithoutOrigin};
+use crate::read_through::entry::{Entry, Freshness, Held};
+use crate::read_through::error::Error;
+use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
+use crate::read_through::store::{Boarding, Landed, Landing, Outcome, Ticket};
+use crate::read_through::times::Asked;
 
 /// First pause of who waits for another process.
 const PAUSE_MIN: Duration = Duration::from_millis(5);

@@ -16,7 +16,7 @@ use cellar_protocol::memcached::{KEY_BYTES_MAX, base64};
 use tokio::sync::Mutex;
 
 use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Turn, Version};
-use crate::error::Error;
+use crate::read_through::error::Error;
 
 mod wire;
 mod pipe;

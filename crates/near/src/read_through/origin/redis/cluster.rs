@@ -14,8 +14,8 @@ use redis::{Client, ConnectionAddr, Pipeline, Value};
 
 use super::node::Node;
 use super::{RedisSettings, reply};
-use crate::error::Error;
-use crate::origin::Listener;
+use crate::read_through::error::Error;
+use crate::read_through::origin::Listener;
 
 /// How many slots there are.
 const SLOTS: u16 = 16384;

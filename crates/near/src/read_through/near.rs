@@ -1,8 +1,8 @@
 //! The near cache: reads from memory what is known to be good, and asks the origin for the rest.
 //!
 //! A hit is one look into the local store and a comparison of three times; it takes no exclusive
-//! lock and copies nothing. A miss boards a load ([`crate::store`]), asks the source
-//! ([`crate::origin`]) and lands with the answer, all on the reader's own task.
+//! lock and copies nothing. A miss boards a load ([`crate::read_through::store`]), asks the source
+//! ([`crate::read_through::origin`]) and lands with the answer, all on the reader's own task.
 //!
 //! Why: docs/decisions/0022-near-coherence.md. Guide: docs/near.md. Tests: tests/reading.rs,
 //! tests/coherence.
@@ -15,14 +15,16 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::builder::{NearBuilder, Parts, Settings};
 use crate::clock::LATELY_BEHIND_MAX;
-use crate::counts::Stats;
-use crate::entry::{Entry, Freshness, Held};
-use crate::error::Error;
-use crate::origin::Source;
-use crate::store::{Boarding, Landing, Outcome, Store, StoreListener, Ticket, Waiting};
-use crate::times::Asked;
+use crate::read_through::builder::{NearBuilder, Parts, Settings};
+use crate::read_through::counts::Stats;
+use crate::read_through::entry::{Entry, Freshness, Held};
+use crate::read_through::error::Error;
+use crate::read_through::origin::Source;
+use crate::read_through::store::{
+    Boarding, Landing, Outcome, Store, StoreListener, Ticket, Waiting,
+};
+use crate::read_through::times::Asked;
 
 mod settle;
 mod make; // who loads what is missing, in one process and among many
@@ -210,7 +212,7 @@ where
 
     /// How long the origin and loaders took.
     #[cfg(feature = "metrics")]
-    pub(crate) fn times(&self) -> &crate::times::Times {
+    pub(crate) fn times(&self) -> &crate::read_through::times::Times {
         &self.inner.store.times
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Source, Version};
-use crate::codec::Codec;
-use crate::error::Error;
-use crate::key::Key;
+use crate::read_through::codec::Codec;
+use crate::read_through::error::Error;
+use crate::read_through::key::Key;
 
 /// Typed values at an origin: keys under a prefix, values through a codec.
 pub struct Remote<O, C> {

@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use super::reply::{self, Failure};
 use super::swaps::swaps;
 use super::{RedisSettings, Tracking, loaded};
-use crate::error::Error;
-use crate::fault::{Fault, Given};
-use crate::origin::{Listener, Loaded};
-use crate::trust::{Grant, Trust};
+use crate::read_through::error::Error;
+use crate::read_through::fault::{Fault, Given};
+use crate::read_through::origin::{Listener, Loaded};
+use crate::read_through::trust::{Grant, Trust};
 
 /// Commands that wait to be sent, before senders have to wait.
 const QUEUE_MAX: usize = 1024;

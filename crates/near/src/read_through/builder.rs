@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
-use crate::entry::Entry;
-use crate::fault::{Fault, Given};
 use crate::local::{Local, LocalBuilder, Policy};
-use crate::origin::Source;
+use crate::read_through::entry::Entry;
+use crate::read_through::fault::{Fault, Given};
+use crate::read_through::origin::Source;
 
 /// Weight of an entry that says that there is no value, beside its key.
 const ABSENT_BYTES: u32 = 64;

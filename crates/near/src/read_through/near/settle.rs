@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Near;
-use crate::entry::{Entry, Held};
-use crate::error::Error;
-use crate::fault::Fault;
-use crate::origin::{Answer, Loaded};
-use crate::store::{Landing, Outcome, Ticket};
-use crate::trust::Grant;
+use crate::read_through::entry::{Entry, Held};
+use crate::read_through::error::Error;
+use crate::read_through::fault::Fault;
+use crate::read_through::origin::{Answer, Loaded};
+use crate::read_through::store::{Landing, Outcome, Ticket};
+use crate::read_through::trust::Grant;
 
 impl<K, V> Near<K, V>
 where
@@ -55,7 +55,8 @@ where
             }
         };
         let life = shorter(ttl, age_max);
-        // A bound on age is compared when it is read; one that was shortened is written down.
+        // Each reader brings a bound of its own and compares it when it reads. Only what no reader
+        // knows is written down: a bound that chance has shortened, and the one for nothing.
         let is_local = value.is_none() || settings.jitter > 0.0;
         let deadline = if is_local { life } else { ttl };
         let deadline = deadline.map(|ttl| asked_at.saturating_add(ttl));
@@ -75,6 +76,7 @@ where
         age_max: Option<Duration>,
     ) -> Outcome<V> {
         self.inner.store.counts.confirmed.up();
+        // The entry that readers hold is confirmed itself, so that they need not ask again.
         let is_local = self.inner.settings.jitter > 0.0;
         let deadline = if is_local { shorter(ttl, age_max) } else { ttl };
         entry.confirm(asked_at, deadline.map(|ttl| asked_at.saturating_add(ttl)));
@@ -119,6 +121,9 @@ where
         if life == Some(Duration::ZERO) {
             return Landing::Clear;
         }
+        // Beyond its life an entry is served to nobody as fresh. It is of use for a question that
+        // names its version, but not when the item is gone at the origin, and for readers that take
+        // an old value over an error, even then.
         let settings = &self.inner.settings;
         let stale = settings.serve_stale.unwrap_or_default();
         let versioned = entry.version().is_some();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Answer, Listener, Loaded, Pending, Source, Version};
-use crate::error::Error;
+use crate::read_through::error::Error;
 
 /// A source that calls a function for every load and takes no writes.
 ///

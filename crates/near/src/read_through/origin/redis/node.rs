@@ -8,8 +8,8 @@ use tokio::sync::Mutex;
 
 use super::RedisSettings;
 use super::link::Link;
-use crate::error::Error;
-use crate::origin::Listener;
+use crate::read_through::error::Error;
+use crate::read_through::origin::Listener;
 
 /// How long nobody tries to connect after it has failed.
 const PAUSE: Duration = Duration::from_millis(100);

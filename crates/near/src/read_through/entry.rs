@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::trust::{Grant, nanoseconds};
-use crate::version::Version;
+use crate::read_through::trust::{Grant, nanoseconds};
+use crate::read_through::version::Version;
 
 /// What is known of one key, with the times and the grant that bound it.
 ///
@@ -233,7 +233,7 @@ impl<V: PartialEq> PartialEq<V> for Held<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::Trust;
+    use crate::read_through::trust::Trust;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -15,8 +15,8 @@ use redis::{Pipeline, Value};
 use super::link::Link;
 use super::reply::{self, Failure};
 use super::{loaded, milliseconds};
-use crate::error::Error;
-use crate::origin::{Answer, ClaimOptions, Claimed, Loaded, Turn};
+use crate::read_through::error::Error;
+use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Turn};
 
 /// Ends the lease by removing what stands for the value, unless there is a value by now.
 const RELEASE: &str = "\

@@ -4,7 +4,7 @@
 
 use memchr::memchr;
 
-use crate::error::Error;
+use crate::read_through::error::Error;
 
 /// Longest line of a reply.
 const LINE_BYTES_MAX: usize = 4096;

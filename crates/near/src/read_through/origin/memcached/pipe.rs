@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::wire::{self, Reply};
-use crate::error::Error;
+use crate::read_through::error::Error;
 
 /// Requests that wait to be sent, before senders have to wait.
 const QUEUE_MAX: usize = 1024;

@@ -2,7 +2,7 @@
 //!
 //! A value is decoded once, when it is loaded; hits hand out the decoded value.
 
-use crate::error::Error;
+use crate::read_through::error::Error;
 
 /// How values of type `V` are written as bytes.
 pub trait Codec<V>: Send + Sync + 'static {

@@ -2,7 +2,7 @@
 
 use redis::{RedisError, ServerError, Value};
 
-use crate::error::Error;
+use crate::read_through::error::Error;
 
 /// Where a cluster says the key is.
 #[derive(Clone, Debug, PartialEq, Eq)]

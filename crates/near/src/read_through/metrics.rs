@@ -10,9 +10,9 @@ use std::hash::Hash;
 
 use metrics::{Key, Label, Level, Metadata, Unit};
 
-use crate::counts::Stats;
-use crate::near::Near;
-use crate::times::Asked;
+use crate::read_through::counts::Stats;
+use crate::read_through::near::Near;
+use crate::read_through::times::Asked;
 
 /// The attribute with the name that the program gave the cache.
 const CACHE: &str = "cache.name";

@@ -15,8 +15,8 @@ use std::time::Duration;
 use redis::{Client, Cmd, IntoConnectionInfo, Pipeline, Value};
 
 use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Version};
-use crate::error::Error;
-use crate::fault::Given;
+use crate::read_through::error::Error;
+use crate::read_through::fault::Given;
 
 mod reply;
 mod swaps;
@@ -169,7 +169,7 @@ impl Redis {
     #[cfg(feature = "faults")]
     #[doc(hidden)]
     #[must_use]
-    pub fn fault(mut self, fault: crate::fault::Fault) -> Redis {
+    pub fn fault(mut self, fault: crate::read_through::fault::Fault) -> Redis {
         self.settings.fault = Given::new(fault);
         self
     }

@@ -14,9 +14,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Error;
-use crate::trust::Grant;
-pub use crate::version::Version;
+use crate::read_through::error::Error;
+use crate::read_through::trust::Grant;
+pub use crate::read_through::version::Version;
 
 mod claim;
 pub mod function;

@@ -25,13 +25,13 @@ use tokio::sync::watch;
 
 use self::sweep_flag::SweepFlag;
 use crate::clock::Clock;
-use crate::counts::Counts;
-use crate::entry::{Entry, Held};
-use crate::error::Error;
-use crate::fault::{Fault, Given};
 use crate::local::{InsertOptions, Local};
-use crate::origin::Listener;
-use crate::times::{Asked, Times};
+use crate::read_through::counts::Counts;
+use crate::read_through::entry::{Entry, Held};
+use crate::read_through::error::Error;
+use crate::read_through::fault::{Fault, Given};
+use crate::read_through::origin::Listener;
+use crate::read_through::times::{Asked, Times};
 
 /// Into how many lanes the board is cut.
 const LANES: usize = 64;

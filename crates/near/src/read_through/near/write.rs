@@ -5,9 +5,9 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use super::Near;
-use crate::error::Error;
-use crate::fault::Fault;
-use crate::store::Store;
+use crate::read_through::error::Error;
+use crate::read_through::fault::Fault;
+use crate::read_through::store::Store;
 
 impl<K, V> Near<K, V>
 where
