@@ -44,13 +44,13 @@ impl Reader {
                     (format!("{request:?}"), used)
                 }
                 Decoded::Upload {
-                    request,
+                    storage,
                     used,
                     value_bytes,
                 } => {
                     assert!(value_bytes > LIMITS.value_bytes_max);
                     self.skip = value_bytes + 2;
-                    (format!("{request:?} of {value_bytes}"), used)
+                    (format!("{storage:?} of {value_bytes}"), used)
                 }
                 Decoded::Refused(refused) => {
                     self.skip = refused.swallow;

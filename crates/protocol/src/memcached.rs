@@ -23,7 +23,7 @@ pub mod command; // which commands there are
 pub use decode::{Decoded, Limits, decode, is_still_incomplete};
 pub use meta::{Meta, OwnedMeta};
 pub use refusal::Refused;
-pub use request::{Get, Listing, Request, Stats, Store, Verb};
+pub use request::{Get, Listing, Request, Stats, Storage, Store, Verb};
 
 /// Longest key in bytes, after base64 is undone.
 pub const KEY_BYTES_MAX: usize = 250;

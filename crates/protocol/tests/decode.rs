@@ -1,6 +1,8 @@
 //! What the decoder makes of the beginning of a stream.
 
-use cellar_protocol::memcached::{Decoded, Get, Limits, Refused, Request, Store, Verb, decode};
+use cellar_protocol::memcached::{
+    Decoded, Get, Limits, Refused, Request, Storage, Store, Verb, decode,
+};
 
 fn request(input: &[u8]) -> (Request<'_>, usize) {
     match decode(input, &Limits::default()) {
@@ -78,7 +80,7 @@ fn a_long_value_is_announced_as_soon_as_its_line_is_there() {
     let line = b"ms k 16385 T5\r\n";
     let decoded = decode(line, &Limits::default());
     let Decoded::Upload {
-        request,
+        storage,
         used,
         value_bytes,
     } = decoded
@@ -87,10 +89,9 @@ fn a_long_value_is_announced_as_soon_as_its_line_is_there() {
     };
     assert_eq!((used, value_bytes), (line.len(), 16_385));
     assert!(matches!(
-        request,
-        Request::MetaSet {
+        storage,
+        Storage::Meta {
             verb: Verb::Set,
-            value: b"",
             ..
         }
     ));

@@ -14,7 +14,7 @@ use super::KEY_BYTES_MAX;
 use super::meta::Meta;
 use super::number;
 use super::refusal::{BAD_DATA, BAD_EXPTIME, BAD_FORMAT, LINE_TOO_LONG, Refused, UNKNOWN};
-use super::request::{Get, Request, Store, Verb};
+use super::request::{Get, Request, Storage, Store, Verb};
 use super::token::{Tokens, Words};
 
 mod admin;
@@ -69,8 +69,8 @@ pub enum Decoded<'a> {
     },
     /// The command line of a storage command with a long value.
     Upload {
-        /// What is asked; its value is empty.
-        request: Request<'a>,
+        /// What is asked.
+        storage: Storage<'a>,
         /// Length of the command line.
         used: usize,
         /// Length of the value, which follows the line and is followed by a line end.
@@ -85,7 +85,7 @@ enum Line<'a> {
     /// The line is the whole request.
     Whole(Request<'a>),
     /// So many bytes of value and a line end follow.
-    Valued(Request<'a>, usize),
+    Valued(Storage<'a>, usize),
 }
 
 type Parsed<'a> = Result<Line<'a>, Refused>;
@@ -114,8 +114,8 @@ pub fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
     };
     match parsed {
         Ok(Line::Whole(request)) => Decoded::Request { request, used },
-        Ok(Line::Valued(request, value_bytes)) => {
-            with_value(input, request, used, value_bytes, limits)
+        Ok(Line::Valued(storage, value_bytes)) => {
+            with_value(input, storage, used, value_bytes, limits)
         }
         Err(refused) => refuse(input, used, refused),
     }
@@ -179,14 +179,14 @@ fn allow_long_line(line: &[u8], limits: &Limits) -> Result<(), Refused> {
 #[inline]
 fn with_value<'a>(
     input: &'a [u8],
-    request: Request<'a>,
+    storage: Storage<'a>,
     used: usize,
     value_bytes: usize,
     limits: &Limits,
 ) -> Decoded<'a> {
     if value_bytes > limits.value_bytes_max {
         return Decoded::Upload {
-            request,
+            storage,
             used,
             value_bytes,
         };
@@ -196,18 +196,16 @@ fn with_value<'a>(
     };
     let used = used + block.len();
     let [value @ .., b'\r', b'\n'] = block else {
-        let noreply = matches!(request, Request::Store(Store { noreply: true, .. }));
+        let noreply = matches!(storage, Storage::Classic(Store { noreply: true, .. }));
         return Decoded::Refused(Refused {
             used,
             ..Refused::line(BAD_DATA).unless(noreply)
         });
     };
-    let request = match request {
-        Request::Store(store) => Request::Store(Store { value, ..store }),
-        Request::MetaSet { meta, verb, .. } => Request::MetaSet { meta, verb, value },
-        other => other,
-    };
-    Decoded::Request { request, used }
+    Decoded::Request {
+        request: storage.with_value(value),
+        used,
+    }
 }
 
 /// Reads a command line without its line end.

@@ -71,6 +71,31 @@ pub struct Store<'a> {
     pub value: &'a [u8],
 }
 
+/// The command line of a storage command, without the value that follows it.
+#[derive(Clone, Copy, Debug)]
+pub enum Storage<'a> {
+    /// set, add, replace, append, prepend, cas; the value is empty.
+    Classic(Store<'a>),
+    /// ms
+    Meta {
+        /// Key and flags.
+        meta: Meta<'a>,
+        /// The mode: flag M, and C.
+        verb: Verb,
+    },
+}
+
+impl<'a> Storage<'a> {
+    /// The request that it is with its value.
+    #[inline]
+    pub(super) fn with_value(self, value: &'a [u8]) -> Request<'a> {
+        match self {
+            Storage::Classic(store) => Request::Store(Store { value, ..store }),
+            Storage::Meta { meta, verb } => Request::MetaSet { meta, verb, value },
+        }
+    }
+}
+
 /// Which statistics are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stats {
@@ -159,7 +184,7 @@ pub enum Request<'a> {
         meta: Meta<'a>,
         /// The mode: flag M, and C.
         verb: Verb,
-        /// The value; empty while it is still to be received.
+        /// The value.
         value: &'a [u8],
     },
     /// md

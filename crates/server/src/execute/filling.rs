@@ -44,7 +44,6 @@ impl Filling {
     /// An empty one of a value that nothing follows.
     pub(super) fn without_line_end(draft: Draft, value_bytes: usize) -> Filling {
         Filling {
-            line_end: LINE_END,
             line_end_bytes: 0,
             ..Filling::of(draft, value_bytes)
         }
@@ -111,12 +110,22 @@ impl Filling {
         self.value_bytes + self.line_end_bytes - self.received
     }
 
-    /// The value, if it is followed by a line end or needs none.
+    /// The value.
     ///
     /// # Panics
     /// If bytes are missing.
-    pub(super) fn finish(self) -> Option<Draft> {
+    pub(super) fn finish(self) -> Draft {
         assert!(self.is_whole(), "it is finished when all bytes are there");
-        (self.line_end == LINE_END).then_some(self.draft)
+        self.draft
+    }
+
+    /// The value, if a line end follows it.
+    ///
+    /// # Panics
+    /// As [`Filling::finish`].
+    pub(super) fn finish_line(self) -> Option<Draft> {
+        let is_ended = self.line_end == LINE_END;
+        let draft = self.finish();
+        is_ended.then_some(draft)
     }
 }

@@ -39,13 +39,6 @@ impl<'a> Prepared<'a> {
     pub fn key(&self) -> Option<Key<'a>> {
         self.key
     }
-
-    /// The request.
-    #[inline]
-    #[must_use]
-    pub fn request(&self) -> &Request<'a> {
-        &self.request
-    }
 }
 
 /// Hashes the request's key, once.

@@ -7,7 +7,7 @@ use super::super::KEY_BYTES_MAX;
 use super::super::meta::Meta;
 use super::super::number;
 use super::super::refusal::{BAD_FORMAT, Refused};
-use super::super::request::{Request, Store, Verb};
+use super::super::request::{Storage, Store, Verb};
 use super::super::token::Tokens;
 use super::{Line, Parsed, wants_silence};
 
@@ -54,7 +54,7 @@ pub(super) fn classic(mut tokens: Tokens<'_>, verb: Verb) -> Parsed<'_> {
         noreply,
         value: b"",
     };
-    Ok(Line::Valued(Request::Store(store), bytes))
+    Ok(Line::Valued(Storage::Classic(store), bytes))
 }
 
 /// ms: key, bytes, flags.
@@ -68,14 +68,10 @@ pub(super) fn meta_set(mut tokens: Tokens<'_>) -> Parsed<'_> {
     let checked = flags.and_then(|meta| {
         let verb = verb(&meta)?;
         meta.check_opaque()?;
-        Ok(Request::MetaSet {
-            meta,
-            verb,
-            value: b"",
-        })
+        Ok(Storage::Meta { meta, verb })
     });
     match checked {
-        Ok(request) => Ok(Line::Valued(request, bytes)),
+        Ok(storage) => Ok(Line::Valued(storage, bytes)),
         Err(refused) => Err(refused.swallowing_value(bytes)),
     }
 }

@@ -177,7 +177,7 @@ impl Upload {
         let request = request_of(&head);
         let mut call = Call::new(&request, context, output);
         let value_bytes = filling.value_bytes();
-        let mut draft = filling.finish().expect("a value without a line end");
+        let mut draft = filling.finish();
         let outcome = call.key(&key).and_then(|key| {
             // A small one comes this way if its client has waited for leave to send it.
             let tag = Tag::of_content(small_part(draft.value_mut()), options.flags);

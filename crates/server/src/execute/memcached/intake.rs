@@ -4,7 +4,7 @@
 //! task: its bytes follow to [`Intake::feed`].
 
 use cellar_engine::Cache;
-use cellar_protocol::memcached::{self as codec, Decoded, Limits, Refused};
+use cellar_protocol::memcached::{self as codec, Decoded, Limits, Refused, Storage};
 
 use super::upload::{Upload, receive};
 use super::{Prepared, execute, prepare, refuse};
@@ -27,7 +27,7 @@ pub enum Task<'a> {
     /// A request.
     Run(Prepared<'a>),
     /// Making room for a large value of so many bytes.
-    Upload(Prepared<'a>, usize),
+    Upload(Storage<'a>, usize),
     /// An answer to what is no request.
     Refuse {
         /// The answer.
@@ -71,13 +71,10 @@ pub(in crate::execute) fn decode<'a, T>(
             (wrap(Task::Run(prepared)), prepared.key(), used)
         }
         Decoded::Upload {
-            request,
+            storage,
             used,
             value_bytes,
-        } => {
-            let prepared = prepare(request, cache);
-            (wrap(Task::Upload(prepared, value_bytes)), None, used)
-        }
+        } => (wrap(Task::Upload(storage, value_bytes)), None, used),
         Decoded::Refused(refused) => {
             let there = input.len() - refused.used;
             let beyond = refused.swallow.saturating_sub(there);
@@ -104,8 +101,8 @@ impl Intake {
     ) -> Next {
         match task {
             Task::Run(prepared) => Next::Flow(execute(prepared, context, output)),
-            Task::Upload(prepared, value_bytes) => {
-                match receive(prepared, *value_bytes, context, output) {
+            Task::Upload(storage, value_bytes) => {
+                match receive(storage, *value_bytes, context, output) {
                     Ok(upload) => {
                         self.upload = Some(upload);
                         Next::Feed

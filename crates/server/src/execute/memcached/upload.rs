@@ -5,9 +5,8 @@
 
 use cellar_engine::{Error, Key};
 use cellar_protocol::memcached::refusal::BAD_DATA;
-use cellar_protocol::memcached::{OwnedMeta, Request, reply};
+use cellar_protocol::memcached::{OwnedMeta, Storage, reply};
 
-use super::Prepared;
 use super::store::{self, Order, Source};
 use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END};
@@ -43,7 +42,7 @@ impl Upload {
             form,
         } = self;
         let value_bytes = filling.value_bytes();
-        let Some(draft) = filling.finish() else {
+        let Some(draft) = filling.finish_line() else {
             context.counters.protocol_errors.add(1);
             if !matches!(form, Form::Classic { noreply: true }) {
                 reply::text_line(output.bytes(), BAD_DATA);
@@ -72,35 +71,26 @@ impl Upload {
 ///
 /// # Errors
 /// How the connection goes on without the value.
-///
-/// # Panics
-/// If the request is no storage command.
 pub(super) fn receive(
-    prepared: &Prepared<'_>,
+    storage: &Storage<'_>,
     value_bytes: usize,
     context: Context<'_>,
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
-    match prepared.request() {
-        Request::Store(request) => {
-            let key = prepared.key().expect("a storage command has a key");
-            let order = Order::classic(request, context);
+    match storage {
+        Storage::Classic(store) => {
+            let order = Order::classic(store, context);
             let form = Form::Classic {
-                noreply: request.noreply,
+                noreply: store.noreply,
             };
+            let key = context.key(store.key);
             start(key, value_bytes, (order, form), context, output)
         }
-        Request::MetaSet { meta, verb, .. } => context.with_key(meta, prepared.key(), |key| {
+        Storage::Meta { meta, verb } => context.with_key(meta, None, |key| {
             let order = Order::meta(meta, *verb, context);
-            start(
-                key,
-                value_bytes,
-                (order, Form::Meta(meta.to_owned())),
-                context,
-                output,
-            )
+            let form = Form::Meta(meta.to_owned());
+            start(key, value_bytes, (order, form), context, output)
         }),
-        other => panic!("only storage commands have a value: {other:?}"),
     }
 }
 

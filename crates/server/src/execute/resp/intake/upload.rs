@@ -70,7 +70,7 @@ impl Upload {
         output: &mut Output,
     ) -> Option<Tail> {
         let value_bytes = self.filling.value_bytes();
-        let Some(draft) = self.filling.finish() else {
+        let Some(draft) = self.filling.finish_line() else {
             let mut reply = Reply::new(output.bytes(), session.proto);
             reply.error("ERR Protocol error: expected a line end behind the value");
             return None;
