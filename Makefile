@@ -43,12 +43,14 @@ run: compilers ## start the server with its defaults, or with ARGS="--memory 1Gi
 tools: ## install what the tests need: Debian and Python packages, if missing
 	.ci/install
 
-check: ## formatting, lints, layers, house rules, dependencies, pages that agree with raw results
+check: lints ## formatting, lints, dependencies, layers, house rules, pages that agree with raw results
+	$(CARGO) test --locked --quiet --package cellar-tidy
+	$(CARGO) test --locked --quiet --package cellar-bench --test pages
+
+lints:
 	$(CARGO) fmt --all --check
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/lints \
 		$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) test --locked --quiet --package cellar-tidy
-	$(CARGO) test --locked --quiet --package cellar-bench --test pages
 	deny/check
 
 # The clients' tests use the binaries that the Rust tests were linked with: they measure nothing, and
@@ -69,7 +71,7 @@ test-java-client:
 	BINARIES=debug $(TIMED) test-java-client nice clients/run --only java_client
 
 test-clients:
-	$(TIMED) check nice $(MAKE) check
+	$(TIMED) lints nice $(MAKE) lints
 	BINARIES=debug $(TIMED) test-clients clients/run --but java_client --jobs 2
 
 java: tools build ## Cellar's Java client and other Java clients, tested against the server
@@ -140,4 +142,4 @@ asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly;
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run tools check test test-rust test-java-client test-clients java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci
+.PHONY: help compilers build run tools check lints test test-rust test-java-client test-clients java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci
