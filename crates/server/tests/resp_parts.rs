@@ -123,6 +123,61 @@ fn many_members_are_answered_as_few_are() {
 }
 
 #[test]
+fn many_members_that_are_taken_out_come_in_steps() {
+    const TAKEN: usize = 9_000;
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let members = names("m");
+    let pairs = members.iter().enumerate();
+    let pairs: Vec<String> = pairs
+        .flat_map(|(score, member)| [score.to_string(), member.clone()])
+        .collect();
+    let expected = |places: &mut dyn Iterator<Item = usize>| {
+        let values = places.flat_map(|place| [bulk(&members[place]), bulk(&place.to_string())]);
+        Value::Array(values.collect())
+    };
+    for in_transaction in [false, true] {
+        let take = |client: &mut Client, command: String| {
+            if !in_transaction {
+                return client.run(&command);
+            }
+            client.run("MULTI");
+            client.run(&command);
+            match client.run("EXEC") {
+                Value::Array(mut answers) => answers.remove(0),
+                other => panic!("no array: {}", other.shown()),
+            }
+        };
+        client.run("FLUSHALL");
+        call(&mut client, "ZADD sorted", &pairs);
+        let lowest = take(&mut client, format!("ZPOPMIN sorted {TAKEN}"));
+        assert_eq!(lowest, expected(&mut (0..TAKEN)));
+        let highest = take(&mut client, format!("ZPOPMAX sorted {MANY}"));
+        assert_eq!(highest, expected(&mut (TAKEN..MANY).rev()));
+        assert_eq!(client.run("EXISTS sorted"), Value::Integer(0));
+
+        call(&mut client, "SADD set", &members);
+        let drawn = sorted(take(&mut client, format!("SPOP set {TAKEN}")));
+        let left = sorted(client.run("SMEMBERS set"));
+        assert_eq!((drawn.len(), left.len()), (TAKEN, MANY - TAKEN));
+        assert_eq!(&drawn | &left, members.iter().cloned().collect());
+        let mut scanned = BTreeSet::new();
+        let mut cursor = "0".to_owned();
+        loop {
+            let Value::Array(parts) = client.run(&format!("SSCAN set {cursor}")) else {
+                panic!("no array")
+            };
+            scanned.extend(sorted(parts[1].clone()));
+            cursor = parts[0].shown();
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(scanned, left);
+    }
+}
+
+#[test]
 fn requests_behind_a_long_one_wait_for_it_and_silence_is_kept() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

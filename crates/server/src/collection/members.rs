@@ -255,9 +255,9 @@ impl<S: Shape> Members<S> {
     pub fn insert(&mut self, member: &[u8], payload: &[u8]) -> usize {
         let at = self.append(member, payload);
         self.live += 1;
+        self.note_change(at);
         let slots = self.slots();
         let fits = if slots > 0 {
-            self.changes.push(offset(at));
             self.live * 4 <= slots * FULL_QUARTERS && self.place(at, probes_max(slots))
         } else {
             self.live <= LINEAR_MAX
@@ -274,9 +274,16 @@ impl<S: Shape> Members<S> {
         if self.slots() > 0 {
             let slot = self.slot_of(self.entry(at).member, at);
             self.close_gap(slot);
+        }
+        self.note_change(at);
+        self.kill(at);
+    }
+
+    /// Notes for the order, if there is or will be one, that an entry came or went.
+    fn note_change(&mut self, at: usize) {
+        if self.slots() > 0 || !self.order.is_empty() {
             self.changes.push(offset(at));
         }
-        self.kill(at);
     }
 
     /// Removes the entries at these offsets. Many leave the table without a slot until
@@ -287,7 +294,8 @@ impl<S: Shape> Members<S> {
         }
         self.live -= entries.len();
         entries.for_each(|at| self.kill(at));
-        (self.table, self.order) = (Vec::new(), Vec::new());
+        self.table = Vec::new();
+        self.drop_dead_from_order();
     }
 
     /// Gives the entry at an offset another payload.
@@ -302,6 +310,7 @@ impl<S: Shape> Members<S> {
             self.entries[range].copy_from_slice(payload);
         } else if self.slots() == 0 {
             self.entries.splice(range, payload.iter().copied());
+            self.order.clear();
         } else {
             let member = self.entry(at).member.to_vec();
             let slot = self.slot_of(&member, at);
@@ -321,15 +330,24 @@ impl<S: Shape> Members<S> {
         let is_dirty = self.dead_bytes * DEAD_SHARE > self.entries.len();
         let mut moved = None;
         if self.dead_bytes > 0 && (self.slots() == 0 || drops_table || is_dirty) {
-            moved = Some(self.compact());
-            self.order.clear();
+            if !self.order.is_empty() {
+                self.settle_order();
+            }
+            let compacted = self.compact();
+            compacted.adjust(&mut self.order);
+            moved = Some(compacted);
         }
         if drops_table {
             self.table = Vec::new();
         } else if self.needs_table(moved.is_some()) {
             self.make_table();
         }
-        self.settle_order();
+        if self.slots() > 0 {
+            self.settle_order();
+        } else {
+            self.order.clear();
+            self.changes.clear();
+        }
         moved
     }
 

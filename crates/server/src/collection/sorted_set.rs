@@ -229,12 +229,8 @@ impl SortedSet {
 
     /// Drops dead entries, and tells the order where the others are then.
     fn tidy(&mut self) {
-        let Some(moved) = self.members.tidy() else {
-            return;
-        };
-        for rank in 0..self.order.len() / 4 {
-            let at = moved.of(u32_at(&self.order, rank));
-            set_u32(&mut self.order, rank, at);
+        if let Some(moved) = self.members.tidy() {
+            moved.adjust(&mut self.order);
         }
     }
 }

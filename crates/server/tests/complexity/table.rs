@@ -79,8 +79,8 @@ pub(crate) const RESP: &[Row] = rows! {
     "keys": "one pass over all keys", "a million keys, all wanted",
         "4,096 keys, 64 KiB or 4,096 buckets of the index a step, alone at no time",
         ["KEYS *", "KEYS nothing*x"];
-    "scan": "a stretch of the keys", "COUNT 1000000000", "16,384 keys or 1 MiB of them a call, 8,192 \
-        buckets of the index",
+    "scan": "a stretch of the keys", "COUNT 1000000000",
+        "16,384 keys or 1 MiB of them a call, 8,192 buckets of the index",
         ["SCAN 0 COUNT 1000000000", "SCAN 0 MATCH nothing*x COUNT 1000000000"];
     "wait": "nothing", "none", "answers at once", ["WAIT 0 1000"];
     "hget hexists hstrlen hlen httl hpttl hexpiretime hpexpiretime":
@@ -108,7 +108,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "sismember scard": "one look-up", "none", "answers at once", ["SISMEMBER set m1"];
     "spop zpopmin zpopmax zremrangebyscore zremrangebyrank zremrangebylex":
         "three copies of the collection and its members", "half of a collection of 4 MiB",
-        "no steps: a collection has at most 4 MiB, or --max-value",
+        "no steps: a collection has at most 4 MiB, or --max-value; 64 KiB of answer a step",
         ["COPY set popped REPLACE ; SPOP popped {half}",
          "COPY sorted zpopped REPLACE ; ZPOPMIN zpopped {half}",
          "COPY sorted zpopped REPLACE ; ZREMRANGEBYRANK zpopped 0 {half}"];
@@ -138,7 +138,8 @@ pub(crate) const RESP: &[Row] = rows! {
         "one pass over the channels", "8,000 channels of each client",
         "4 MiB of names a client; at most 16,384 arguments", ["PUBSUB CHANNELS *"];
     "multi discard unwatch watch": "a place in two trees a key", "keys until they are too many",
-        "4 MiB a client, 512 bytes and its name for each", ["WATCH {keys}", "UNWATCH"];
+        "4 MiB a client, 512 bytes and its name for each; at most 16,384 arguments",
+        ["WATCH {missing16k}", "UNWATCH"];
     "exec": "its commands, one after the other", "a queue of the longest commands",
         "no steps: it is one step for all by its promise; its queue and its answer are bounded",
         ["MULTI ; MGET {keys} ; DEL {missing} ; EXEC"];
@@ -205,9 +206,11 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
     "stats hotkeys": "its keys", "none", "a constant number of keys", ["stats hotkeys"];
     "stats cachedump": "a stretch of the keys", "no limit", "64 KiB of answer, 16,384 keys looked \
      at", ["stats cachedump 1 0"];
-    "lru_crawler metadump": "one pass over all keys", "a million keys", "16 KiB of answer or 4,096 buckets a step",
+    "lru_crawler metadump": "one pass over all keys", "a million keys",
+        "16 KiB of answer or 4,096 buckets a step",
         ["lru_crawler metadump all"];
-    "lru_crawler mgdump": "one pass over all keys", "a million keys", "16 KiB of answer or 4,096 buckets a step",
+    "lru_crawler mgdump": "one pass over all keys", "a million keys",
+        "16 KiB of answer or 4,096 buckets a step",
         ["lru_crawler mgdump all"];
     "verbosity version quit": "nothing", "none", "answers at once", ["version"];
 };

@@ -1,6 +1,7 @@
 //! Moved: where entries stand when dead ones between them were dropped.
 
 use super::offset;
+use crate::collection::bytes::{set_u32, u32_at};
 
 /// Old and new offsets of the entries of one collection.
 ///
@@ -52,6 +53,17 @@ impl Moved {
         assert!(bits >> bit & 1 == 1, "an entry that lives began here");
         let earlier = (bits & ((1 << bit) - 1)).count_ones();
         self.now[(self.before[word] + earlier) as usize]
+    }
+
+    /// Tells a list of offsets, 4 bytes each, where their entries are.
+    ///
+    /// # Panics
+    /// As [`Moved::of`].
+    pub fn adjust(&self, offsets: &mut [u8]) {
+        for number in 0..offsets.len() / 4 {
+            let at = self.of(u32_at(offsets, number));
+            set_u32(offsets, number, at);
+        }
     }
 }
 

@@ -65,18 +65,31 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
 }
 
 impl<S: Shape> Members<S> {
-    /// Brings the order up to what the members are; it is empty if entries were moved.
+    /// Brings the order up to what the members are.
     pub(super) fn settle_order(&mut self) {
         let changes = std::mem::take(&mut self.changes);
-        if self.slots() == 0 {
-            self.order.clear();
-        } else if self.order.is_empty() || changes.len() * SORTED_SHARE > self.live {
-            let mut keys: Vec<u64> = self.iter().map(|entry| key(&entry)).collect();
-            keys.sort_unstable();
-            self.order.clear();
-            keys.iter().for_each(|&key| push(&mut self.order, key));
+        if changes.len() * SORTED_SHARE > self.live || self.order.is_empty() {
+            self.sort_order();
         } else if !changes.is_empty() {
             self.order = self.merged(&changes);
+        }
+    }
+
+    fn sort_order(&mut self) {
+        let mut keys: Vec<u64> = self.iter().map(|entry| key(&entry)).collect();
+        keys.sort_unstable();
+        self.order.clear();
+        keys.iter().for_each(|&key| push(&mut self.order, key));
+    }
+
+    /// Takes what is dead out of the order, which is cheaper than to sort what is left.
+    pub(super) fn drop_dead_from_order(&mut self) {
+        let order = std::mem::replace(&mut self.order, Vec::with_capacity(self.live * 4));
+        let ranks = 0..order.len() / 4;
+        for at in ranks.map(|rank| u32_at(&order, rank)) {
+            if self.is_live(at as usize) {
+                self.order.extend_from_slice(&at.to_le_bytes());
+            }
         }
     }
 
@@ -125,4 +138,73 @@ fn push(order: &mut Vec<u8>, key: u64) {
 fn hash(member: &[u8]) -> u32 {
     static SECRETS: LazyLock<RapidSecrets> = LazyLock::new(secrets);
     (rapidhash_v3_seeded(member, &SECRETS) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Members, hash, key};
+    use crate::collection::bytes::u32_at;
+    use crate::collection::set::Bare;
+
+    fn members_of(count: usize) -> Members<Bare> {
+        let mut members = Members::empty();
+        for number in 0..count {
+            members.insert(format!("m{number}").as_bytes(), &[]);
+        }
+        members.tidy();
+        members
+    }
+
+    /// Checks that the order has each live member once, by its hash.
+    fn check(members: &Members<Bare>) {
+        let ranks = 0..members.order.len() / 4;
+        let entries = ranks.map(|rank| members.entry(u32_at(&members.order, rank) as usize));
+        let keys: Vec<u64> = entries.map(|entry| key(&entry)).collect();
+        let mut expected: Vec<u64> = members.iter().map(|entry| key(&entry)).collect();
+        expected.sort_unstable();
+        assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn the_order_stays_when_many_leave_at_once() {
+        for left in [1_900, 1_700, 1_200, 700, 129] {
+            let mut members = members_of(2_000);
+            let all: Vec<usize> = members.iter().map(|entry| entry.at).collect();
+            members.remove_all(all[left..].iter().copied());
+            members.tidy();
+            assert_eq!(members.len(), left);
+            check(&members);
+        }
+    }
+
+    #[test]
+    fn the_order_knows_what_came_behind_those_that_left() {
+        let mut members = members_of(2_000);
+        let all: Vec<usize> = members.iter().map(|entry| entry.at).collect();
+        members.remove(all[7]);
+        members.remove_all(all[1_000..].iter().copied());
+        members.remove(all[8]);
+        members.insert(b"new", &[]);
+        members.tidy();
+        assert_eq!(members.len(), 999);
+        assert!(members.find(b"new").is_some());
+        check(&members);
+    }
+
+    #[test]
+    fn a_scan_goes_on_behind_its_cursor_when_entries_have_moved() {
+        let mut members = members_of(2_000);
+        let mut seen = Vec::new();
+        let cursor = members.scan(0, 500, |entry| seen.push(entry.member.to_vec()));
+        assert!(seen.iter().all(|member| u64::from(hash(member)) < cursor));
+        let all: Vec<usize> = members.iter().map(|entry| entry.at).collect();
+        members.remove_all(all[..1_000].iter().copied());
+        members.tidy();
+        members.scan(cursor, usize::MAX, |entry| seen.push(entry.member.to_vec()));
+        assert!(
+            members
+                .iter()
+                .all(|entry| seen.iter().any(|member| member == entry.member))
+        );
+    }
 }

@@ -1,14 +1,14 @@
 //! Parts: commands with very many arguments.
 //!
-//! Such a command is worked off as several of its kind, [`STEP_ITEMS`] arguments at a time, in as
-//! many turns of the event loop; their answers become one. Between two parts others have their
-//! turns, and see what is done by then. A command for which that would break its promise, or whose
-//! arguments are no list, takes at most [`ARGS_MAX`].
+//! Such a command is kept in the turn that read it, and then worked off as several of its kind,
+//! [`STEP_ITEMS`] arguments at a time, in as many turns of the event loop; their answers become
+//! one. Between two parts others have their turns, and see what is done by then. A command for
+//! which that would break its promise, or whose arguments are no list, takes at most [`ARGS_MAX`].
 //!
 //! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/resp_parts.rs.
 
 use cellar_protocol::resp::number::parse_integer;
-use cellar_protocol::resp::{Command, Proto, Reply, Verb};
+use cellar_protocol::resp::{Command, Reply, Verb};
 
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
@@ -92,7 +92,6 @@ fn paces_itself(verb: Verb) -> bool {
     matches!(
         verb,
         Verb::Mget
-            | Verb::Watch
             | Verb::Subscribe
             | Verb::Psubscribe
             | Verb::Eval
@@ -139,7 +138,7 @@ pub(in crate::execute::resp) fn is_long(args: &[&[u8]]) -> bool {
 /// Runs a command with very many arguments: in parts, or with `run` if it may be long.
 ///
 /// # Errors
-/// What `run` says; that there are too many arguments.
+/// What `run` says if it is not in parts; that there are too many arguments.
 pub(in crate::execute::resp) fn run_long(
     call: &mut Call<'_>,
     run: fn(&mut Call<'_>) -> Outcome,
@@ -158,17 +157,19 @@ pub(in crate::execute::resp) fn run_long(
         }
         return run(call);
     };
-    let parts = Parts {
+    let mut session = call.session.for_script(call.context.state);
+    session.set_proto(call.session.proto);
+    // Decoding and keeping very many arguments is a turn's work.
+    Ok(Flow::Unfinished(Box::new(Parts {
         command: call.command,
         args: Arguments::of(call.args),
         rule,
         next: rule.head,
         sum: 0,
-        session: call.session.for_script(call.context.state),
+        session,
         is_silent: call.session.reply_mode != ReplyMode::On,
         run,
-    };
-    parts.resume_from(call.session.proto, call.context, call.output)
+    })))
 }
 
 impl Parts {
@@ -225,13 +226,12 @@ impl Parts {
     }
 
     /// Works off one part, and answers behind the last.
-    fn resume_from(mut self, proto: Proto, context: Context<'_>, output: &mut Output) -> Outcome {
-        self.session.set_proto(proto);
+    fn next_part(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Outcome {
         self.work_off(context, output)?;
         if self.next < self.args.len() {
-            return Ok(Flow::Unfinished(Box::new(self)));
+            return Ok(Flow::Unfinished(self));
         }
-        let mut reply = Reply::new(output.bytes(), proto);
+        let mut reply = Reply::new(output.bytes(), self.session.proto);
         match self.rule.join {
             Join::Sum => reply.integer(self.sum),
             Join::Ok => reply.ok(),
@@ -244,7 +244,7 @@ impl Parts {
 impl Unfinished for Parts {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let (start, proto, is_silent) = (output.bytes().len(), self.session.proto, self.is_silent);
-        let flow = match self.resume_from(proto, context, output) {
+        let flow = match self.next_part(context, output) {
             Ok(flow) => flow,
             Err(failure) => {
                 crate::execute::resp::append_failure(&failure, proto, context, output);

@@ -5,8 +5,11 @@ use std::collections::HashSet;
 use cellar_engine::{Handle, Kind};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Proto, Reply};
 
-use crate::execute::resp::call::steps::{STEP_BYTES, STEP_ITEMS, Step};
+use crate::execute::context::Context;
+use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::steps::{STEP_BYTES, STEP_ITEMS, Step, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
@@ -157,6 +160,53 @@ pub(in crate::execute::resp) fn answer_drawn(
         } else {
             Step::More
         }
+    })
+}
+
+/// Members that a command took out, on their way to the client.
+struct Taken<A> {
+    members: Arguments,
+    /// Bytes that `append` has beside them.
+    beside: usize,
+    /// The first that is not answered.
+    next: usize,
+    proto: Proto,
+    append: A,
+}
+
+impl<A: FnMut(&mut Reply<'_>, usize, &[u8]) + Send + 'static> Work for Taken<A> {
+    fn step(&mut self, _context: Context<'_>, output: &mut Output) -> Step {
+        let mut reply = Reply::new(output.bytes(), self.proto);
+        let full = reply.out.len() + STEP_BYTES;
+        while self.next < self.members.len() {
+            (self.append)(&mut reply, self.next, self.members.get(self.next));
+            self.next += 1;
+            if reply.out.len() >= full {
+                return Step::More;
+            }
+        }
+        Step::Last
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.members.bytes() + self.beside
+    }
+}
+
+/// Answers members that were taken out, each of which `append` writes by its place among them,
+/// out of so many bytes of its own.
+pub(in crate::execute::resp) fn answer_taken(
+    call: &mut Call<'_>,
+    (members, beside): (Arguments, usize),
+    append: impl FnMut(&mut Reply<'_>, usize, &[u8]) + Send + 'static,
+) -> Outcome {
+    let proto = call.session.proto;
+    call.work_in_steps(Taken {
+        members,
+        beside,
+        next: 0,
+        proto,
+        append,
     })
 }
 

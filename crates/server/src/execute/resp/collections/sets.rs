@@ -115,13 +115,15 @@ pub(in crate::execute::resp) fn spop(call: &mut Call<'_>) -> Outcome {
         Ok(drawn)
     })?;
     notify_removed(call, "spop", edited.is_changed, edited.is_gone);
-    let mut reply = call.reply();
+    let (mut reply, members) = (call.reply(), edited.answer);
     match count {
-        None if edited.answer.len() == 0 => reply.null(),
-        None => reply.bulk(edited.answer.get(0)),
+        None if members.len() == 0 => reply.null(),
+        None => reply.bulk(members.get(0)),
         Some(_) => {
-            reply.set(edited.answer.len());
-            edited.answer.iter().for_each(|member| reply.bulk(member));
+            reply.set(members.len());
+            return member_scan::answer_taken(call, (members, 0), |reply, _, member| {
+                reply.bulk(member);
+            });
         }
     }
     DONE

@@ -9,6 +9,7 @@ use crate::collection::SortedSet;
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{STEP_BYTES, Step};
 use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
@@ -316,13 +317,15 @@ pub(in crate::execute::resp) fn zpop(call: &mut Call<'_>) -> Outcome {
         members.len() * 2
     };
     call.reply().array(values);
-    for (member, score) in members.iter().zip(scores) {
-        let mut reply = call.reply();
-        if is_nested {
-            reply.array(2);
-        }
-        reply.bulk(member);
-        reply.double(score);
-    }
-    DONE
+    member_scan::answer_taken(
+        call,
+        (members, size_of_val(&*scores)),
+        move |reply, place, member| {
+            if is_nested {
+                reply.array(2);
+            }
+            reply.bulk(member);
+            reply.double(scores[place]);
+        },
+    )
 }
