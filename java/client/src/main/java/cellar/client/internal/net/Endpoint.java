@@ -79,32 +79,26 @@ public final class Endpoint {
 
     /** Sends a request; the caller goes on. */
     public <R extends @Nullable Object> CompletableFuture<R> submit(Operation<R> operation) {
-        stamp(operation);
+        long start_ns = System.nanoTime();
         int index = pipes.size() == 1 ? 0 : (turn.getAndIncrement() & 0x7fffffff) % pipes.size();
         if (measured) {
-            operation.whenComplete((answer, failure) -> measure(operation, failure));
+            operation.whenComplete((answer, failure) -> measure(operation, start_ns, failure));
         }
-        pipes.get(index).submit(operation);
+        pipes.get(index).submit(new Call(operation, start_ns + settings.timeout().toNanos()));
         return operation;
     }
 
     /** Sends a request and waits; the answer or failure is in the operation when this returns. */
     public void call(Operation<?> operation) {
-        stamp(operation);
-        lanes.call(operation);
+        long start_ns = System.nanoTime();
+        lanes.call(operation, start_ns + settings.timeout().toNanos());
         if (measured) {
-            measure(operation, operation.isCompletedExceptionally() ? operation : null);
+            measure(operation, start_ns, operation.isCompletedExceptionally() ? operation : null);
         }
     }
 
-    private void stamp(Operation<?> operation) {
-        long now_ns = System.nanoTime();
-        operation.start_ns = now_ns;
-        operation.deadline_ns = now_ns + settings.timeout().toNanos();
-    }
-
-    private void measure(Operation<?> operation, @Nullable Object failure) {
-        long latency_ns = System.nanoTime() - operation.start_ns;
+    private void measure(Operation<?> operation, long start_ns, @Nullable Object failure) {
+        long latency_ns = System.nanoTime() - start_ns;
         Outcome outcome = operation.isMiss() ? Outcome.MISS : Outcome.HIT;
         outcome = failure == null ? outcome : Outcome.FAILURE;
         settings.metrics().request(name(), operation.name(), outcome, latency_ns);
@@ -140,9 +134,7 @@ public final class Endpoint {
     /** Sends a request over a connection of its own, which ends with the answer. */
     public <R> CompletableFuture<R> submitAlone(Operation<R> operation, Duration timeout) {
         Pipe pipe = new Pipe(this, loops.next());
-        stamp(operation);
-        operation.deadline_ns = operation.start_ns + timeout.toNanos();
-        pipe.submit(operation);
+        pipe.submit(new Call(operation, System.nanoTime() + timeout.toNanos()));
         return operation.whenComplete((answer, failure) -> pipe.shutdown());
     }
 

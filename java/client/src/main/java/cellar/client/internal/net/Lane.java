@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * write and one read; many together share them.
  *
  * <p>Invariant: all fields but the queue and the volatile ones belong to the leader; leadership is
- * passed by {@link Operation#promote} and by {@link #led}, which order what was written before.
+ * passed by {@link Waiter#promote} and by {@link #led}, which order what was written before.
  */
 final class Lane {
     /** Requests under way when more are sent stay below this, so that neither side blocks. */
@@ -37,9 +37,9 @@ final class Lane {
 
     private final Endpoint endpoint;
     private final Settings settings;
-    private final Queue<Operation<?>> queue = new ConcurrentLinkedQueue<>();
+    private final Queue<Waiter> queue = new ConcurrentLinkedQueue<>();
     private final AtomicBoolean led = new AtomicBoolean();
-    private final ArrayDeque<Operation<?>> sent = new ArrayDeque<>();
+    private final ArrayDeque<Waiter> sent = new ArrayDeque<>();
     private final Out out = new Out();
     private In in = new In();
     private Dialect dialect;
@@ -63,42 +63,40 @@ final class Lane {
         return led.get();
     }
 
-    /** Sends and waits; returns when the operation is complete. */
-    void call(Operation<?> operation) {
+    /** Sends and waits; returns when the operation is complete. Only for the waiter's thread. */
+    void call(Waiter me) {
         if (Thread.currentThread().isInterrupted()) {
-            operation.completeExceptionally(interrupted());
+            me.fail(interrupted());
             return;
         }
-        operation.waiter = Thread.currentThread();
-        queue.add(operation);
+        queue.add(me);
         if (led.compareAndSet(false, true)) {
-            lead(operation);
+            lead(me);
         } else {
-            follow(operation);
+            follow(me);
         }
     }
 
-    private void follow(Operation<?> operation) {
-        while (!operation.isDone()) {
-            if (operation.leads() || led.compareAndSet(false, true)) {
-                lead(operation);
+    private void follow(Waiter me) {
+        while (!me.isDone()) {
+            if (me.leads() || led.compareAndSet(false, true)) {
+                lead(me);
                 return;
             }
-            long left_ns = operation.deadline_ns - System.nanoTime();
+            long left_ns = me.deadline_ns() - System.nanoTime();
             boolean interrupted = Thread.currentThread().isInterrupted();
             if (left_ns > 0 && !interrupted) {
                 LockSupport.parkNanos(this, left_ns);
-            } else if (operation.leave()) {
-                operation.completeExceptionally(
-                        interrupted ? interrupted() : endpoint.timedOut(operation));
+            } else if (me.leave()) {
+                me.fail(interrupted ? interrupted() : endpoint.timedOut(me.operation()));
             }
         }
     }
 
-    private void lead(Operation<?> operation) {
+    private void lead(Waiter me) {
         do {
             try {
-                while (!operation.isDone()) {
+                while (!me.isDone()) {
                     ready();
                     send();
                     receive();
@@ -107,7 +105,7 @@ final class Lane {
             } catch (IOException | RuntimeException e) {
                 breakDown(e);
             }
-        } while (!operation.isDone());
+        } while (!me.isDone());
         handOver();
     }
 
@@ -122,10 +120,10 @@ final class Lane {
         } while (!queue.isEmpty() && led.compareAndSet(false, true));
     }
 
-    private static boolean promoted(Iterable<Operation<?>> operations) {
-        for (Operation<?> operation : operations) {
-            if (!operation.isDone() && operation.promote()) {
-                operation.wake();
+    private static boolean promoted(Iterable<Waiter> waiters) {
+        for (Waiter waiter : waiters) {
+            if (!waiter.isDone() && waiter.promote()) {
+                waiter.wake();
                 return true;
             }
         }
@@ -135,8 +133,9 @@ final class Lane {
     // What the leader does.
 
     private void send() throws IOException {
-        Operation<?> operation;
-        while ((operation = queue.peek()) != null) {
+        Waiter next;
+        while ((next = queue.peek()) != null) {
+            Operation<?> operation = next.operation();
             boolean fits = underWay_bytes + operation.size() <= UNDER_WAY_BYTES_MAX;
             if (!fits && !sent.isEmpty()) {
                 break;
@@ -144,14 +143,14 @@ final class Lane {
             queue.poll();
             if (!operation.isDone()) {
                 operation.encode(out, dialect);
-                sent.add(operation);
+                sent.add(next);
                 underWay_bytes += operation.size();
             }
         }
         Wire to = wire;
-        Operation<?> oldest = sent.peek();
+        Waiter oldest = sent.peek();
         if (out.length() > 0 && to != null && oldest != null) {
-            waitUntil_ns = oldest.deadline_ns;
+            waitUntil_ns = oldest.deadline_ns();
             to.write(out);
             waitUntil_ns = 0;
             out.clear();
@@ -159,18 +158,18 @@ final class Lane {
     }
 
     private void receive() throws IOException {
-        Operation<?> oldest = sent.peek();
+        Waiter oldest = sent.peek();
         Wire from = wire;
         if (oldest == null || from == null) {
             return;
         }
-        waitUntil_ns = oldest.deadline_ns;
+        waitUntil_ns = oldest.deadline_ns();
         from.read(in, endpoint.lanes().inFlight() == 1);
         waitUntil_ns = 0;
         endpoint.lanes().heard();
-        while (oldest != null && oldest.decode(in, dialect)) {
+        while (oldest != null && oldest.operation().decode(in, dialect)) {
             sent.poll();
-            oldest.finish();
+            oldest.operation().finish();
             oldest.wake();
             oldest = sent.peek();
         }
@@ -263,45 +262,45 @@ final class Lane {
         boolean worked = wire != null && greeted;
         closeWire();
         settings.metrics().disconnected(endpoint.name());
-        List<Operation<?>> broken = new ArrayList<>(sent);
+        List<Waiter> broken = new ArrayList<>(sent);
         sent.clear();
         underWay_bytes = 0;
         out.clear();
         long now_ns = System.nanoTime();
         if (!worked) {
-            fail(queue, cause, now_ns);
+            failQueued(cause, now_ns);
             endpoint.unreachable(cause);
         } else if (cause instanceof ClosedChannelException) {
             endpoint.suspect();
         }
-        for (Operation<?> operation : broken) {
-            CacheException failure = failure(operation, cause, now_ns);
-            if (failure instanceof CacheException.Connection && operation.mayRepeat()) {
-                queue.add(operation);
+        for (Waiter waiter : broken) {
+            CacheException failure = failure(waiter, cause, now_ns);
+            if (failure instanceof CacheException.Connection && waiter.mayRepeat()) {
+                queue.add(waiter);
             } else {
-                operation.completeExceptionally(failure);
-                operation.wake();
+                waiter.fail(failure);
+                waiter.wake();
             }
         }
     }
 
-    private void fail(Queue<Operation<?>> operations, Exception cause, long now_ns) {
-        Operation<?> operation;
-        while ((operation = operations.poll()) != null) {
-            operation.completeExceptionally(failure(operation, cause, now_ns));
-            operation.wake();
+    private void failQueued(Exception cause, long now_ns) {
+        Waiter waiter;
+        while ((waiter = queue.poll()) != null) {
+            waiter.fail(failure(waiter, cause, now_ns));
+            waiter.wake();
         }
     }
 
-    private CacheException failure(Operation<?> operation, Exception cause, long now_ns) {
+    private CacheException failure(Waiter waiter, Exception cause, long now_ns) {
         if (cause instanceof CacheException known) {
             return known;
         }
-        if (operation.waiter == Thread.currentThread() && Thread.currentThread().isInterrupted()) {
+        if (waiter.isMine() && Thread.currentThread().isInterrupted()) {
             return interrupted();
         }
-        if (operation.deadline_ns - now_ns <= 0) {
-            return endpoint.timedOut(operation);
+        if (waiter.isLate(now_ns)) {
+            return endpoint.timedOut(waiter.operation());
         }
         return new CacheException.Connection(
                 "the connection to " + endpoint.name() + " broke", cause);

@@ -29,7 +29,7 @@ final class Lanes {
     }
 
     /** Sends and waits. A read whose connection broke is sent once more. */
-    void call(Operation<?> operation) {
+    void call(Operation<?> operation, long deadline_ns) {
         if (inFlight.incrementAndGet() > endpoint.settings().inFlightMax()) {
             inFlight.decrementAndGet();
             endpoint.settings().metrics().overloaded(endpoint.name(), "callers");
@@ -45,7 +45,7 @@ final class Lanes {
                 operation.completeExceptionally(endpoint.down());
             } else {
                 startWatching();
-                choose().call(operation);
+                choose().call(new Waiter(operation, deadline_ns));
             }
         } finally {
             inFlight.decrementAndGet();

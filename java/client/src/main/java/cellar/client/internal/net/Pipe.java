@@ -3,7 +3,6 @@ package cellar.client.internal.net;
 import cellar.client.CacheException;
 import cellar.client.internal.wire.Dialect;
 import cellar.client.internal.wire.LineOperation;
-import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.Out;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
@@ -53,10 +52,10 @@ public final class Pipe {
     private final Settings settings;
     private final EventLoop loop;
     private final Backoff backoff;
-    private final Queue<Operation<?>> submitted = new ConcurrentLinkedQueue<>();
+    private final Queue<Call> submitted = new ConcurrentLinkedQueue<>();
     private final AtomicInteger inFlight = new AtomicInteger();
     private final AtomicBoolean scheduled = new AtomicBoolean();
-    private final ArrayDeque<Operation<?>> sent = new ArrayDeque<>();
+    private final ArrayDeque<Call> sent = new ArrayDeque<>();
     private final Out out = new Out();
     private final Runnable drain = this::drain;
     private volatile State state = State.IDLE;
@@ -78,20 +77,20 @@ public final class Pipe {
     }
 
     /** Queues a request; it completes by its deadline at the latest. */
-    void submit(Operation<?> operation) {
+    void submit(Call call) {
         State now = state;
         if (now == State.CLOSED) {
-            operation.completeExceptionally(new CacheException.Closed());
+            call.fail(new CacheException.Closed());
         } else if (now == State.PAUSE) {
-            operation.completeExceptionally(endpoint.down());
+            call.fail(endpoint.down());
         } else if (inFlight.get() >= settings.inFlightMax()) {
             settings.metrics().overloaded(endpoint.name(), "requests");
-            operation.completeExceptionally(
+            call.fail(
                     new CacheException.Overloaded(
                             settings.inFlightMax() + " requests to " + endpoint.name() + " wait"));
         } else {
             inFlight.incrementAndGet();
-            submitted.add(operation);
+            submitted.add(call);
             schedule();
         }
     }
@@ -139,14 +138,14 @@ public final class Pipe {
     }
 
     private void encodeSome() {
-        Operation<?> operation;
-        while (out.length() < DRAIN_BYTES_MAX && (operation = submitted.poll()) != null) {
-            if (operation.isDone()) {
+        Call call;
+        while (out.length() < DRAIN_BYTES_MAX && (call = submitted.poll()) != null) {
+            if (call.isDone()) {
                 inFlight.decrementAndGet();
                 continue;
             }
-            operation.encode(out, dialect);
-            sent.add(operation);
+            call.operation().encode(out, dialect);
+            sent.add(call);
         }
     }
 
@@ -197,7 +196,6 @@ public final class Pipe {
     private void sendProbe() {
         LineOperation probe = LineOperation.alive(dialect);
         long patience_ns = Math.max(PROBE_NS_MIN, settings.timeout().toNanos() / 4);
-        probe.deadline_ns = System.nanoTime() + settings.timeout().toNanos();
         probe.whenComplete(
                 (line, failure) -> {
                     probing = false;
@@ -208,7 +206,7 @@ public final class Pipe {
         long heard = endpoint.lanes().timesHeard();
         loop.schedule(() -> silent(probe, heard), patience_ns, TimeUnit.NANOSECONDS);
         inFlight.incrementAndGet();
-        submitted.add(probe);
+        submitted.add(new Call(probe, System.nanoTime() + settings.timeout().toNanos()));
         schedule();
     }
 
@@ -331,9 +329,9 @@ public final class Pipe {
 
     private void greet(String name, String request, Consumer<String> next) {
         LineOperation greeting = new LineOperation(name, request);
-        greeting.deadline_ns = System.nanoTime() + patience * settings.connectTimeout().toNanos();
+        long deadline_ns = System.nanoTime() + patience * settings.connectTimeout().toNanos();
         inFlight.incrementAndGet();
-        sent.add(greeting);
+        sent.add(new Call(greeting, deadline_ns));
         greeting.encode(out, dialect);
         Channel to = channel;
         if (to != null) {
@@ -366,13 +364,13 @@ public final class Pipe {
     /** Bytes have come. */
     void received(PipeHandler handler) {
         received_ns = System.nanoTime();
-        Operation<?> operation;
-        while ((operation = sent.peek()) != null && operation.decode(handler.in(), dialect)) {
+        Call call;
+        while ((call = sent.peek()) != null && call.operation().decode(handler.in(), dialect)) {
             sent.poll();
             inFlight.decrementAndGet();
-            operation.finish();
+            call.operation().finish();
         }
-        if (operation == null && handler.in().available() > 0) {
+        if (call == null && handler.in().available() > 0) {
             throw new CacheException.Protocol("bytes came that nobody asked for");
         }
     }
@@ -432,22 +430,22 @@ public final class Pipe {
                         : new CacheException.Connection(
                                 "the connection to " + endpoint.name() + " broke", cause);
         out.clear();
-        Operation<?> operation;
-        while ((operation = sent.poll()) != null) {
-            if (failure instanceof CacheException.Connection && operation.mayRepeat()) {
-                submitted.add(operation);
+        Call call;
+        while ((call = sent.poll()) != null) {
+            if (failure instanceof CacheException.Connection && call.mayRepeat()) {
+                submitted.add(call);
             } else {
                 inFlight.decrementAndGet();
-                operation.completeExceptionally(failure);
+                call.fail(failure);
             }
         }
     }
 
     private void failSubmitted(CacheException failure) {
-        Operation<?> operation;
-        while ((operation = submitted.poll()) != null) {
+        Call call;
+        while ((call = submitted.poll()) != null) {
             inFlight.decrementAndGet();
-            operation.completeExceptionally(failure);
+            call.fail(failure);
         }
     }
 
@@ -502,17 +500,17 @@ public final class Pipe {
     }
 
     /** Fails what is past its deadline; true if there was any. Stops at the first that is not. */
-    private boolean expire(Iterator<Operation<?>> operations, long now_ns, boolean remove) {
+    private boolean expire(Iterator<Call> calls, long now_ns, boolean remove) {
         boolean late = false;
-        while (operations.hasNext()) {
-            Operation<?> operation = operations.next();
-            if (operation.deadline_ns - now_ns > 0) {
+        while (calls.hasNext()) {
+            Call call = calls.next();
+            if (!call.isLate(now_ns)) {
                 break;
             }
             late = true;
-            operation.completeExceptionally(endpoint.timedOut(operation));
+            call.fail(endpoint.timedOut(call.operation()));
             if (remove) {
-                operations.remove();
+                calls.remove();
                 inFlight.decrementAndGet();
             }
         }

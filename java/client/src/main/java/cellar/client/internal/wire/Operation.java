@@ -2,57 +2,19 @@ package cellar.client.internal.wire;
 
 import cellar.client.CacheException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
  * A request and, later, its answer: how it is said in each dialect, and how the reply is read.
  *
- * <p>Knows no sockets. A connection calls {@link #encode} once, {@link #decode} until it returns
- * true, then {@link #finish}. A request is its own stage, so that asking costs one object.
+ * <p>Knows no sockets, nor who waits for it and for how long. A connection calls {@link #encode}
+ * once (again if it broke), {@link #decode} until it returns true, then {@link #finish}. A request
+ * is its own stage, so that whoever asks gets what was sent and needs no other object.
  *
  * @param <R> type of the answer
  */
 public abstract class Operation<R extends @Nullable Object> extends CompletableFuture<R> {
-    /** When the caller stops waiting, by {@link System#nanoTime}; 0 before it is submitted. */
-    public long deadline_ns;
-
-    /** When the caller asked, by {@link System#nanoTime}; 0 if nobody measures. */
-    public long start_ns;
-
-    /** Who waits in a lane; set before the operation is queued there. */
-    public volatile @Nullable Thread waiter;
-
-    private static final AtomicIntegerFieldUpdater<Operation<?>> ROLE = roleUpdater();
-    private static final int WAITS = 0;
-    private static final int LEADS = 1;
-    private static final int GONE = 2;
-
-    private volatile int role;
-    private @Nullable CacheException failure;
-    private boolean repeated;
-
-    /** Makes its waiter read the lane's socket from now on; false if the waiter has gone. */
-    public final boolean promote() {
-        return ROLE.compareAndSet(this, WAITS, LEADS);
-    }
-
-    /** Whether its waiter has to read the lane's socket. */
-    public final boolean leads() {
-        return role == LEADS;
-    }
-
-    /** Lets the waiter go; false if it has been promoted meanwhile. */
-    public final boolean leave() {
-        return ROLE.compareAndSet(this, WAITS, GONE);
-    }
-
-    @SuppressWarnings({"unchecked", "rawtypes"})
-    private static AtomicIntegerFieldUpdater<Operation<?>> roleUpdater() {
-        return (AtomicIntegerFieldUpdater)
-                AtomicIntegerFieldUpdater.newUpdater(Operation.class, "role");
-    }
+    private @Nullable CacheException refusal;
 
     /** About how many bytes the request has. */
     public int size() {
@@ -80,16 +42,6 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
         return false;
     }
 
-    /** Whether it may be sent again after its connection broke; true once, and only for reads. */
-    public final boolean mayRepeat() {
-        if (repeated || !isRepeatable() || isDone()) {
-            return false;
-        }
-        repeated = true;
-        failure = null;
-        return true;
-    }
-
     /** Whether the reply said that there is no such item. */
     public boolean isMiss() {
         return false;
@@ -97,7 +49,7 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
 
     /** Completes with the answer, or with what the server refused. */
     public final void finish() {
-        CacheException refused = failure;
+        CacheException refused = refusal;
         if (refused != null) {
             completeExceptionally(refused);
             return;
@@ -108,14 +60,6 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
             completeExceptionally(e);
         } catch (RuntimeException e) {
             completeExceptionally(new CacheException.Coding("a value cannot be decoded", e));
-        }
-    }
-
-    /** Wakes whoever waits in a lane. */
-    public final void wake() {
-        Thread thread = waiter;
-        if (thread != null) {
-            LockSupport.unpark(thread);
         }
     }
 
@@ -133,7 +77,7 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
             throw new CacheException.Protocol(name() + " was answered with " + shown(line));
         }
         in.takeLine();
-        failure = new CacheException.Refused(shown(line));
+        refusal = new CacheException.Refused(shown(line));
         return true;
     }
 
