@@ -25,19 +25,19 @@ public class Clients {
     @State(Scope.Benchmark)
     public static class Load {
         @Param("cellar")
-        public String client;
+        private String client;
 
         @Param("memcached")
-        public String server;
+        private String server;
 
         @Param("100B")
-        public String value;
+        private String value;
 
-        Peer peer;
-        Object stored;
-        final String[] keys = new String[KEYS];
-        final Semaphore window = new Semaphore(WINDOW);
-        volatile boolean missed;
+        private Peer peer;
+        private Object stored;
+        private final String[] keys = new String[KEYS];
+        private final Semaphore window = new Semaphore(WINDOW);
+        private volatile boolean missed;
 
         void answered(Object value) {
             if (value == null) {

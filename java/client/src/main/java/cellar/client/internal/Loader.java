@@ -53,7 +53,7 @@ final class Loader<V> {
         final Supplier<? extends CompletionStage<? extends @Nullable V>> load;
         final CompletableFuture<@Nullable V> result = new CompletableFuture<>();
         final long until_ns;
-        long pause_ms = PAUSE_MS_MIN;
+        private long pause_ms = PAUSE_MS_MIN;
 
         Flight(
                 String key,
@@ -64,6 +64,17 @@ final class Loader<V> {
             this.options = options;
             this.load = load;
             this.until_ns = System.nanoTime() + options.patience().toNanos();
+        }
+
+        /** How long to wait before looking again; longer each time. */
+        long nextPause_ms() {
+            long next_ms = pause_ms;
+            pause_ms = Math.min(PAUSE_MS_MAX, next_ms * 2);
+            return next_ms;
+        }
+
+        boolean hasPaused() {
+            return pause_ms > PAUSE_MS_MIN;
         }
 
         void end(@Nullable V value, @Nullable Throwable failure) {
@@ -237,7 +248,7 @@ final class Loader<V> {
             return loadHere(flight);
         }
         byte[] mark = beside(flight.key, ABSENT_SUFFIX);
-        boolean waited = flight.pause_ms > PAUSE_MS_MIN;
+        boolean waited = flight.hasPaused();
         CompletableFuture<Boolean> known =
                 waited ? marked(mark) : CompletableFuture.completedFuture(false);
         return known.thenCompose(
@@ -322,9 +333,7 @@ final class Loader<V> {
             loadAnyway(flight);
             return;
         }
-        long pause_ms = flight.pause_ms;
-        flight.pause_ms = Math.min(PAUSE_MS_MAX, pause_ms * 2);
-        core.loops().next().schedule(again, pause_ms, TimeUnit.MILLISECONDS);
+        core.loops().next().schedule(again, flight.nextPause_ms(), TimeUnit.MILLISECONDS);
     }
 
     private void loadAnyway(Flight flight) {

@@ -39,8 +39,8 @@ final class Changes {
         final long hash;
         final Edit<R> edit;
         final long until_ms = watch.ticks().now_ms() + 2 * timeout_ms + watch.timing().pause();
-        int attempts;
-        int failures;
+        private int attempts;
+        private int failures;
 
         Change(byte[] key, Edit<R> edit) {
             this.key = key;

@@ -37,16 +37,16 @@ final class CopyQueue {
         final byte[] key;
 
         /** Of those who wait for what is not under way yet. */
-        CompletableFuture<Boolean> next = new CompletableFuture<>();
+        private CompletableFuture<Boolean> next = new CompletableFuture<>();
 
         /** Of those who wait for what is. */
-        @Nullable CompletableFuture<Boolean> running;
+        private @Nullable CompletableFuture<Boolean> running;
 
-        @Nullable Item copy;
-        boolean waits;
-        boolean pulls;
-        boolean underWay;
-        boolean isReady;
+        private @Nullable Item copy;
+        private boolean waits;
+        private boolean pulls;
+        private boolean underWay;
+        private boolean isReady;
 
         Pending(byte[] key) {
             this.key = key;

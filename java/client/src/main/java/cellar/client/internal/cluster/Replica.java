@@ -7,29 +7,13 @@ import org.jspecify.annotations.Nullable;
 
 /** One node of a replicated cluster, and what this client knows of it. */
 final class Replica {
-    static final long NEVER_MS = Long.MIN_VALUE / 2;
-
     private final String name;
     private final Peer home;
     private final Peer copy;
     private final CopyQueue queue;
     private final Consumer<Boolean> told;
-
-    /** What its last polls have told; belongs to {@link Watch}. */
-    final Seen seen = new Seen();
-
+    private final Seen seen = new Seen();
     private volatile @Nullable Filling filling;
-
-    /** Belongs to {@link Watch}'s lock. */
-    static final class Seen {
-        boolean polling;
-        boolean answers;
-        int missing;
-        int unclaimed;
-        int polls;
-        long heard_ms = NEVER_MS;
-        long silentSince_ms;
-    }
 
     /**
      * A node.
@@ -60,6 +44,11 @@ final class Replica {
 
     CopyQueue queue() {
         return queue;
+    }
+
+    /** What its polls have told; for {@link Watch} only. */
+    Seen seen() {
+        return seen;
     }
 
     void tell(boolean knowsView) {

@@ -7,7 +7,6 @@ import cellar.client.internal.wire.Mark.Kind;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -37,32 +36,7 @@ final class Watch {
     private static final int MISSING_AT_FIRST_MAX = 30;
     private static final int PUSHES_MAX = 8;
     private static final int CLAIM_LOOKS = 10;
-    private static final long AGAIN_MS = 5;
-
-    /** Homes that others may still use until then, and until all nodes know better. */
-    private static final class Superseded {
-        final Homes homes;
-
-        /** Those of all views that others may have seen between these homes and the next. */
-        final Homes between;
-
-        long until_ms;
-        boolean told;
-
-        Superseded(Homes homes, Homes between, long until_ms) {
-            this.homes = homes;
-            this.between = between;
-            this.until_ms = until_ms;
-        }
-
-        /** Whether others may use another home of a key than {@code home}. */
-        boolean differs(Replica home, View now, long hash) {
-            int number = homes.view().number(home.name());
-            return homes.home(hash) != home
-                    || between.home(hash) != home
-                    || now.number(home.name()) != number;
-        }
-    }
+    static final long AGAIN_MS = 5;
 
     private final String name;
     private final Ticks ticks;
@@ -185,8 +159,7 @@ final class Watch {
             long wait_ms = 0;
             for (Superseded before : superseded) {
                 if (home != null && before.differs(home, homes.view(), hash)) {
-                    long left_ms = Math.max(before.until_ms - now_ms, before.told ? 0 : AGAIN_MS);
-                    wait_ms = Math.max(wait_ms, left_ms);
+                    wait_ms = Math.max(wait_ms, before.left_ms(now_ms));
                 }
             }
             return wait_ms;
@@ -245,10 +218,9 @@ final class Watch {
     private void poll(Replica node) {
         lock.lock();
         try {
-            if (node.seen.polling || closed) {
+            if (closed || !node.seen().begin()) {
                 return;
             }
-            node.seen.polling = true;
         } finally {
             lock.unlock();
         }
@@ -262,15 +234,10 @@ final class Watch {
             Replica node, long begun_ms, @Nullable Found found, @Nullable Throwable failure) {
         lock.lock();
         try {
-            node.seen.polling = false;
             if (found == null || failure != null) {
-                if (node.seen.answers || node.seen.silentSince_ms == 0) {
-                    node.seen.silentSince_ms = ticks.now_ms();
-                }
-                node.seen.answers = false;
+                node.seen().unanswered(ticks.now_ms());
             } else {
-                node.seen.answers = true;
-                node.seen.polls++;
+                node.seen().answered();
             }
         } finally {
             lock.unlock();
@@ -312,7 +279,7 @@ final class Watch {
         lock.lock();
         try {
             met = true;
-            node.seen.missing = 0;
+            node.seen().viewFound();
         } finally {
             lock.unlock();
         }
@@ -320,7 +287,7 @@ final class Watch {
         adopt(found);
         lock.lock();
         try {
-            node.seen.heard_ms = Math.max(node.seen.heard_ms, begun_ms);
+            node.seen().heard(begun_ms);
             renewLease();
         } finally {
             lock.unlock();
@@ -336,16 +303,16 @@ final class Watch {
         boolean last;
         lock.lock();
         try {
-            node.seen.missing++;
+            node.seen().viewMissed();
             first = !met && replicas.values().stream().allMatch(Watch::isBlank);
             last = homes.count() == 1 && homes.isIn(node);
-            if (node.seen.missing < 0) {
+            if (node.seen().isBeingGiven()) {
                 return;
             }
             // Where nothing has ever failed, another client may just be telling the nodes.
-            boolean fresh = homes.view().number() == 0 && node.seen.heard_ms == Replica.NEVER_MS;
+            boolean fresh = homes.view().number() == 0 && node.seen().isUnheard();
             int missingMax = fresh ? MISSING_AT_FIRST_MAX : MISSING_MAX;
-            if (!first && (!met || node.seen.missing < missingMax)) {
+            if (!first && (!met || !node.seen().lacksView(missingMax))) {
                 ticks.later(AGAIN_MS, () -> poll(node));
                 return;
             }
@@ -364,25 +331,24 @@ final class Watch {
 
     private void begin(Replica node) {
         if (homes.isIn(node)) {
-            node.seen.missing = Integer.MIN_VALUE;
+            node.seen().viewGiven();
             push(node, true)
                     .whenComplete(
                             (done, failure) -> {
-                                node.seen.missing = 0;
+                                node.seen().viewFound();
                                 poll(node);
                             });
         }
     }
 
     private static boolean isBlank(Replica node) {
-        return node.seen.missing >= MISSING_MAX
-                || !node.seen.answers && node.seen.silentSince_ms != 0;
+        return node.seen().isBlank(MISSING_MAX);
     }
 
     /** All nodes but one must have told their view since; of two, both. */
     private void renewLease() {
         long[] heard =
-                homes.known().stream().mapToLong(node -> node.seen.heard_ms).sorted().toArray();
+                homes.known().stream().mapToLong(node -> node.seen().heard_ms()).sorted().toArray();
         if (heard.length == homes.count() && heard.length > 0) {
             freshUntil_ms = heard[heard.length > 2 ? 1 : 0] + timing.lease();
         } else {
@@ -447,13 +413,11 @@ final class Watch {
             settledAt_ms = Long.MIN_VALUE;
             boolean later = false;
             for (Superseded before : superseded) {
-                if (!later && !before.told) {
-                    before.told = true;
-                    before.until_ms = Math.max(before.until_ms, lease_ms);
+                if (!later) {
+                    before.told(lease_ms);
                 }
                 later |= before == last;
-                settledAt_ms =
-                        Math.max(settledAt_ms, before.told ? before.until_ms : Long.MAX_VALUE);
+                settledAt_ms = Math.max(settledAt_ms, before.until_ms());
             }
         } finally {
             lock.unlock();
@@ -479,12 +443,7 @@ final class Watch {
                 return false;
             }
             long now_ms = ticks.now_ms();
-            for (Iterator<Superseded> all = superseded.iterator(); all.hasNext(); ) {
-                Superseded before = all.next();
-                if (before.told && before.until_ms <= now_ms) {
-                    all.remove();
-                }
-            }
+            superseded.removeIf(before -> before.isOver(now_ms));
             if (old.count() > 0) {
                 Homes between = new Homes(old.view().until(view), replicas);
                 superseded.add(new Superseded(old, between, now_ms + timing.pause()));
@@ -581,7 +540,7 @@ final class Watch {
                 node.filling(filling);
                 filling.start();
             }
-        } else if (node.seen.polls % CLAIM_LOOKS == 0) {
+        } else if (node.seen().isTurn(CLAIM_LOOKS)) {
             int number = homes.view().number(node.name());
             node.copy().read(CLAIM_KEY).thenAccept(found -> claimSeen(node, number, found));
         }
@@ -592,9 +551,10 @@ final class Watch {
         Item claim = found.item();
         boolean claimed = claim != null && claim.value().length > 0;
         boolean filling = homes.view().number(node.name()) == number;
-        node.seen.unclaimed = claimed || !filling ? 0 : node.seen.unclaimed + 1;
-        if (node.seen.unclaimed >= MISSING_MAX) {
-            node.seen.unclaimed = 0;
+        if (claimed || !filling) {
+            node.seen().claimed();
+        } else if (node.seen().claimMissed(MISSING_MAX)) {
+            node.seen().claimed();
             lost(node, "who filled it has gone");
         }
     }
@@ -612,18 +572,15 @@ final class Watch {
                 return;
             }
             last = in.get(0);
-            boolean gone =
-                    !last.seen.answers
-                            && last.seen.silentSince_ms != 0
-                            && ticks.now_ms() - last.seen.silentSince_ms > timing.giveUp();
+            boolean gone = last.seen().isSilent(ticks.now_ms(), timing.giveUp());
             for (Replica node : replicas.values()) {
-                boolean fits = node != last && node.seen.answers;
+                boolean fits = node != last && node.seen().answers();
                 if (gone && fits && homes.view().state(node.name()) == State.FILLING) {
                     heir = node;
                 }
             }
             for (Replica node : replicas.values()) {
-                boolean fits = node != last && node.seen.answers && node.filling() == null;
+                boolean fits = node != last && node.seen().answers() && node.filling() == null;
                 if (gone && fits && heir == null) {
                     heir = node;
                 }

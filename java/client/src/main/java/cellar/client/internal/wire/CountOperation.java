@@ -111,15 +111,15 @@ public final class CountOperation extends Operation<@Nullable Long> {
             return refused(in);
         }
         MetaLine line = in.meta();
-        if (line.size > NUMBER_BYTES_MAX) {
-            throw new CacheException.Protocol("a number of " + line.size + " bytes");
+        if (line.size_bytes() > NUMBER_BYTES_MAX) {
+            throw new CacheException.Protocol("a number of " + line.size_bytes() + " bytes");
         }
-        if (!in.hasBlock(line.size)) {
+        if (!in.hasBlock(line.size_bytes())) {
             return false;
         }
-        ttl_s = line.ttl_s;
+        ttl_s = line.ttl_s();
         ttlKnown = true;
-        digits = in.takeBlock(line.size);
+        digits = in.takeBlock(line.size_bytes());
         return true;
     }
 

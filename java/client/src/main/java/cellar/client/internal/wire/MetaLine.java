@@ -34,23 +34,62 @@ public final class MetaLine {
 
     private static final int SIZE_MAX = Integer.MAX_VALUE - 64;
 
-    int status;
-    int size;
-    int flags;
-    long version;
-    long ttl_s;
-    int opaque;
-    boolean won;
-    boolean waiting;
-    boolean stale;
+    private int size_bytes;
+    private int flags;
+    private long version;
+    private long ttl_s;
+    private int opaque;
+    private boolean won;
+    private boolean waiting;
+    private boolean stale;
+
+    /** How many bytes the value has. */
+    int size_bytes() {
+        return size_bytes;
+    }
+
+    /** The item's flags. */
+    int flags() {
+        return flags;
+    }
+
+    /** The item's version. */
+    long version() {
+        return version;
+    }
+
+    /** Seconds left, or {@link #FOREVER}. */
+    long ttl_s() {
+        return ttl_s;
+    }
+
+    /** The number that the request had; -1 for one that it did not have. */
+    int opaque() {
+        return opaque;
+    }
+
+    /** Whether the caller is to load the value. */
+    boolean won() {
+        return won;
+    }
+
+    /** Whether somebody else is loading the value. */
+    boolean waiting() {
+        return waiting;
+    }
+
+    /** Whether the item was invalidated. */
+    boolean stale() {
+        return stale;
+    }
 
     static int status(int first, int second) {
         return (first & 0xff) << 8 | (second & 0xff);
     }
 
     void read(byte[] bytes, int start, int end) {
-        status = status(bytes[start], bytes[start + 1]);
-        size = 0;
+        int status = status(bytes[start], bytes[start + 1]);
+        size_bytes = 0;
         flags = 0;
         version = 0;
         ttl_s = FOREVER;
@@ -60,7 +99,7 @@ public final class MetaLine {
         stale = false;
         int at = start + 2;
         if (status == VALUE) {
-            size = size(number(bytes, at + 1, end));
+            size_bytes = size(number(bytes, at + 1, end));
             at = nextSpace(bytes, at + 1, end);
         }
         while (at < end) {

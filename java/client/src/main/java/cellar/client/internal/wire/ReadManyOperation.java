@@ -134,7 +134,7 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
             throw new CacheException.Protocol("getMany was answered with " + in.text());
         }
         MetaLine line = in.meta();
-        return take(in, line.opaque, line.size, line.flags);
+        return take(in, line.opaque(), line.size_bytes(), line.flags());
     }
 
     private boolean takeClassic(In in) {

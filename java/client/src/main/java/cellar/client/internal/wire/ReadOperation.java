@@ -172,19 +172,19 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
             return refused(in);
         }
         MetaLine line = in.meta();
-        if (status == MetaLine.VALUE && !in.hasBlock(line.size)) {
+        if (status == MetaLine.VALUE && !in.hasBlock(line.size_bytes())) {
             return false;
         }
         hit = true;
-        flags = line.flags;
-        version = line.version;
-        ttl_s = line.ttl_s;
+        flags = line.flags();
+        version = line.version();
+        ttl_s = line.ttl_s();
         ttlKnown = (wanted & TTL) != 0;
-        won = line.won;
-        waiting = line.waiting;
-        stale = line.stale;
+        won = line.won();
+        waiting = line.waiting();
+        stale = line.stale();
         if (status == MetaLine.VALUE) {
-            takeValue(in, line.size);
+            takeValue(in, line.size_bytes());
         } else {
             in.takeLine();
         }

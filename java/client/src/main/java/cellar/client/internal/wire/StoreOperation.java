@@ -142,7 +142,7 @@ public final class StoreOperation extends Operation<CasOutcome> {
         }
         outcome = read;
         if (asksVersion && dialect.meta()) {
-            newVersion = in.meta().version;
+            newVersion = in.meta().version();
         }
         in.takeLine();
         return true;
