@@ -1,7 +1,5 @@
 package cellar.client;
 
-import cellar.client.internal.cluster.ClusterConfig;
-import cellar.client.internal.cluster.DnsDiscovery;
 import java.time.Duration;
 import java.util.List;
 
@@ -25,22 +23,12 @@ public interface Discovery {
     /** Always these nodes. */
     static Discovery fixed(List<Node> nodes) {
         List<Node> copy = List.copyOf(nodes);
-        return new Discovery() {
-            @Override
-            public List<Node> nodes() {
-                return copy;
-            }
-
-            @Override
-            public Duration period() {
-                return Duration.ZERO;
-            }
-        };
+        return new Periodic(() -> copy, Duration.ZERO);
     }
 
     /** All addresses of a name, each with {@code port}. */
     static Discovery dnsAddresses(String name, int port, Duration period) {
-        return DnsDiscovery.addresses(name, port, period);
+        return new Periodic(() -> DnsNodes.addresses(name, port), period);
     }
 
     /**
@@ -48,11 +36,11 @@ public interface Discovery {
      * the record's weights.
      */
     static Discovery dnsService(String name, Duration period) {
-        return DnsDiscovery.service(name, "dns:", period);
+        return new Periodic(() -> DnsNodes.service(name, "dns:"), period);
     }
 
     /** The answer of {@code config get cluster}, as ElastiCache's configuration endpoints give. */
     static Discovery configuration(Node endpoint, Duration period) {
-        return new ClusterConfig(endpoint, period);
+        return new Periodic(() -> ConfiguredNodes.ask(endpoint), period);
     }
 }

@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import cellar.client.internal.cluster.DnsDiscovery;
 import cellar.client.testing.Await;
 import cellar.client.testing.DnsServer;
 import cellar.client.testing.Server;
@@ -167,9 +166,9 @@ class ShardedTest {
                         List.of(
                                 new DnsServer.Service(10, 11212, "b.test"),
                                 new DnsServer.Service(5, 11211, "a.test")))) {
+            String server = "dns://127.0.0.1:" + dns.port();
             Discovery discovery =
-                    DnsDiscovery.service(
-                            "_memcached._tcp.test", "dns://127.0.0.1:" + dns.port(), TTL);
+                    new Periodic(() -> DnsNodes.service("_memcached._tcp.test", server), TTL);
             assertEquals(
                     List.of(
                             Node.of("a.test", 11211).weight(5),

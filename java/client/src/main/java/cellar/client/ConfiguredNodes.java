@@ -1,15 +1,11 @@
-package cellar.client.internal.cluster;
+package cellar.client;
 
-import cellar.client.CacheException;
-import cellar.client.Discovery;
-import cellar.client.Node;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -18,26 +14,14 @@ import java.util.List;
  *
  * <p>Source: ElastiCache's "Adding auto discovery to your client library".
  */
-public final class ClusterConfig implements Discovery {
+final class ConfiguredNodes {
     private static final int TIMEOUT_MS = 3000;
     private static final int LINE_CHARS_MAX = 1 << 16;
 
-    private final Node endpoint;
-    private final Duration period;
+    private ConfiguredNodes() {}
 
-    /** Asks {@code endpoint}. */
-    public ClusterConfig(Node endpoint, Duration period) {
-        this.endpoint = endpoint;
-        this.period = period;
-    }
-
-    @Override
-    public Duration period() {
-        return period;
-    }
-
-    @Override
-    public List<Node> nodes() throws IOException {
+    /** What {@code endpoint} answers. */
+    static List<Node> ask(Node endpoint) throws IOException {
         try (Socket socket = new Socket()) {
             socket.connect(new InetSocketAddress(endpoint.host(), endpoint.port()), TIMEOUT_MS);
             socket.setSoTimeout(TIMEOUT_MS);
@@ -50,8 +34,7 @@ public final class ClusterConfig implements Discovery {
         }
     }
 
-    /** Reads an answer. */
-    static List<Node> parse(BufferedReader answer) throws IOException {
+    private static List<Node> parse(BufferedReader answer) throws IOException {
         String first = line(answer);
         if (!first.startsWith("CONFIG cluster ")) {
             throw new CacheException.Refused("config get cluster: " + first);

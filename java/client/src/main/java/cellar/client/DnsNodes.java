@@ -1,9 +1,7 @@
-package cellar.client.internal.cluster;
+package cellar.client;
 
-import cellar.client.Discovery;
-import cellar.client.Node;
 import java.net.InetAddress;
-import java.time.Duration;
+import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -16,35 +14,21 @@ import javax.naming.directory.Attributes;
 import javax.naming.directory.InitialDirContext;
 
 /** Nodes from the domain name system; in an order that does not depend on the answer's. */
-public final class DnsDiscovery {
+final class DnsNodes {
     private static final String TIMEOUT_MS = "2000";
 
-    private DnsDiscovery() {}
+    private DnsNodes() {}
 
-    /** See {@link Discovery#dnsAddresses}. */
-    public static Discovery addresses(String name, int port, Duration period) {
-        return new Periodic(period) {
-            @Override
-            public List<Node> nodes() throws Exception {
-                return Arrays.stream(InetAddress.getAllByName(name))
-                        .map(address -> Node.of(address.getHostAddress(), port))
-                        .sorted(Comparator.comparing(Node::address))
-                        .toList();
-            }
-        };
+    /** All addresses of {@code name}, each with {@code port}. */
+    static List<Node> addresses(String name, int port) throws UnknownHostException {
+        return Arrays.stream(InetAddress.getAllByName(name))
+                .map(address -> Node.of(address.getHostAddress(), port))
+                .sorted(Comparator.comparing(Node::address))
+                .toList();
     }
 
-    /** See {@link Discovery#dnsService}; {@code server} is {@code dns:} or {@code dns://host}. */
-    public static Discovery service(String name, String server, Duration period) {
-        return new Periodic(period) {
-            @Override
-            public List<Node> nodes() throws Exception {
-                return look(name, server);
-            }
-        };
-    }
-
-    private static List<Node> look(String name, String server) throws NamingException {
+    /** What the SRV record says; {@code server} is {@code dns:} or {@code dns://host}. */
+    static List<Node> service(String name, String server) throws NamingException {
         Hashtable<String, String> settings = new Hashtable<>();
         settings.put("java.naming.factory.initial", "com.sun.jndi.dns.DnsContextFactory");
         settings.put("java.naming.provider.url", server);
@@ -75,18 +59,5 @@ public final class DnsDiscovery {
                 words[3].endsWith(".") ? words[3].substring(0, words[3].length() - 1) : words[3];
         int weight = Math.max(1, Integer.parseInt(words[1]));
         return new Node(host, Integer.parseInt(words[2]), weight, "");
-    }
-
-    private abstract static class Periodic implements Discovery {
-        private final Duration period;
-
-        Periodic(Duration period) {
-            this.period = period;
-        }
-
-        @Override
-        public Duration period() {
-            return period;
-        }
     }
 }

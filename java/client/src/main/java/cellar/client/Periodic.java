@@ -1,0 +1,13 @@
+package cellar.client;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+
+/** Nodes that are looked up anew after each {@code period}. */
+record Periodic(Callable<List<Node>> lookUp, Duration period) implements Discovery {
+    @Override
+    public List<Node> nodes() throws Exception {
+        return lookUp.call();
+    }
+}
