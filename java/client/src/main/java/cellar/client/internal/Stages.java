@@ -55,7 +55,7 @@ public final class Stages {
     }
 
     /** Waits for {@code stage}; throws its {@link CacheException}. */
-    static <T extends @Nullable Object> T await(CompletionStage<T> stage) {
+    public static <T extends @Nullable Object> T await(CompletionStage<T> stage) {
         try {
             return stage.toCompletableFuture().get();
         } catch (InterruptedException e) {

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -48,21 +49,31 @@ final class Changes {
             this.edit = edit;
         }
 
-        /** Waits until it may be made, and makes it. */
-        CompletableFuture<R> make() {
-            return watch.fresh(until_ms)
-                    .thenCompose(
-                            fresh -> {
-                                long wait_ms = watch.settlesIn_ms(hash);
-                                if (wait_ms > 0) {
-                                    return late()
-                                            ? failed(unsettled())
-                                            : after(wait_ms, this::make);
-                                }
-                                Homes homes = watch.homes();
-                                Replica home = homes.home(hash);
-                                return home == null ? failed(unsettled()) : at(home, homes);
-                            });
+        /** Makes it at once over {@code first}, or waits until it may be made. */
+        CompletableFuture<R> make(Function<Replica, Peer> first) {
+            if (!watch.isFresh()) {
+                return make();
+            }
+            try {
+                return makeSettled(first);
+            } catch (CacheException e) {
+                return failed(e);
+            }
+        }
+
+        /** Waits until it may be made, and makes it. Nobody's thread waits from here on. */
+        private CompletableFuture<R> make() {
+            return watch.fresh(until_ms).thenCompose(fresh -> makeSettled(Replica::home));
+        }
+
+        private CompletableFuture<R> makeSettled(Function<Replica, Peer> over) {
+            long wait_ms = watch.settlesIn_ms(hash);
+            if (wait_ms > 0) {
+                return late() ? failed(unsettled()) : after(wait_ms, this::make);
+            }
+            Homes homes = watch.homes();
+            Replica home = homes.home(hash);
+            return home == null ? failed(unsettled()) : at(home, over.apply(home), homes);
         }
 
         private boolean late() {
@@ -70,20 +81,19 @@ final class Changes {
         }
 
         @SuppressWarnings("unchecked")
-        private CompletableFuture<R> at(Replica home, Homes homes) {
+        private CompletableFuture<R> at(Replica home, Peer over, Homes homes) {
             if (edit instanceof Edit.Put<R> put) {
-                return put(home, put, homes);
+                return put(home, over, put, homes);
             }
             if (edit instanceof Edit.Count count) {
-                return (CompletableFuture<R>) count(home, count, homes);
+                return (CompletableFuture<R>) count(home, over, count, homes);
             }
-            return decide(home, (Edit.Decide<R>) edit, homes);
+            return decide(home, over, (Edit.Decide<R>) edit, homes);
         }
 
-        private CompletableFuture<R> put(Replica home, Edit.Put<R> put, Homes homes) {
+        private CompletableFuture<R> put(Replica home, Peer over, Edit.Put<R> put, Homes homes) {
             Item item = put.item().in(homes.view().number());
-            return home.home()
-                    .store(key, item, If.ANY, 0)
+            return over.store(key, item, If.ANY, 0)
                     .handle(
                             (stored, failure) ->
                                     failure != null
@@ -99,9 +109,9 @@ final class Changes {
                     .thenCompose(stage -> stage);
         }
 
-        private CompletableFuture<R> decide(Replica home, Edit.Decide<R> decide, Homes homes) {
-            return home.home()
-                    .read(key)
+        private CompletableFuture<R> decide(
+                Replica home, Peer over, Edit.Decide<R> decide, Homes homes) {
+            return over.read(key)
                     .handle(
                             (found, failure) -> {
                                 if (failure != null) {
@@ -110,7 +120,7 @@ final class Changes {
                                 Edit.Decision<R> decision = decide.decide().apply(found);
                                 return decision.next() == null
                                         ? unchanged(home, homes, found, decision.answer(), decide)
-                                        : decided(home, homes, found, decision, decide);
+                                        : decided(home, over, homes, found, decision, decide);
                             })
                     .thenCompose(stage -> stage);
         }
@@ -132,14 +142,14 @@ final class Changes {
 
         private CompletableFuture<R> decided(
                 Replica home,
+                Peer over,
                 Homes homes,
                 Found found,
                 Edit.Decision<R> decision,
                 Edit.Decide<R> decide) {
             Item next = Objects.requireNonNull(decision.next()).in(homes.view().number());
             If condition = found.item() == null ? If.ABSENT : If.SAME;
-            return home.home()
-                    .store(key, next, condition, found.version())
+            return over.store(key, next, condition, found.version())
                     .handle(
                             (stored, failure) -> {
                                 if (failure != null) {
@@ -161,15 +171,15 @@ final class Changes {
         }
 
         private CompletableFuture<@Nullable Long> count(
-                Replica home, Edit.Count count, Homes homes) {
-            return home.home()
-                    .count(key, count)
+                Replica home, Peer over, Edit.Count count, Homes homes) {
+            return over.count(key, count)
                     .handle(
                             (number, failure) -> {
                                 if (failure != null
                                         && Stages.known(failure)
                                                 instanceof CacheException.Refused) {
-                                    return new Change<>(key, countAnew(count)).at(home, homes);
+                                    return new Change<>(key, countAnew(count))
+                                            .at(home, over, homes);
                                 }
                                 if (failure != null) {
                                     return Change.<@Nullable Long>lost(this, home, failure);
@@ -287,11 +297,21 @@ final class Changes {
 
     /** Makes a change. */
     <R extends @Nullable Object> CompletableFuture<R> make(byte[] key, Edit<R> edit) {
-        return new Change<>(key, edit).make();
+        return make(key, edit, Replica::home);
+    }
+
+    /**
+     * Makes a change, at home over {@code first} if it can be made at once. Whoever gives a way on
+     * which his thread waits does not wait on any other thread: what is tried later goes over
+     * {@link Replica#home}.
+     */
+    <R extends @Nullable Object> CompletableFuture<R> make(
+            byte[] key, Edit<R> edit, Function<Replica, Peer> first) {
+        return new Change<>(key, edit).make(first);
     }
 
     /** Tells the other nodes of what {@code home} has. */
-    List<CompletableFuture<Boolean>> spread(Replica home, byte[] key, Item copy) {
+    private List<CompletableFuture<Boolean>> spread(Replica home, byte[] key, Item copy) {
         List<CompletableFuture<Boolean>> told = new ArrayList<>();
         View view = watch.homes().view();
         for (Replica replica : watch.replicas()) {

@@ -7,6 +7,7 @@ import cellar.client.internal.wire.Expiry;
 import cellar.client.internal.wire.LineOperation;
 import cellar.client.internal.wire.Mark;
 import cellar.client.internal.wire.Mark.Kind;
+import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.ReadOperation;
 import cellar.client.internal.wire.StoreOperation;
 import cellar.client.internal.wire.StoreOperation.Mode;
@@ -15,19 +16,45 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /** A node as the rules see it, over connections. */
-record EndpointPeer(Endpoint endpoint) implements Peer {
+record EndpointPeer(Endpoint endpoint, Way way) implements Peer {
+    /** How it is asked. */
+    enum Way {
+        /** The caller goes on. */
+        SUBMITTING,
+        /** The caller waits, so what is asked of one item is complete when he gets the stage. */
+        WAITING
+    }
+
     private static final int WANTED =
             ReadOperation.FLAGS | ReadOperation.TTL | ReadOperation.VERSION | ReadOperation.MARKED;
     private static final byte[] NOTHING = new byte[0];
 
-    @Override
-    public CompletableFuture<Found> read(byte[] key) {
-        return endpoint.submit(new ReadOperation<>(key, WANTED, EndpointPeer::found))
-                .thenApply(this::checked);
+    /** Asks and goes on. */
+    EndpointPeer(Endpoint endpoint) {
+        this(endpoint, Way.SUBMITTING);
     }
 
+    /** The same node for a caller who waits. */
+    EndpointPeer waiting() {
+        return new EndpointPeer(endpoint, Way.WAITING);
+    }
+
+    private <R extends @Nullable Object> CompletableFuture<R> ask(Operation<R> operation) {
+        if (way == Way.SUBMITTING) {
+            return endpoint.submit(operation);
+        }
+        endpoint.call(operation);
+        return operation;
+    }
+
+    @Override
+    public CompletableFuture<Found> read(byte[] key) {
+        return ask(new ReadOperation<>(key, WANTED, EndpointPeer::found)).thenApply(this::checked);
+    }
+
+    /** What the server understands is known by the first connection that nobody waits on. */
     private Found checked(Found found) {
-        if (!endpoint.dialect().meta()) {
+        if (way == Way.SUBMITTING && !endpoint.dialect().meta()) {
             throw new CacheException.Configuration(
                     "replicated nodes need the meta commands, " + endpoint.name() + " has none",
                     null);
@@ -58,11 +85,10 @@ record EndpointPeer(Endpoint endpoint) implements Peer {
     @Override
     public CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version) {
         StoreOperation store = storing(key, item, condition, version);
-        return endpoint.submit(store).thenApply(outcome -> new Stored(outcome, store.newVersion()));
+        return ask(store).thenApply(outcome -> new Stored(outcome, store.newVersion()));
     }
 
-    /** The request of a store. */
-    static StoreOperation storing(byte[] key, Item item, If condition, long version) {
+    private static StoreOperation storing(byte[] key, Item item, If condition, long version) {
         Mode mode =
                 switch (condition) {
                     case ANY -> Mode.SET;
@@ -76,13 +102,13 @@ record EndpointPeer(Endpoint endpoint) implements Peer {
 
     @Override
     public CompletableFuture<@Nullable Long> count(byte[] key, Edit.Count count) {
-        return endpoint.submit(
+        return ask(
                 new CountOperation(key, count.by(), count.down(), count.initial(), count.expiry()));
     }
 
     @Override
     public CompletableFuture<?> flush() {
-        return endpoint.submit(new LineOperation("flush_all", "flush_all\r\n"))
+        return ask(new LineOperation("flush_all", "flush_all\r\n"))
                 .thenAccept(
                         line -> {
                             if (!line.equals("OK")) {

@@ -7,7 +7,6 @@ import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.net.Loops;
 import cellar.client.internal.net.Settings;
 import cellar.client.internal.wire.ReadOperation;
-import cellar.client.internal.wire.StoreOperation;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -183,138 +182,40 @@ public final class ReplicatedCluster extends Cluster {
                 | ReadOperation.MARKED;
     }
 
-    // Reading.
+    // Reading and changing, by callers who go on and by callers who wait.
 
     @Override
     public <R extends @Nullable Object> CompletionStage<R> read(
             byte[] key, Supplier<ReadOperation<R>> read) {
         return watch.isFresh()
-                ? readAt(homeOf(key), key, read)
-                : ready().thenCompose(fresh -> readAt(homeOf(key), key, read));
+                ? submit(reading(key, read))
+                : ready().thenCompose(fresh -> submit(reading(key, read)));
     }
 
-    private <R extends @Nullable Object> CompletionStage<R> readAt(
-            Replica first, byte[] key, Supplier<ReadOperation<R>> read) {
-        ReadOperation<R> one = read.get();
-        return endpoint(first)
-                .submit(one)
-                .handle((answer, failure) -> one)
-                .thenCompose(done -> readOn(key, read, first, one, List.of(first)));
+    private <R extends @Nullable Object> Reading<R> reading(
+            byte[] key, Supplier<ReadOperation<R>> read) {
+        return new Reading<>(watch, key, homeOf(key), read);
     }
 
-    /** Asks further nodes as long as those that were {@code tried} are no answer. */
-    private <R extends @Nullable Object> CompletionStage<R> readOn(
-            byte[] key,
-            Supplier<ReadOperation<R>> read,
-            Replica first,
-            ReadOperation<R> one,
-            List<Replica> tried) {
-        Replica second = second(key, one, tried);
-        if (second == null) {
-            return one;
-        }
-        ReadOperation<R> other = read.get();
-        return endpoint(second)
-                .submit(other)
-                .handle((answer, failure) -> other)
-                .thenCompose(
-                        done ->
-                                isNoAnswer(one, other)
-                                        ? readOn(
-                                                key,
-                                                read,
-                                                first,
-                                                isNodesFault(other) ? one : other,
-                                                and(tried, second))
-                                        : better(key, first, second, one, other));
-    }
-
-    private static List<Replica> and(List<Replica> tried, Replica more) {
-        List<Replica> all = new ArrayList<>(tried);
-        all.add(more);
-        return all;
+    private static <R extends @Nullable Object> CompletionStage<R> submit(Reading<R> reading) {
+        return endpoint(reading.asked())
+                .submit(reading.request())
+                .handle((answer, failure) -> reading.goesOn())
+                .thenCompose(more -> more ? submit(reading) : reading.answer());
     }
 
     @Override
     public <R extends @Nullable Object> R readNow(byte[] key, Supplier<ReadOperation<R>> read) {
         if (!watch.isFresh()) {
-            waitUntilReady();
+            Stages.await(
+                    ready().orTimeout(2 * settings.timeout().toMillis(), TimeUnit.MILLISECONDS));
         }
-        Replica first = homeOf(key);
-        ReadOperation<R> one = read.get();
-        endpoint(first).call(one);
-        List<Replica> tried = List.of(first);
-        for (Replica second = second(key, one, tried);
-                second != null;
-                second = second(key, one, tried)) {
-            ReadOperation<R> other = read.get();
-            endpoint(second).call(other);
-            if (!isNoAnswer(one, other)) {
-                return result(better(key, first, second, one, other));
-            }
-            one = isNodesFault(other) ? one : other;
-            tried = and(tried, second);
-        }
-        return result(one);
+        Reading<R> reading = reading(key, read);
+        do {
+            endpoint(reading.asked()).call(reading.request());
+        } while (reading.goesOn());
+        return result(reading.answer());
     }
-
-    private void waitUntilReady() {
-        try {
-            ready().get(2 * settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new CacheException.Loading("interrupted", e);
-        } catch (ExecutionException | TimeoutException e) {
-            throw Stages.known(e.getCause() == null ? e : e.getCause());
-        }
-    }
-
-    /** Who is asked as well, null for nobody: a miss without a trace of a removal may be a loss. */
-    private @Nullable Replica second(byte[] key, ReadOperation<?> one, List<Replica> tried) {
-        boolean failed = one.isCompletedExceptionally();
-        if (failed ? !isNodesFault(one) : one.hit() || one.isGone()) {
-            return null;
-        }
-        return watch.homes().next(Homes.hash(key), tried);
-    }
-
-    /** A miss at one node alone is no answer either, where the home has failed. */
-    private static boolean isNoAnswer(ReadOperation<?> one, ReadOperation<?> other) {
-        return isNodesFault(other)
-                || one.isCompletedExceptionally() && other.isMiss() && !other.isGone();
-    }
-
-    private static boolean isNodesFault(CompletableFuture<?> failed) {
-        try {
-            failed.join();
-            return false;
-        } catch (RuntimeException e) {
-            return Replica.isNodesFault(e);
-        }
-    }
-
-    /** The answer of two; what only the second node has is added at home. */
-    private <R extends @Nullable Object> ReadOperation<R> better(
-            byte[] key,
-            Replica first,
-            Replica second,
-            ReadOperation<R> one,
-            ReadOperation<R> other) {
-        Homes homes = watch.homes();
-        boolean missed = !one.isCompletedExceptionally();
-        if (other.isCompletedExceptionally() || missed && other.isMiss()) {
-            return one;
-        }
-        if (missed && other.bytes() != null) {
-            Item copy = EndpointPeer.found(other).copy(homes.numberOf(second));
-            if (copy != null) {
-                first.copy().store(key, copy, Peer.If.ABSENT, 0);
-            }
-        }
-        return other;
-    }
-
-    // Changing.
 
     @Override
     public <R extends @Nullable Object> CompletionStage<R> write(Request<R> request) {
@@ -323,43 +224,11 @@ public final class ReplicatedCluster extends Cluster {
 
     @Override
     public <R extends @Nullable Object> R writeNow(Request<R> request) {
-        if (request.edit() instanceof Edit.Put<R> put && !put.item().isNumber()) {
-            long hash = Homes.hash(request.key());
-            if (watch.isFresh() && watch.settlesIn_ms(hash) == 0) {
-                Homes homes = watch.homes();
-                Replica home = homes.home(hash);
-                if (home != null && putNow(request.key(), hash, put, home, homes)) {
-                    return put.answer();
-                }
-            }
-        }
-        try {
-            return changes.make(request.key(), request.edit()).get();
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new CacheException.Loading("interrupted", e);
-        } catch (ExecutionException e) {
-            throw Stages.known(e.getCause() == null ? e : e.getCause());
-        }
-    }
-
-    /** Stores at home over a connection on which the caller waits; false if that was not enough. */
-    private boolean putNow(byte[] key, long hash, Edit.Put<?> put, Replica home, Homes homes) {
-        Item item = put.item().in(homes.view().number());
-        StoreOperation store = EndpointPeer.storing(key, item, Peer.If.ANY, 0);
-        endpoint(home).call(store);
-        if (store.isCompletedExceptionally()) {
-            if (!isNodesFault(store)) {
-                result(store);
-            }
-            watch.lost(home, "a change was not answered");
-            return false;
-        }
-        if (!watch.isHome(home, homes, hash)) {
-            return false;
-        }
-        changes.spread(home, key, item.copied(homes.numberOf(home), store.newVersion()));
-        return true;
+        return Stages.await(
+                changes.make(
+                        request.key(),
+                        request.edit(),
+                        home -> ((EndpointPeer) home.home()).waiting()));
     }
 
     @Override
