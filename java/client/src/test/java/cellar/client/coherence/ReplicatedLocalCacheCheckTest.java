@@ -1,0 +1,60 @@
+package cellar.client.coherence;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import cellar.client.coherence.ReplicatedLocalCacheChecker.Fault;
+import cellar.client.coherence.ReplicatedLocalCacheChecker.Plan;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Local caches over replicated nodes under faults; and clients that are broken on purpose, which
+ * the same check must find out.
+ *
+ * <p>Seconds each, or as many as {@code -Dcellar.check.seconds} says.
+ */
+class ReplicatedLocalCacheCheckTest {
+    private static final long SECONDS = Long.getLong("cellar.check.seconds", 8);
+    private static final long SEED = Long.getLong("cellar.check.seed", 1);
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    /** What nodes tell is at most a second old, whoever asks; the rest is for slow days. */
+    private static final Duration OWN = Duration.ofSeconds(3);
+
+    /** Copies are served for two seconds more after the last sign of life. */
+    private static final Duration OTHERS = Duration.ofSeconds(5);
+
+    private static final Duration TIGHT = Duration.ofSeconds(1);
+
+    private static void assertNothingWrong(Plan plan) throws Exception {
+        try (ReplicatedLocalCacheChecker checker = new ReplicatedLocalCacheChecker(plan, SEED)) {
+            checker.run(Duration.ofSeconds(SECONDS), false);
+            System.out.println(checker);
+            assertEquals(0, checker.found(), checker::toString);
+            assertTrue(checker.judged() > 1000, checker::toString);
+        }
+    }
+
+    @Test
+    void nothingOldIsReadWhateverBreaks() throws Exception {
+        assertNothingWrong(new Plan(EnumSet.allOf(Fault.class), OWN, OTHERS, false));
+    }
+
+    @Test
+    void ownChangesAreReadBackAtOnceWhileOthersChangeTheirs() throws Exception {
+        assertNothingWrong(new Plan(Set.of(), Duration.ZERO, OTHERS, false));
+    }
+
+    @Test
+    void clientsThatAreNotToldOfChangesAreFoundOut() throws Exception {
+        Plan plan = new Plan(Set.of(), OWN, TIGHT, true);
+        try (ReplicatedLocalCacheChecker checker = new ReplicatedLocalCacheChecker(plan, SEED)) {
+            checker.run(PATIENCE, true);
+            System.out.println("broken on purpose, " + checker);
+            assertTrue(checker.found() > 0, checker::toString);
+        }
+    }
+}

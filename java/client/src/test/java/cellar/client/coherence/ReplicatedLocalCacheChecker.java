@@ -1,0 +1,284 @@
+package cellar.client.coherence;
+
+import cellar.client.BlockingCacheClient;
+import cellar.client.CacheClient;
+import cellar.client.CacheClientBuilder;
+import cellar.client.CacheException;
+import cellar.client.Codecs;
+import cellar.client.LocalCacheOptions;
+import cellar.client.Node;
+import cellar.client.internal.AsyncView;
+import cellar.client.internal.cluster.ReplicatedCluster;
+import cellar.client.testing.Await;
+import cellar.client.testing.Cable;
+import cellar.client.testing.Server;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads and writes of several clients with local caches over nodes that hold the same data, which
+ * die and return, stand still and are cut off; judges each read by what was acknowledged before.
+ *
+ * <p>Each key is changed by one client, so that its changes have an order. A key whose change had
+ * no answer is left alone and another takes its place: the change may still be made, or not.
+ */
+final class ReplicatedLocalCacheChecker implements AutoCloseable {
+    /** What happens to nodes and to the ways to them. */
+    enum Fault {
+        /** A node is killed and comes back empty. */
+        KILL,
+        /** A node stands still. */
+        FREEZE,
+        /** All connections of one client are closed. */
+        CUT,
+        /** One client hears nothing of changes, on connections that stay open. */
+        SILENCE
+    }
+
+    /**
+     * How a check is made.
+     *
+     * @param own how old what a client reads of its own may be
+     * @param others how old what it reads of others may be
+     * @param deaf whether clients listen to a server of which nobody changes anything
+     */
+    record Plan(Set<Fault> faults, Duration own, Duration others, boolean deaf) {}
+
+    /** One that is changed by one client only. */
+    private record Key(String name, History history) {}
+
+    private static final int NODES = 3;
+    private static final int CLIENTS = 3;
+    private static final int KEYS = 30;
+    private static final int READS = 20;
+    private static final Duration ITEM_TTL = Duration.ofHours(1);
+
+    private final Plan plan;
+    private final Random random;
+    private final List<Server> servers = new CopyOnWriteArrayList<>();
+    private final @Nullable Server elsewhere;
+    private final List<List<Cable>> data = new ArrayList<>();
+    private final List<List<Cable>> told = new ArrayList<>();
+    private final List<CacheClient<String>> clients = new ArrayList<>();
+    private final List<Key> keys = new CopyOnWriteArrayList<>();
+    private final long begun_ns = System.nanoTime();
+    private final Map<History.Wrong, LongAdder> wrong = new EnumMap<>(History.Wrong.class);
+    private final Map<Fault, LongAdder> done = new EnumMap<>(Fault.class);
+    private final LongAdder reads = new LongAdder();
+    private final LongAdder failures = new LongAdder();
+    private final AtomicLong worst_ns = new AtomicLong();
+    private volatile boolean over;
+    private volatile @Nullable Throwable broken;
+
+    ReplicatedLocalCacheChecker(Plan plan, long seed) throws Exception {
+        this.plan = plan;
+        this.random = new Random(seed);
+        for (History.Wrong kind : History.Wrong.values()) {
+            wrong.put(kind, new LongAdder());
+        }
+        for (Fault fault : Fault.values()) {
+            done.put(fault, new LongAdder());
+        }
+        for (int i = 0; i < KEYS; i++) {
+            keys.add(new Key("key-" + i + "-0", new History()));
+        }
+        elsewhere = plan.deaf ? Server.start(Server.Kind.CELLAR) : null;
+        for (int i = 0; i < NODES; i++) {
+            servers.add(Server.start(Server.Kind.CELLAR));
+        }
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.add(client());
+        }
+    }
+
+    private CacheClient<String> client() throws Exception {
+        List<Cable> toData = new ArrayList<>();
+        List<Cable> toTold = new ArrayList<>();
+        List<Node> nodes = new ArrayList<>();
+        Map<String, Integer> ports = new HashMap<>();
+        for (int i = 0; i < NODES; i++) {
+            toData.add(new Cable(servers.get(i).port()));
+            toTold.add(
+                    new Cable(
+                            elsewhere == null ? servers.get(i).respPort() : elsewhere.respPort()));
+            nodes.add(Node.of("127.0.0.1", toData.get(i).port()).name("node-" + i));
+            ports.put("node-" + i, toTold.get(i).port());
+        }
+        data.add(toData);
+        told.add(toTold);
+        return CacheClient.builder()
+                .nodes(nodes)
+                .mode(CacheClientBuilder.Mode.REPLICATED)
+                .timeout(Duration.ofMillis(500))
+                .backoff(Duration.ofMillis(5), Duration.ofMillis(50))
+                .localCache(
+                        LocalCacheOptions.tracked(1 << 20, toTold.get(0).port())
+                                .ports(ports)
+                                .localTtl(ITEM_TTL))
+                .build(Codecs.string());
+    }
+
+    /** Runs for so long, or until something wrong was found if {@code untilWrong}. */
+    void run(Duration time, boolean untilWrong) throws Exception {
+        Await.until("all nodes are trusted", this::isWhole);
+        List<Thread> threads = new ArrayList<>();
+        for (int i = 0; i < CLIENTS; i++) {
+            int client = i;
+            Random choice = new Random(random.nextLong());
+            Thread thread = new Thread(() -> readAndWrite(client, choice), "client-" + i);
+            thread.setUncaughtExceptionHandler((which, problem) -> broken = problem);
+            thread.start();
+            threads.add(thread);
+        }
+        List<Fault> faults = List.copyOf(plan.faults);
+        long end_ns = System.nanoTime() + time.toNanos();
+        while (System.nanoTime() - end_ns < 0 && !(untilWrong && found() > 0)) {
+            Thread.sleep(50 + random.nextInt(300));
+            if (!faults.isEmpty()) {
+                disturb(faults.get(random.nextInt(faults.size())));
+                Await.until("all nodes are trusted again", this::isWhole);
+            }
+        }
+        over = true;
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        Throwable problem = broken;
+        if (problem != null) {
+            throw new AssertionError("a thread of the check failed", problem);
+        }
+    }
+
+    private boolean isWhole() {
+        return clients.stream()
+                .map(client -> ((AsyncView<String>) client).core().cluster())
+                .allMatch(cluster -> ((ReplicatedCluster) cluster).isWhole());
+    }
+
+    private void disturb(Fault fault) throws Exception {
+        done.get(fault).increment();
+        int node = random.nextInt(NODES);
+        int client = random.nextInt(CLIENTS);
+        Server server = servers.get(node);
+        switch (fault) {
+            case KILL -> {
+                server.kill();
+                Thread.sleep(random.nextInt(600));
+                servers.set(node, Server.cellar(server.port(), server.respPort()));
+            }
+            case FREEZE -> {
+                server.signal("STOP");
+                Thread.sleep(100 + random.nextInt(1500));
+                server.signal("CONT");
+            }
+            case CUT -> {
+                data.get(client).forEach(Cable::cut);
+                told.get(client).forEach(Cable::cut);
+            }
+            case SILENCE -> {
+                told.get(client).forEach(cable -> cable.become(Cable.State.HELD));
+                Thread.sleep(500 + random.nextInt(2500));
+                told.get(client).forEach(cable -> cable.become(Cable.State.WHOLE));
+            }
+        }
+    }
+
+    // Those who read and write.
+
+    private void readAndWrite(int client, Random choice) {
+        BlockingCacheClient<String> cache = clients.get(client).blocking();
+        for (int turn = 1; !over; turn++) {
+            for (int i = 0; i < READS; i++) {
+                read(cache, keys.get(choice.nextInt(KEYS)), plan.others);
+            }
+            int number = client + CLIENTS * choice.nextInt(KEYS / CLIENTS);
+            Key own = keys.get(number);
+            if (change(cache, own, choice.nextInt(5) == 0)) {
+                read(cache, own, plan.own);
+                read(cache, own, plan.own);
+            } else {
+                keys.set(number, new Key("key-" + number + "-" + turn, new History()));
+            }
+        }
+    }
+
+    /** False if it is not known whether the change was made. */
+    private boolean change(BlockingCacheClient<String> cache, Key key, boolean removal) {
+        int number = key.history.begin(removal);
+        try {
+            if (removal) {
+                cache.delete(key.name);
+            } else {
+                cache.set(key.name, "v" + number, ITEM_TTL);
+            }
+            key.history.acknowledged();
+            return true;
+        } catch (CacheException e) {
+            failures.increment();
+            return false;
+        }
+    }
+
+    private void read(BlockingCacheClient<String> cache, Key key, Duration bound) {
+        long asked_ns = System.nanoTime();
+        String value;
+        try {
+            value = cache.get(key.name);
+        } catch (CacheException e) {
+            failures.increment();
+            return;
+        }
+        reads.increment();
+        int found = value == null ? 0 : Integer.parseInt(value.substring(1));
+        History.Wrong kind = key.history.judge(found, asked_ns, bound.toNanos(), begun_ns);
+        if (kind != null) {
+            wrong.get(kind).increment();
+        }
+        worst_ns.accumulateAndGet(key.history.staleness_ns(found, asked_ns), Math::max);
+    }
+
+    /** How many reads were wrong. */
+    long found() {
+        return wrong.values().stream().mapToLong(LongAdder::sum).sum();
+    }
+
+    /** How many reads were judged. */
+    long judged() {
+        return reads.sum();
+    }
+
+    @Override
+    public String toString() {
+        return "replicated: "
+                + reads
+                + " reads, wrong "
+                + wrong
+                + ", oldest "
+                + worst_ns.get() / 1_000_000
+                + " ms, "
+                + failures
+                + " failed requests, faults "
+                + done;
+    }
+
+    @Override
+    public void close() {
+        clients.forEach(CacheClient::close);
+        data.forEach(own -> own.forEach(Cable::close));
+        told.forEach(own -> own.forEach(Cable::close));
+        servers.forEach(Server::close);
+        if (elsewhere != null) {
+            elsewhere.close();
+        }
+    }
+}
