@@ -76,7 +76,9 @@ fn unpack_counts_its_results() {
 /// CVE-2025-46818, CVE-2024-46981, CVE-2024-31449, CVE-2022-24834 and CVE-2025-46819.
 #[test]
 fn known_ways_out_are_closed() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    // Under a sanitizer some of these take longer than a script may.
+    let limit = ["--script-time-limit", "60000"];
+    let daemon = Daemon::start(&[&["--threads", "1"][..], &limit].concat());
     let mut client = Client::connect(&daemon);
     check_errors(
         &mut client,
