@@ -61,7 +61,7 @@ pub struct EchoArgs {
 }
 
 /// One client.
-struct Connection {
+struct EchoClient {
     socket: OwnedFd,
     /// Lines of a request that is not whole, or bytes of the end of its head.
     begun: usize,
@@ -207,7 +207,7 @@ fn run(listener: &OwnedFd, canned: &Canned) -> Result<(), Errno> {
         EventFlags::IN,
     )?;
     // Indexed by descriptor: the kernel gives out the lowest free ones.
-    let mut connections: Vec<Option<Connection>> = Vec::new();
+    let mut connections: Vec<Option<EchoClient>> = Vec::new();
     let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
     let mut buffer = vec![0; READ_BYTES];
     loop {
@@ -241,7 +241,7 @@ fn run(listener: &OwnedFd, canned: &Canned) -> Result<(), Errno> {
 fn accept(
     epoll: &OwnedFd,
     listener: &OwnedFd,
-    connections: &mut Vec<Option<Connection>>,
+    connections: &mut Vec<Option<EchoClient>>,
 ) -> Result<(), Errno> {
     loop {
         let socket = match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
@@ -264,7 +264,7 @@ fn accept(
         if connections.len() <= at {
             connections.resize_with(at + 1, || None);
         }
-        connections[at] = Some(Connection {
+        connections[at] = Some(EchoClient {
             socket,
             begun: 0,
             owed_bytes: 0,
@@ -273,7 +273,7 @@ fn accept(
 }
 
 /// Answers what a connection has asked; whether it is still open.
-fn answer(connection: &mut Connection, canned: &Canned, buffer: &mut [u8]) -> bool {
+fn answer(connection: &mut EchoClient, canned: &Canned, buffer: &mut [u8]) -> bool {
     let mut drained = false;
     loop {
         match send_owed(connection, canned) {
@@ -298,7 +298,7 @@ fn answer(connection: &mut Connection, canned: &Canned, buffer: &mut [u8]) -> bo
 }
 
 /// Sends all owed replies.
-fn send_owed(connection: &mut Connection, canned: &Canned) -> Result<(), Errno> {
+fn send_owed(connection: &mut EchoClient, canned: &Canned) -> Result<(), Errno> {
     while connection.owed_bytes > 0 {
         match send(
             &connection.socket,

@@ -68,7 +68,7 @@ pub fn push_put(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
 
 /// One piece of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply<'a> {
+pub enum Response<'a> {
     /// A value of so many bytes begins.
     Value {
         /// Its length.
@@ -95,7 +95,7 @@ enum Kind {
 
 /// Cuts the received bytes of one connection into responses.
 #[derive(Clone, Debug, Default)]
-pub struct ReplyScanner {
+pub struct ResponseScanner {
     /// The head that is arriving.
     head: Vec<u8>,
     /// The body that is arriving, and how much of it is left.
@@ -103,7 +103,7 @@ pub struct ReplyScanner {
     refusal: Vec<u8>,
 }
 
-impl ReplyScanner {
+impl ResponseScanner {
     /// Takes the next piece off the front of `input`; `None` when it is used up.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl ReplyScanner {
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
-    ) -> Result<Option<Reply<'a>>, String> {
+    ) -> Result<Option<Response<'a>>, String> {
         let (kind, left) = match self.body {
             Some(body) => body,
             None => {
@@ -120,7 +120,7 @@ impl ReplyScanner {
                 };
                 self.body = Some((kind, bytes));
                 if kind == Kind::Value {
-                    return Ok(Some(Reply::Value { bytes }));
+                    return Ok(Some(Response::Value { bytes }));
                 }
                 (kind, bytes)
             }
@@ -130,14 +130,14 @@ impl ReplyScanner {
         *input = rest;
         if kind == Kind::Value && taken > 0 {
             self.body = Some((kind, left - taken));
-            return Ok(Some(Reply::Data(data)));
+            return Ok(Some(Response::Data(data)));
         }
         self.body = (left > taken).then_some((kind, left - taken));
         Ok(match kind {
             _ if left > taken => None,
-            Kind::Value | Kind::Missing => Some(Reply::End),
-            Kind::Stored => Some(Reply::Stored),
-            Kind::Refused => Some(Reply::Refused(&self.refusal)),
+            Kind::Value | Kind::Missing => Some(Response::End),
+            Kind::Stored => Some(Response::Stored),
+            Kind::Refused => Some(Response::Refused(&self.refusal)),
         })
     }
 
@@ -198,15 +198,15 @@ mod tests {
     use super::*;
 
     fn scan(parts: &[&[u8]]) -> Result<Vec<String>, String> {
-        let mut scanner = ReplyScanner::default();
+        let mut scanner = ResponseScanner::default();
         let (mut pieces, mut data) = (Vec::new(), Vec::new());
         for part in parts {
             let mut input = *part;
             while let Some(reply) = scanner.next(&mut input)? {
                 match reply {
-                    Reply::Data(bytes) => data.extend_from_slice(bytes),
-                    Reply::Refused(text) => pieces.push(String::from_utf8_lossy(text).into()),
-                    Reply::End => pieces.push(format!("{:?}", std::mem::take(&mut data))),
+                    Response::Data(bytes) => data.extend_from_slice(bytes),
+                    Response::Refused(text) => pieces.push(String::from_utf8_lossy(text).into()),
+                    Response::End => pieces.push(format!("{:?}", std::mem::take(&mut data))),
                     other => pieces.push(format!("{other:?}")),
                 }
             }

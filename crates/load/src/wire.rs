@@ -3,7 +3,7 @@
 //! Three things are asked over a protocol, a get, a set and a count, and each is answered by the
 //! same pieces in all of them ([`Event`]).
 
-use cellar_protocol::memcached::client::{self, Reply, ReplyScanner};
+use cellar_protocol::memcached::client;
 use clap::ValueEnum;
 
 use crate::{resp, web};
@@ -106,9 +106,9 @@ impl Wire {
     #[must_use]
     pub fn scanner(self) -> Scanner {
         match self {
-            Wire::Memcached => Scanner::Memcached(ReplyScanner::new()),
+            Wire::Memcached => Scanner::Memcached(client::ReplyScanner::new()),
             Wire::Resp => Scanner::Resp(resp::ReplyScanner::default()),
-            Wire::Http => Scanner::Http(web::ReplyScanner::default()),
+            Wire::Http => Scanner::Http(web::ResponseScanner::default()),
         }
     }
 
@@ -168,11 +168,11 @@ impl Event<'_> {
 )]
 pub enum Scanner {
     /// memcached's classic text protocol.
-    Memcached(ReplyScanner),
+    Memcached(client::ReplyScanner),
     /// Redis' protocol.
     Resp(resp::ReplyScanner),
     /// HTTP.
-    Http(web::ReplyScanner),
+    Http(web::ResponseScanner),
 }
 
 impl Scanner {
@@ -188,19 +188,19 @@ impl Scanner {
         match self {
             Scanner::Memcached(scanner) => Ok(Some(match scanner.next(input) {
                 Ok(None) => return Ok(None),
-                Ok(Some(Reply::Data(data))) => Event::Data(data),
-                Ok(Some(Reply::Value { key, bytes, .. })) => Event::Value {
+                Ok(Some(client::Reply::Data(data))) => Event::Data(data),
+                Ok(Some(client::Reply::Value { key, bytes, .. })) => Event::Value {
                     key: Some(key),
                     bytes,
                 },
-                Ok(Some(Reply::End)) => Event::GetDone,
-                Ok(Some(Reply::Stored)) => Event::SetDone { stored: true },
-                Ok(Some(Reply::NotStored)) => Event::SetDone { stored: false },
-                Ok(Some(Reply::Number(number))) => Event::CountDone {
+                Ok(Some(client::Reply::End)) => Event::GetDone,
+                Ok(Some(client::Reply::Stored)) => Event::SetDone { stored: true },
+                Ok(Some(client::Reply::NotStored)) => Event::SetDone { stored: false },
+                Ok(Some(client::Reply::Number(number))) => Event::CountDone {
                     number: Some(number),
                 },
-                Ok(Some(Reply::NotFound)) => Event::CountDone { number: None },
-                Ok(Some(Reply::Error(line))) => Event::Refused(line),
+                Ok(Some(client::Reply::NotFound)) => Event::CountDone { number: None },
+                Ok(Some(client::Reply::Error(line))) => Event::Refused(line),
                 Ok(Some(other)) => return Err(format!("unexpected reply {other:?}")),
                 Err(error) => return Err(error.to_string()),
             })),
@@ -215,11 +215,11 @@ impl Scanner {
                 resp::Reply::Error(line) => Event::Refused(line),
             })),
             Scanner::Http(scanner) => Ok(scanner.next(input)?.map(|reply| match reply {
-                web::Reply::Value { bytes } => Event::Value { key: None, bytes },
-                web::Reply::Data(data) => Event::Data(data),
-                web::Reply::End => Event::GetDone,
-                web::Reply::Stored => Event::SetDone { stored: true },
-                web::Reply::Refused(line) => Event::Refused(line),
+                web::Response::Value { bytes } => Event::Value { key: None, bytes },
+                web::Response::Data(data) => Event::Data(data),
+                web::Response::End => Event::GetDone,
+                web::Response::Stored => Event::SetDone { stored: true },
+                web::Response::Refused(line) => Event::Refused(line),
             })),
         }
     }
