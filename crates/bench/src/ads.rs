@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use self::ad::{Ad, Board, fill};
+use self::ad::{Ad, LastWrites, fill};
 use self::near::NearStage;
 use self::stage::{LruStage, Stage};
 use self::sweep::{Load, Point};
@@ -73,7 +73,7 @@ pub(crate) struct AdsArgs {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct AdsOutcome {
     redis_version: String,
     ads: u64,
     held: u64,
@@ -94,9 +94,9 @@ struct StageResult {
 }
 
 impl Measurement for AdsArgs {
-    type Outcome = Outcome;
+    type Outcome = AdsOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<AdsOutcome, Error> {
         let mut args = self.clone();
         if args.quick {
             args.seconds = QUICK_SECONDS;
@@ -110,7 +110,7 @@ impl Measurement for AdsArgs {
     }
 }
 
-fn run(args: &AdsArgs) -> Result<Outcome, Error> {
+fn run(args: &AdsArgs) -> Result<AdsOutcome, Error> {
     let with = Ingredients {
         memory_mib: MEMORY_MIB,
         threads: 1,
@@ -128,7 +128,7 @@ fn run(args: &AdsArgs) -> Result<Outcome, Error> {
         fill(&url(cellar), args.ads)?;
         stages.push(measure(args, LAST_WITH_REDIS + 1, cellar)?);
     }
-    Ok(Outcome {
+    Ok(AdsOutcome {
         redis_version: redis.version()?,
         ads: args.ads,
         held: args.held,
@@ -182,7 +182,7 @@ fn measure(args: &AdsArgs, number: usize, server: &Server) -> Result<StageResult
         threads: args.threads,
         changes_per_s: args.changes,
         seconds: args.seconds,
-        board: Arc::new(Board::new(args.ads)),
+        writes: Arc::new(LastWrites::new(args.ads)),
         url: url(server),
     };
     load.reset()?;

@@ -75,29 +75,29 @@ pub(crate) struct CompareArgs {
 
 /// One kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Row {
+struct RequestKind {
     name: &'static str,
     is_get: bool,
     depth: usize,
 }
 
-const ROWS: [Row; 4] = [
-    Row {
+const ROWS: [RequestKind; 4] = [
+    RequestKind {
         name: "get, depth 1",
         is_get: true,
         depth: 1,
     },
-    Row {
+    RequestKind {
         name: "set, depth 1",
         is_get: false,
         depth: 1,
     },
-    Row {
+    RequestKind {
         name: "get, depth 32",
         is_get: true,
         depth: 32,
     },
-    Row {
+    RequestKind {
         name: "set, depth 32",
         is_get: false,
         depth: 32,
@@ -116,7 +116,7 @@ pub(crate) struct Comparison {
     connections: usize,
     memory_mib: u64,
     rows: Vec<RowResult>,
-    memory: Vec<memory::Footprint>,
+    memory: Vec<memory::ServerFootprint>,
 }
 
 /// One row of the table for one server.
@@ -262,7 +262,7 @@ impl CompareArgs {
         Ok(())
     }
 
-    fn plan(&self, wire: Wire, target: &Address, row: Row) -> Result<Plan, Error> {
+    fn plan(&self, wire: Wire, target: &Address, row: RequestKind) -> Result<Plan, Error> {
         let value_bytes = ByteRange::fixed(self.value_bytes);
         let records = Records::new(self.keys, KEY_BYTES, value_bytes).map_err(Error::Usage)?;
         let limit = Limit::Nanoseconds(nanoseconds(self.seconds)?);
@@ -330,7 +330,7 @@ fn summarize(contestants: &[Contestant], reports: &[Vec<Vec<Report>>]) -> Vec<Ro
 }
 
 fn summarize_cell(
-    row: Row,
+    row: RequestKind,
     contestant: &Contestant,
     cell: &[Report],
     floor: &[Report],

@@ -17,7 +17,7 @@ use cellar_engine::{Cache, Clock, Config, Instant, Key, ManualClock, SetOptions,
 use clap::Args;
 use serde::Serialize;
 
-pub(crate) use self::peers::Name as Peers;
+pub(crate) use self::peers::PeerName;
 pub(crate) use self::peers::growth_bytes_of;
 use self::peers::{Peer, PeerFootprint};
 use crate::footprint::{growth_bytes, overhead_bytes};
@@ -104,20 +104,20 @@ impl Operation {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct EngineOutcome {
     items: u64,
     key_bytes: usize,
     value_bytes: usize,
     operations_per_thread: usize,
     rounds: usize,
-    rows: Vec<Row>,
+    rows: Vec<Throughput>,
     memory: Option<Footprint>,
     peers_memory: Vec<PeerFootprint>,
 }
 
 /// One operation, distribution and number of threads of one cache.
 #[derive(Debug, Serialize)]
-struct Row {
+struct Throughput {
     cache: String,
     operation: String,
     distribution: String,
@@ -142,7 +142,7 @@ struct Footprint {
 const OWN_NAME: &str = "cellar-engine";
 
 /// A cache that holds all items.
-trait Subject: Sync {
+trait FilledCache: Sync {
     /// Its name in tables.
     fn name(&self) -> &str;
     /// What it can do.
@@ -153,7 +153,7 @@ trait Subject: Sync {
 }
 
 /// A cache, its clock and what it is filled with.
-struct Bench {
+struct CellarCache {
     cache: Cache,
     clock: Arc<ManualClock>,
     records: Records,
@@ -161,9 +161,9 @@ struct Bench {
 }
 
 impl Measurement for EngineArgs {
-    type Outcome = Outcome;
+    type Outcome = EngineOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<EngineOutcome, Error> {
         let mut args = self.clone();
         if args.quick {
             args.rounds = 1;
@@ -177,12 +177,12 @@ impl Measurement for EngineArgs {
             memory = Some(footprint(&args)?);
             peers_memory = peers::footprints(args.memory_items)?;
         }
-        let bench = Bench::new(&args, args.items, args.key_bytes, args.value_bytes)?;
-        bench.fill(&TtlMix::unlimited())?;
-        let peers = peers::ALL.map(|name| Peer::filled(name, bench.records));
-        let mut subjects: Vec<&dyn Subject> = vec![&bench];
-        subjects.extend(peers.iter().map(|peer| -> &dyn Subject { peer }));
-        Ok(Outcome {
+        let cellar = CellarCache::new(&args, args.items, args.key_bytes, args.value_bytes)?;
+        cellar.fill(&TtlMix::unlimited())?;
+        let peers = peers::ALL.map(|name| Peer::filled(name, cellar.records));
+        let mut subjects: Vec<&dyn FilledCache> = vec![&cellar];
+        subjects.extend(peers.iter().map(|peer| -> &dyn FilledCache { peer }));
+        Ok(EngineOutcome {
             items: args.items,
             key_bytes: args.key_bytes,
             value_bytes: args.value_bytes,
@@ -201,9 +201,9 @@ fn footprint(args: &EngineArgs) -> Result<Footprint, Error> {
     let items = args.memory_items;
     let ttl = MEMORY_TTL.parse::<TtlMix>().map_err(Error::Usage)?;
     let (growth_bytes, (_filled, fill_ns)) = growth_bytes(|| {
-        let bench = Bench::new(args, items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
-        let fill_ns = bench.fill(&ttl)?;
-        Ok((bench, fill_ns))
+        let cellar = CellarCache::new(args, items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
+        let fill_ns = cellar.fill(&ttl)?;
+        Ok((cellar, fill_ns))
     })?;
     Ok(Footprint {
         items,
@@ -216,8 +216,8 @@ fn footprint(args: &EngineArgs) -> Result<Footprint, Error> {
     })
 }
 
-impl Bench {
-    fn new(args: &EngineArgs, items: u64, key: usize, value: usize) -> Result<Bench, Error> {
+impl CellarCache {
+    fn new(args: &EngineArgs, items: u64, key: usize, value: usize) -> Result<CellarCache, Error> {
         let clock = Arc::new(ManualClock::default());
         let threads = args.threads.iter().copied().max().unwrap_or(1).max(1);
         let config = Config {
@@ -231,7 +231,7 @@ impl Bench {
         if items > u64::from(u32::MAX) {
             return Err(Error::Usage("--items is at most 2^32 - 1".to_owned()));
         }
-        Ok(Bench {
+        Ok(CellarCache {
             cache: Cache::new(config).map_err(wrong)?,
             clock,
             records,
@@ -354,7 +354,7 @@ impl Bench {
     }
 }
 
-impl Subject for Bench {
+impl FilledCache for CellarCache {
     fn name(&self) -> &str {
         OWN_NAME
     }
@@ -380,7 +380,7 @@ impl Subject for Bench {
 }
 
 /// All operations on all numbers of threads; in each round all caches take turns.
-fn rows(subjects: &[&dyn Subject], args: &EngineArgs) -> Result<Vec<Row>, Error> {
+fn rows(subjects: &[&dyn FilledCache], args: &EngineArgs) -> Result<Vec<Throughput>, Error> {
     let mut rows = Vec::new();
     for &threads in &args.threads {
         for popularity in POPULARITIES {
@@ -388,7 +388,7 @@ fn rows(subjects: &[&dyn Subject], args: &EngineArgs) -> Result<Vec<Row>, Error>
                 .map(|thread| draw(popularity, thread, args))
                 .collect();
             for operation in OPERATIONS {
-                let able = |it: &&&dyn Subject| it.operations().contains(&operation);
+                let able = |it: &&&dyn FilledCache| it.operations().contains(&operation);
                 let able: Vec<_> = subjects.iter().filter(able).collect();
                 let mut speeds = vec![(Vec::new(), Vec::new()); able.len()];
                 for _ in 0..args.rounds {
@@ -399,7 +399,7 @@ fn rows(subjects: &[&dyn Subject], args: &EngineArgs) -> Result<Vec<Row>, Error>
                     }
                 }
                 for (subject, (per_cpu_s, per_wall_s)) in able.iter().zip(speeds) {
-                    rows.push(Row {
+                    rows.push(Throughput {
                         cache: subject.name().to_owned(),
                         operation: operation.name().to_owned(),
                         distribution: popularity.to_string(),
@@ -427,7 +427,7 @@ fn draw(popularity: Popularity, thread: usize, args: &EngineArgs) -> Vec<u32> {
 /// Operations per second of thread time and of wall time, one thread for each of `draws`.
 #[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
 fn measure(
-    subject: &dyn Subject,
+    subject: &dyn FilledCache,
     operation: Operation,
     draws: &[Vec<u32>],
 ) -> Result<(f64, f64), Error> {

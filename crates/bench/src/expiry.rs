@@ -90,7 +90,7 @@ pub(crate) struct ExpiryArgs {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct ExpiryOutcome {
     live: u64,
     live_ttl_s: u32,
     dying: u64,
@@ -122,30 +122,30 @@ struct ServerResult {
     /// The same two times without any expiry between them.
     ratio_control: Option<Spread>,
     misses: u64,
-    runs: Vec<Run>,
+    runs: Vec<RunLatencies>,
     /// p99.9 of all rounds together in each slice of the load.
     slices: Vec<Slice>,
 }
 
 /// A server that takes part.
-struct Contender {
+struct ExpiryContender {
     recipe: Recipe,
     databases: usize,
 }
 
-impl Contender {
-    fn new(mut recipe: Recipe, databases: usize) -> Contender {
+impl ExpiryContender {
+    fn new(mut recipe: Recipe, databases: usize) -> ExpiryContender {
         if databases > 1 {
             let suffix = format!(", {databases} databases");
             recipe = recipe.with(&suffix, &["--databases", &databases.to_string()]);
         }
-        Contender { recipe, databases }
+        ExpiryContender { recipe, databases }
     }
 }
 
 /// Latencies in one run.
 #[derive(Clone, Debug, Serialize)]
-struct Run {
+struct RunLatencies {
     before: LatencySummary,
     during: LatencySummary,
     worst_slice_us_p99_9: f64,
@@ -171,14 +171,14 @@ struct Watched {
     /// What an item that is to die takes, by the server's own figures.
     item_bytes: f64,
     before: Figures,
-    points: Vec<Point>,
+    points: Vec<MemorySample>,
     /// Seconds after the last deadline until 99 % of the dead were reclaimed.
     reclaimed_after_s: Option<f64>,
 }
 
 /// The server's memory at one moment.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Point {
+struct MemorySample {
     /// Seconds after the first deadline.
     at_s: f64,
     /// Items that are over and not reclaimed.
@@ -190,9 +190,9 @@ struct Point {
 }
 
 impl Measurement for ExpiryArgs {
-    type Outcome = Outcome;
+    type Outcome = ExpiryOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<ExpiryOutcome, Error> {
         let args = self.settled()?;
         let contenders = args.contenders()?;
         let rate = match args.rate {
@@ -204,7 +204,7 @@ impl Measurement for ExpiryArgs {
         for contender in &contenders {
             watched.push(scene::watch(&args, contender, rate)?);
         }
-        let mut runs: Vec<Vec<Run>> = vec![Vec::new(); contenders.len()];
+        let mut runs: Vec<Vec<RunLatencies>> = vec![Vec::new(); contenders.len()];
         for round in 0..args.rounds {
             for (contender, runs) in contenders.iter().zip(&mut runs) {
                 let run = scene::run(&args, contender, rate, round)?;
@@ -220,7 +220,7 @@ impl Measurement for ExpiryArgs {
             }
         }
         let servers = contenders.iter().zip(watched).zip(runs);
-        Ok(Outcome {
+        Ok(ExpiryOutcome {
             live: args.live,
             live_ttl_s: args.live_ttl_s,
             dying: args.dying,
@@ -269,11 +269,11 @@ impl ExpiryArgs {
     }
 
     /// The servers for all numbers of databases, Cellar first of each.
-    fn contenders(&self) -> Result<Vec<Contender>, Error> {
+    fn contenders(&self) -> Result<Vec<ExpiryContender>, Error> {
         let mut contenders = Vec::new();
         for &databases in &self.databases {
             let recipes = self.recipes(databases)?.into_iter();
-            contenders.extend(recipes.map(|recipe| Contender::new(recipe, databases)));
+            contenders.extend(recipes.map(|recipe| ExpiryContender::new(recipe, databases)));
         }
         some(contenders)
     }
@@ -322,12 +322,12 @@ fn releasing(cellar: &Recipe) -> Result<Option<Recipe>, Error> {
 }
 
 fn summarize(
-    contender: &Contender,
+    contender: &ExpiryContender,
     version: String,
     memory: Watched,
-    runs: Vec<Run>,
+    runs: Vec<RunLatencies>,
 ) -> ServerResult {
-    let spread = |figure: fn(&Run) -> f64| Spread::of(runs.iter().map(figure).collect());
+    let spread = |figure: fn(&RunLatencies) -> f64| Spread::of(runs.iter().map(figure).collect());
     let controls = runs.iter().filter_map(|run| run.control.as_ref());
     let controls: Vec<f64> = controls
         .map(|[first, second]| second.latency_us_p99_9 / first.latency_us_p99_9)

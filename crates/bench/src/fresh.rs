@@ -12,13 +12,13 @@ use cellar_load::quantity::parse_count;
 pub enum FootprintArgs {
     /// A peer of the engine
     Engine {
-        cache: engine::Peers,
+        cache: engine::PeerName,
         #[arg(value_parser = parse_count)]
         items: u64,
     },
     /// The near cache's local store, or a peer of it
     Near {
-        cache: near::Caches,
+        cache: near::CacheName,
         #[arg(value_parser = parse_count)]
         items: u64,
     },

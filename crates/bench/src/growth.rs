@@ -86,7 +86,7 @@ pub(crate) struct GrowthArgs {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct GrowthOutcome {
     items: u64,
     window: u64,
     key_bytes: usize,
@@ -133,7 +133,7 @@ struct Watches {
 }
 
 /// A cache and how far it is.
-struct Subject {
+struct WatchedCache {
     cache: Arc<Cache>,
     /// Whether upkeep found nothing left to do.
     // Relaxed: nothing but the flag is passed on.
@@ -159,9 +159,9 @@ struct Bench {
 }
 
 impl Measurement for GrowthArgs {
-    type Outcome = Outcome;
+    type Outcome = GrowthOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<GrowthOutcome, Error> {
         let mut args = self.clone();
         if args.quick {
             args.items = args.items.min(QUICK_ITEMS);
@@ -172,7 +172,7 @@ impl Measurement for GrowthArgs {
     }
 }
 
-fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
+fn run(args: &GrowthArgs) -> Result<GrowthOutcome, Error> {
     let mut bench = Bench::new(args)?;
     let mut growing = bench.subject(args)?;
     let mut steady = bench.subject(args)?;
@@ -192,7 +192,7 @@ fn run(args: &GrowthArgs) -> Result<Outcome, Error> {
         over.store(true, Ordering::Relaxed);
         windows
     })?;
-    Ok(Outcome {
+    Ok(GrowthOutcome {
         items: args.items,
         window: args.window,
         key_bytes: args.key_bytes,
@@ -266,7 +266,7 @@ impl Watches {
     }
 }
 
-impl Subject {
+impl WatchedCache {
     /// Waits until upkeep has come to rest.
     fn settle(&self) -> Result<(), Error> {
         for _ in 0..SETTLING_POLLS_MAX {
@@ -295,7 +295,7 @@ impl Bench {
         })
     }
 
-    fn subject(&self, args: &GrowthArgs) -> Result<Subject, Error> {
+    fn subject(&self, args: &GrowthArgs) -> Result<WatchedCache, Error> {
         let memory_bytes = usize::try_from(args.memory_mib() << 20).unwrap_or(usize::MAX);
         let config = Config {
             threads: args.threads,
@@ -303,7 +303,7 @@ impl Bench {
             ..Config::with_memory(memory_bytes)
         };
         let cache = Cache::new(config).map_err(|error| wrong(&error))?;
-        Ok(Subject {
+        Ok(WatchedCache {
             cache: Arc::new(cache),
             is_settled: Arc::new(AtomicBool::new(args.no_upkeep)),
             next: 0,
@@ -317,8 +317,8 @@ impl Bench {
     fn measure(
         &mut self,
         args: &GrowthArgs,
-        growing: &mut Subject,
-        steady: &mut Subject,
+        growing: &mut WatchedCache,
+        steady: &mut WatchedCache,
     ) -> Result<Vec<Window>, Error> {
         eprintln!(
             "growing the cache that stays as it is to {} items",
@@ -363,7 +363,7 @@ impl Bench {
     }
 
     /// Inserts so many items into one cache and times each.
-    fn window(&mut self, subject: &mut Subject, inserts: u64) -> Result<Operations, Error> {
+    fn window(&mut self, subject: &mut WatchedCache, inserts: u64) -> Result<Operations, Error> {
         let mut watches = Watches::default();
         let mut observer = Observer::start();
         for round in 0..inserts {
@@ -407,7 +407,7 @@ impl Bench {
 
     fn insert(
         &mut self,
-        subject: &mut Subject,
+        subject: &mut WatchedCache,
         watches: &mut Watches,
         observer: &mut Observer,
     ) -> Result<(), Error> {
@@ -432,7 +432,7 @@ impl Bench {
     /// Reads an item that is there, drawn at random.
     fn read(
         &mut self,
-        subject: &Subject,
+        subject: &WatchedCache,
         watches: &mut Watches,
         observer: &mut Observer,
     ) -> Result<(), Error> {

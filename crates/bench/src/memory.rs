@@ -45,13 +45,13 @@ pub(crate) struct MemoryArgs {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
-    rows: Vec<Row>,
+pub(crate) struct MemoryOutcome {
+    rows: Vec<ScenarioResult>,
 }
 
 /// One scenario against one server.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ScenarioResult {
     scenario: String,
     server: String,
     version: String,
@@ -78,9 +78,9 @@ struct Row {
 const REDIS_POLICY: [&str; 2] = ["--maxmemory-policy", "allkeys-lru"];
 
 impl Measurement for MemoryArgs {
-    type Outcome = Outcome;
+    type Outcome = MemoryOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<MemoryOutcome, Error> {
         let peers = &self.peers;
         let cellar = peers.cellar.recipe(Wire::Memcached)?.into_iter();
         let resp = peers.of(Wire::Resp).map(|it| match it.is_like_redis() {
@@ -123,11 +123,11 @@ impl Measurement for MemoryArgs {
                 self.only
             )));
         }
-        Ok(Outcome { rows })
+        Ok(MemoryOutcome { rows })
     }
 }
 
-fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row, Error> {
+fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<ScenarioResult, Error> {
     let with = Ingredients {
         memory_mib,
         threads: THREADS,
@@ -141,7 +141,7 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Row,
     let held = done.read_back(&server)?;
     server.stop();
     let connections = done.connections();
-    Ok(Row {
+    Ok(ScenarioResult {
         scenario: scenario.name.to_owned(),
         server: recipe.name.clone(),
         version,

@@ -15,11 +15,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use self::footprint::Footprint;
+use self::footprint::EntryFootprint;
 pub(crate) use self::footprint::growth_bytes_of;
 use self::ratio::Ratio;
 use self::speed::Speed;
-pub(crate) use self::subject::Name as Caches;
+pub(crate) use self::subject::CacheName;
 use crate::measurement::Measurement;
 use cellar_load::error::Error;
 use cellar_load::quantity::parse_count;
@@ -58,20 +58,20 @@ pub(crate) struct NearArgs {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct NearOutcome {
     entries: u64,
     zipf: f64,
     operations_per_thread: usize,
     rounds: usize,
     speeds: Vec<Speed>,
-    footprints: Vec<Footprint>,
+    footprints: Vec<EntryFootprint>,
     ratios: Vec<Ratio>,
 }
 
 impl Measurement for NearArgs {
-    type Outcome = Outcome;
+    type Outcome = NearOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<NearOutcome, Error> {
         let mut args = self.clone();
         if args.quick {
             args.rounds = 1;
@@ -83,7 +83,7 @@ impl Measurement for NearArgs {
             let what = "--entries, --rounds and --threads are at least 1";
             return Err(Error::Usage(what.to_owned()));
         }
-        Ok(Outcome {
+        Ok(NearOutcome {
             entries: args.entries,
             zipf: args.zipf,
             operations_per_thread: args.operations,

@@ -27,7 +27,7 @@ use cellar_load::error::Error;
 use cellar_load::process::Server;
 use cellar_load::quantity::{ByteRange, parse_count};
 use cellar_load::wire::Wire;
-use found::Figures;
+use found::RunFigures;
 use message::Messages;
 
 /// What an entry may take beside its message, in memory that a server is given.
@@ -92,7 +92,7 @@ pub(crate) struct ServiceArgs {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct ServiceOutcome {
     rate_per_s: u64,
     seconds: u64,
     prefill: u64,
@@ -103,13 +103,13 @@ pub(crate) struct Outcome {
     read_back_share: f64,
     rounds: usize,
     round_seconds: f64,
-    servers: Vec<ServerResult>,
+    servers: Vec<PacedResult>,
     costs: Vec<cost::CostResult>,
 }
 
 /// One server under the load at a fixed rate.
 #[derive(Debug, Serialize)]
-struct ServerResult {
+struct PacedResult {
     server: String,
     version: String,
     is_floor: bool,
@@ -120,15 +120,15 @@ struct ServerResult {
     rss_bytes: u64,
     rss_peak_bytes: u64,
     #[serde(flatten)]
-    figures: Figures,
+    figures: RunFigures,
     /// The longest request of each second, in microseconds.
     worst_us: Vec<f64>,
 }
 
 impl Measurement for ServiceArgs {
-    type Outcome = Outcome;
+    type Outcome = ServiceOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<ServiceOutcome, Error> {
         let args = self.settled()?;
         let messages = Messages::new(args.message_bytes)?;
         let contenders = servers::contenders(&args, messages)?;
@@ -136,7 +136,7 @@ impl Measurement for ServiceArgs {
         for contender in contenders.iter().filter(|it| it.is_in_paced_load()) {
             results.push(paced::run(&args, messages, contender)?);
         }
-        Ok(Outcome {
+        Ok(ServiceOutcome {
             rate_per_s: args.rate,
             seconds: args.seconds,
             prefill: args.prefill,
@@ -152,7 +152,7 @@ impl Measurement for ServiceArgs {
         })
     }
 
-    fn check(outcome: &Outcome) -> Result<(), Error> {
+    fn check(outcome: &ServiceOutcome) -> Result<(), Error> {
         let figures = outcome
             .servers
             .iter()

@@ -41,9 +41,9 @@ pub(crate) struct Gathered {
     pub(crate) headline: Option<Headline>,
 }
 
-type Shared = Arc<Mutex<Gathered>>;
+type SharedGathered = Arc<Mutex<Gathered>>;
 
-fn of(shared: &Shared) -> MutexGuard<'_, Gathered> {
+fn of(shared: &SharedGathered) -> MutexGuard<'_, Gathered> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn render(
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_global("infinity", f64::INFINITY);
     add_filters(&mut environment);
-    let shared = Shared::default();
+    let shared = SharedGathered::default();
     add_comparisons(&mut environment, &shared);
     add_plots(&mut environment, &shared, stem.to_owned());
     let text = environment.render_named_str(stem, template, Value::from(Serde(figures)))?;
@@ -144,7 +144,7 @@ fn filtered(all: Value, wanted: Kwargs) -> Result<Vec<Value>, Fault> {
     Ok(found)
 }
 
-fn add_comparisons(environment: &mut Environment<'_>, shared: &Shared) {
+fn add_comparisons(environment: &mut Environment<'_>, shared: &SharedGathered) {
     let it = shared.clone();
     environment.add_function(
         "less",
@@ -190,7 +190,7 @@ fn add_comparisons(environment: &mut Environment<'_>, shared: &Shared) {
     environment.add_function("goals", move || goal::table(&of(&it).goals));
 }
 
-fn add_plots(environment: &mut Environment<'_>, shared: &Shared, stem: String) {
+fn add_plots(environment: &mut Environment<'_>, shared: &SharedGathered, stem: String) {
     let it = shared.clone();
     environment.add_function("point", move |label: &str, x: f64, y: f64| {
         of(&it).add(label, x, y)

@@ -13,9 +13,9 @@ mod simulation;
 use clap::Args;
 use serde::Serialize;
 
-use self::probe::Held;
-use self::simulation::Scene;
-use self::ycsb::Row;
+use self::probe::LockUse;
+use self::simulation::Scaling;
+use self::ycsb::YcsbResult;
 use crate::measurement::Measurement;
 use crate::peers::PeerArgs;
 use cellar_load::error::Error;
@@ -80,7 +80,7 @@ pub(crate) struct ThreadsArgs {
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct ThreadsOutcome {
     rounds: usize,
     records: u64,
     reads: u64,
@@ -89,22 +89,22 @@ pub(crate) struct Outcome {
     load_threads: usize,
     key_bytes: usize,
     value_bytes: usize,
-    rows: Vec<Row>,
+    rows: Vec<YcsbResult>,
     operations_per_thread: usize,
-    held: Vec<Held>,
+    held: Vec<LockUse>,
     simulated_operations_per_core: usize,
-    scenes: Vec<Scene>,
+    scenes: Vec<Scaling>,
 }
 
 impl Measurement for ThreadsArgs {
-    type Outcome = Outcome;
+    type Outcome = ThreadsOutcome;
 
-    fn measure(&self) -> Result<Outcome, Error> {
+    fn measure(&self) -> Result<ThreadsOutcome, Error> {
         let args = self.settled()?;
         let held = probe::measure(&args)?;
         let rows = ycsb::measure(&args)?;
         let scenes = simulation::scenes(&args, &rows, &held);
-        Ok(Outcome {
+        Ok(ThreadsOutcome {
             rounds: args.rounds,
             records: args.records,
             reads: args.reads,

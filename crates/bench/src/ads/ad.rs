@@ -138,14 +138,14 @@ pub(super) fn failed(error: redis::RedisError) -> Error {
 
 /// What was written last of each ad, and when.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct LastWrites {
     ads: Vec<(AtomicU64, AtomicU64)>,
 }
 
-impl Board {
-    pub(super) fn new(ads: u64) -> Board {
+impl LastWrites {
+    pub(super) fn new(ads: u64) -> LastWrites {
         let blank = |_| (AtomicU64::new(0), AtomicU64::new(0));
-        Board {
+        LastWrites {
             ads: (0..ads).map(blank).collect(),
         }
     }
@@ -191,13 +191,13 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_last_write_is_stale_after_a_while() {
-        let board = Board::new(10);
+        let writes = LastWrites::new(10);
         let old = Ad::new(3, 0);
-        assert!(!board.is_stale(&old, 0));
-        board.note(3, 1);
-        assert!(!board.is_stale(&old, u64::MAX));
+        assert!(!writes.is_stale(&old, 0));
+        writes.note(3, 1);
+        assert!(!writes.is_stale(&old, u64::MAX));
         std::thread::yield_now();
-        while !board.is_stale(&old, 0) {}
-        assert!(!board.is_stale(&Ad::new(3, 1), 0));
+        while !writes.is_stale(&old, 0) {}
+        assert!(!writes.is_stale(&Ad::new(3, 1), 0));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::ad::{Ad, Board, connect, failed, fill};
+use super::ad::{Ad, LastWrites, connect, failed, fill};
 use super::stage::{Reader, Stage};
 use cellar_load::clock::{NS_PER_S, now_ns, process_cpu_ns};
 use cellar_load::error::Error;
@@ -31,7 +31,7 @@ pub(super) struct Load {
     pub(super) threads: usize,
     pub(super) changes_per_s: u64,
     pub(super) seconds: f64,
-    pub(super) board: Arc<Board>,
+    pub(super) writes: Arc<LastWrites>,
     pub(super) url: String,
 }
 
@@ -69,7 +69,7 @@ struct Shared<'l> {
 
 /// What one thread has found.
 #[derive(Default)]
-struct Tally {
+struct ThreadTally {
     latencies: Latencies,
     stale: u64,
     /// So that nobody leaves the scores out.
@@ -77,7 +77,7 @@ struct Tally {
 }
 
 impl Load {
-    /// Sets all ads back to their first version, as the board has them.
+    /// Sets all ads back to their first version, as `writes` has them.
     pub(super) fn reset(&self) -> Result<(), Error> {
         fill(&self.url, self.ads).map(drop)
     }
@@ -138,12 +138,12 @@ impl Load {
         while !shared.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(pause);
             let id = shared.picker.pick(&mut random);
-            let version = self.board.version(id) + 1;
+            let version = self.writes.version(id) + 1;
             let value = Ad::new(id, version).encode();
             let mut set = redis::cmd("SET");
             set.arg(id).arg(value);
             set.query::<()>(&mut connection).map_err(failed)?;
-            self.board.note(id, version);
+            self.writes.note(id, version);
         }
         Ok(())
     }
@@ -151,12 +151,16 @@ impl Load {
 
 impl Shared<'_> {
     /// Starts the threads, waits for them, and adds up what they found.
-    fn run<'s>(&'s self, scope: &'s Scope<'s, '_>, stage: &'s dyn Stage) -> Result<Tally, Error> {
+    fn run<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        stage: &'s dyn Stage,
+    ) -> Result<ThreadTally, Error> {
         let changes = (self.load.changes_per_s > 0).then(|| scope.spawn(|| self.load.change(self)));
         let threads: Vec<_> = (0..self.load.threads as u64)
             .map(|seed| scope.spawn(move || self.serve(seed, &mut *stage.reader()?)))
             .collect();
-        let mut sum = Tally::default();
+        let mut sum = ThreadTally::default();
         let mut failure = None;
         for thread in threads {
             match thread
@@ -179,11 +183,11 @@ impl Shared<'_> {
     }
 
     /// Serves requests, each when it is due, until there are no more.
-    fn serve(&self, seed: u64, reader: &mut dyn Reader) -> Result<Tally, Error> {
+    fn serve(&self, seed: u64, reader: &mut dyn Reader) -> Result<ThreadTally, Error> {
         let mut random = Random::seeded(self.begin_ns ^ seed);
-        let mut tally = Tally::default();
+        let mut tally = ThreadTally::default();
         let mut ids = vec![0; self.load.ads_per_request];
-        let board = &*self.load.board;
+        let writes = &*self.load.writes;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.requests || self.is_overloaded.load(Ordering::Relaxed) {
@@ -197,7 +201,7 @@ impl Shared<'_> {
             ids.fill_with(|| self.picker.pick(&mut random));
             let (stale, score) = (&mut tally.stale, &mut tally.score);
             reader.read(&ids, &mut |ad| {
-                *stale += u64::from(board.is_stale(ad, GRACE_NS));
+                *stale += u64::from(writes.is_stale(ad, GRACE_NS));
                 *score += ad.score();
             })?;
             tally.latencies.record(now_ns() - due_ns);

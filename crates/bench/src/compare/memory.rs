@@ -25,7 +25,7 @@ const PROBES: u64 = 200_000;
 
 /// What the items of one server take.
 #[derive(Debug, Serialize)]
-pub(super) struct Footprint {
+pub(super) struct ServerFootprint {
     pub(super) server: String,
     pub(super) version: String,
     pub(super) items: u64,
@@ -43,7 +43,10 @@ pub(super) struct Footprint {
 }
 
 /// Fills every server in turn and measures it.
-pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Footprint>, Error> {
+pub(super) fn measure(
+    args: &CompareArgs,
+    recipes: &[Recipe],
+) -> Result<Vec<ServerFootprint>, Error> {
     if args.memory_items == 0 {
         return Ok(Vec::new());
     }
@@ -56,7 +59,7 @@ pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Foot
 }
 
 #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
-fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> {
+fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, Error> {
     let items = args.memory_items;
     let with = Ingredients {
         memory_mib: args.memory_mib,
@@ -85,7 +88,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Footprint, Error> 
         )));
     }
     let per_item = |bytes: u64| bytes as f64 / items as f64 - (KEY_BYTES + VALUE_BYTES) as f64;
-    let footprint = Footprint {
+    let footprint = ServerFootprint {
         server: recipe.name.clone(),
         version,
         items,

@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{
-    MEMORY_KEY_BYTES, MEMORY_RAW_BYTES, MEMORY_VALUE_BYTES, Operation, Subject, TTL_MS, copy_out,
-    count,
+    FilledCache, MEMORY_KEY_BYTES, MEMORY_RAW_BYTES, MEMORY_VALUE_BYTES, Operation, TTL_MS,
+    copy_out, count,
 };
 use crate::footprint;
 use cellar_load::error::Error;
@@ -25,20 +25,20 @@ const ROOM_OF: u64 = 4;
 /// Which cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Name {
+pub enum PeerName {
     /// quick_cache with its defaults; it knows no time to live.
     QuickCache,
     /// moka's synchronous cache with one time to live for all items.
     Moka,
 }
 
-pub(super) const ALL: [Name; 2] = [Name::QuickCache, Name::Moka];
+pub(super) const ALL: [PeerName; 2] = [PeerName::QuickCache, PeerName::Moka];
 
-impl Name {
+impl PeerName {
     pub(super) fn text(self) -> &'static str {
         match self {
-            Name::QuickCache => "quick_cache",
-            Name::Moka => "moka",
+            PeerName::QuickCache => "quick_cache",
+            PeerName::Moka => "moka",
         }
     }
 
@@ -46,8 +46,8 @@ impl Name {
     fn build(self, items: u64) -> Box<dyn Bytes> {
         let room = items + items / ROOM_OF;
         match self {
-            Name::QuickCache => Box::new(QuickCache::new(room as usize)),
-            Name::Moka => {
+            PeerName::QuickCache => Box::new(QuickCache::new(room as usize)),
+            PeerName::Moka => {
                 let builder = Moka::builder().max_capacity(room);
                 Box::new(builder.time_to_live(Duration::from_millis(TTL_MS)).build())
             }
@@ -90,13 +90,13 @@ impl Bytes for Moka {
 
 /// A peer that holds all items.
 pub(super) struct Peer {
-    name: Name,
+    name: PeerName,
     cache: Box<dyn Bytes>,
     records: Records,
 }
 
 impl Peer {
-    pub(super) fn filled(name: Name, records: Records) -> Peer {
+    pub(super) fn filled(name: PeerName, records: Records) -> Peer {
         let peer = Peer {
             name,
             cache: name.build(records.keys()),
@@ -137,7 +137,7 @@ impl Peer {
     }
 }
 
-impl Subject for Peer {
+impl FilledCache for Peer {
     fn name(&self) -> &str {
         self.name.text()
     }
@@ -158,7 +158,7 @@ impl Subject for Peer {
 /// What an item takes in a peer.
 #[derive(Debug, Serialize)]
 pub(super) struct PeerFootprint {
-    pub(super) cache: Name,
+    pub(super) cache: PeerName,
     pub(super) rss_growth_bytes: u64,
     /// The counts before the value and the allocator's own bytes are in it.
     pub(super) overhead_per_item_bytes: f64,
@@ -166,7 +166,7 @@ pub(super) struct PeerFootprint {
 
 /// The memory row of all peers, each in a fresh process.
 pub(super) fn footprints(items: u64) -> Result<Vec<PeerFootprint>, Error> {
-    let run = |cache: Name| {
+    let run = |cache: PeerName| {
         let growth = footprint::in_fresh_process("engine", &cache, items)?;
         Ok(PeerFootprint {
             cache,
@@ -178,7 +178,7 @@ pub(super) fn footprints(items: u64) -> Result<Vec<PeerFootprint>, Error> {
 }
 
 /// Fills one peer; by how many bytes this process has grown.
-pub(crate) fn growth_bytes_of(name: Name, items: u64) -> Result<u64, Error> {
+pub(crate) fn growth_bytes_of(name: PeerName, items: u64) -> Result<u64, Error> {
     let values = ByteRange::fixed(MEMORY_VALUE_BYTES);
     let records = Records::new(items, MEMORY_KEY_BYTES, values).map_err(Error::Usage)?;
     let (growth_bytes, peer) = footprint::growth_bytes(|| Ok(Peer::filled(name, records)))?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::figures::{Figures, Informant};
-use super::{Contender, ExpiryArgs, Point, RATE_SHARE, Run, Slice, Watched};
+use super::{ExpiryArgs, ExpiryContender, MemorySample, RATE_SHARE, RunLatencies, Slice, Watched};
 use cellar_load::clock::{NS_PER_S, now_ns, seconds, unix_ns};
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
@@ -52,7 +52,7 @@ pub(super) struct Timed {
 /// A server that holds the items that stay, unless they come together with those that die.
 struct Scene<'a> {
     args: &'a ExpiryArgs,
-    contender: &'a Contender,
+    contender: &'a ExpiryContender,
     server: Server,
     informant: Informant,
     plan: Plan,
@@ -68,7 +68,7 @@ struct Scene<'a> {
     clippy::cast_sign_loss,
     reason = "a rate is positive and below 2^53"
 )]
-pub(super) fn rate(args: &ExpiryArgs, contenders: &[Contender]) -> Result<u64, Error> {
+pub(super) fn rate(args: &ExpiryArgs, contenders: &[ExpiryContender]) -> Result<u64, Error> {
     let mut slowest = f64::MAX;
     for contender in contenders {
         let few = ExpiryArgs {
@@ -89,7 +89,7 @@ pub(super) fn rate(args: &ExpiryArgs, contenders: &[Contender]) -> Result<u64, E
 /// Watches a server's memory across the moment; the version, and what was seen.
 pub(super) fn watch(
     args: &ExpiryArgs,
-    contender: &Contender,
+    contender: &ExpiryContender,
     rate: u64,
 ) -> Result<(String, Watched), Error> {
     let mut scene = Scene::set(args, contender)?;
@@ -115,15 +115,15 @@ pub(super) fn watch(
     load?;
     let polled = polled.map_err(|_| Error::Wrong("the watching thread panicked".to_owned()))??;
     scene.end()?;
-    let watch = Watch { args, item_bytes };
-    let points: Vec<Point> = polled
+    let estimate = DeadEstimate { args, item_bytes };
+    let points: Vec<MemorySample> = polled
         .into_iter()
-        .map(|(at_ns, figures)| watch.point(since(at_ns, moment_ns), figures))
+        .map(|(at_ns, figures)| estimate.point(since(at_ns, moment_ns), figures))
         .collect();
     let watched = Watched {
         item_bytes,
         before: full,
-        reclaimed_after_s: watch.reclaimed_after_s(&points),
+        reclaimed_after_s: estimate.reclaimed_after_s(&points),
         points,
     };
     scene.server.stop();
@@ -133,10 +133,10 @@ pub(super) fn watch(
 /// Measures latencies: first as long without any expiry, then across the moment.
 pub(super) fn run(
     args: &ExpiryArgs,
-    contender: &Contender,
+    contender: &ExpiryContender,
     rate: u64,
     round: usize,
-) -> Result<Run, Error> {
+) -> Result<RunLatencies, Error> {
     let mut scene = Scene::set(args, contender)?;
     let control = (!args.mixed)
         .then(|| scene.control(rate, round))
@@ -150,9 +150,9 @@ pub(super) fn run(
     let worst = slices(&samples)
         .into_iter()
         .filter(|slice| slice.at_s > 0.0);
-    Ok(Run {
-        before: summary(&samples, Part::Before),
-        during: summary(&samples, Part::During),
+    Ok(RunLatencies {
+        before: summary(&samples, LoadPart::Before),
+        during: summary(&samples, LoadPart::During),
         worst_slice_us_p99_9: worst
             .map(|slice| slice.latency_us_p99_9)
             .fold(0.0, f64::max),
@@ -170,7 +170,7 @@ impl ExpiryArgs {
 
 impl<'a> Scene<'a> {
     /// Starts a server and stores the items that stay.
-    fn set(args: &'a ExpiryArgs, contender: &'a Contender) -> Result<Scene<'a>, Error> {
+    fn set(args: &'a ExpiryArgs, contender: &'a ExpiryContender) -> Result<Scene<'a>, Error> {
         let server = contender.recipe.start(Ingredients {
             memory_mib: args.memory_mib,
             threads: 1,
@@ -258,7 +258,7 @@ impl<'a> Scene<'a> {
         let border_ns = now_ns() + self.args.before_s * NS_PER_S;
         let (_, samples) = self.load(rate, self.args.seed(round))?;
         let samples = timed(&samples, border_ns);
-        Ok([Part::Before, Part::During].map(|part| summary(&samples, part)))
+        Ok([LoadPart::Before, LoadPart::During].map(|part| summary(&samples, part)))
     }
 
     /// Waits until the server is at rest and the load has to start; the moment on the monotonic
@@ -311,7 +311,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn fill(contender: &Contender, plan: &Plan, items: u64) -> Result<(), Error> {
+fn fill(contender: &ExpiryContender, plan: &Plan, items: u64) -> Result<(), Error> {
     let mut stored = 0;
     let mut first_error = None;
     for database in 0..contender.databases {
@@ -342,7 +342,7 @@ fn poll(informant: &mut Informant, over: &AtomicBool) -> Result<Vec<(u64, Figure
     Ok(found)
 }
 
-impl Contender {
+impl ExpiryContender {
     /// The items of one database, of so many in all.
     fn share(&self, items: u64) -> u64 {
         items / self.databases as u64
@@ -350,18 +350,18 @@ impl Contender {
 }
 
 /// What is needed to tell how many items are dead.
-struct Watch<'a> {
+struct DeadEstimate<'a> {
     args: &'a ExpiryArgs,
     item_bytes: f64,
 }
 
-impl Watch<'_> {
+impl DeadEstimate<'_> {
     #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
-    fn point(&self, at_ns: i64, figures: Figures) -> Point {
+    fn point(&self, at_ns: i64, figures: Figures) -> MemorySample {
         let over = if at_ns < 0 { 0 } else { self.args.dying };
         let alive = self.args.live + self.args.dying - over;
         let dead_items = figures.items.saturating_sub(alive);
-        Point {
+        MemorySample {
             at_s: at_ns as f64 / 1e9,
             dead_items,
             dead_bytes: dead_items as f64 * self.item_bytes,
@@ -370,9 +370,9 @@ impl Watch<'_> {
     }
 
     /// Seconds after the deadline from which on less than a hundredth of the dead is left.
-    fn reclaimed_after_s(&self, points: &[Point]) -> Option<f64> {
+    fn reclaimed_after_s(&self, points: &[MemorySample]) -> Option<f64> {
         let left = self.args.dying / LEFT_SHARE;
-        let after: Vec<&Point> = points.iter().filter(|it| it.at_s >= 0.0).collect();
+        let after: Vec<&MemorySample> = points.iter().filter(|it| it.at_s >= 0.0).collect();
         let held = after.iter().rposition(|point| point.dead_items > left);
         let point = after.get(held.map_or(0, |place| place + 1))?;
         Some(point.at_s)
@@ -381,17 +381,17 @@ impl Watch<'_> {
 
 /// Which part of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum LoadPart {
     Before,
     During,
 }
 
-impl Part {
+impl LoadPart {
     fn holds(self, timed: &Timed) -> bool {
         let at_ns = timed.at_ns;
         match self {
-            Part::Before => at_ns < -MARGIN_NS.cast_signed(),
-            Part::During => at_ns >= 0,
+            LoadPart::Before => at_ns < -MARGIN_NS.cast_signed(),
+            LoadPart::During => at_ns >= 0,
         }
     }
 }
@@ -413,7 +413,7 @@ fn since(at_ns: u64, moment_ns: u64) -> i64 {
     at_ns.cast_signed() - moment_ns.cast_signed()
 }
 
-fn summary(samples: &[Timed], part: Part) -> LatencySummary {
+fn summary(samples: &[Timed], part: LoadPart) -> LatencySummary {
     let mut latencies = Latencies::new();
     let of_part = samples.iter().filter(|timed| part.holds(timed));
     of_part.for_each(|timed| latencies.record(timed.ns));
@@ -474,12 +474,12 @@ mod tests {
     #[test]
     fn only_items_whose_time_is_over_count_as_dead() {
         let args = args(&["--live", "100", "--dying", "600"]);
-        let watch = Watch {
+        let estimate = DeadEstimate {
             args: &args,
             item_bytes: 10.0,
         };
         let dead = |at_s: i64, items| {
-            let point = watch.point(at_s * NS_PER_S.cast_signed(), figures(items));
+            let point = estimate.point(at_s * NS_PER_S.cast_signed(), figures(items));
             point.dead_items
         };
         assert_eq!(dead(-1, 700), 0);
@@ -487,28 +487,28 @@ mod tests {
         assert_eq!(dead(0, 690), 590);
         assert_eq!(dead(120, 700), 600);
         assert_eq!(dead(120, 100), 0);
-        let point = watch.point(120 * NS_PER_S.cast_signed(), figures(103));
+        let point = estimate.point(120 * NS_PER_S.cast_signed(), figures(103));
         assert!((point.dead_bytes - 30.0).abs() < 1e-9);
     }
 
     #[test]
     fn the_dead_are_reclaimed_when_no_more_than_a_hundredth_stays_away() {
         let args = args(&["--live", "0", "--dying", "1000"]);
-        let watch = Watch {
+        let estimate = DeadEstimate {
             args: &args,
             item_bytes: 1.0,
         };
-        let points = |dead: &[u64]| -> Vec<Point> {
+        let points = |dead: &[u64]| -> Vec<MemorySample> {
             let tenths = (-5i64..).zip([0; 5].iter().chain(dead));
             let points = tenths.map(|(tenth, &dead)| {
-                watch.point(
+                estimate.point(
                     tenth * 100_000_000,
                     figures(if tenth < 0 { 1000 } else { dead }),
                 )
             });
             points.collect()
         };
-        let after = |dead: &[u64]| watch.reclaimed_after_s(&points(dead));
+        let after = |dead: &[u64]| estimate.reclaimed_after_s(&points(dead));
         assert_eq!(after(&[1000, 500, 10, 0]), Some(0.2));
         assert_eq!(after(&[5, 11, 10]), Some(0.2));
         assert_eq!(after(&[0]), Some(0.0));
@@ -528,13 +528,13 @@ mod tests {
         let at: Vec<f64> = slices.iter().map(|slice| slice.at_s).collect();
         assert_eq!(at, [-0.25, 0.25]);
         assert!((slices[1].latency_us_p99_9 / 50.0 - 1.0).abs() < 0.01);
-        let before = summary(&samples, Part::Before);
+        let before = summary(&samples, LoadPart::Before);
         assert_eq!(
             before,
             LatencySummary::default(),
             "the moment's border counts for neither"
         );
-        let during = summary(&samples, Part::During);
+        let during = summary(&samples, LoadPart::During);
         assert!((during.latency_us_max / 50.0 - 1.0).abs() < 0.01);
     }
 

@@ -44,7 +44,7 @@ pub(super) struct Slow {
 
 /// What the kernel has told about this thread.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reading {
+struct ThreadTimes {
     wall_ns: u64,
     cpu_ns: u64,
     waited_ns: u64,
@@ -54,7 +54,7 @@ struct Reading {
 #[derive(Debug)]
 pub(super) struct Observer {
     schedstat: Option<File>,
-    last: Reading,
+    last: ThreadTimes,
 }
 
 impl Observer {
@@ -63,7 +63,7 @@ impl Observer {
     pub(super) fn start() -> Observer {
         let mut observer = Observer {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
-            last: Reading::default(),
+            last: ThreadTimes::default(),
         };
         observer.refresh();
         observer
@@ -74,14 +74,14 @@ impl Observer {
         self.last = self.read();
     }
 
-    fn read(&self) -> Reading {
+    fn read(&self) -> ThreadTimes {
         let mut text = [0; 96];
         let read = self
             .schedstat
             .as_ref()
             .and_then(|file| file.read_at(&mut text, 0).ok());
         let text = &text[..read.unwrap_or(0)];
-        Reading {
+        ThreadTimes {
             wall_ns: now_ns(),
             cpu_ns: thread_cpu_ns(),
             waited_ns: waited_ns(text).unwrap_or(0),

@@ -30,12 +30,12 @@ pub(super) struct Held {
 pub(super) struct Counter {
     client: Client,
     value: Vec<u8>,
-    tally: Tally,
+    tally: ReplyTally,
 }
 
 /// What was asked for, and what has come of it.
 #[derive(Default)]
-struct Tally {
+struct ReplyTally {
     /// Length of the key of each request that waits for its reply.
     waiting: VecDeque<usize>,
     /// Length of the value that is arriving.
@@ -48,7 +48,7 @@ impl Counter {
         Ok(Counter {
             client: Client::connect(server.address(), server.wire(), TIMEOUT)?,
             value: Vec::new(),
-            tally: Tally::default(),
+            tally: ReplyTally::default(),
         })
     }
 
@@ -104,7 +104,7 @@ impl Counter {
     }
 }
 
-impl Tally {
+impl ReplyTally {
     fn take(&mut self, event: Event<'_>) {
         if let Event::Value { bytes, .. } = event {
             self.value_bytes = Some(bytes);
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn values_that_are_found_count_with_their_keys_and_refusals_by_themselves() {
-        let mut tally = Tally {
+        let mut tally = ReplyTally {
             waiting: [3, 4, 5, 6, 7].into(),
-            ..Tally::default()
+            ..ReplyTally::default()
         };
         let value = |bytes| Event::Value { key: None, bytes };
         for event in [

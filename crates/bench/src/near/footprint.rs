@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::subject::{Name, VALUE_BYTES, Value};
+use super::subject::{CacheName, VALUE_BYTES, Value};
 use crate::footprint;
 use cellar_load::error::Error;
 
 const KEY_BYTES: usize = size_of::<u64>();
 /// Caches whose memory is of interest.
-const CACHES: [Name; 5] = [
-    Name::Cellar,
-    Name::CellarTtl,
-    Name::QuickCache,
-    Name::LruMutex,
-    Name::Moka,
+const CACHES: [CacheName; 5] = [
+    CacheName::Cellar,
+    CacheName::CellarTtl,
+    CacheName::QuickCache,
+    CacheName::LruMutex,
+    CacheName::Moka,
 ];
 
 /// What an entry takes.
 #[derive(Debug, Serialize)]
-pub(super) struct Footprint {
-    pub(super) cache: Name,
+pub(super) struct EntryFootprint {
+    pub(super) cache: CacheName,
     pub(super) rss_growth_bytes: u64,
     /// Over key and value; the counts before the value and the allocator's own bytes are in it.
     pub(super) overhead_per_entry_bytes: f64,
 }
 
 /// All caches with so many entries.
-pub(super) fn all(entries: u64) -> Result<Vec<Footprint>, Error> {
-    let run = |cache: Name| {
+pub(super) fn all(entries: u64) -> Result<Vec<EntryFootprint>, Error> {
+    let run = |cache: CacheName| {
         let growth = footprint::in_fresh_process("near", &cache, entries)?;
         let raw_bytes = KEY_BYTES + VALUE_BYTES;
-        Ok(Footprint {
+        Ok(EntryFootprint {
             cache,
             rss_growth_bytes: growth,
             overhead_per_entry_bytes: footprint::overhead_bytes(growth, entries, raw_bytes),
@@ -42,7 +42,7 @@ pub(super) fn all(entries: u64) -> Result<Vec<Footprint>, Error> {
 }
 
 /// Fills one cache; by how many bytes this process has grown.
-pub(crate) fn growth_bytes_of(cache: Name, entries: u64) -> Result<u64, Error> {
+pub(crate) fn growth_bytes_of(cache: CacheName, entries: u64) -> Result<u64, Error> {
     let (growth_bytes, filled) = footprint::growth_bytes(|| {
         let filled = cache.build::<Value>(entries);
         // A tenth more than fits, so that it is full and has evicted.

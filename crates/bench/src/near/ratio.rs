@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::subject::Name;
+use super::subject::CacheName;
 use crate::replay::{Reading, Trace, read};
 use cellar_load::error::Error;
 
 /// Caches whose choice of what to keep is of interest.
-pub(super) const CACHES: [Name; 4] = [Name::Cellar, Name::QuickCache, Name::Moka, Name::LruMutex];
+pub(super) const CACHES: [CacheName; 4] = [
+    CacheName::Cellar,
+    CacheName::QuickCache,
+    CacheName::Moka,
+    CacheName::LruMutex,
+];
 
 /// One trace at one size.
 #[derive(Debug, Serialize)]
@@ -53,7 +58,7 @@ fn entries(trace: &Trace, percent: f64) -> u64 {
 
 /// The hit ratio of one cache; sets store without reading before.
 #[expect(clippy::cast_precision_loss, reason = "below 2^53 requests")]
-fn play(cache: Name, trace: &Trace, entries: u64) -> f64 {
+fn play(cache: CacheName, trace: &Trace, entries: u64) -> f64 {
     let (cache, nothing) = (cache.build::<()>(entries), Arc::new(()));
     let (mut gets, mut hits) = (0_u64, 0_u64);
     for row in &trace.rows {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::NearArgs;
-use super::subject::{self, Name, Subject, VALUE_BYTES, Value};
+use super::subject::{self, CacheName, Subject, VALUE_BYTES, Value};
 use crate::race::race;
 use crate::spread::Spread;
 use cellar_load::clock::seconds;
@@ -21,7 +21,7 @@ const WARM_READS: usize = 200_000;
 /// Hits of one cache on a number of threads.
 #[derive(Debug, Serialize)]
 pub(super) struct Speed {
-    pub(super) cache: Name,
+    pub(super) cache: CacheName,
     pub(super) threads: usize,
     /// Thread time of one hit.
     pub(super) hit_ns: Spread,
@@ -33,7 +33,7 @@ pub(super) struct Speed {
 pub(super) fn all(args: &NearArgs) -> Result<Vec<Speed>, Error> {
     let keys = usize::try_from(args.entries).unwrap_or(usize::MAX);
     let values: Vec<Arc<Value>> = (0..keys).map(|_| Arc::new([1; VALUE_BYTES])).collect();
-    let caches: Vec<(Name, Box<dyn Subject<Value>>)> = subject::ALL
+    let caches: Vec<(CacheName, Box<dyn Subject<Value>>)> = subject::ALL
         .map(|name| (name, name.build(args.entries + args.entries / ROOM_OF)))
         .into();
     for (_, cache) in &caches {

@@ -19,7 +19,7 @@ pub(super) type Value = [u8; VALUE_BYTES];
 /// Which cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Name {
+pub enum CacheName {
     /// The near cache's local store.
     Cellar,
     /// The same, each entry with a time to live.
@@ -35,28 +35,28 @@ pub enum Name {
 }
 
 /// In the order in which they take turns.
-pub(super) const ALL: [Name; 6] = [
-    Name::Cellar,
-    Name::QuickCache,
-    Name::CellarTtl,
-    Name::CellarLru,
-    Name::LruMutex,
-    Name::Moka,
+pub(super) const ALL: [CacheName; 6] = [
+    CacheName::Cellar,
+    CacheName::QuickCache,
+    CacheName::CellarTtl,
+    CacheName::CellarLru,
+    CacheName::LruMutex,
+    CacheName::Moka,
 ];
 
-impl Name {
+impl CacheName {
     /// An empty cache for so many entries.
     pub(super) fn build<V: Send + Sync + 'static>(self, entries: u64) -> Box<dyn Subject<V>> {
         let builder = Local::builder().entries_max(entries);
         match self {
-            Name::Cellar => Box::new(builder.build()),
-            Name::CellarTtl => Box::new(builder.ttl(TTL).build()),
-            Name::CellarLru => Box::new(builder.policy(Policy::Lru).build()),
-            Name::QuickCache => Box::new(quick_cache::sync::Cache::<u64, Arc<V>>::new(
+            CacheName::Cellar => Box::new(builder.build()),
+            CacheName::CellarTtl => Box::new(builder.ttl(TTL).build()),
+            CacheName::CellarLru => Box::new(builder.policy(Policy::Lru).build()),
+            CacheName::QuickCache => Box::new(quick_cache::sync::Cache::<u64, Arc<V>>::new(
                 entries as usize,
             )),
-            Name::Moka => Box::new(moka::sync::Cache::<u64, Arc<V>>::new(entries)),
-            Name::LruMutex => Box::new(LruShards::new(entries as usize)),
+            CacheName::Moka => Box::new(moka::sync::Cache::<u64, Arc<V>>::new(entries)),
+            CacheName::LruMutex => Box::new(LruShards::new(entries as usize)),
         }
     }
 }

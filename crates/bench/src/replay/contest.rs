@@ -76,12 +76,12 @@ pub(crate) struct Contest {
     /// What the traces were stretched to.
     footprint_bytes: Option<u64>,
     requests_max: Option<usize>,
-    results: Vec<Outcome>,
+    results: Vec<ContestResult>,
 }
 
 /// One server, trace and limit.
 #[derive(Clone, Debug, Serialize)]
-struct Outcome {
+struct ContestResult {
     trace: String,
     rss_limit_bytes: u64,
     server: String,
@@ -108,7 +108,7 @@ struct Outcome {
 }
 
 /// A server that takes part.
-struct Contestant {
+struct ReplayContestant {
     recipe: Recipe,
     /// How finely its memory can be set.
     step_bytes: u64,
@@ -116,7 +116,7 @@ struct Contestant {
 
 /// The search for the setting of a server at a limit.
 struct Search<'c> {
-    contestant: &'c Contestant,
+    contestant: &'c ReplayContestant,
     limit_bytes: u64,
     tuner: Tuner,
     trials: usize,
@@ -166,7 +166,7 @@ impl Measurement for ContestArgs {
 const REDIS_POLICIES: [&str; 2] = ["allkeys-lru", "allkeys-lfu"];
 
 impl ContestArgs {
-    fn contestants(&self) -> Result<Vec<Contestant>, Error> {
+    fn contestants(&self) -> Result<Vec<ReplayContestant>, Error> {
         let mut recipes: Vec<Recipe> = Vec::new();
         recipes.extend(self.peers.cellar.recipe(Wire::Memcached)?);
         recipes.extend(self.peers.of(Wire::Memcached));
@@ -181,7 +181,7 @@ impl ContestArgs {
         let contestants = recipes.into_iter().map(|recipe| {
             let is_coarse = recipe.words.iter().any(|word| word == "{memory_mib}");
             let step_bytes = if is_coarse { 1 << 20 } else { STEP_BYTES };
-            Contestant { recipe, step_bytes }
+            ReplayContestant { recipe, step_bytes }
         });
         some(contestants.collect())
     }
@@ -212,7 +212,7 @@ impl ContestArgs {
     /// yet replay beside each other.
     fn searched<'c>(
         &self,
-        contestants: &'c [Contestant],
+        contestants: &'c [ReplayContestant],
         trace: &Trace,
         known: &Known,
     ) -> Result<Vec<Search<'c>>, Error> {
@@ -263,7 +263,7 @@ impl ContestArgs {
 
 impl<'c> Search<'c> {
     /// Begins with the setting that was right for the trace before, or with the limit.
-    fn new(contestant: &'c Contestant, limit_bytes: u64, known: &Known) -> Search<'c> {
+    fn new(contestant: &'c ReplayContestant, limit_bytes: u64, known: &Known) -> Search<'c> {
         let place = (contestant.recipe.name.clone(), limit_bytes);
         let first = known.get(&place).copied().unwrap_or(limit_bytes);
         Search {
@@ -302,10 +302,10 @@ impl<'c> Search<'c> {
     }
 
     /// What the best trial found.
-    fn outcome(self, trace: &Trace) -> Option<Outcome> {
+    fn outcome(self, trace: &Trace) -> Option<ContestResult> {
         let (memory_bytes, trial) = self.best?;
         let served = trial.served;
-        Some(Outcome {
+        Some(ContestResult {
             trace: trace.name.clone(),
             rss_limit_bytes: self.limit_bytes,
             server: self.contestant.recipe.name.clone(),
@@ -328,7 +328,7 @@ impl<'c> Search<'c> {
     }
 }
 
-impl Contestant {
+impl ReplayContestant {
     /// Starts the server with this memory, replays and ends it.
     fn replay(&self, trace: &Trace, memory_bytes: u64, pace: Pace<'_>) -> Result<Trial, Error> {
         let with = Ingredients {

@@ -75,7 +75,7 @@ pub(crate) fn play(
         check_keys(trace)?;
     }
     let started_ns = now_ns();
-    let mut player = Player::new(trace, wire, target)?;
+    let mut player = RemotePlayer::new(trace, wire, target)?;
     let mut at = 0;
     while at < trace.rows.len() {
         player.add_stores();
@@ -206,7 +206,7 @@ impl Ledger<'_> {
     }
 }
 
-struct Player<'t> {
+struct RemotePlayer<'t> {
     trace: &'t Trace,
     client: Client,
     /// By key: the batch it was in last, for a key is once in a batch.
@@ -215,9 +215,9 @@ struct Player<'t> {
     ledger: Ledger<'t>,
 }
 
-impl<'t> Player<'t> {
-    fn new(trace: &'t Trace, wire: Wire, target: &Address) -> Result<Player<'t>, Error> {
-        Ok(Player {
+impl<'t> RemotePlayer<'t> {
+    fn new(trace: &'t Trace, wire: Wire, target: &Address) -> Result<RemotePlayer<'t>, Error> {
+        Ok(RemotePlayer {
             trace,
             client: Client::connect(target, wire, TIMEOUT)?,
             seen: vec![0; trace.keys.len()],

@@ -35,7 +35,7 @@ pub(super) struct Found {
 
 /// The figures of one run, as they are told.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Figures {
+pub(super) struct RunFigures {
     pub(super) requests: u64,
     pub(super) requests_per_s: f64,
     #[serde(flatten)]
@@ -86,14 +86,14 @@ impl Found {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
-    pub(super) fn figures(&self) -> Figures {
+    pub(super) fn figures(&self) -> RunFigures {
         let mut all = self.reads.clone();
         all.merge(&self.writes);
         let requests = self.requests();
         let per_request = |ns: u64| ns as f64 / requests.max(1) as f64;
         let elapsed_s = seconds(self.driven.ended_ns - self.driven.started_ns);
         let server_cpu_ns = self.driven.server_cpu.map_or(0, |cpu| cpu.ns);
-        Figures {
+        RunFigures {
             requests,
             requests_per_s: requests as f64 / elapsed_s.max(1e-9),
             all: all.summary(),

@@ -6,7 +6,7 @@ use super::found::Found;
 use super::http::Method;
 use super::message::Messages;
 use super::servers::Contender;
-use super::{ServerResult, ServiceArgs};
+use super::{PacedResult, ServiceArgs};
 use crate::spread::short;
 use cellar_load::clock::NS_PER_S;
 use cellar_load::drive::{Drive, Limit};
@@ -21,7 +21,7 @@ pub(super) fn run(
     args: &ServiceArgs,
     messages: Messages,
     contender: &Contender,
-) -> Result<ServerResult, Error> {
+) -> Result<PacedResult, Error> {
     let live = args.live_messages();
     let server = contender.start(args, live)?;
     let mut board = Board::new(args.ttl_s, u64::MAX, 1);
@@ -34,7 +34,7 @@ pub(super) fn run(
         figures.all.latency_us_p99_9 / 1000.0,
         figures.all.latency_us_max / 1000.0,
     );
-    let result = ServerResult {
+    let result = PacedResult {
         server: contender.name().to_owned(),
         version: contender.version.clone(),
         is_floor: !contender.is_cache(),

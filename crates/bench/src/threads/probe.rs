@@ -33,7 +33,7 @@ const KEPT_SHARE: f64 = 0.995;
 
 /// An operation on so many shards by so many threads.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Held {
+pub(super) struct LockUse {
     pub(super) operation: String,
     pub(super) threads: usize,
     pub(super) shards: usize,
@@ -47,19 +47,20 @@ pub(super) struct Held {
     pub(super) taken_share: f64,
 }
 
+/// How an operation gets at an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum Access {
     Insert,
     Read,
 }
 
-impl Operation {
-    pub(super) const ALL: [Operation; 2] = [Operation::Insert, Operation::Read];
+impl Access {
+    pub(super) const ALL: [Access; 2] = [Access::Insert, Access::Read];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Operation::Insert => "insert",
-            Operation::Read => "read",
+            Access::Insert => "insert",
+            Access::Read => "read",
         }
     }
 }
@@ -72,20 +73,20 @@ struct Shard {
 }
 
 /// What one thread found.
-struct Found {
+struct LockSamples {
     held_ns: Vec<u64>,
     taken: usize,
 }
 
 /// All operations by all numbers of threads on all numbers of shards.
-pub(super) fn measure(args: &ThreadsArgs) -> Result<Vec<Held>, Error> {
+pub(super) fn measure(args: &ThreadsArgs) -> Result<Vec<LockUse>, Error> {
     let mut all = Vec::new();
     for &shards in &args.shards {
         for &threads in &args.threads {
             // Inserts fill the shards, reads find all that was inserted.
             let shards = build(args, shards, threads)?;
             shards.warm_up(args)?;
-            for operation in Operation::ALL {
+            for operation in Access::ALL {
                 let held = run(args, &shards.0, threads, operation)?;
                 eprintln!(
                     "{} on {} shards by {} threads: held {:.0} ns, found taken {:.3} %",
@@ -127,8 +128,8 @@ impl Shards {
     /// that was used, with an index of the right size.
     fn warm_up(&self, args: &ThreadsArgs) -> Result<(), Error> {
         let records = records(args)?;
-        let each: Vec<u32> = numbers(args, 1, 0, Operation::Insert);
-        operate(&self.0, &records, Operation::Insert, &each);
+        let each: Vec<u32> = numbers(args, 1, 0, Access::Insert);
+        operate(&self.0, &records, Access::Insert, &each);
         let mut key = Vec::new();
         for number in each {
             key.clear();
@@ -163,8 +164,8 @@ fn run(
     args: &ThreadsArgs,
     shards: &[Shard],
     threads: usize,
-    operation: Operation,
-) -> Result<Held, Error> {
+    operation: Access,
+) -> Result<LockUse, Error> {
     let records = records(args)?;
     let numbers: Vec<Vec<u32>> = (0..threads)
         .map(|thread| numbers(args, threads, thread, operation))
@@ -185,7 +186,7 @@ fn run(
     let kept = &held[..part(KEPT_SHARE)];
     let sum: u64 = kept.iter().sum();
     let tail = held[..part(TAIL_SHARE)].last().copied().unwrap_or(0) as f64;
-    Ok(Held {
+    Ok(LockUse {
         operation: operation.name().to_owned(),
         threads,
         shards: shards.len(),
@@ -198,10 +199,10 @@ fn run(
 }
 
 /// The records a thread asks for: new ones in turn, and then those by Zipf's law.
-fn numbers(args: &ThreadsArgs, threads: usize, thread: usize, operation: Operation) -> Vec<u32> {
+fn numbers(args: &ThreadsArgs, threads: usize, thread: usize, operation: Access) -> Vec<u32> {
     // Below 2^32, as the options were checked.
     let as_number = |number: u64| u32::try_from(number).unwrap_or(0);
-    if operation == Operation::Insert {
+    if operation == Access::Insert {
         let own = (thread as u64..args.records).step_by(threads);
         return own.map(as_number).collect();
     }
@@ -212,8 +213,8 @@ fn numbers(args: &ThreadsArgs, threads: usize, thread: usize, operation: Operati
 }
 
 /// One thread's operations.
-fn operate(shards: &[Shard], records: &Records, operation: Operation, numbers: &[u32]) -> Found {
-    let mut found = Found {
+fn operate(shards: &[Shard], records: &Records, operation: Access, numbers: &[u32]) -> LockSamples {
+    let mut found = LockSamples {
         held_ns: Vec::with_capacity(numbers.len() / TIMED_EVERY + 1),
         taken: 0,
     };
@@ -237,10 +238,10 @@ fn operate(shards: &[Shard], records: &Records, operation: Operation, numbers: &
         let is_timed = at % TIMED_EVERY == 0;
         let begun_ns = if is_timed { now_ns() } else { 0 };
         match operation {
-            Operation::Insert => {
+            Access::Insert => {
                 let _ = black_box(shard.cache.set(hashed, &value, &options));
             }
-            Operation::Read => {
+            Access::Read => {
                 shard.cache.get(hashed, |item| {
                     let bytes = item.value.len().min(sink.len());
                     sink[..bytes].copy_from_slice(&item.value[..bytes]);

@@ -11,8 +11,8 @@ use std::collections::BinaryHeap;
 
 use serde::Serialize;
 
-use super::probe::{Held, Operation, shard_of};
-use super::ycsb::Row;
+use super::probe::{Access, LockUse, shard_of};
+use super::ycsb::YcsbResult;
 use super::{ThreadsArgs, ZIPF_EXPONENT};
 use cellar_load::popularity::{Picker, Popularity};
 use cellar_load::random::Random;
@@ -30,7 +30,7 @@ const ITEM_LOCK_BITS_MOST: u32 = 15;
 
 /// Requests of one kind on all numbers of processors by all designs.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Scene {
+pub(super) struct Scaling {
     /// `insert` or `read`.
     pub(super) operation: String,
     /// Whether requests come over the network; else the engine is called in process.
@@ -45,12 +45,12 @@ pub(super) struct Scene {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Line {
     pub(super) design: String,
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<ScalingPoint>,
 }
 
 /// One number of processors.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Point {
+pub(super) struct ScalingPoint {
     pub(super) cores: usize,
     pub(super) operations_per_s: f64,
     /// Share of all the processors' time that goes to waiting for locks.
@@ -77,16 +77,16 @@ impl Design {
     }
 
     /// The locks that a request passes through, one after the other.
-    fn stages(self, cores: usize, operation: Operation, held_ns: f64) -> Vec<Stage> {
-        let stage = |locks, held_ns| Stage { locks, held_ns };
+    fn stages(self, cores: usize, operation: Access, held_ns: f64) -> Vec<LockStage> {
+        let stage = |locks, held_ns| LockStage { locks, held_ns };
         match (self, operation) {
             (Design::Sharded, _) => {
                 let shards = (cores * SHARDS_PER_THREAD).next_power_of_two();
                 vec![stage(shards, held_ns)]
             }
             (Design::OneLock, _) => vec![stage(1, held_ns)],
-            (Design::Memcached, Operation::Read) => vec![stage(item_locks(cores), held_ns)],
-            (Design::Memcached, Operation::Insert) => vec![
+            (Design::Memcached, Access::Read) => vec![stage(item_locks(cores), held_ns)],
+            (Design::Memcached, Access::Insert) => vec![
                 stage(1, SLABS_NS),
                 stage(item_locks(cores), held_ns),
                 stage(1, LIST_NS),
@@ -102,7 +102,7 @@ fn item_locks(threads: usize) -> usize {
 
 /// Locks of one kind: the key decides which one is taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stage {
+pub(super) struct LockStage {
     pub(super) locks: usize,
     pub(super) held_ns: f64,
 }
@@ -112,7 +112,7 @@ pub(super) struct Stage {
 pub(super) struct Model {
     pub(super) cores: usize,
     pub(super) outside_ns: f64,
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<LockStage>,
     pub(super) operations_per_core: usize,
     pub(super) records: u64,
     /// Whether keys are drawn by Zipf's law; else evenly.
@@ -127,7 +127,7 @@ const PS_PER_NS: f64 = 1000.0;
 impl Model {
     /// Runs the model to its end.
     #[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
-    pub(super) fn run(&self) -> Point {
+    pub(super) fn run(&self) -> ScalingPoint {
         let popularity = if self.is_zipf {
             Popularity::Zipf(ZIPF_EXPONENT)
         } else {
@@ -172,7 +172,7 @@ impl Model {
             arrivals.push(Reverse((next, core, 0)));
         }
         let end = end.max(1) as f64;
-        Point {
+        ScalingPoint {
             cores: self.cores,
             operations_per_s: done as f64 / (end / PS_PER_NS / 1e9),
             waiting_share: waited as f64 / (end * self.cores as f64),
@@ -195,9 +195,9 @@ fn draw(random: &mut Random, mean_ns: f64) -> u64 {
 }
 
 /// All scenes that the measurements suffice for.
-pub(super) fn scenes(args: &ThreadsArgs, rows: &[Row], held: &[Held]) -> Vec<Scene> {
+pub(super) fn scenes(args: &ThreadsArgs, rows: &[YcsbResult], held: &[LockUse]) -> Vec<Scaling> {
     let mut scenes = Vec::new();
-    for operation in Operation::ALL {
+    for operation in Access::ALL {
         let Some(measured) = basis(held, operation) else {
             continue;
         };
@@ -219,7 +219,7 @@ pub(super) fn scenes(args: &ThreadsArgs, rows: &[Row], held: &[Held]) -> Vec<Sce
 
 /// The measurement with the most threads, which has the cost of lines that come from another
 /// processor in it, on as many shards as the engine would choose for them, if these were measured.
-fn basis(held: &[Held], operation: Operation) -> Option<&Held> {
+fn basis(held: &[LockUse], operation: Access) -> Option<&LockUse> {
     let of_it = held
         .iter()
         .filter(|held| held.operation == operation.name());
@@ -230,24 +230,24 @@ fn basis(held: &[Held], operation: Operation) -> Option<&Held> {
 }
 
 /// The processor time of a request to Cellar with one thread.
-fn server_ns(rows: &[Row], operation: Operation) -> Option<f64> {
+fn server_ns(rows: &[YcsbResult], operation: Access) -> Option<f64> {
     let row = rows
         .iter()
         .find(|row| row.server == "cellar" && row.threads == 1)?;
     let us = match operation {
-        Operation::Insert => &row.server_cpu_us_per_insert,
-        Operation::Read => &row.server_cpu_us_per_read,
+        Access::Insert => &row.server_cpu_us_per_insert,
+        Access::Read => &row.server_cpu_us_per_read,
     };
     Some(us.median * 1000.0)
 }
 
 fn scene(
     args: &ThreadsArgs,
-    operation: Operation,
+    operation: Access,
     is_server: bool,
     outside_ns: f64,
     held_ns: f64,
-) -> Scene {
+) -> Scaling {
     let line = |design: Design| {
         let points = args.cores.iter().map(|&cores| {
             let model = Model {
@@ -256,7 +256,7 @@ fn scene(
                 stages: design.stages(cores, operation, held_ns),
                 operations_per_core: args.simulated,
                 records: args.records,
-                is_zipf: operation == Operation::Read,
+                is_zipf: operation == Access::Read,
             };
             model.run()
         });
@@ -265,7 +265,7 @@ fn scene(
             points: points.collect(),
         }
     };
-    Scene {
+    Scaling {
         operation: operation.name().to_owned(),
         is_server,
         outside_ns,
@@ -282,7 +282,7 @@ mod tests {
         Model {
             cores,
             outside_ns: 900.0,
-            stages: vec![Stage {
+            stages: vec![LockStage {
                 locks,
                 held_ns: 100.0,
             }],
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn every_processor_does_its_operations_through_all_locks() {
         let mut model = model(2, 8);
-        model.stages.push(Stage {
+        model.stages.push(LockStage {
             locks: 1,
             held_ns: 1000.0,
         });

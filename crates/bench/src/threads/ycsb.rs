@@ -24,7 +24,7 @@ use cellar_load::report::Report;
 use cellar_load::wire::Wire;
 
 /// Measures all servers with all numbers of threads.
-pub(super) fn measure(args: &ThreadsArgs) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &ThreadsArgs) -> Result<Vec<YcsbResult>, Error> {
     let floor = Recipe::echo(Wire::Memcached, args.key_bytes, args.value_bytes)?;
     let mut cases = Vec::new();
     let cellar = args.peers.cellar.recipe(Wire::Memcached)?;
@@ -47,7 +47,7 @@ pub(super) fn measure(args: &ThreadsArgs) -> Result<Vec<Row>, Error> {
 
 /// One server with one number of threads.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct YcsbResult {
     pub(super) server: String,
     pub(super) version: String,
     pub(super) is_floor: bool,
@@ -134,7 +134,7 @@ impl Case {
         }
     }
 
-    fn row(&self) -> Row {
+    fn row(&self) -> YcsbResult {
         let spread = |reports: &[Report], figure: fn(&Report) -> f64| {
             Spread::of(reports.iter().map(figure).collect())
         };
@@ -144,7 +144,7 @@ impl Case {
                 .map_or(0.0, |cpu| cpu.requests_per_server_cpu_s)
         };
         let both = || self.inserts.iter().chain(&self.reads);
-        Row {
+        YcsbResult {
             server: self.recipe.name.clone(),
             version: self.version.clone(),
             is_floor: self.is_floor,
