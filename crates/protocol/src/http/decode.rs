@@ -124,8 +124,8 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
         _ => {}
     }
     let (mut request, body) = match whole_head(input, scan) {
-        Ok(Head::Read(request, body)) => (request, body),
-        Ok(Head::Part(scan)) => return Decoded::Incomplete(scan),
+        Ok(HeadSoFar::Read(request, body)) => (request, body),
+        Ok(HeadSoFar::Part(scan)) => return Decoded::Incomplete(scan),
         Err(refused) => return Decoded::Refused(refused),
     };
     let used = request.head.len();
@@ -162,7 +162,7 @@ pub fn decode_head(head: &[u8]) -> Option<Request<'_>> {
 }
 
 /// What is known of a head.
-enum Head<'a> {
+enum HeadSoFar<'a> {
     /// All of it, and where the body ends, if there is one.
     Read(Request<'a>, Option<Body>),
     Part(Scan),
@@ -170,7 +170,7 @@ enum Head<'a> {
 
 /// Reads the head at the beginning of `input` if it is whole.
 #[inline]
-fn whole_head(input: &[u8], scan: Scan) -> Result<Head<'_>, Refused> {
+fn whole_head(input: &[u8], scan: Scan) -> Result<HeadSoFar<'_>, Refused> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     // Where nothing was looked at before, the whole head is probably there.
     let short = &input[..input.len().min(SHORT_HEAD_BYTES_MAX)];
@@ -179,14 +179,14 @@ fn whole_head(input: &[u8], scan: Scan) -> Result<Head<'_>, Refused> {
         && ends_lines_plainly(&parsed, &short[..bytes])
     {
         let (request, body) = understand(&parsed, &short[..bytes])?;
-        return Ok(Head::Read(request, body));
+        return Ok(HeadSoFar::Read(request, body));
     }
     Ok(match find_head(input, scan)? {
         Found::Whole(bytes) => {
             let (request, body) = read_head(&input[..bytes])?;
-            Head::Read(request, body)
+            HeadSoFar::Read(request, body)
         }
-        Found::Part(scan) => Head::Part(scan),
+        Found::Part(scan) => HeadSoFar::Part(scan),
     })
 }
 

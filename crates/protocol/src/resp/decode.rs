@@ -224,7 +224,7 @@ impl Fault {
 }
 
 /// A line that tells a length: the length, and the line's own length with its end.
-type Head = Result<Option<(usize, usize)>, Fault>;
+type LengthLine = Result<Option<(usize, usize)>, Fault>;
 
 /// Decodes the first request of `input`.
 ///
@@ -485,7 +485,7 @@ fn resume<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
 }
 
 /// The number of arguments; 0 for an empty array.
-fn array_head(input: &[u8], limits: &Limits) -> Head {
+fn array_head(input: &[u8], limits: &Limits) -> LengthLine {
     let Some((text, used)) = line(input, limits, Fault::ArrayLengthEndless)? else {
         return Ok(None);
     };
@@ -499,7 +499,7 @@ fn array_head(input: &[u8], limits: &Limits) -> Head {
 }
 
 /// The length of a bulk string.
-fn bulk_head(input: &[u8], limits: &Limits) -> Head {
+fn bulk_head(input: &[u8], limits: &Limits) -> LengthLine {
     let Some((text, used)) = line(input, limits, Fault::BulkLengthEndless)? else {
         return Ok(None);
     };

@@ -68,15 +68,15 @@ fn cachedump(mut tokens: Tokens<'_>) -> Result<Stats, Refused> {
 }
 
 /// The words of a command that is neither a read nor a write.
-struct Words<'a> {
+struct AdminWords<'a> {
     all: [&'a [u8]; TOKENS_MAX],
     count: usize,
     noreply: bool,
 }
 
-impl<'a> Words<'a> {
-    fn of(line: &'a [u8]) -> Words<'a> {
-        let mut words = Words {
+impl<'a> AdminWords<'a> {
+    fn of(line: &'a [u8]) -> AdminWords<'a> {
+        let mut words = AdminWords {
             all: [b""; TOKENS_MAX],
             count: 0,
             noreply: false,
@@ -116,7 +116,7 @@ impl<'a> Words<'a> {
 /// Every other command.
 #[cold]
 pub(super) fn other(line: &[u8]) -> Result<Request<'_>, Refused> {
-    let words = Words::of(line);
+    let words = AdminWords::of(line);
     match words.all[0] {
         b"flush_all" => flush_all(&words),
         b"lru_crawler" => lru_crawler(&words),
@@ -133,7 +133,7 @@ pub(super) fn other(line: &[u8]) -> Result<Request<'_>, Refused> {
     }
 }
 
-fn flush_all<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
+fn flush_all<'a>(words: &AdminWords<'a>) -> Result<Request<'a>, Refused> {
     let plain = if words.noreply { 2 } else { 1 };
     let delay = if words.count == plain {
         0
@@ -146,7 +146,7 @@ fn flush_all<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
     })
 }
 
-fn lru_crawler<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
+fn lru_crawler<'a>(words: &AdminWords<'a>) -> Result<Request<'a>, Refused> {
     const DISABLED: &str = "CLIENT_ERROR lru crawler disabled";
     let [_, verb, argument, ..] = words.all;
     match words.count {
@@ -163,7 +163,7 @@ fn lru_crawler<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
 }
 
 /// A listing of "all", "hash", or of classes by number with commas between them.
-fn list<'a>(words: &Words<'a>, which: &[u8], form: Listing) -> Result<Request<'a>, Refused> {
+fn list<'a>(words: &AdminWords<'a>, which: &[u8], form: Listing) -> Result<Request<'a>, Refused> {
     if which == b"all" || which == b"hash" {
         return Ok(Request::List { form, all: true });
     }
@@ -181,7 +181,7 @@ fn list<'a>(words: &Words<'a>, which: &[u8], form: Listing) -> Result<Request<'a
 }
 
 /// Memory is fixed at the start, so every well-formed request for another size is refused.
-fn cache_memlimit(words: &Words<'_>) -> &'static str {
+fn cache_memlimit(words: &AdminWords<'_>) -> &'static str {
     match words.number(1) {
         None => UNKNOWN,
         Some(mib) if mib < MEMLIMIT_MIB_MIN => {
@@ -195,7 +195,7 @@ fn cache_memlimit(words: &Words<'_>) -> &'static str {
 }
 
 /// There are no slabs to move: switching that off succeeds, all else does not.
-fn slabs<'a>(words: &Words<'a>) -> Result<Request<'a>, Refused> {
+fn slabs<'a>(words: &AdminWords<'a>) -> Result<Request<'a>, Refused> {
     let [_, verb, argument, ..] = words.all;
     if words.count == 4 && begins("reassign", verb) {
         return Err(words.refused("CLIENT_ERROR slab reassignment disabled"));

@@ -29,7 +29,7 @@ pub(super) fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
     if memchr2(b'"', b'\'', line).is_some() {
         return quoted(input, line, used);
     }
-    let args: Args<'a> = Words(line).collect();
+    let args: Args<'a> = InlineWords(line).collect();
     if args.is_empty() {
         return Decoded::Nothing { used };
     }
@@ -60,9 +60,9 @@ fn quoted<'a>(input: &'a [u8], line: &[u8], used: usize) -> Decoded<'a> {
 }
 
 /// The words of a line without quotes.
-struct Words<'a>(&'a [u8]);
+struct InlineWords<'a>(&'a [u8]);
 
-impl<'a> Iterator for Words<'a> {
+impl<'a> Iterator for InlineWords<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
