@@ -19,6 +19,14 @@ pub enum Transfer<'f> {
     Fed,
 }
 
+/// Where a value is that is to be stored.
+pub(super) enum ValueSource<'v> {
+    /// In the input.
+    Bytes(&'v [u8]),
+    /// In the engine's memory already.
+    Draft(Draft),
+}
+
 /// A value and its line end, if it has one, as far as they were received.
 #[derive(Debug)]
 pub struct Filling {

@@ -19,9 +19,10 @@ use serde_json::value::RawValue;
 
 use super::call::{Call, DOCUMENT_BYTES_MAX, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
 use super::parameters::{self, BAD_TTL, milliseconds};
-use super::write::{self, LENGTH_REQUIRED, Source};
+use super::write::{self, LENGTH_REQUIRED};
 use crate::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
 use crate::execute::context::Context;
+use crate::execute::filling::ValueSource;
 
 /// A message as it is sent.
 #[derive(Debug, serde::Deserialize)]
@@ -96,7 +97,7 @@ impl Checked<'_> {
             when,
             ..self.options
         };
-        write::store(self.key, Source::Bytes(&self.value), &options, context)?;
+        write::store(self.key, ValueSource::Bytes(&self.value), &options, context)?;
         Ok(())
     }
 }

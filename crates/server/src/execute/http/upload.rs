@@ -10,10 +10,10 @@ use cellar_protocol::http::{Body, Chunks, Fed, Mark, Method, Request, Status, de
 use super::call::{Call, DOCUMENT_BYTES_MAX, Failure, write_failure};
 use super::etag::Tag;
 use super::route::Route;
-use super::write::{self, Source};
+use super::write;
 use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::execute::context::{Context, Flow, Next};
-use crate::execute::filling::Filling;
+use crate::execute::filling::{Filling, ValueSource};
 use crate::output::Output;
 
 /// Longest value that is received in chunks, because it is gathered beside the cache's memory.
@@ -181,7 +181,7 @@ impl Upload {
         let outcome = call.key(&key).and_then(|key| {
             // A small one comes this way if its client has waited for leave to send it.
             let tag = Tag::of_content(small_part(draft.value_mut()), options.flags);
-            let source = Source::Draft(draft);
+            let source = ValueSource::Draft(draft);
             let tag = write::put_value(key, source, value_bytes, options, context, || tag)?;
             write::answer_put(&mut call, tag);
             super::call::DONE

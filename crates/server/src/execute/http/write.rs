@@ -1,6 +1,6 @@
 //! Writes: PUT and DELETE of a key.
 
-use cellar_engine::{Deadline, DeleteOptions, Deleted, Draft, Key, SetOptions, Stored, When};
+use cellar_engine::{Deadline, DeleteOptions, Deleted, Key, SetOptions, Stored, When};
 use cellar_protocol::http::{Mark, Status};
 
 use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, PRECONDITION_FAILED};
@@ -9,15 +9,8 @@ use super::parameters;
 use crate::content_types::Unknown;
 use crate::events::Class;
 use crate::execute::context::Context;
+use crate::execute::filling::ValueSource;
 use crate::output::PINNED_VALUE_BYTES_MIN;
-
-/// Where a value is.
-pub(super) enum Source<'v> {
-    /// In the input.
-    Bytes(&'v [u8]),
-    /// In the engine's memory already.
-    Draft(Draft),
-}
 
 /// What a PUT asks the engine for.
 pub(super) fn order(call: &Call<'_>, key: Key<'_>) -> Result<SetOptions, Failure> {
@@ -58,15 +51,15 @@ fn flags(call: &Call<'_>) -> Result<u32, Failure> {
 #[inline]
 pub(super) fn store(
     key: Key<'_>,
-    source: Source<'_>,
+    source: ValueSource<'_>,
     options: &SetOptions,
     context: Context<'_>,
 ) -> Result<u64, Failure> {
     let counters = context.counters;
     let cache = context.cache();
     let stored = match source {
-        Source::Bytes(value) => cache.set(key, value, options),
-        Source::Draft(draft) => cache.commit(draft, options),
+        ValueSource::Bytes(value) => cache.set(key, value, options),
+        ValueSource::Draft(draft) => cache.commit(draft, options),
     };
     let stored = stored.inspect_err(|error| note_failure(key, error, options, context))?;
     counters.cmd_set.add(1);
@@ -116,7 +109,7 @@ pub(super) fn put(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     let value = call.request.body;
     let tag = put_value(
         key,
-        Source::Bytes(value),
+        ValueSource::Bytes(value),
         value.len(),
         options,
         call.context,
@@ -136,7 +129,7 @@ pub(super) const LENGTH_REQUIRED: Failure = Failure::new(
 /// Stores the value of a PUT; the tag it has then. `content` makes the tag of a small one.
 pub(super) fn put_value(
     key: Key<'_>,
-    source: Source<'_>,
+    source: ValueSource<'_>,
     value_bytes: usize,
     options: SetOptions,
     context: Context<'_>,

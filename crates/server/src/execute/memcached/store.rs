@@ -1,11 +1,12 @@
 //! Stores: set, add, replace, append, prepend, cas and ms, whatever way the value came.
 
-use cellar_engine::{Deadline, Draft, End, Error, Key, Kind, SetOptions, Stored, When};
+use cellar_engine::{Deadline, End, Error, Key, Kind, SetOptions, Stored, When};
 use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
 use crate::events::Class;
 use crate::execute::context::Context;
+use crate::execute::filling::ValueSource;
 use crate::output::Output;
 
 /// Attempts of an append that creates the item on a miss, against others who create or delete it.
@@ -20,14 +21,6 @@ pub(super) struct Order {
     vivify: Option<Deadline>,
     /// Whether a store that finds no room removes the old value, so that nobody reads it on.
     removes_old: bool,
-}
-
-/// Where the value is.
-pub(super) enum Source<'v> {
-    /// In the input.
-    Bytes(&'v [u8]),
-    /// In the engine's memory already.
-    Draft(Draft),
 }
 
 impl Order {
@@ -90,15 +83,15 @@ impl Order {
     pub(super) fn run(
         &self,
         key: Key<'_>,
-        source: Source<'_>,
+        source: ValueSource<'_>,
         context: Context<'_>,
     ) -> Result<Stored, Error> {
         let result = match self.verb {
             Verb::Append => self.extend(key, End::Back, source, context),
             Verb::Prepend => self.extend(key, End::Front, source, context),
             _ => match source {
-                Source::Bytes(value) => context.cache().set(key, value, &self.options),
-                Source::Draft(draft) => context.cache().commit(draft, &self.options),
+                ValueSource::Bytes(value) => context.cache().set(key, value, &self.options),
+                ValueSource::Draft(draft) => context.cache().commit(draft, &self.options),
             },
         };
         match &result {
@@ -118,13 +111,13 @@ impl Order {
         &self,
         key: Key<'_>,
         end: End,
-        mut source: Source<'_>,
+        mut source: ValueSource<'_>,
         context: Context<'_>,
     ) -> Result<Stored, Error> {
         let cache = context.cache();
         let value = match &mut source {
-            Source::Bytes(value) => value,
-            Source::Draft(draft) => &*draft.value_mut(),
+            ValueSource::Bytes(value) => value,
+            ValueSource::Draft(draft) => &*draft.value_mut(),
         };
         let max = context.memcached_value_bytes_max();
         if value.len() > max {
@@ -206,7 +199,7 @@ pub(super) fn classic(
     output: &mut Output,
 ) {
     let order = Order::classic(request, context);
-    let result = order.run(key, Source::Bytes(request.value), context);
+    let result = order.run(key, ValueSource::Bytes(request.value), context);
     answer_classic(&result, request.noreply, output);
 }
 
@@ -219,7 +212,7 @@ pub(super) fn meta(
 ) {
     let order = Order::meta(meta, verb, context);
     context.with_key(meta, key, |key| {
-        let result = order.run(key, Source::Bytes(value), context);
+        let result = order.run(key, ValueSource::Bytes(value), context);
         answer_meta(&result, meta, (key, verb, value.len()), context, output);
     });
 }

@@ -7,9 +7,9 @@ use cellar_engine::{Error, Key};
 use cellar_protocol::memcached::refusal::BAD_DATA;
 use cellar_protocol::memcached::{OwnedMeta, Storage, reply};
 
-use super::store::{self, Order, Source};
+use super::store::{self, Order};
 use crate::execute::context::{Context, Next};
-use crate::execute::filling::{Filling, LINE_END};
+use crate::execute::filling::{Filling, LINE_END, ValueSource};
 use crate::output::Output;
 
 /// A storage command whose value is on its way.
@@ -50,7 +50,7 @@ impl Upload {
             return;
         };
         let key = context.key(&key);
-        let result = order.run(key, Source::Draft(draft), context);
+        let result = order.run(key, ValueSource::Draft(draft), context);
         match &form {
             Form::Classic { noreply } => store::answer_classic(&result, *noreply, output),
             Form::Meta(meta) => {
