@@ -15,14 +15,14 @@ const KEPT_EIGHTHS: usize = 7;
 /// What the clients of one event loop hold, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Part {
+struct LoopShare {
     // Relaxed: sums that order nothing, written by their own loop.
     connections: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     inboxes: AtomicUsize,
 }
 
-impl Part {
+impl LoopShare {
     fn bytes(&self) -> usize {
         // Relaxed, here and below: sums that order nothing.
         self.connections.load(Ordering::Relaxed) + self.inboxes.load(Ordering::Relaxed)
@@ -33,7 +33,7 @@ impl Part {
 #[derive(Debug)]
 pub struct Budget {
     bytes_max: usize,
-    parts: Box<[Part]>,
+    parts: Box<[LoopShare]>,
     /// Most that was seen since the heap gave back memory last.
     // Relaxed: a figure to compare with, which orders nothing.
     peak: AtomicUsize,
@@ -52,7 +52,7 @@ impl Budget {
     pub fn new(bytes_max: usize, loops: usize) -> Budget {
         Budget {
             bytes_max,
-            parts: (0..loops).map(|_| Part::default()).collect(),
+            parts: (0..loops).map(|_| LoopShare::default()).collect(),
             peak: AtomicUsize::new(0),
         }
     }
@@ -66,7 +66,7 @@ impl Budget {
     /// What all hold.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.parts.iter().map(Part::bytes).sum()
+        self.parts.iter().map(LoopShare::bytes).sum()
     }
 
     /// Notes what the connections of a loop hold beside their inboxes.
@@ -104,7 +104,7 @@ impl Budget {
         self.parts[index]
             .inboxes
             .fetch_add(bytes, Ordering::Relaxed);
-        let inboxes = |part: &Part| part.inboxes.load(Ordering::Relaxed);
+        let inboxes = |part: &LoopShare| part.inboxes.load(Ordering::Relaxed);
         let is_there = self.parts.iter().map(inboxes).sum::<usize>() <= self.bytes_max / 2;
         if !is_there {
             self.give_inbox(index, bytes);

@@ -19,7 +19,7 @@ use crate::mailbox::Mailbox;
 
 /// What the client told about itself.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct ClientFacts {
     /// `CLIENT SETNAME`.
     pub name: Vec<u8>,
     /// `CLIENT SETINFO LIB-NAME`.
@@ -125,7 +125,7 @@ pub struct Client {
     /// The command it sent last: its place in [`Verb`], and one.
     // Relaxed: a fact for listings.
     command: AtomicUsize,
-    facts: Mutex<Facts>,
+    facts: Mutex<ClientFacts>,
     inbox: Mutex<Inbox>,
     // Relaxed: a request; the mailbox's call, which comes after, orders what the loop does.
     is_killed: AtomicBool,
@@ -141,7 +141,7 @@ pub struct Client {
 
 impl Client {
     /// What it told about itself.
-    pub fn facts(&self) -> MutexGuard<'_, Facts> {
+    pub fn facts(&self) -> MutexGuard<'_, ClientFacts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

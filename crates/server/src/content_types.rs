@@ -60,11 +60,11 @@ pub fn is_json(flags: u32) -> bool {
 /// Types that are not common, as they were seen.
 #[derive(Debug, Default)]
 pub struct ContentTypes {
-    seen: RwLock<Seen>,
+    seen: RwLock<SeenTypes>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenTypes {
     /// Each at its number less one.
     types: Vec<Box<str>>,
     flags: HashMap<Box<str>, u32>,

@@ -73,7 +73,7 @@ impl Calls {
 
 /// One counter in the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct CounterRow {
     /// Its name here.
     pub name: &'static str,
     /// Its name in memcached's `stats`; empty if it is not shown there.
@@ -119,8 +119,8 @@ macro_rules! counters {
 
         impl Counters {
             /// All counters, in table order.
-            pub const TABLE: &'static [Row] =
-                &[$(Row { name: stringify!($name), stat: $stat, help: $help },)*];
+            pub const TABLE: &'static [CounterRow] =
+                &[$(CounterRow { name: stringify!($name), stat: $stat, help: $help },)*];
 
             /// Sums the counters of all event loops.
             pub fn sum<'a>(all: impl IntoIterator<Item = &'a Counters>) -> Totals {

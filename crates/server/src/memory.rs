@@ -16,7 +16,7 @@ const THREAD_ADDRESS_BYTES: usize = 72 << 20;
 
 /// A limit and who sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Limit {
+struct MemoryLimit {
     bytes: usize,
     owner: &'static str,
 }
@@ -126,8 +126,8 @@ fn kib_of(meminfo: &str, name: &str) -> Option<usize> {
 }
 
 /// The tightest limit below `root`, the file system that describes the machine.
-fn limit(root: &Path) -> Option<Limit> {
-    let machine = machine_bytes(root).map(|bytes| Limit {
+fn limit(root: &Path) -> Option<MemoryLimit> {
+    let machine = machine_bytes(root).map(|bytes| MemoryLimit {
         bytes,
         owner: "this machine",
     });
@@ -136,7 +136,7 @@ fn limit(root: &Path) -> Option<Limit> {
         .lines()
         .filter_map(|line| group_bytes(root, line))
         .min();
-    let group = group.map(|bytes| Limit {
+    let group = group.map(|bytes| MemoryLimit {
         bytes,
         owner: "this process's control group",
     });
@@ -190,7 +190,7 @@ mod tests {
         let root = machine(&[MEMINFO, ("proc/self/cgroup", "0::/\n")]);
         assert_eq!(
             limit(root.path()),
-            Some(Limit {
+            Some(MemoryLimit {
                 bytes: 2 << 20,
                 owner: "this machine"
             })
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_tightest_group_on_the_path_counts_in_both_versions() {
-        let group = Some(Limit {
+        let group = Some(MemoryLimit {
             bytes: 1 << 20,
             owner: "this process's control group",
         });

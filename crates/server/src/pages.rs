@@ -92,7 +92,7 @@ impl Page {
 
 /// A page and its methods.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct PageRow {
     /// The path.
     pub path: &'static str,
     /// The methods with which a request only reads.
@@ -104,19 +104,19 @@ pub struct Row {
 }
 
 /// All pages but the files of the console. By those for everybody others see that the server lives.
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[PageRow] = &[
     row("/healthz", true),
     row("/readyz", true),
     row("/metrics", false),
     row("/v1/console/status", false),
-    Row {
+    PageRow {
         writes: Some("DELETE"),
         ..row("/v1/console/key", false)
     },
 ];
 
-const fn row(path: &'static str, is_open: bool) -> Row {
-    Row {
+const fn row(path: &'static str, is_open: bool) -> PageRow {
+    PageRow {
         path,
         reads: "GET, HEAD",
         writes: None,
@@ -124,7 +124,7 @@ const fn row(path: &'static str, is_open: bool) -> Row {
     }
 }
 
-fn find(path: &str) -> Option<&'static Row> {
+fn find(path: &str) -> Option<&'static PageRow> {
     TABLE.iter().find(|row| row.path == path)
 }
 

@@ -47,14 +47,14 @@ enum Form {
 
 /// One parameter.
 #[derive(Debug)]
-struct Row {
+struct ParameterRow {
     name: &'static str,
     form: Form,
     initial: &'static str,
 }
 
-const fn row(name: &'static str, form: Form, initial: &'static str) -> Row {
-    Row {
+const fn row(name: &'static str, form: Form, initial: &'static str) -> ParameterRow {
+    ParameterRow {
         name,
         form,
         initial,
@@ -72,7 +72,7 @@ const POLICIES: Form = Form::Choice(&["allkeys-lru", "allkeys-lfu", "allkeys-ran
 const LEVELS: Form = Form::Choice(&["debug", "verbose", "notice", "warning"]);
 
 /// All parameters. An initial value of `?` follows from the settings.
-const TABLE: &[Row] = &[
+const TABLE: &[ParameterRow] = &[
     row("maxmemory", Form::Fixed, "?"),
     row("maxmemory-policy", POLICIES, "allkeys-lfu"),
     row("maxmemory-samples", Form::Number(1, 64), "5"),
@@ -195,7 +195,7 @@ impl Parameters {
     /// The values at start.
     #[must_use]
     pub fn new(settings: &Settings) -> Parameters {
-        let initial = |row: &Row| match row.initial {
+        let initial = |row: &ParameterRow| match row.initial {
             "?" => of_settings(row.name, settings),
             text => text.to_owned(),
         };
@@ -236,7 +236,7 @@ impl Parameters {
     pub fn change(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<(&'static str, String)>, Refused> {
         let mut places = Vec::with_capacity(pairs.len());
         for &(name, _) in pairs {
-            let is_it = |row: &Row| name.eq_ignore_ascii_case(row.name.as_bytes());
+            let is_it = |row: &ParameterRow| name.eq_ignore_ascii_case(row.name.as_bytes());
             let Some(place) = TABLE.iter().position(is_it) else {
                 return Err(Refused::Unknown(String::from_utf8_lossy(name).into_owned()));
             };

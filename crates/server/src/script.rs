@@ -21,7 +21,7 @@ mod texts;
 mod library;
 mod interpreter;
 
-pub use cache::{Digest, SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts};
+pub use cache::{SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts, SourceDigest};
 pub use convert::Answer;
 pub use header::Header;
 pub use interpreter::{Host, Interpreter, Run, RunError};

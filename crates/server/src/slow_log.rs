@@ -18,7 +18,7 @@ const ENTRIES_MAX: usize = 10_000;
 
 /// One slow command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct SlowCommand {
     /// Its number, never used twice.
     pub id: i64,
     /// When it ran, as a Unix time in seconds.
@@ -36,7 +36,7 @@ pub struct Entry {
 #[derive(Debug, Default)]
 struct Entries {
     last: i64,
-    newest_first: VecDeque<Entry>,
+    newest_first: VecDeque<SlowCommand>,
     most: usize,
 }
 
@@ -83,9 +83,9 @@ impl SlowLog {
     }
 
     /// Adds a command; `entry` says who sent it and when.
-    pub fn add(&self, args: &[&[u8]], entry: Entry) {
+    pub fn add(&self, args: &[&[u8]], entry: SlowCommand) {
         let mut entries = self.lock();
-        let entry = Entry {
+        let entry = SlowCommand {
             id: entries.last,
             args: shortened(args),
             ..entry
@@ -97,7 +97,7 @@ impl SlowLog {
     }
 
     /// The newest entries, at most `count`.
-    pub fn newest(&self, count: usize) -> Vec<Entry> {
+    pub fn newest(&self, count: usize) -> Vec<SlowCommand> {
         self.lock()
             .newest_first
             .iter()
@@ -156,8 +156,8 @@ fn shortened_arg(arg: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn entry() -> Entry {
-        Entry {
+    fn entry() -> SlowCommand {
+        SlowCommand {
             id: 0,
             unix_s: 1,
             us: 2,

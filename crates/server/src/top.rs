@@ -25,7 +25,7 @@ use self::draw::{Scene, draw, plain};
 use self::fetch::{Fetcher, fetch};
 use self::look::Look;
 use crate::error::Error;
-use crate::settings::top::Options;
+use crate::settings::top::TopOptions;
 
 /// How often keys are looked for.
 const KEYS_PAUSE: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ const PAPER: (u16, u16) = (120, 42);
 /// # Errors
 /// [`Error::Top`] if a single look is asked for and the server gives none, [`Error::System`] if the
 /// terminal fails.
-pub fn run(options: &Options) -> Result<(), Error> {
+pub fn run(options: &TopOptions) -> Result<(), Error> {
     if options.once || !std::io::stdout().is_terminal() {
         return once(options);
     }
@@ -69,7 +69,7 @@ fn show_cursor_on_panic() {
 }
 
 /// Prints the figures of one interval.
-fn once(options: &Options) -> Result<(), Error> {
+fn once(options: &TopOptions) -> Result<(), Error> {
     let ask = || {
         fetch(options)
             .map_err(|reason| Error::Top(format!("{} does not answer: {reason}", options.target)))
@@ -119,7 +119,11 @@ impl View {
 }
 
 /// Draws whenever there is something new, until `q`.
-fn show(mut screen: DefaultTerminal, options: &Options, ended: &AtomicBool) -> std::io::Result<()> {
+fn show(
+    mut screen: DefaultTerminal,
+    options: &TopOptions,
+    ended: &AtomicBool,
+) -> std::io::Result<()> {
     let fetcher = Fetcher::start(options.clone());
     let mut view = View::default();
     let mut is_stale = true;

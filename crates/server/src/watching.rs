@@ -48,13 +48,13 @@ struct Watch {
     existed: bool,
 }
 
-type Part = HashMap<Box<[u8]>, Vec<Watch>>;
+type WatchesByKey = HashMap<Box<[u8]>, Vec<Watch>>;
 
 /// All watched keys.
 #[derive(Debug)]
 pub struct Watching {
     hasher: RandomState,
-    parts: [Mutex<Part>; PARTS],
+    parts: [Mutex<WatchesByKey>; PARTS],
 }
 
 impl Default for Watching {
@@ -150,7 +150,7 @@ impl Watching {
         self.parts.iter().map(|part| lock(part).len()).sum()
     }
 
-    fn part(&self, key: &[u8]) -> MutexGuard<'_, Part> {
+    fn part(&self, key: &[u8]) -> MutexGuard<'_, WatchesByKey> {
         let number = usize::try_from(self.hasher.hash_one(key) >> 40).unwrap_or(0);
         lock(&self.parts[number % PARTS])
     }
@@ -160,6 +160,6 @@ fn is_one(watch: &Watch, database: u32, mark: &Arc<Mark>) -> bool {
     watch.database == database && Arc::ptr_eq(&watch.mark, mark)
 }
 
-fn lock(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
+fn lock(part: &Mutex<WatchesByKey>) -> MutexGuard<'_, WatchesByKey> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }

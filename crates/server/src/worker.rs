@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 
 use self::batch::Batch;
-use self::table::Table;
+use self::table::ConnectionTable;
 use crate::clock::LoopClock;
 use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
@@ -55,7 +55,7 @@ pub(crate) struct Worker {
     common: Common,
     counters: Arc<Counters>,
     poller: Poller,
-    table: Table,
+    table: ConnectionTable,
     /// Slots whose turn it is.
     ready: Vec<u32>,
     /// An empty list, for the next turn.
@@ -89,7 +89,7 @@ impl Worker {
             index,
             counters,
             poller,
-            table: Table::default(),
+            table: ConnectionTable::default(),
             ready: Vec::new(),
             resting: Vec::new(),
             batch: Batch::new(),

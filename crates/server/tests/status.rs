@@ -144,7 +144,8 @@ fn the_status_tells_of_the_server_and_what_leaves() {
     assert_eq!(server.resp.as_ref(), Some(&daemon.resp));
     assert_eq!(server.http.as_ref(), Some(&daemon.http));
     let expiry = &status.expiry;
-    let items = |steps: &[cellar::pages::status::Step]| steps.iter().map(|step| step.items).sum();
+    let items =
+        |steps: &[cellar::pages::status::TimelineStep]| steps.iter().map(|step| step.items).sum();
     let spans: [u64; 3] = [
         items(&expiry.minute),
         items(&expiry.hour),

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use cellar::pages::status::{Amount, HotKey, Status, Step, Thread};
+use cellar::pages::status::{Amount, HotKey, Status, Thread, TimelineStep};
 use cellar::top::draw::{Scene, draw, plain};
 use cellar::top::look::Look;
 use daemon::{Daemon, check, hit, set};
@@ -59,8 +59,8 @@ fn status(thousands: u64, seconds: u64) -> Status {
     status
 }
 
-fn step(until_s: u64) -> Step {
-    Step {
+fn step(until_s: u64) -> TimelineStep {
+    TimelineStep {
         until_s,
         items: 10,
         bytes: until_s * 100,

@@ -28,14 +28,14 @@ pub const BINS: usize = BOUNDS_US.len() + 1;
 /// One event loop's load; only the loop itself writes.
 #[derive(Debug, Default)]
 pub struct Load {
-    latency: [Histogram; PROTOCOLS.len()],
+    latency: [LatencyCounters; PROTOCOLS.len()],
     busy_us: Counter,
     connections: [Counter; PROTOCOLS.len()],
     buffer_bytes: Counter,
 }
 
 #[derive(Debug, Default)]
-struct Histogram {
+struct LatencyCounters {
     bins: [Counter; BINS],
     sum_us: Counter,
 }
@@ -105,7 +105,7 @@ impl Load {
     }
 }
 
-impl Histogram {
+impl LatencyCounters {
     fn read(&self) -> Latencies {
         Latencies {
             bins: std::array::from_fn(|bin| self.bins[bin].read()),

@@ -36,7 +36,7 @@ use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
-use crate::slow_log::Entry;
+use crate::slow_log::SlowCommand;
 use crate::state::State;
 use call::{Call, Outcome};
 use client::filter::note_queued;
@@ -209,7 +209,7 @@ fn call_timed(handler: Handler, call: &mut Call<'_>) -> Outcome {
 #[cold]
 fn note_slow(us: u64, call: &Call<'_>) {
     let client = &call.session.client;
-    let entry = Entry {
+    let entry = SlowCommand {
         id: 0,
         unix_s: call.unix_ms(call.now()) / 1_000,
         us,

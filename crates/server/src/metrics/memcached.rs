@@ -5,7 +5,7 @@
 //! Source: prometheus/memcached_exporter 0.15, `pkg/exporter/exporter.go`.
 
 use super::own::seconds;
-use super::text::{Family, Kind, Samples};
+use super::text::{Family, MetricType, Samples};
 use crate::counters::Totals;
 
 macro_rules! families {
@@ -13,7 +13,7 @@ macro_rules! families {
         /// The families.
         pub const FAMILIES: &[Family] = &[$(Family {
             name: $name,
-            kind: Kind::$kind,
+            kind: MetricType::$kind,
             labels: "",
             help: $help,
             write: |facts, samples| {
@@ -23,14 +23,14 @@ macro_rules! families {
         },)*
         Family {
             name: "memcached_version",
-            kind: Kind::Gauge,
+            kind: MetricType::Gauge,
             labels: "version",
             help: "Always 1; the version is in the label.",
             write: |_, samples| samples.with(&[("version", env!("CARGO_PKG_VERSION"))], 1),
         },
         Family {
             name: "memcached_commands_total",
-            kind: Kind::Count,
+            kind: MetricType::Count,
             labels: "command,status",
             help: "Commands by their outcome: hit, miss or badval.",
             write: |facts, samples| commands(&facts.totals, samples),

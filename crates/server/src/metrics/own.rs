@@ -1,7 +1,7 @@
 //! Own: what Prometheus is shown beside the tables, by the names of this project.
 
 use super::facts::{Facts, lag_bounds_ms};
-use super::text::{Family, Kind, Samples};
+use super::text::{Family, MetricType, Samples};
 use crate::counters::load::{BOUNDS_US, LoadTotals, PROTOCOLS};
 use crate::counters::pulse::Pulse;
 
@@ -9,21 +9,21 @@ use crate::counters::pulse::Pulse;
 pub const FAMILIES: &[Family] = &[
     Family {
         name: "cellar_build_info",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "version",
         help: "Always 1; the version is in the label.",
         write: |_, samples| samples.with(&[("version", env!("CARGO_PKG_VERSION"))], 1),
     },
     Family {
         name: "cellar_uptime_seconds",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "",
         help: "Time since the start.",
         write: |facts, samples| samples.one(seconds(facts.uptime_ms(), 1e3)),
     },
     Family {
         name: "cellar_requests_total",
-        kind: Kind::Count,
+        kind: MetricType::Count,
         labels: "protocol",
         help: "Requests answered.",
         write: |facts, samples| {
@@ -34,7 +34,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_request_duration_seconds",
-        kind: Kind::Histogram,
+        kind: MetricType::Histogram,
         labels: "protocol",
         help: "Time from when an event loop learned that a request was there until the replies of \
                its turn were handed to their sockets.",
@@ -42,7 +42,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_open_connections",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "protocol",
         help: "Open connections by protocol.",
         write: |facts, samples| {
@@ -53,7 +53,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_thread_busy_seconds_total",
-        kind: Kind::Count,
+        kind: MetricType::Count,
         labels: "thread",
         help: "Time that an event loop spent on turns with something to do.",
         write: |facts, samples| {
@@ -62,21 +62,21 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_thread_requests_total",
-        kind: Kind::Count,
+        kind: MetricType::Count,
         labels: "thread",
         help: "Requests that an event loop answered.",
         write: |facts, samples| each_thread(facts, samples, LoadTotals::requests),
     },
     Family {
         name: "cellar_loop_stalls_total",
-        kind: Kind::Count,
+        kind: MetricType::Count,
         labels: "thread",
         help: "Times that an event loop stood still for a second or more.",
         write: |facts, samples| each_pulse(facts, samples, Pulse::stalls),
     },
     Family {
         name: "cellar_loop_stalled_seconds",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "thread",
         help: "For how long an event loop stands still by now; 0 if it goes on.",
         write: |facts, samples| {
@@ -85,7 +85,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_thread_connections",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "thread",
         help: "Connections that an event loop serves.",
         write: |facts, samples| {
@@ -94,7 +94,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_memory_state_bytes",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "state",
         help: "Memory by what it holds: live, dead, free, index, overhead; and buffers of \
                connections, which come on top.",
@@ -114,7 +114,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_miss_reasons_total",
-        kind: Kind::Count,
+        kind: MetricType::Count,
         labels: "reason",
         help: "Misses by why the item was not there: never_stored, expired, evicted, deleted; \
                estimates.",
@@ -132,7 +132,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_curve_misses_total",
-        kind: Kind::Count,
+        kind: MetricType::Count,
         labels: "factor",
         help: "The miss-ratio curve: reads that would have missed with the memory times this \
                factor; over the reads (cellar_gets_total) it is a miss ratio. Estimates.",
@@ -144,7 +144,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_expiry_lag_seconds",
-        kind: Kind::Histogram,
+        kind: MetricType::Histogram,
         labels: "",
         help: "Time from an item's deadline until its memory was taken back; the sum is estimated \
                from the bins.",
@@ -152,7 +152,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_expiring_items",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "within",
         help: "Items that leave within a minute, an hour, a day, later or never because of their \
                deadlines, and those that are overdue; estimates. A day holds its first hour.",
@@ -160,14 +160,14 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_expiring_bytes",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "within",
         help: "Bytes of those items.",
         write: |facts, samples| each_span(facts, samples, |leaving| leaving.1),
     },
     Family {
         name: "cellar_database_keys",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "database",
         help: "Keys in each database that holds some.",
         write: |facts, samples| {
@@ -178,7 +178,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "cellar_hottest_key_share",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "",
         help: "Share of all reads that the most read key gets, 0 to 1; an estimate.",
         write: |facts, samples| {
@@ -188,7 +188,7 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "process_cpu_seconds_total",
-        kind: Kind::Count,
+        kind: MetricType::Count,
         labels: "",
         help: "Time on the processor, in the program and in the system.",
         write: |facts, samples| {
@@ -197,14 +197,14 @@ pub const FAMILIES: &[Family] = &[
     },
     Family {
         name: "process_resident_memory_bytes",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "",
         help: "Bytes of the process in the machine's memory.",
         write: |facts, samples| samples.one(facts.resident_bytes),
     },
     Family {
         name: "process_start_time_seconds",
-        kind: Kind::Gauge,
+        kind: MetricType::Gauge,
         labels: "",
         help: "Unix time of the start.",
         write: |facts, samples| samples.one(facts.state.start_unix_s()),

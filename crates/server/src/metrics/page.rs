@@ -2,7 +2,7 @@
 
 use super::FAMILIES;
 use super::tables::{ENGINE, GAUGES, prometheus_name};
-use super::text::{Family, Kind};
+use super::text::{Family, MetricType};
 use crate::counters::Counters;
 
 const HEAD: &str = "\
@@ -48,10 +48,10 @@ const SECTIONS: [(&str, &str); 3] = [
 pub fn page() -> String {
     let mut text = format!("{HEAD}\n## Server\n\n{COLUMNS}");
     for row in Counters::TABLE {
-        text.push_str(&line(row.name, row.stat, Kind::Count, row.help));
+        text.push_str(&line(row.name, row.stat, MetricType::Count, row.help));
     }
     for row in GAUGES {
-        text.push_str(&line(row.name, row.stat, Kind::Gauge, row.help));
+        text.push_str(&line(row.name, row.stat, MetricType::Gauge, row.help));
     }
     text.push_str(&format!("\n## Engine\n\n{COLUMNS}"));
     for row in ENGINE {
@@ -64,7 +64,7 @@ pub fn page() -> String {
     text
 }
 
-fn line(name: &str, stat: &str, kind: Kind, help: &str) -> String {
+fn line(name: &str, stat: &str, kind: MetricType, help: &str) -> String {
     let (shown, stat, kind_word) = (prometheus_name(name, kind), code(stat), kind.word());
     format!("| `{name}` | `{shown}` | {stat} | {kind_word} | {help} |\n")
 }

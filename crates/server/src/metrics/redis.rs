@@ -9,7 +9,7 @@ use cellar_protocol::resp::command::TABLE;
 
 use super::facts::Facts;
 use super::own::seconds;
-use super::text::{Family, Kind, Samples};
+use super::text::{Family, MetricType, Samples};
 use crate::parameters::REDIS_VERSION;
 use crate::{memory, process};
 
@@ -18,7 +18,7 @@ macro_rules! families {
         /// The families.
         pub const FAMILIES: &[Family] = &[$(Family {
             name: $name,
-            kind: Kind::$kind,
+            kind: MetricType::$kind,
             labels: "",
             help: $help,
             write: |facts, samples| {
@@ -28,21 +28,21 @@ macro_rules! families {
         },)*
         Family {
             name: "redis_instance_info",
-            kind: Kind::Gauge,
+            kind: MetricType::Gauge,
             labels: "redis_version,redis_mode,role,os",
             help: "Always 1; the facts are in the labels.",
             write: info,
         },
         Family {
             name: "redis_commands_total",
-            kind: Kind::Count,
+            kind: MetricType::Count,
             labels: "cmd",
             help: "How often each command was run, of those that were.",
             write: commands,
         },
         Family {
             name: "redis_db_keys",
-            kind: Kind::Gauge,
+            kind: MetricType::Gauge,
             labels: "db",
             help: "Keys in each database that holds some.",
             write: |facts, samples| {
@@ -53,7 +53,7 @@ macro_rules! families {
         },
         Family {
             name: "redis_db_keys_expiring",
-            kind: Kind::Gauge,
+            kind: MetricType::Gauge,
             labels: "db",
             help: "Of those, keys with a deadline.",
             write: |facts, samples| {

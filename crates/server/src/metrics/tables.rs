@@ -5,7 +5,7 @@
 use cellar_engine::Stats;
 
 use super::facts::Facts;
-use super::text::{Kind, Text};
+use super::text::{MetricType, Text};
 use crate::counters::Counters;
 
 /// One figure of the engine.
@@ -15,7 +15,7 @@ pub struct EngineRow {
     /// Its name in memcached's `stats`; empty if it is not shown there.
     pub stat: &'static str,
     /// How it moves.
-    pub kind: Kind,
+    pub kind: MetricType,
     /// What it says.
     pub help: &'static str,
     /// Takes it out of the engine's figures.
@@ -28,7 +28,7 @@ macro_rules! engine_rows {
         pub const ENGINE: &[EngineRow] = &[$(EngineRow {
             name: stringify!($name),
             stat: $stat,
-            kind: Kind::$kind,
+            kind: MetricType::$kind,
             help: $help,
             read: |stats| stats.$name,
         },)*];
@@ -122,8 +122,8 @@ pub const GAUGES: &[GaugeRow] = &[
 
 /// The name that Prometheus is shown.
 #[must_use]
-pub fn prometheus_name(name: &str, kind: Kind) -> String {
-    let suffix = if kind == Kind::Count && !name.ends_with("_total") {
+pub fn prometheus_name(name: &str, kind: MetricType) -> String {
+    let suffix = if kind == MetricType::Count && !name.ends_with("_total") {
         "_total"
     } else {
         ""
@@ -133,15 +133,20 @@ pub fn prometheus_name(name: &str, kind: Kind) -> String {
 
 /// Writes all rows as text for Prometheus.
 pub fn write(facts: &Facts<'_>, text: &mut Text) {
-    let mut row = |name: &str, kind: Kind, help: &str, value: u64| {
+    let mut row = |name: &str, kind: MetricType, help: &str, value: u64| {
         let name = prometheus_name(name, kind);
         text.samples(&name, kind, help, |samples| samples.one(value));
     };
     for (counter, value) in Counters::TABLE.iter().zip(facts.totals.values()) {
-        row(counter.name, Kind::Count, counter.help, value);
+        row(counter.name, MetricType::Count, counter.help, value);
     }
     for gauge in GAUGES {
-        row(gauge.name, Kind::Gauge, gauge.help, (gauge.read)(facts));
+        row(
+            gauge.name,
+            MetricType::Gauge,
+            gauge.help,
+            (gauge.read)(facts),
+        );
     }
     for figure in ENGINE {
         row(

@@ -9,7 +9,7 @@ use super::facts::Facts;
 
 /// How a figure moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricType {
     /// Only grows, from zero at start.
     Count,
     /// Goes up and down.
@@ -18,23 +18,23 @@ pub enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl MetricType {
     /// What documentation calls it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Count => "count",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricType::Count => "count",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         }
     }
 
     /// What Prometheus calls it.
     fn name(self) -> &'static str {
         match self {
-            Kind::Count => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricType::Count => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         }
     }
 }
@@ -44,7 +44,7 @@ pub struct Family {
     /// Its name.
     pub name: &'static str,
     /// How it moves.
-    pub kind: Kind,
+    pub kind: MetricType,
     /// Its labels with commas between them.
     pub labels: &'static str,
     /// What it says.
@@ -78,7 +78,7 @@ impl Text {
     pub fn samples(
         &mut self,
         name: &str,
-        kind: Kind,
+        kind: MetricType,
         help: &str,
         write: impl FnOnce(&mut Samples<'_>),
     ) {
@@ -170,14 +170,14 @@ mod tests {
         let mut text = Text::default();
         text.samples(
             "one_total",
-            Kind::Count,
+            MetricType::Count,
             "Says \"no\\yes\"\nand more.",
             |samples| {
                 samples.one(7);
                 samples.with(&[("a", "x\"y"), ("b", "c:\\d\ne")], 1.5);
             },
         );
-        text.samples("none", Kind::Gauge, "Nothing.", |_| {});
+        text.samples("none", MetricType::Gauge, "Nothing.", |_| {});
         let expected = "# HELP one_total Says \"no\\\\yes\"\\nand more.\n# TYPE one_total counter\n\
             one_total 7\none_total{a=\"x\\\"y\",b=\"c:\\\\d\\ne\"} 1.5\n";
         assert_eq!(text.into_string(), expected);
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_histogram_counts_all_below_each_bound() {
         let mut text = Text::default();
-        text.samples("t_seconds", Kind::Histogram, "Time.", |samples| {
+        text.samples("t_seconds", MetricType::Histogram, "Time.", |samples| {
             samples.histogram(&[("p", "x")], &[0.00001, 2.0], &[3, 0, 4], 9.25);
         });
         let text = text.into_string();

@@ -195,7 +195,7 @@ fn delete(key: Key<'_>, database: u32, state: &State) -> Page {
                     .observer
                     .notify(Class::Generic, "del", key.bytes(), database);
             }
-            Page::json(&Outcome { deleted: is_done })
+            Page::json(&Deletion { deleted: is_done })
         }
         Err(_) => Page::error(503, "busy", "there is no room for this now; try again"),
     }
@@ -203,7 +203,7 @@ fn delete(key: Key<'_>, database: u32, state: &State) -> Page {
 
 /// What became of a deletion.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct Deletion {
     /// Whether there was such an item.
     deleted: bool,
 }

@@ -188,7 +188,7 @@ pub struct Amount {
 
 /// What leaves in one step of a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct TimelineStep {
     /// The end of the step, in seconds from now.
     pub until_s: u64,
     /// Items.
@@ -203,11 +203,11 @@ pub struct Expiry {
     /// Past its deadline, memory not yet taken back.
     pub overdue: Amount,
     /// The next minute by second.
-    pub minute: Vec<Step>,
+    pub minute: Vec<TimelineStep>,
     /// The next hour by minute.
-    pub hour: Vec<Step>,
+    pub hour: Vec<TimelineStep>,
     /// The next day by hour.
-    pub day: Vec<Step>,
+    pub day: Vec<TimelineStep>,
     /// After that.
     pub later: Amount,
     /// Without a deadline.
@@ -399,7 +399,7 @@ fn expiry(timeline: &ExpiryTimeline) -> Expiry {
     };
     let steps = |steps: &[Leaving], step_s: u64| {
         let ends = (1..).map(|step| step * step_s);
-        let step = |(until_s, leaving): (u64, &Leaving)| Step {
+        let step = |(until_s, leaving): (u64, &Leaving)| TimelineStep {
             until_s,
             items: leaving.items,
             bytes: leaving.bytes,

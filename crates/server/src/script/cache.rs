@@ -14,13 +14,13 @@ pub const SCRIPTS_MAX: usize = 10_000;
 pub const SOURCE_BYTES_MAX: usize = 16 << 20;
 
 /// The SHA-1 of a source in lower-case hexadecimal.
-pub type Digest = [u8; 40];
+pub type SourceDigest = [u8; 40];
 
 /// One script.
 #[derive(Debug)]
 pub struct Script {
     /// What it is known by.
-    pub digest: Digest,
+    pub digest: SourceDigest,
     /// Its program, shebang line included.
     pub source: Box<[u8]>,
 }
@@ -38,7 +38,7 @@ impl Script {
 
 /// The digest of bytes.
 #[must_use]
-pub(super) fn digest(bytes: &[u8]) -> Digest {
+pub(super) fn digest(bytes: &[u8]) -> SourceDigest {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digest = [0; 40];
     for (pair, byte) in digest.chunks_exact_mut(2).zip(Sha1::digest(bytes)) {
@@ -49,8 +49,8 @@ pub(super) fn digest(bytes: &[u8]) -> Digest {
 }
 
 /// The digest that a client wrote, in any case; none if it cannot be one.
-fn digest_of(text: &[u8]) -> Option<Digest> {
-    let digest: Digest = text.try_into().ok()?;
+fn digest_of(text: &[u8]) -> Option<SourceDigest> {
+    let digest: SourceDigest = text.try_into().ok()?;
     Some(digest.map(|byte| byte.to_ascii_lowercase()))
 }
 
@@ -62,9 +62,9 @@ pub struct Scripts {
 
 #[derive(Debug, Default)]
 struct Kept {
-    by_digest: HashMap<Digest, Entry>,
+    by_digest: HashMap<SourceDigest, CachedScript>,
     /// Digests by when they were used last.
-    by_use: BTreeMap<u64, Digest>,
+    by_use: BTreeMap<u64, SourceDigest>,
     uses: u64,
     bytes: usize,
     /// Counts the flushes.
@@ -72,7 +72,7 @@ struct Kept {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedScript {
     script: Arc<Script>,
     used: u64,
 }
@@ -134,7 +134,7 @@ impl Scripts {
 }
 
 impl Kept {
-    fn find(&mut self, digest: &Digest) -> Option<Arc<Script>> {
+    fn find(&mut self, digest: &SourceDigest) -> Option<Arc<Script>> {
         let entry = self.by_digest.get_mut(digest)?;
         if entry.used != self.uses {
             self.by_use.remove(&entry.used);
@@ -152,7 +152,7 @@ impl Kept {
         self.bytes += script.source.len();
         self.uses += 1;
         self.by_use.insert(self.uses, script.digest);
-        let entry = Entry {
+        let entry = CachedScript {
             used: self.uses,
             script,
         };

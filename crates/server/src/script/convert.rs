@@ -39,7 +39,7 @@ impl Answer {
     /// the script's time is over, and then there is half an answer.
     pub fn write(&self, reply: &mut Reply<'_>) -> Option<()> {
         let end = reply.out.len() + SCRIPT_REPLY_BYTES_MAX;
-        let writer = Writer {
+        let writer = ReplyWriter {
             proto: self.proto,
             limit: &self.shared.limit,
             end,
@@ -48,14 +48,14 @@ impl Answer {
     }
 }
 
-struct Writer<'a> {
+struct ReplyWriter<'a> {
     proto: Proto,
     limit: &'a Limit,
     /// Bytes that the replies may have.
     end: usize,
 }
 
-impl Writer<'_> {
+impl ReplyWriter<'_> {
     fn value(&self, value: &Value, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
         if depth > DEPTH_MAX || reply.out.len() > self.end {
             return None;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use cellar_protocol::resp::Proto;
 use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic};
 
-use super::cache::{Digest, Script};
+use super::cache::{Script, SourceDigest};
 use super::convert::{Answer, from_reply};
 use super::library::{self, CHUNK, compile};
 use super::shared::{MEMORY_BYTES_MAX, Raised, Shared};
@@ -97,7 +97,7 @@ struct Machine {
     redis: Table,
     run: Function,
     format: Function,
-    compiled: HashMap<Digest, Function>,
+    compiled: HashMap<SourceDigest, Function>,
     generation: u64,
 }
 

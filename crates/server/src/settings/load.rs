@@ -96,7 +96,7 @@ pub enum Action {
     /// Print this text and exit: help, version, the settings.
     Print(String),
     /// Show the figures of a server that runs.
-    Top(top::Options),
+    Top(top::TopOptions),
 }
 
 /// Reads the settings of this process.

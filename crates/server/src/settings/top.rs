@@ -10,7 +10,7 @@ const INTERVAL_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 
 /// What `cellar top` is asked to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct TopOptions {
     /// The server's HTTP address, as a URL without a path.
     pub target: String,
     /// What the server asks for; empty = nothing.
@@ -55,7 +55,7 @@ pub(super) fn command() -> Command {
 }
 
 /// Reads the flags.
-pub(super) fn options(matches: &ArgMatches) -> Result<Options, Error> {
+pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let fail = |flag: &'static str, reason: String| Error::Setting {
         flag,
@@ -76,7 +76,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<Options, Error> {
         return Err(fail("target", reason));
     }
     let token = text("token");
-    Ok(Options {
+    Ok(TopOptions {
         target: format!("http://{host}"),
         token: if token == "off" { "" } else { token }.to_owned(),
         interval_ms,
@@ -88,7 +88,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<Options, Error> {
 mod tests {
     use super::*;
 
-    fn read(arguments: &[&str]) -> Result<Options, String> {
+    fn read(arguments: &[&str]) -> Result<TopOptions, String> {
         let arguments = std::iter::once("top").chain(arguments.iter().copied());
         let matches = command().try_get_matches_from(arguments);
         options(&matches.map_err(|error| error.to_string())?).map_err(|error| error.to_string())

@@ -11,7 +11,7 @@ use ratatui::widgets::{Block, Paragraph, Sparkline, Widget};
 
 use super::look::Look;
 use super::words::{bytes, count, percent, span, time_us};
-use crate::pages::status::{Status, Step};
+use crate::pages::status::{Status, TimelineStep};
 
 /// Heights of the rows of panels, borders included; the last one takes what is left.
 const ROWS: [u16; 3] = [7, 8, 5];
@@ -263,7 +263,7 @@ fn expiry(status: &Status, area: Rect, buffer: &mut Buffer) {
 }
 
 /// One span of the timeline: its sum, and its steps over the column's whole width.
-fn span_column(name: &str, steps: &[Step], area: Rect, buffer: &mut Buffer) {
+fn span_column(name: &str, steps: &[TimelineStep], area: Rect, buffer: &mut Buffer) {
     let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let items: u64 = steps.iter().map(|step| step.items).sum();
     let size: u64 = steps.iter().map(|step| step.bytes).sum();

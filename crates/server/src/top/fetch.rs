@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use crate::pages::status::Status;
-use crate::settings::top::Options;
+use crate::settings::top::TopOptions;
 
 /// Longest time in seconds that an answer may take.
 const PATIENCE_S: u64 = 5;
@@ -16,7 +16,7 @@ const BODY_BYTES_MAX: u64 = 4 << 20;
 ///
 /// # Errors
 /// Why it does not say, in one line.
-pub fn fetch(options: &Options) -> Result<Status, String> {
+pub fn fetch(options: &TopOptions) -> Result<Status, String> {
     let url = format!("{}/v1/console/status", options.target);
     let mut request = minreq::get(url).with_timeout(PATIENCE_S);
     if !options.token.is_empty() {
@@ -53,7 +53,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// Begins to ask.
     #[must_use]
-    pub fn start(options: Options) -> Fetcher {
+    pub fn start(options: TopOptions) -> Fetcher {
         let (answer, answers) = sync_channel(1);
         let (stop, stopped) = sync_channel::<()>(0);
         std::thread::spawn(move || {

@@ -23,12 +23,12 @@ const READER_COST_BYTES: usize = 8;
 const PARTS: usize = 64;
 
 type Readers = Vec<Arc<Client>>;
-type Part = IndexMap<Box<[u8]>, Readers, RandomState>;
+type ReadersByKey = IndexMap<Box<[u8]>, Readers, RandomState>;
 
 #[derive(Debug)]
 pub(super) struct Table {
     hasher: RandomState,
-    parts: Box<[Mutex<Part>]>,
+    parts: Box<[Mutex<ReadersByKey>]>,
     // Relaxed: a setting that orders nothing.
     keys_max: AtomicUsize,
     // Relaxed, like the next two: sums beside the parts, whose locks order what is in them.
@@ -158,12 +158,12 @@ impl Table {
             .fetch_sub(count * READER_COST_BYTES, Ordering::Relaxed);
     }
 
-    fn part(&self, key: &[u8]) -> MutexGuard<'_, Part> {
+    fn part(&self, key: &[u8]) -> MutexGuard<'_, ReadersByKey> {
         let number = self.hasher.hash_one(key) >> 57;
         lock(&self.parts[usize::try_from(number).unwrap_or(0) % PARTS])
     }
 }
 
-fn lock(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
+fn lock(part: &Mutex<ReadersByKey>) -> MutexGuard<'_, ReadersByKey> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,13 +15,13 @@ const STALL_MS: u64 = 1_000;
 
 /// What was seen of all loops.
 pub(super) struct Stalls {
-    loops: Vec<Seen>,
+    loops: Vec<WatchedLoop>,
     /// When the process ends for it; 0 = never.
     patience_ms: u64,
 }
 
 /// What was seen of one loop.
-struct Seen {
+struct WatchedLoop {
     counters: Arc<Counters>,
     turn: Option<u64>,
     stood_ms: u64,
@@ -29,7 +29,7 @@ struct Seen {
 
 impl Stalls {
     pub(super) fn new(counters: Vec<Arc<Counters>>, patience_ms: u64) -> Stalls {
-        let of_loop = |counters| Seen {
+        let of_loop = |counters| WatchedLoop {
             counters,
             turn: None,
             stood_ms: 0,
@@ -73,7 +73,7 @@ impl Stalls {
     }
 }
 
-impl Seen {
+impl WatchedLoop {
     /// For how long the present turn has been seen.
     fn look(&mut self, ms: u64) -> u64 {
         let turn = self.counters.pulse.turn();

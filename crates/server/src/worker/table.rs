@@ -14,12 +14,12 @@ struct Slot {
 
 /// Connections by slot.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ConnectionTable {
     slots: Vec<Slot>,
     vacant: Vec<u32>,
 }
 
-impl Table {
+impl ConnectionTable {
     /// How many connections there are.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.vacant.len()
@@ -36,7 +36,7 @@ impl Table {
         (slot, self.token(slot))
     }
 
-    /// Fills the slot that [`Table::next`] told.
+    /// Fills the slot that [`ConnectionTable::next`] told.
     pub(super) fn fill(&mut self, connection: Connection) {
         let slot = self
             .vacant
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_token_outlives_no_connection() {
-        let mut table = Table::default();
+        let mut table = ConnectionTable::default();
         let (slot, old) = table.next();
         table.fill(connection());
         assert_eq!(table.slot(old), Some(slot));

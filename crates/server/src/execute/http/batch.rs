@@ -36,14 +36,14 @@ struct Ids {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Items<'a> {
+struct BatchBody<'a> {
     #[serde(borrow)]
     items: Vec<Message<'a>>,
 }
 
 /// The keys of a batch that are not answered yet.
 #[derive(Debug)]
-struct Rest {
+struct BatchRest {
     ids: std::vec::IntoIter<Box<str>>,
     /// Whether an item was answered before.
     began: bool,
@@ -52,7 +52,7 @@ struct Rest {
     in_chunks: bool,
 }
 
-impl Rest {
+impl BatchRest {
     /// Appends items until there are enough for one call; whether that was all.
     fn append(&mut self, out: &mut Vec<u8>, context: Context<'_>) -> bool {
         for id in self.ids.by_ref() {
@@ -91,7 +91,7 @@ impl Rest {
     }
 }
 
-impl Unfinished for Rest {
+impl Unfinished for BatchRest {
     fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let mut piece = Vec::new();
         let is_all = self.append(&mut piece, context);
@@ -128,7 +128,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
         return Err(TOO_MANY);
     }
     let is_old = call.request.marks.has(Mark::Old);
-    let mut rest = Box::new(Rest {
+    let mut rest = Box::new(BatchRest {
         ids: ids.into_iter(),
         began: false,
         stay: call.stay,
@@ -160,7 +160,7 @@ pub(super) fn put(call: &mut Call<'_>) -> Outcome {
         let message = "a batch has no conditions";
         return Err(Failure::bad("bad_condition", message));
     }
-    let Items { items } = message::document(call)?;
+    let BatchBody { items } = message::document(call)?;
     if items.len() > BATCH_KEYS_MAX {
         return Err(TOO_MANY);
     }

@@ -25,7 +25,7 @@ const OUT_OF_RANGE: Failure = Failure::new(
 
 /// What is asked of a count.
 #[derive(Clone, Copy)]
-struct Order {
+struct CountOrder {
     delta: i64,
     initial: i64,
     /// The deadline of a number that is created.
@@ -33,8 +33,8 @@ struct Order {
     must_exist: bool,
 }
 
-impl Order {
-    fn of(call: &Call<'_>) -> Result<Order, Failure> {
+impl CountOrder {
+    fn of(call: &Call<'_>) -> Result<CountOrder, Failure> {
         let [delta, initial, ttl] =
             parameters::take(&call.request.target, ["delta", "initial", "ttl"])?;
         let marks = call.request.marks;
@@ -43,7 +43,7 @@ impl Order {
             let message = "the only condition of a count is If-Match: *";
             return Err(Failure::bad("bad_condition", message));
         }
-        Ok(Order {
+        Ok(CountOrder {
             delta: number(delta.as_deref(), 1)?,
             initial: number(initial.as_deref(), 0)?,
             deadline: match ttl {
@@ -105,7 +105,7 @@ fn number_in(value: &[u8]) -> Option<i64> {
 
 /// POST: counts, and answers the new number.
 pub(super) fn increment(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
-    let order = Order::of(call)?;
+    let order = CountOrder::of(call)?;
     let failure = Cell::new(None);
     let mut scratch = Vec::new();
     let cache = call.context.cache();

@@ -31,12 +31,12 @@ pub(super) enum Tag {
 }
 
 /// A tag's text with its quotes.
-pub(super) struct Text {
+pub(super) struct TagText {
     bytes: [u8; TEXT_BYTES_MAX],
     len: usize,
 }
 
-impl Text {
+impl TagText {
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
@@ -70,7 +70,7 @@ impl Tag {
 
     /// How it is written.
     #[inline]
-    pub(super) fn text(self) -> Text {
+    pub(super) fn text(self) -> TagText {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut bytes = [b'"'; TEXT_BYTES_MAX];
         let len = match self {
@@ -88,7 +88,7 @@ impl Tag {
                 digits.len() + 3
             }
         };
-        Text { bytes, len }
+        TagText { bytes, len }
     }
 
     /// Whether it is the tag of an item of this version.

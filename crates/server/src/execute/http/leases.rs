@@ -43,7 +43,7 @@ fn field(found: &Found<'_>) -> &'static str {
 }
 
 /// What a look-up came to.
-enum Seen {
+enum LookedUp {
     /// The value was answered, or is to be sent from where it lies.
     Done(Option<Handle>),
     Failed,
@@ -83,7 +83,7 @@ pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
         // Nothing stands for a value that is not there yet.
         if found.item.value.is_empty() && !lease.stale && (lease.won || lease.taken) {
             let (version, won) = (found.version, lease.won);
-            return Seen::Stub { version, won };
+            return LookedUp::Stub { version, won };
         }
         let tag = Tag::Version(found.version);
         let is_it = |named: Tag| named.is_of(&found.item, found.version);
@@ -93,25 +93,25 @@ pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
         };
         let writer = writer.with(freshness);
         match writer.answer(out, found.item, tag, is_it, field(&found)) {
-            (Verdict::Failed, _) => Seen::Failed,
-            (_, pinned) => Seen::Done(pinned),
+            (Verdict::Failed, _) => LookedUp::Failed,
+            (_, pinned) => LookedUp::Done(pinned),
         }
     })?;
     let counters = call.context.counters;
     counters.cmd_get.add(1);
     match seen {
-        Some(Seen::Done(_) | Seen::Failed) => counters.get_hits.add(1),
-        Some(Seen::Stub { .. }) | None => counters.get_misses.add(1),
+        Some(LookedUp::Done(_) | LookedUp::Failed) => counters.get_hits.add(1),
+        Some(LookedUp::Stub { .. }) | None => counters.get_misses.add(1),
     }
     match seen {
-        Some(Seen::Done(pinned)) => {
+        Some(LookedUp::Done(pinned)) => {
             if let Some(value) = pinned {
                 call.output.push_value(value);
             }
             DONE
         }
-        Some(Seen::Failed) => Err(PRECONDITION_FAILED),
-        Some(Seen::Stub { version, won }) => {
+        Some(LookedUp::Failed) => Err(PRECONDITION_FAILED),
+        Some(LookedUp::Stub { version, won }) => {
             answer_stub(call, version, won);
             DONE
         }

@@ -6,7 +6,7 @@ use cellar_protocol::http::Method;
 
 /// A path and its methods.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct PathRow {
     /// The path; `{key}` stands for any.
     pub path: &'static str,
     /// The methods with which a request only reads.
@@ -17,25 +17,25 @@ pub struct Row {
     pub(super) allow: &'static str,
 }
 
-const ENTRY: Row = Row {
+const ENTRY: PathRow = PathRow {
     path: "/v1/cache/{key}",
     reads: &[Method::Get, Method::Head],
     writes: &[Method::Put, Method::Delete],
     allow: "Allow: GET, HEAD, PUT, DELETE\r\n",
 };
-const COLLECTION: Row = Row {
+const COLLECTION: PathRow = PathRow {
     path: "/v1/cache",
     reads: &[Method::Get, Method::Head],
     writes: &[Method::Post],
     allow: "Allow: GET, HEAD, POST\r\n",
 };
-const INCREMENT: Row = post("/v1/cache/{key}/incr");
-const INVALIDATE: Row = post("/v1/cache/{key}/invalidate");
-const BATCH_GET: Row = post("/v1/cache/batch/get");
-const BATCH_PUT: Row = post("/v1/cache/batch/put");
+const INCREMENT: PathRow = post("/v1/cache/{key}/incr");
+const INVALIDATE: PathRow = post("/v1/cache/{key}/invalidate");
+const BATCH_GET: PathRow = post("/v1/cache/batch/get");
+const BATCH_PUT: PathRow = post("/v1/cache/batch/put");
 
-const fn post(path: &'static str) -> Row {
-    Row {
+const fn post(path: &'static str) -> PathRow {
+    PathRow {
         path,
         reads: &[],
         writes: &[Method::Post],
@@ -44,7 +44,7 @@ const fn post(path: &'static str) -> Row {
 }
 
 /// All paths at and below `/v1/cache`.
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[PathRow] = &[
     ENTRY, COLLECTION, INCREMENT, INVALIDATE, BATCH_GET, BATCH_PUT,
 ];
 
@@ -101,7 +101,7 @@ impl<'a> Route<'a> {
 
     /// The row of its path; `None` where there is nothing, and for pages.
     #[inline]
-    pub(super) fn row(self) -> Option<&'static Row> {
+    pub(super) fn row(self) -> Option<&'static PathRow> {
         Some(match self {
             Route::Entry(_) => &ENTRY,
             Route::Collection => &COLLECTION,

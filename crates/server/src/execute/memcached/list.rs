@@ -15,12 +15,12 @@ const PIECE_STRETCHES: usize = 64;
 
 /// A listing and where it goes on.
 #[derive(Debug)]
-struct Rest {
+struct ListingRest {
     form: Listing,
     cursor: ScanCursor,
 }
 
-impl Unfinished for Rest {
+impl Unfinished for ListingRest {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         resume(self.form, self.cursor, context, output)
     }
@@ -63,7 +63,7 @@ fn resume(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut 
             None => return end(form, output),
         }
     }
-    Flow::Unfinished(Box::new(Rest { form, cursor }))
+    Flow::Unfinished(Box::new(ListingRest { form, cursor }))
 }
 
 fn end(form: Listing, output: &mut Output) -> Flow {

@@ -23,12 +23,12 @@ struct How {
 
 /// The keys of a read that are not answered yet.
 #[derive(Debug)]
-struct Rest {
+struct ReadRest {
     keys: Box<[u8]>,
     how: How,
 }
 
-impl Unfinished for Rest {
+impl Unfinished for ReadRest {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         resume(&self.keys, self.how, context, output)
     }
@@ -84,7 +84,7 @@ fn resume(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> F
         }
         if answered >= ANSWER_BYTES_MAX {
             let keys = words.rest().into();
-            return Flow::Unfinished(Box::new(Rest { keys, how }));
+            return Flow::Unfinished(Box::new(ReadRest { keys, how }));
         }
     }
 }

@@ -27,13 +27,13 @@ const CACHEDUMP_STEPS_MAX: usize = 32;
 const PAGE_BYTES: u64 = 1 << 20;
 
 /// What happened since the last reset, and what is now.
-struct Counts {
+struct Figures {
     totals: Totals,
     engine: cellar_engine::Stats,
 }
 
-impl Counts {
-    fn of(context: Context<'_>) -> Counts {
+impl Figures {
+    fn of(context: Context<'_>) -> Figures {
         let state = context.state;
         let zero = state.stats_zero.lock();
         let zero = zero.unwrap_or_else(PoisonError::into_inner).clone();
@@ -57,7 +57,7 @@ impl Counts {
         ] {
             *count = count.saturating_sub(zero);
         }
-        Counts {
+        Figures {
             totals: totals.since(&zero.totals),
             engine,
         }
@@ -68,16 +68,16 @@ impl Counts {
 pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
     let out = output.bytes();
     match group {
-        Stats::General => general::show(&Counts::of(context), context, out),
+        Stats::General => general::show(&Figures::of(context), context, out),
         Stats::Settings => general::settings(context, out),
-        Stats::Items => items(&Counts::of(context), out),
-        Stats::Slabs => slabs(&Counts::of(context), out),
+        Stats::Items => items(&Figures::of(context), out),
+        Stats::Slabs => slabs(&Figures::of(context), out),
         Stats::Expiry => expiry(context, out),
         // Not counted unless a flag asks for it there, and never here.
         Stats::Sizes => reply::stat(out, "sizes_status", "disabled"),
         Stats::CacheDump { class, limit } => cachedump(class, limit, context, out),
         Stats::MissRatioCurve => insights::curve(context, out),
-        Stats::Misses => insights::misses(&Counts::of(context), out),
+        Stats::Misses => insights::misses(&Figures::of(context), out),
         Stats::HotKeys => insights::hot_keys(context, out),
         Stats::Connections | Stats::Empty => {}
         Stats::Reset => {
@@ -89,8 +89,8 @@ pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
 }
 
 /// stats items
-fn items(counts: &Counts, out: &mut Vec<u8>) {
-    let Counts { totals, engine } = counts;
+fn items(figures: &Figures, out: &mut Vec<u8>) {
+    let Figures { totals, engine } = figures;
     let mut stat = |name: &str, value: u64| {
         reply::stat(out, &format!("items:{CLASS}:{name}"), value);
     };
@@ -130,8 +130,8 @@ fn items(counts: &Counts, out: &mut Vec<u8>) {
 }
 
 /// stats slabs: the memory in pages of 1 MiB, with chunks of an item's mean size.
-fn slabs(counts: &Counts, out: &mut Vec<u8>) {
-    let Counts { totals, engine } = counts;
+fn slabs(figures: &Figures, out: &mut Vec<u8>) {
+    let Figures { totals, engine } = figures;
     let chunk_bytes = engine
         .live_bytes
         .checked_div(engine.items)

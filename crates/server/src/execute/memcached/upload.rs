@@ -19,12 +19,12 @@ pub(super) struct Upload {
     pub(super) filling: Filling,
     key: Box<[u8]>,
     order: Order,
-    form: Form,
+    form: AnswerForm,
 }
 
 /// How the store is answered.
 #[derive(Debug)]
-enum Form {
+enum AnswerForm {
     Classic { noreply: bool },
     Meta(OwnedMeta),
 }
@@ -44,7 +44,7 @@ impl Upload {
         let value_bytes = filling.value_bytes();
         let Some(draft) = filling.finish_line() else {
             context.counters.protocol_errors.add(1);
-            if !matches!(form, Form::Classic { noreply: true }) {
+            if !matches!(form, AnswerForm::Classic { noreply: true }) {
                 reply::text_line(output.bytes(), BAD_DATA);
             }
             return;
@@ -52,8 +52,8 @@ impl Upload {
         let key = context.key(&key);
         let result = order.run(key, ValueSource::Draft(draft), context);
         match &form {
-            Form::Classic { noreply } => store::answer_classic(&result, *noreply, output),
-            Form::Meta(meta) => {
+            AnswerForm::Classic { noreply } => store::answer_classic(&result, *noreply, output),
+            AnswerForm::Meta(meta) => {
                 let meta = meta.borrow();
                 store::answer_meta(
                     &result,
@@ -80,7 +80,7 @@ pub(super) fn receive(
     match storage {
         Storage::Classic(store) => {
             let order = Order::classic(store, context);
-            let form = Form::Classic {
+            let form = AnswerForm::Classic {
                 noreply: store.noreply,
             };
             let key = context.key(store.key);
@@ -88,7 +88,7 @@ pub(super) fn receive(
         }
         Storage::Meta { meta, verb } => context.with_key(meta, None, |key| {
             let order = Order::meta(meta, *verb, context);
-            let form = Form::Meta(meta.to_owned());
+            let form = AnswerForm::Meta(meta.to_owned());
             start(key, value_bytes, (order, form), context, output)
         }),
     }
@@ -97,7 +97,7 @@ pub(super) fn receive(
 fn start(
     key: Key<'_>,
     value_bytes: usize,
-    (order, form): (Order, Form),
+    (order, form): (Order, AnswerForm),
     context: Context<'_>,
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
@@ -123,7 +123,7 @@ fn start(
     }
 }
 
-fn answer_failure(error: &Error, form: &Form, output: &mut Output) {
-    let noreply = matches!(form, Form::Classic { noreply: true });
+fn answer_failure(error: &Error, form: &AnswerForm, output: &mut Output) {
+    let noreply = matches!(form, AnswerForm::Classic { noreply: true });
     super::answer(store::failure(error), noreply, output);
 }

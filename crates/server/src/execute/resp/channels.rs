@@ -7,7 +7,7 @@ use cellar_protocol::resp::glob::Pattern;
 
 use super::call::{Call, DONE, Outcome};
 
-use super::call::steps::Step;
+use super::call::steps::Progress;
 use crate::pubsub::{Kind, Sending};
 
 pub(super) fn subscribe(call: &mut Call<'_>) -> Outcome {
@@ -86,11 +86,11 @@ pub(super) fn publish(call: &mut Call<'_>) -> Outcome {
     call.in_steps(move |context, output| {
         let pubsub = &context.state.observer.pubsub;
         if pubsub.publish_some(&channel, &message, &mut sending, LISTENERS_MAX) {
-            return Step::More;
+            return Progress::More;
         }
         let count = i64::try_from(sending.count).unwrap_or(i64::MAX);
         Reply::new(output.bytes(), proto).integer(count);
-        Step::Last
+        Progress::Last
     })
 }
 

@@ -20,7 +20,7 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
 use self::tracking::redirection;
-use super::call::steps::Step;
+use super::call::steps::Progress;
 use super::session::ReplyMode;
 use crate::client::Client;
 use crate::execute::context::Flow;
@@ -53,10 +53,10 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
             text.push_str(&describe(&client, now_ms));
         }
         if clients.len() > 0 {
-            return Step::More;
+            return Progress::More;
         }
         Reply::new(output.bytes(), proto).verbatim(&text);
-        Step::Last
+        Progress::Last
     })
 }
 

@@ -22,7 +22,7 @@ use cellar_protocol::resp::{Proto, Reply};
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
-use self::options::Options;
+use self::options::StoreOptions;
 use self::values::{answer_value, append_value, notify_set, store_until, update};
 use super::append_failure;
 use super::call::notify::Class;
@@ -79,7 +79,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
         call.notify(Class::String, "set", key.bytes());
         return call.ok();
     }
-    let options = Options::parse(&call.args[3..], "set", call.context)?;
+    let options = StoreOptions::parse(&call.args[3..], "set", call.context)?;
     if let Some(simple) = options.for_store() {
         let stored = call.cache().set(key, value, &simple)?;
         return answer_stored(call, key, &options, stored);
@@ -99,7 +99,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
 fn answer_stored(
     call: &mut Call<'_>,
     key: Key<'_>,
-    options: &Options<'_>,
+    options: &StoreOptions<'_>,
     stored: Stored,
 ) -> Outcome {
     let is_stored = matches!(stored, Stored::Done { .. });
@@ -110,7 +110,7 @@ fn answer_stored(
 fn answer_old(
     call: &mut Call<'_>,
     key: Key<'_>,
-    options: &Options<'_>,
+    options: &StoreOptions<'_>,
     is_stored: bool,
     old_value: Option<Handle>,
 ) -> Outcome {
@@ -156,7 +156,7 @@ pub(super) fn set_draft(
 /// SET whose arguments are its options alone.
 fn set_received(call: &mut Call<'_>, key: &[u8], draft: Draft) -> Outcome {
     let key = call.cache().key_in(call.space(), key)?;
-    let options = Options::parse(call.args, "set", call.context)?;
+    let options = StoreOptions::parse(call.args, "set", call.context)?;
     if let Some(simple) = options.for_store() {
         let stored = call.cache().commit(draft, &simple)?;
         return answer_stored(call, key, &options, stored);

@@ -4,18 +4,18 @@ use std::sync::atomic::Ordering;
 
 use cellar_protocol::memcached::reply::stat;
 
-use super::Counts;
+use super::Figures;
 use crate::execute::context::Context;
 use crate::execute::memcached::VERSION;
 use crate::process;
 
 /// stats
-pub(super) fn show(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
+pub(super) fn show(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
     process(context, out);
-    connections(counts, context, out);
-    commands(counts, out);
-    server(counts, context, out);
-    items(counts, out);
+    connections(figures, context, out);
+    commands(figures, out);
+    server(figures, context, out);
+    items(figures, out);
 }
 
 fn process(context: Context<'_>, out: &mut Vec<u8>) {
@@ -41,8 +41,8 @@ fn process(context: Context<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn connections(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
-    let (totals, state) = (&counts.totals, context.state);
+fn connections(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
+    let (totals, state) = (&figures.totals, context.state);
     // Relaxed: a figure to look at.
     let open = state.connections.load(Ordering::Relaxed);
     stat(out, "max_connections", state.settings.max_connections);
@@ -54,8 +54,8 @@ fn connections(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "client_memory_max", state.budget.bytes_max());
 }
 
-fn commands(counts: &Counts, out: &mut Vec<u8>) {
-    let Counts { totals, engine } = counts;
+fn commands(figures: &Figures, out: &mut Vec<u8>) {
+    let Figures { totals, engine } = figures;
     for (name, value) in [
         ("cmd_get", totals.cmd_get),
         ("cmd_set", totals.cmd_set),
@@ -91,8 +91,8 @@ fn commands(counts: &Counts, out: &mut Vec<u8>) {
     }
 }
 
-fn server(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
-    let (Counts { totals, engine }, settings) = (counts, &context.state.settings);
+fn server(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
+    let (Figures { totals, engine }, settings) = (figures, &context.state.settings);
     for (name, value) in [
         ("idle_kicks", totals.connections_idle_closed),
         ("slow_kicks", totals.connections_slow_closed),
@@ -119,8 +119,8 @@ fn server(counts: &Counts, context: Context<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn items(counts: &Counts, out: &mut Vec<u8>) {
-    let engine = &counts.engine;
+fn items(figures: &Figures, out: &mut Vec<u8>) {
+    let engine = &figures.engine;
     for (name, value) in [
         ("bytes", engine.live_bytes),
         ("curr_items", engine.items),

@@ -3,7 +3,7 @@
 use cellar_engine::MissRatioCurve;
 use cellar_protocol::memcached::reply::{self, stat};
 
-use super::Counts;
+use super::Figures;
 use crate::execute::context::Context;
 
 /// Keys that `stats hotkeys` shows.
@@ -33,8 +33,8 @@ pub(super) fn curve(context: Context<'_>, out: &mut Vec<u8>) {
 }
 
 /// stats misses: why reads missed since the last reset.
-pub(super) fn misses(counts: &Counts, out: &mut Vec<u8>) {
-    let engine = &counts.engine;
+pub(super) fn misses(figures: &Figures, out: &mut Vec<u8>) {
+    let engine = &figures.engine;
     stat(out, "misses:all", engine.misses);
     stat(out, "misses:never_stored", engine.missed_never_stored);
     stat(out, "misses:expired", engine.missed_expired);

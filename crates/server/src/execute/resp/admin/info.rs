@@ -20,7 +20,7 @@ use crate::{memory, process};
 const TEXT_BYTES: usize = 8 << 10;
 
 /// What the sections are written from.
-struct Facts<'c> {
+struct InfoFacts<'c> {
     call: &'c Call<'c>,
     engine: Stats,
     /// The counters since the last reset.
@@ -30,7 +30,7 @@ struct Facts<'c> {
 }
 
 /// A section: its name, whether it is shown unless asked for, and what writes it.
-type Section = (&'static str, bool, fn(&Facts<'_>, &mut Text));
+type Section = (&'static str, bool, fn(&InfoFacts<'_>, &mut InfoText));
 
 const SECTIONS: [Section; 12] = [
     ("Server", true, server),
@@ -48,9 +48,9 @@ const SECTIONS: [Section; 12] = [
 ];
 
 /// The answer as it grows.
-struct Text(String);
+struct InfoText(String);
 
-impl Text {
+impl InfoText {
     fn field(&mut self, name: &str, value: impl Display) {
         // Writing to a string does not fail.
         let _ = write!(self.0, "{name}:{value}\r\n");
@@ -79,8 +79,8 @@ pub(in crate::execute::resp) fn info(call: &mut Call<'_>) -> Outcome {
     let all = has("all") || has("everything");
     let usual = wanted.is_empty() || has("default");
     let text = {
-        let facts = Facts::of(call);
-        let mut text = Text(String::with_capacity(TEXT_BYTES));
+        let facts = InfoFacts::of(call);
+        let mut text = InfoText(String::with_capacity(TEXT_BYTES));
         for (name, is_usual, write) in SECTIONS {
             if all || (usual && is_usual) || has(&name.to_lowercase()) {
                 let gap = if text.0.is_empty() { "" } else { "\r\n" };
@@ -94,15 +94,15 @@ pub(in crate::execute::resp) fn info(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-impl<'c> Facts<'c> {
-    fn of(call: &'c Call<'c>) -> Facts<'c> {
+impl<'c> InfoFacts<'c> {
+    fn of(call: &'c Call<'c>) -> InfoFacts<'c> {
         let state = call.context.state;
         let engine = state.cache.stats();
         let (used_bytes, peak_bytes) = used_bytes(call, &engine);
         let zero = state.stats_zero.lock();
         let zero = zero.unwrap_or_else(PoisonError::into_inner);
         let since = |now: u64, then: u64| now.saturating_sub(then);
-        Facts {
+        InfoFacts {
             call,
             totals: state.totals().since(&zero.totals),
             engine: Stats {
@@ -128,7 +128,7 @@ impl<'c> Facts<'c> {
     }
 }
 
-fn server(facts: &Facts<'_>, text: &mut Text) {
+fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let call = facts.call;
     let (state, settings) = (call.context.state, &call.context.state.settings);
     let now = call.cache().now();
@@ -161,7 +161,7 @@ fn server(facts: &Facts<'_>, text: &mut Text) {
     text.field("io_threads_active", u8::from(settings.threads > 1));
 }
 
-fn clients(facts: &Facts<'_>, text: &mut Text) {
+fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     // Relaxed: a figure to look at.
     let connected = state.connections.load(Ordering::Relaxed);
@@ -177,8 +177,8 @@ fn clients(facts: &Facts<'_>, text: &mut Text) {
     ]);
 }
 
-fn memory_section(facts: &Facts<'_>, text: &mut Text) {
-    let Facts {
+fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
+    let InfoFacts {
         engine,
         used_bytes: used,
         peak_bytes: peak,
@@ -226,7 +226,7 @@ fn memory_section(facts: &Facts<'_>, text: &mut Text) {
     text.field("mem_allocator", "cellar");
 }
 
-fn persistence(facts: &Facts<'_>, text: &mut Text) {
+fn persistence(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.fields([
         ("loading", 0),
         ("async_loading", 0),
@@ -251,8 +251,8 @@ fn persistence(facts: &Facts<'_>, text: &mut Text) {
     text.field("aof_last_write_status", "ok");
 }
 
-fn stats(facts: &Facts<'_>, text: &mut Text) {
-    let Facts { totals, engine, .. } = facts;
+fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
+    let InfoFacts { totals, engine, .. } = facts;
     let state = facts.call.context.state;
     let rates = state.pace.rates();
     let commands: u64 = facts.calls().iter().sum();
@@ -311,7 +311,7 @@ fn stats(facts: &Facts<'_>, text: &mut Text) {
     ]);
 }
 
-fn replication(facts: &Facts<'_>, text: &mut Text) {
+fn replication(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.field("role", "master");
     text.field("connected_slaves", 0);
     text.field("master_failover_state", "no-failover");
@@ -327,7 +327,7 @@ fn replication(facts: &Facts<'_>, text: &mut Text) {
     ]);
 }
 
-fn cpu(_facts: &Facts<'_>, text: &mut Text) {
+fn cpu(_facts: &InfoFacts<'_>, text: &mut InfoText) {
     let cpu = process::cpu().unwrap_or_default();
     for (name, us) in [
         ("used_cpu_sys", cpu.system_us),
@@ -341,7 +341,7 @@ fn cpu(_facts: &Facts<'_>, text: &mut Text) {
 }
 
 /// Calls are counted, the time they take is not.
-fn command_stats(facts: &Facts<'_>, text: &mut Text) {
+fn command_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let calls = facts.calls();
     let mut line = |name: &str, count: u64| {
         if count > 0 {
@@ -360,14 +360,14 @@ fn command_stats(facts: &Facts<'_>, text: &mut Text) {
     }
 }
 
-fn error_stats(facts: &Facts<'_>, text: &mut Text) {
+fn error_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     for (code, count) in facts.call.context.state.errors.counts() {
         text.field(&format!("errorstat_{code}"), format_args!("count={count}"));
     }
 }
 
 /// Databases that hold something; Datadog divides by what stands here.
-fn keyspace(facts: &Facts<'_>, text: &mut Text) {
+fn keyspace(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let mut left = facts.engine.items;
     for database in 0..u32::try_from(state.databases.count()).unwrap_or(u32::MAX) {

@@ -23,7 +23,7 @@ const ARG_BYTES: usize = 32;
 
 /// Whether more is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::execute::resp) enum Step {
+pub(in crate::execute::resp) enum Progress {
     More,
     Last,
 }
@@ -31,7 +31,7 @@ pub(in crate::execute::resp) enum Step {
 /// Work that is done in steps.
 pub(in crate::execute::resp) trait Work: Send + 'static {
     /// Does the next step.
-    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Step;
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress;
 
     /// Bytes that it has gathered.
     fn held_bytes(&self) -> usize {
@@ -39,8 +39,8 @@ pub(in crate::execute::resp) trait Work: Send + 'static {
     }
 }
 
-impl<F: FnMut(Context<'_>, &mut Output) -> Step + Send + 'static> Work for F {
-    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Step {
+impl<F: FnMut(Context<'_>, &mut Output) -> Progress + Send + 'static> Work for F {
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
         self(context, output)
     }
 }
@@ -68,8 +68,8 @@ impl<W: Work> Unfinished for Steps<W> {
             output.truncate(start);
         }
         match step {
-            Step::More => Flow::Unfinished(self),
-            Step::Last => Flow::Continue,
+            Progress::More => Flow::Unfinished(self),
+            Progress::Last => Flow::Continue,
         }
     }
 
@@ -85,7 +85,7 @@ impl Call<'_> {
     /// If the answer has to be given at once and is too long for it.
     pub(in crate::execute::resp) fn in_steps(
         &mut self,
-        step: impl FnMut(Context<'_>, &mut Output) -> Step + Send + 'static,
+        step: impl FnMut(Context<'_>, &mut Output) -> Progress + Send + 'static,
     ) -> Outcome {
         self.work_in_steps(step)
     }
@@ -98,7 +98,7 @@ impl Call<'_> {
         self.context.pass.note_heavy();
         let start = self.output.bytes().len();
         loop {
-            if work.step(self.context, self.output) == Step::Last {
+            if work.step(self.context, self.output) == Progress::Last {
                 return DONE;
             }
             if !self.session.answers_whole {

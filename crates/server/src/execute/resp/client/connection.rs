@@ -88,8 +88,8 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
         if option.eq_ignore_ascii_case(b"AUTH") && args.len() >= 2 {
             let (user, password) = (args.next(), args.next());
             match enter(call, user.copied(), password.copied())? {
-                Entry::Known => is_known = true,
-                Entry::Closed => return Ok(Flow::Close),
+                Login::Known => is_known = true,
+                Login::Closed => return Ok(Flow::Close),
             }
         } else if option.eq_ignore_ascii_case(b"SETNAME") && args.len() >= 1 {
             name = args.next().copied();
@@ -153,7 +153,7 @@ pub(in crate::execute::resp) fn set_name(call: &Call<'_>, name: &[u8]) -> Result
 }
 
 /// What became of a client's user and password.
-enum Entry {
+enum Login {
     /// They are right.
     Known,
     /// The client was told that they are wrong, and its connection ends: it has guessed too often.
@@ -168,14 +168,14 @@ fn enter(
     call: &mut Call<'_>,
     user: Option<&[u8]>,
     password: Option<&[u8]>,
-) -> Result<Entry, Failure> {
+) -> Result<Login, Failure> {
     let state = call.context.state;
     let expected = state.settings.password.as_bytes();
     let is_user = user.is_none_or(|user| user == b"default");
     if expected.is_empty() {
         let is_right = is_user && password.is_some();
         return if is_right {
-            Ok(Entry::Known)
+            Ok(Login::Known)
         } else {
             Err(WRONG_PASSWORD)
         };
@@ -185,7 +185,7 @@ fn enter(
     let given = password.filter(|_| is_user).unwrap_or_default();
     let now_ms = call.cache().now().0;
     match state.guesses.compare(source, now_ms, given, expected) {
-        Guess::Right => Ok(Entry::Known),
+        Guess::Right => Ok(Login::Known),
         Guess::Wrong => {
             let wrong = call.session.wrong_passwords.saturating_add(1);
             call.session.wrong_passwords = wrong;
@@ -205,9 +205,9 @@ fn enter(
 }
 
 /// Tells a client why its connection ends.
-fn close(call: &mut Call<'_>, failure: &Failure) -> Entry {
+fn close(call: &mut Call<'_>, failure: &Failure) -> Login {
     append_failure(failure, call.session.proto, call.context, call.output);
-    Entry::Closed
+    Login::Closed
 }
 
 pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
@@ -223,11 +223,11 @@ pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
         ));
     }
     match enter(call, user, Some(password))? {
-        Entry::Known => {
+        Login::Known => {
             call.session.is_known = true;
             call.ok()
         }
-        Entry::Closed => Ok(Flow::Close),
+        Login::Closed => Ok(Flow::Close),
     }
 }
 

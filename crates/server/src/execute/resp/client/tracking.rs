@@ -58,15 +58,15 @@ fn remember(call: &Call<'_>) {
 
 /// What CLIENT TRACKING was given.
 #[derive(Default)]
-struct Options<'a> {
+struct TrackingOptions<'a> {
     mode: Mode,
     redirect: Option<Arc<Client>>,
     prefixes: Vec<&'a [u8]>,
 }
 
-impl<'a> Options<'a> {
-    fn parse(call: &Call<'a>) -> Result<Options<'a>, Failure> {
-        let mut options = Options::default();
+impl<'a> TrackingOptions<'a> {
+    fn parse(call: &Call<'a>) -> Result<TrackingOptions<'a>, Failure> {
+        let mut options = TrackingOptions::default();
         let mut args = call.args[3..].iter();
         while let Some(&word) = args.next() {
             let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
@@ -170,7 +170,7 @@ fn overlapping(prefix: &[u8], which: &str, other: &[u8]) -> Failure {
 }
 
 pub(in crate::execute::resp) fn tracking(call: &mut Call<'_>) -> Outcome {
-    let options = Options::parse(call)?;
+    let options = TrackingOptions::parse(call)?;
     let state = call.context.state;
     let session = &mut *call.session;
     if call.args[2].eq_ignore_ascii_case(b"off") {
@@ -189,7 +189,7 @@ pub(in crate::execute::resp) fn tracking(call: &mut Call<'_>) -> Outcome {
         asked.iter().for_each(|prefix| session.tracked.add(prefix));
     }
     session.tracked.is_on = true;
-    let Options {
+    let TrackingOptions {
         mode,
         redirect,
         prefixes,

@@ -30,7 +30,7 @@ const UNIX_MS_MAX: i64 = (1 << 46) - 1;
 
 /// When a field's deadline is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
+enum DeadlineCondition {
     Always,
     /// It has none: NX.
     Unset,
@@ -42,13 +42,13 @@ enum Condition {
     Earlier,
 }
 
-impl Condition {
-    fn parse(name: &[u8]) -> Option<Condition> {
+impl DeadlineCondition {
+    fn parse(name: &[u8]) -> Option<DeadlineCondition> {
         let conditions = [
-            (&b"NX"[..], Condition::Unset),
-            (b"XX", Condition::Set),
-            (b"GT", Condition::Later),
-            (b"LT", Condition::Earlier),
+            (&b"NX"[..], DeadlineCondition::Unset),
+            (b"XX", DeadlineCondition::Set),
+            (b"GT", DeadlineCondition::Later),
+            (b"LT", DeadlineCondition::Earlier),
         ];
         let mut conditions = conditions.iter();
         let found = conditions.find(|(other, _)| name.eq_ignore_ascii_case(other));
@@ -58,11 +58,11 @@ impl Condition {
     /// No deadline counts as the latest.
     fn holds(self, old: Deadline, new: Deadline) -> bool {
         match self {
-            Condition::Always => true,
-            Condition::Unset => old == Deadline::NEVER,
-            Condition::Set => old != Deadline::NEVER,
-            Condition::Later => new > old,
-            Condition::Earlier => new < old,
+            DeadlineCondition::Always => true,
+            DeadlineCondition::Unset => old == Deadline::NEVER,
+            DeadlineCondition::Set => old != Deadline::NEVER,
+            DeadlineCondition::Later => new > old,
+            DeadlineCondition::Earlier => new < old,
         }
     }
 }
@@ -137,9 +137,9 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
     // The kind of value is complained of before the arguments.
     first_hash(call)?;
     let (deadline, now) = (deadline(call)?, call.now());
-    let condition = Condition::parse(call.args[3]);
+    let condition = DeadlineCondition::parse(call.args[3]);
     let at = if condition.is_some() { 4 } else { 3 };
-    let condition = condition.unwrap_or(Condition::Always);
+    let condition = condition.unwrap_or(DeadlineCondition::Always);
     let names = fields(
         call.args,
         at,
@@ -235,7 +235,7 @@ enum Time {
 }
 
 /// The options before FIELDS.
-struct Options {
+struct FieldOptions {
     time: Time,
     /// FNX: only if none of the fields is there.
     is_new: bool,
@@ -245,10 +245,10 @@ struct Options {
     at: usize,
 }
 
-impl Options {
+impl FieldOptions {
     /// `word` is the one option that takes no operand.
-    fn parse(call: &Call<'_>, word: &str, command: &'static str) -> Result<Options, Failure> {
-        let mut options = Options {
+    fn parse(call: &Call<'_>, word: &str, command: &'static str) -> Result<FieldOptions, Failure> {
+        let mut options = FieldOptions {
             time: Time::Unsaid,
             is_new: false,
             is_there: false,
@@ -302,7 +302,7 @@ impl Options {
 const BAD_NUMBER: &str = "ERR invalid number of fields";
 
 pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
-    let options = Options::parse(call, "PERSIST", "hgetex")?;
+    let options = FieldOptions::parse(call, "PERSIST", "hgetex")?;
     let names = fields(call.args, options.at, 1, BAD_NUMBER)?;
     let now = call.now();
     if options.time == Time::Unsaid {
@@ -369,7 +369,7 @@ fn answer_values(call: &mut Call<'_>, values: &[Option<Vec<u8>>]) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
-    let options = Options::parse(call, "KEEPTTL", "hsetex")?;
+    let options = FieldOptions::parse(call, "KEEPTTL", "hsetex")?;
     let pairs = fields(call.args, options.at, 2, BAD_NUMBER)?;
     let now = call.now();
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {

@@ -12,7 +12,7 @@ use crate::execute::resp::failure::Failure;
 
 use crate::collection::Hash;
 use crate::execute::resp::call::notify::Class;
-use crate::execute::resp::call::steps::{STEP_BYTES, Step};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::wrong_arity;
 use crate::kind;
@@ -104,10 +104,10 @@ pub(in crate::execute::resp) fn hgetall(call: &mut Call<'_>) -> Outcome {
             }
             at = next;
             if reply.out.len() >= full {
-                return Step::More;
+                return Progress::More;
             }
         }
-        Step::Last
+        Progress::Last
     })
 }
 

@@ -9,7 +9,7 @@ use cellar_protocol::resp::{Proto, Reply};
 
 use crate::execute::context::Context;
 use crate::execute::resp::arguments::Arguments;
-use crate::execute::resp::call::steps::{STEP_BYTES, STEP_ITEMS, Step, Work};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
@@ -22,7 +22,7 @@ const COUNT: usize = 10;
 const COUNT_MAX: usize = 4 * STEP_ITEMS;
 
 /// The options of a step.
-pub(in crate::execute::resp) struct Options {
+pub(in crate::execute::resp) struct ScanOptions {
     pub(in crate::execute::resp) cursor: u64,
     pub(in crate::execute::resp) count: usize,
     /// Members alone: NOVALUES of HSCAN, NOSCORES of ZSCAN.
@@ -30,9 +30,9 @@ pub(in crate::execute::resp) struct Options {
     pattern: Option<Pattern>,
 }
 
-impl Options {
-    fn parse(cursor: u64, args: &[&[u8]], bare: Option<&str>) -> Result<Options, Failure> {
-        let mut options = Options {
+impl ScanOptions {
+    fn parse(cursor: u64, args: &[&[u8]], bare: Option<&str>) -> Result<ScanOptions, Failure> {
+        let mut options = ScanOptions {
             cursor,
             count: COUNT,
             bare: false,
@@ -71,7 +71,7 @@ impl Options {
 pub(in crate::execute::resp) fn answer(
     call: &mut Call<'_>,
     kind: Kind,
-    scan: impl FnOnce(&mut Call<'_>, &Handle, &Options) -> (u64, usize),
+    scan: impl FnOnce(&mut Call<'_>, &Handle, &ScanOptions) -> (u64, usize),
 ) -> Outcome {
     let bad = || Failure::text("ERR invalid cursor");
     let cursor = std::str::from_utf8(call.args[2]).map_err(|_| bad())?;
@@ -89,7 +89,7 @@ pub(in crate::execute::resp) fn answer(
         kind::SORTED_SET => Some("NOSCORES"),
         _ => None,
     };
-    let options = Options::parse(cursor, &call.args[3..], bare)?;
+    let options = ScanOptions::parse(cursor, &call.args[3..], bare)?;
     let start = call.output.bytes().len();
     let (cursor, values) = scan(call, &value, &options);
     call.reply().array_around(start, values);
@@ -156,9 +156,9 @@ pub(in crate::execute::resp) fn answer_drawn(
             }
         }
         if places.len() == 0 {
-            Step::Last
+            Progress::Last
         } else {
-            Step::More
+            Progress::More
         }
     })
 }
@@ -175,17 +175,17 @@ struct Taken<A> {
 }
 
 impl<A: FnMut(&mut Reply<'_>, usize, &[u8]) + Send + 'static> Work for Taken<A> {
-    fn step(&mut self, _context: Context<'_>, output: &mut Output) -> Step {
+    fn step(&mut self, _context: Context<'_>, output: &mut Output) -> Progress {
         let mut reply = Reply::new(output.bytes(), self.proto);
         let full = reply.out.len() + STEP_BYTES;
         while self.next < self.members.len() {
             (self.append)(&mut reply, self.next, self.members.get(self.next));
             self.next += 1;
             if reply.out.len() >= full {
-                return Step::More;
+                return Progress::More;
             }
         }
-        Step::Last
+        Progress::Last
     }
 
     fn held_bytes(&self) -> usize {

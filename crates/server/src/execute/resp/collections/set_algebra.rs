@@ -15,7 +15,7 @@ use cellar_protocol::resp::{Reply, Verb};
 use crate::collection::{Collection, Set};
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
-use crate::execute::resp::call::steps::{STEP_BYTES, STEP_ITEMS, Step};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
@@ -34,26 +34,26 @@ pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
     let mut place = None;
     call.in_steps(move |context, output| {
         let Some((part, at)) = place else {
-            if result.step() == Step::Last {
+            if result.step() == Progress::Last {
                 if result.bytes > RESULT_BYTES_MAX {
                     let failure = Failure::text("ERR the reply would be longer than 64 MiB");
                     append_failure(&failure, proto, context, output);
-                    return Step::Last;
+                    return Progress::Last;
                 }
                 Reply::new(output.bytes(), proto).set(result.count);
                 place = Some((0, 0));
             }
             return if result.count == 0 && place.is_some() {
-                Step::Last
+                Progress::Last
             } else {
-                Step::More
+                Progress::More
             };
         };
         place = result.answer(part, at, &mut Reply::new(output.bytes(), proto));
         if place.is_some() {
-            Step::More
+            Progress::More
         } else {
-            Step::Last
+            Progress::Last
         }
     })
 }
@@ -71,7 +71,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         // A value is one set.
         result.parts.truncate(1);
         result.bytes_max = call.cache().update_bytes_max();
-        if result.step() == Step::More {
+        if result.step() == Progress::More {
             return Ok(Some(result));
         }
         store_result(call, result)?;
@@ -87,14 +87,14 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
     let (command, key) = (call.command, call.args[1].to_vec());
     call.in_steps(move |context, output| {
         if let Some(mut result) = making.take() {
-            if result.step() == Step::More {
+            if result.step() == Progress::More {
                 making = Some(result);
             } else {
                 // To order many members takes about as long as to store them: a step of its own.
                 result.parts.iter_mut().for_each(Set::tidy);
                 made = Some(result);
             }
-            return Step::More;
+            return Progress::More;
         }
         let proto = session.proto;
         let mut call = Call {
@@ -109,7 +109,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         if let Some(Err(failure)) = stored {
             append_failure(&failure, proto, context, output);
         }
-        Step::Last
+        Progress::Last
     })
 }
 
@@ -148,7 +148,7 @@ pub(in crate::execute::resp) fn sintercard(call: &mut Call<'_>) -> Outcome {
     let proto = call.session.proto;
     call.in_steps(move |_, output| {
         let step = result.step();
-        if step == Step::Last {
+        if step == Progress::Last {
             Reply::new(output.bytes(), proto).integer(result.count as i64);
         }
         step
@@ -232,7 +232,7 @@ impl Combining {
     }
 
     /// Looks at some members more.
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> Progress {
         // A union asks no other set about a member, and there may be very many sets.
         let others = if self.verb == Verb::Sunion {
             &[][..]
@@ -250,7 +250,7 @@ impl Combining {
             let members = view.iter().flat_map(|set| set.iter_from(from));
             for (member, next) in members {
                 if lookups >= LOOKUPS_MAX {
-                    return Step::More;
+                    return Progress::More;
                 }
                 self.at = next;
                 lookups += 1;
@@ -271,14 +271,14 @@ impl Combining {
                     self.count += 1;
                     self.bytes += member.len();
                     if self.count >= self.most || self.bytes > self.bytes_max {
-                        return Step::Last;
+                        return Progress::Last;
                     }
                 }
             }
             self.sources.start += 1;
             self.at = 0;
         }
-        Step::Last
+        Progress::Last
     }
 
     /// Answers members from a place in a part on; where to go on.

@@ -12,7 +12,7 @@ use crate::execute::resp::failure::Failure;
 
 use crate::collection::Set;
 use crate::execute::resp::call::notify::Class;
-use crate::execute::resp::call::steps::{STEP_BYTES, Step};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
 use crate::kind;
 
@@ -65,10 +65,10 @@ pub(in crate::execute::resp) fn smembers(call: &mut Call<'_>) -> Outcome {
             reply.bulk(member);
             at = next;
             if reply.out.len() >= full {
-                return Step::More;
+                return Progress::More;
             }
         }
-        Step::Last
+        Progress::Last
     })
 }
 

@@ -7,7 +7,7 @@ use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use crate::collection::SortedSet;
 use crate::execute::resp::arguments::Arguments;
-use crate::execute::resp::call::steps::{STEP_BYTES, Step};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
@@ -135,7 +135,7 @@ fn name_bound(text: &[u8]) -> Result<Bound<Name<'_>>, Failure> {
 }
 
 /// The options of ZRANGE and its like.
-struct Options {
+struct RangeOptions {
     by: By,
     is_reverse: bool,
     with_scores: bool,
@@ -143,8 +143,8 @@ struct Options {
     limit: Option<(i64, i64)>,
 }
 
-impl Options {
-    fn parse(verb: Verb, args: &[&[u8]]) -> Result<Options, Failure> {
+impl RangeOptions {
+    fn parse(verb: Verb, args: &[&[u8]]) -> Result<RangeOptions, Failure> {
         let (by, is_reverse) = match verb {
             Verb::Zrange | Verb::Zrevrange => (By::Rank, verb == Verb::Zrevrange),
             Verb::Zrangebyscore | Verb::Zrevrangebyscore => {
@@ -152,7 +152,7 @@ impl Options {
             }
             _ => (By::Name, verb == Verb::Zrevrangebylex),
         };
-        let mut options = Options {
+        let mut options = RangeOptions {
             by,
             is_reverse,
             with_scores: false,
@@ -200,7 +200,7 @@ impl Options {
 
 /// ZRANGE and its like.
 pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
-    let options = Options::parse(call.command.verb, &call.args[4..])?;
+    let options = RangeOptions::parse(call.command.verb, &call.args[4..])?;
     let swaps = options.is_reverse && options.by != By::Rank;
     let (low, high) = if swaps { (3, 2) } else { (2, 3) };
     let ends = Ends::parse(options.by, call.args[low], call.args[high])?;
@@ -235,10 +235,10 @@ pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
             let (member, score) = set.at(place);
             append_member(&mut reply, member, options.with_scores.then_some(score));
             if reply.out.len() >= full {
-                return Step::More;
+                return Progress::More;
             }
         }
-        Step::Last
+        Progress::Last
     })
 }
 

@@ -22,7 +22,7 @@ fn first_sorted(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
 
 /// The options of ZADD.
 #[derive(Clone, Copy, Debug, Default)]
-struct Options {
+struct ZaddOptions {
     /// NX: only members that are not there.
     is_new: bool,
     /// XX: only members that are there.
@@ -37,10 +37,10 @@ struct Options {
     adds: bool,
 }
 
-impl Options {
+impl ZaddOptions {
     /// The options, and how many they are.
-    fn parse(args: &[&[u8]]) -> (Options, usize) {
-        let mut options = Options::default();
+    fn parse(args: &[&[u8]]) -> (ZaddOptions, usize) {
+        let mut options = ZaddOptions::default();
         let mut count = 0;
         for arg in args {
             let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
@@ -110,7 +110,7 @@ struct Added {
 }
 
 pub(in crate::execute::resp) fn zadd(call: &mut Call<'_>) -> Outcome {
-    let (options, count) = Options::parse(&call.args[2..]);
+    let (options, count) = ZaddOptions::parse(&call.args[2..]);
     add(call, options, &call.args[2 + count..])
 }
 
@@ -120,14 +120,14 @@ pub(in crate::execute::resp) fn zincrby(call: &mut Call<'_>) -> Outcome {
     if ["NX", "XX", "GT", "LT", "CH", "INCR"].iter().any(is_option) {
         return Err(Failure::Syntax);
     }
-    let options = Options {
+    let options = ZaddOptions {
         adds: true,
-        ..Options::default()
+        ..ZaddOptions::default()
     };
     add(call, options, &call.args[2..])
 }
 
-fn add(call: &mut Call<'_>, options: Options, pairs: &[&[u8]]) -> Outcome {
+fn add(call: &mut Call<'_>, options: ZaddOptions, pairs: &[&[u8]]) -> Outcome {
     options.check(pairs)?;
     let pairs = pairs.chunks_exact(2);
     let scores = pairs

@@ -12,7 +12,7 @@ use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
 
 use crate::execute::context::Context;
-use crate::execute::resp::call::steps::{STEP_BYTES, STEP_ITEMS, Step, Work};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::output::Output;
 
@@ -34,7 +34,7 @@ pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
         pattern: Pattern::new(call.args[1]),
         proto: call.session.proto,
         hasher: RandomState::new(),
-        parts: (0..PARTS).map(|_| Part::default()).collect(),
+        parts: (0..PARTS).map(|_| KeyList::default()).collect(),
         at: At::Cache(ScanCursor::START),
         count: 0,
         held_bytes: 0,
@@ -57,7 +57,7 @@ struct Listing {
     pattern: Pattern,
     proto: Proto,
     hasher: RandomState,
-    parts: Vec<Part>,
+    parts: Vec<KeyList>,
     at: At,
     /// Keys of the parts that are sorted.
     count: usize,
@@ -67,12 +67,12 @@ struct Listing {
 
 /// Keys, one behind the other.
 #[derive(Default)]
-struct Part {
+struct KeyList {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Part {
+impl KeyList {
     fn add(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
@@ -96,7 +96,7 @@ impl Part {
         keys.dedup();
         let count = keys.len();
         if count < before {
-            let mut sorted = Part::default();
+            let mut sorted = KeyList::default();
             keys.into_iter().for_each(|key| sorted.add(key));
             *self = sorted;
         }
@@ -107,7 +107,7 @@ impl Part {
 impl Work for Listing {
     /// Does so much that the loop can turn to others: [`STEP_ITEMS`] keys, or as many bytes as
     /// count for them.
-    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Step {
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
         let mut work = 0;
         while work < STEP_ITEMS {
             work += match self.at {
@@ -118,11 +118,11 @@ impl Work for Listing {
                     0
                 }
                 At::Sorting(part) => self.sort(part),
-                At::Answering(PARTS) => return Step::Last,
+                At::Answering(PARTS) => return Progress::Last,
                 At::Answering(part) => self.answer(part, output),
             };
         }
-        Step::More
+        Progress::More
     }
 
     fn held_bytes(&self) -> usize {
@@ -170,11 +170,11 @@ impl Listing {
 
 #[cfg(test)]
 mod tests {
-    use super::Part;
+    use super::KeyList;
 
     #[test]
     fn a_part_has_each_key_once() {
-        let mut part = Part::default();
+        let mut part = KeyList::default();
         for key in ["b", "", "abc", "b", "abc", "c"] {
             part.add(key.as_bytes());
         }

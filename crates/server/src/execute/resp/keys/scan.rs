@@ -30,14 +30,14 @@ const LOOK_BYTES_MAX: usize = 1 << 20;
 
 /// Which keys are shown.
 #[derive(Clone, Debug)]
-struct Filter<'a> {
+struct KeyFilter<'a> {
     space: Space,
     pattern: Option<Pattern>,
     /// The name of a kind.
     kind: Option<&'a [u8]>,
 }
 
-impl Filter<'_> {
+impl KeyFilter<'_> {
     fn takes(&self, facts: &KeyFacts<'_>) -> bool {
         let is_kind = |name: &[u8]| name.eq_ignore_ascii_case(kind::name(facts.kind).as_bytes());
         facts.space == self.space
@@ -53,7 +53,7 @@ impl Filter<'_> {
 pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
     let cursor = cursor_of(call.args[1])?;
     let mut count = COUNT;
-    let mut filter = Filter {
+    let mut filter = KeyFilter {
         space: call.space(),
         pattern: None,
         kind: None,

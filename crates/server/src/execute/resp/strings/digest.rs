@@ -8,7 +8,7 @@ use std::hash::Hasher;
 use cellar_protocol::resp::Reply;
 use twox_hash::XxHash3_64;
 
-use crate::execute::resp::call::steps::Step;
+use crate::execute::resp::call::steps::Progress;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::{as_string, count_read};
@@ -58,11 +58,11 @@ pub(in crate::execute::resp) fn digest(call: &mut Call<'_>) -> Outcome {
         hasher.write(&value[at..end]);
         at = end;
         if at < value.len() {
-            return Step::More;
+            return Progress::More;
         }
         let mut text = String::with_capacity(DIGITS);
         let _ = write!(text, "{:016x}", hasher.finish());
         Reply::new(output.bytes(), proto).bulk(text);
-        Step::Last
+        Progress::Last
     })
 }

@@ -17,7 +17,7 @@ use crate::execute::resp::strings::values::{store_keeping, update};
 
 /// What stands behind INCREX's key.
 #[derive(Clone, Copy, Debug, Default)]
-struct Options<'a> {
+struct IncrexOptions<'a> {
     by: Option<(bool, &'a [u8])>,
     lower: Option<&'a [u8]>,
     upper: Option<&'a [u8]>,
@@ -30,9 +30,9 @@ struct Options<'a> {
     present: Option<bool>,
 }
 
-impl<'a> Options<'a> {
-    fn parse(args: &[&'a [u8]]) -> Result<Options<'a>, Failure> {
-        let mut options = Options::default();
+impl<'a> IncrexOptions<'a> {
+    fn parse(args: &[&'a [u8]]) -> Result<IncrexOptions<'a>, Failure> {
+        let mut options = IncrexOptions::default();
         let mut args = args.iter();
         while let Some(&name) = args.next() {
             match name.to_ascii_uppercase().as_slice() {
@@ -75,7 +75,7 @@ const CROSSED: Failure = Failure::text("ERR LBOUND can't be greater than UBOUND"
 type Counted<N> = (Option<N>, N);
 
 pub(in crate::execute::resp) fn increx(call: &mut Call<'_>) -> Outcome {
-    let options = Options::parse(&call.args[2..])?;
+    let options = IncrexOptions::parse(&call.args[2..])?;
     let deadline = match options.expiry {
         Some((unit, number)) => Some(unit.option_deadline(number, "increx", call.context)?),
         None => None,
@@ -89,7 +89,7 @@ pub(in crate::execute::resp) fn increx(call: &mut Call<'_>) -> Outcome {
 
 fn by_integer(
     call: &mut Call<'_>,
-    options: &Options<'_>,
+    options: &IncrexOptions<'_>,
     by: &[u8],
     deadline: Option<Deadline>,
 ) -> Outcome {
@@ -130,7 +130,7 @@ fn by_integer(
 
 fn by_float(
     call: &mut Call<'_>,
-    options: &Options<'_>,
+    options: &IncrexOptions<'_>,
     by: &[u8],
     deadline: Option<Deadline>,
 ) -> Outcome {
@@ -196,7 +196,7 @@ fn minus(one: Decimal, other: Decimal) -> Decimal {
 }
 
 /// Whether NX or XX lets the number of `old` be counted.
-fn is_wanted(options: &Options<'_>, old: Option<Item<'_>>) -> bool {
+fn is_wanted(options: &IncrexOptions<'_>, old: Option<Item<'_>>) -> bool {
     options
         .present
         .is_none_or(|present| present == old.is_some())
@@ -205,7 +205,7 @@ fn is_wanted(options: &Options<'_>, old: Option<Item<'_>>) -> bool {
 /// Has `add` count, which says whether it wrote the new number, and keeps or changes the deadline.
 fn count<N>(
     call: &mut Call<'_>,
-    options: &Options<'_>,
+    options: &IncrexOptions<'_>,
     deadline: Option<Deadline>,
     mut add: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> Result<(bool, Counted<N>), Failure>,
 ) -> Result<Counted<N>, Failure> {

@@ -18,16 +18,16 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Options {
+struct LcsOptions {
     len: bool,
     idx: bool,
     with_match_len: bool,
     match_len_min: usize,
 }
 
-impl Options {
-    fn parse(args: &[&[u8]]) -> Result<Options, Failure> {
-        let mut options = Options::default();
+impl LcsOptions {
+    fn parse(args: &[&[u8]]) -> Result<LcsOptions, Failure> {
+        let mut options = LcsOptions::default();
         let mut args = args.iter();
         while let Some(name) = args.next() {
             match name.to_ascii_uppercase().as_slice() {
@@ -53,7 +53,7 @@ impl Options {
 
 pub(in crate::execute::resp) fn lcs(call: &mut Call<'_>) -> Outcome {
     let (first, second) = (call.first_key()?, call.key_at(2)?);
-    let options = match Options::parse(&call.args[3..]) {
+    let options = match LcsOptions::parse(&call.args[3..]) {
         Ok(options) => options,
         // As in Redis, the kinds come first.
         Err(failure) => {
@@ -71,7 +71,7 @@ pub(in crate::execute::resp) fn lcs(call: &mut Call<'_>) -> Outcome {
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
         ));
     }
-    let table = Table::of(first, second);
+    let table = LcsTable::of(first, second);
     if options.len {
         return call.integer(length(table.longest()));
     }
@@ -83,7 +83,7 @@ pub(in crate::execute::resp) fn lcs(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn answer_matches(call: &mut Call<'_>, table: &Table<'_>, options: &Options) {
+fn answer_matches(call: &mut Call<'_>, table: &LcsTable<'_>, options: &LcsOptions) {
     let matches = table.matches();
     let is_shown = |found: &&Match| found.len >= options.match_len_min;
     let shown: Vec<&Match> = matches.iter().filter(is_shown).collect();
@@ -130,7 +130,7 @@ struct Match {
 /// does. So a row is a few words, and is made from the one before it word by word.
 ///
 /// Source: Hyyro, "Bit-parallel LCS-length computation revisited", 2004.
-struct Table<'a> {
+struct LcsTable<'a> {
     long: &'a [u8],
     short: &'a [u8],
     /// Whether the longer one is the second string.
@@ -143,8 +143,8 @@ struct Table<'a> {
 
 const BITS: usize = u64::BITS as usize;
 
-impl<'a> Table<'a> {
-    fn of(first: &'a [u8], second: &'a [u8]) -> Table<'a> {
+impl<'a> LcsTable<'a> {
+    fn of(first: &'a [u8], second: &'a [u8]) -> LcsTable<'a> {
         let is_swapped = second.len() > first.len();
         let (long, short) = if is_swapped {
             (second, first)
@@ -169,7 +169,7 @@ impl<'a> Table<'a> {
                 rows.push(sum | (above & !equal));
             }
         }
-        Table {
+        LcsTable {
             long,
             short,
             is_swapped,
@@ -270,11 +270,11 @@ impl<'a> Table<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Match, Table};
+    use super::{LcsTable, Match};
 
     #[test]
     fn the_longest_common_subsequence_is_found_with_its_ranges() {
-        let table = Table::of(b"ohmytext", b"mynewtext");
+        let table = LcsTable::of(b"ohmytext", b"mynewtext");
         assert_eq!(table.longest(), 6);
         assert_eq!(table.common(), b"mytext");
         let (text, my) = (
@@ -329,7 +329,7 @@ mod tests {
                 (0..bytes).map(|_| b'a' + random.u8(..letters)).collect()
             };
             let (first, second) = (string(200), string(200));
-            let table = Table::of(&first, &second);
+            let table = LcsTable::of(&first, &second);
             let mut walk = Vec::new();
             table.walk(|one, other| walk.push((one, other)));
             assert_eq!((table.longest(), walk), slow_walk(&first, &second));
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn nothing_is_common_to_an_empty_string() {
         for (first, second) in [("", ""), ("a", ""), ("", "b"), ("a", "b")] {
-            let table = Table::of(first.as_bytes(), second.as_bytes());
+            let table = LcsTable::of(first.as_bytes(), second.as_bytes());
             assert_eq!((table.longest(), table.common()), (0, Vec::new()));
             assert!(table.matches().is_empty());
         }

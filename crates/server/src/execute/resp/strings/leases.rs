@@ -13,7 +13,7 @@ use crate::execute::resp::strings::values::count_read;
 
 /// What a client is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LeaseState {
     Miss,
     Fresh,
     Won,
@@ -22,36 +22,36 @@ enum State {
     StaleWait,
 }
 
-impl State {
-    fn of(found: &Found<'_>) -> State {
+impl LeaseState {
+    fn of(found: &Found<'_>) -> LeaseState {
         let lease = found.lease;
         match (lease.stale, lease.won, lease.taken) {
-            (true, true, _) => State::StaleWon,
-            (true, false, _) => State::StaleWait,
-            (false, true, _) => State::Won,
-            (false, false, true) => State::Wait,
-            (false, false, false) => State::Fresh,
+            (true, true, _) => LeaseState::StaleWon,
+            (true, false, _) => LeaseState::StaleWait,
+            (false, true, _) => LeaseState::Won,
+            (false, false, true) => LeaseState::Wait,
+            (false, false, false) => LeaseState::Fresh,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            State::Miss => "miss",
-            State::Fresh => "fresh",
-            State::Won => "won",
-            State::Wait => "wait",
-            State::StaleWon => "stale-won",
-            State::StaleWait => "stale-wait",
+            LeaseState::Miss => "miss",
+            LeaseState::Fresh => "fresh",
+            LeaseState::Won => "won",
+            LeaseState::Wait => "wait",
+            LeaseState::StaleWon => "stale-won",
+            LeaseState::StaleWait => "stale-wait",
         }
     }
 }
 
 /// What GETLEASE answers.
-struct Answer {
+struct LeaseAnswer {
     /// None while the first value is being computed.
     value: Option<Handle>,
     left_ms: Option<u64>,
-    state: State,
+    state: LeaseState,
     version: u64,
 }
 
@@ -88,10 +88,11 @@ pub(in crate::execute::resp) fn getlease(call: &mut Call<'_>) -> Outcome {
         ..Lookup::default()
     };
     let answer = call.cache().lookup(key, &lookup, |found| {
-        let state = State::of(&found);
+        let state = LeaseState::of(&found);
         // Nothing stands for a value that is not there yet.
-        let is_stub = matches!(state, State::Won | State::Wait) && found.item.value.is_empty();
-        Answer {
+        let is_stub =
+            matches!(state, LeaseState::Won | LeaseState::Wait) && found.item.value.is_empty();
+        LeaseAnswer {
             value: (!is_stub).then(|| found.item.pin()),
             left_ms: found.item.deadline.remaining_ms(now),
             state,
@@ -109,14 +110,14 @@ pub(in crate::execute::resp) fn getlease(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-fn write(call: &mut Call<'_>, answer: Option<Answer>) {
+fn write(call: &mut Call<'_>, answer: Option<LeaseAnswer>) {
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let Some(answer) = answer else {
         let mut reply = call.reply();
         reply.array(4);
         reply.null();
         reply.integer(-2);
-        reply.bulk(State::Miss.name());
+        reply.bulk(LeaseState::Miss.name());
         return reply.integer(0);
     };
     call.reply().array(4);

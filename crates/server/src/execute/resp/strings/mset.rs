@@ -16,7 +16,7 @@ use crate::execute::resp::call::steps::STEP_ITEMS;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
-use crate::execute::resp::strings::options::{Condition, Options};
+use crate::execute::resp::strings::options::{Condition, StoreOptions};
 use crate::execute::resp::strings::values::{append_value, deadline_of, notify_set};
 use crate::output::Output;
 
@@ -47,7 +47,7 @@ pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
 
 /// Answers what is left of an MGET in further steps.
 fn read_rest(call: &Call<'_>, keys: &[&[u8]]) -> Outcome {
-    let rest = Rest {
+    let rest = MgetRest {
         keys: Arguments::of(keys),
         answered: 0,
         space: call.space(),
@@ -59,7 +59,7 @@ fn read_rest(call: &Call<'_>, keys: &[&[u8]]) -> Outcome {
 
 /// The keys of an MGET that is not answered whole yet.
 #[derive(Debug)]
-struct Rest {
+struct MgetRest {
     keys: Arguments,
     /// How many of them are answered.
     answered: usize,
@@ -68,7 +68,7 @@ struct Rest {
     is_silent: bool,
 }
 
-impl Unfinished for Rest {
+impl Unfinished for MgetRest {
     fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let start = output.bytes().len();
         let end = self.keys.len().min(self.answered + STEP_ITEMS);
@@ -166,7 +166,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Stores all if the condition holds for all; whether it did.
-    fn store(&self, call: &mut Call<'_>, options: &Options<'_>) -> Result<bool, Failure> {
+    fn store(&self, call: &mut Call<'_>, options: &StoreOptions<'_>) -> Result<bool, Failure> {
         if let [pair] = self.pairs[..] {
             return store_all(call, &[pair], options);
         }
@@ -177,7 +177,7 @@ impl<'a> Pairs<'a> {
 fn store_all(
     call: &mut Call<'_>,
     pairs: &[(Key<'_>, &[u8])],
-    options: &Options<'_>,
+    options: &StoreOptions<'_>,
 ) -> Result<bool, Failure> {
     let cache = call.cache();
     let exists = |key| cache.facts(key, |_| ()).is_some();
@@ -206,8 +206,8 @@ fn store_all(
 }
 
 /// The options of a store without any, on this condition.
-fn plain(when: Condition<'static>) -> Options<'static> {
-    Options {
+fn plain(when: Condition<'static>) -> StoreOptions<'static> {
+    StoreOptions {
         when,
         get: false,
         deadline: None,
@@ -247,7 +247,7 @@ pub(in crate::execute::resp) fn msetex(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::text("ERR wrong number of key-value pairs"));
     }
     let (pairs, options) = args.split_at(2 * count);
-    let options = Options::parse(options, "msetex", call.context)?;
+    let options = StoreOptions::parse(options, "msetex", call.context)?;
     let is_plain = matches!(
         options.when,
         Condition::Always | Condition::Absent | Condition::Present

@@ -10,7 +10,7 @@ use crate::execute::resp::strings::values::as_string;
 
 /// How a string is stored.
 #[derive(Clone, Debug)]
-pub(in crate::execute::resp) struct Options<'a> {
+pub(in crate::execute::resp) struct StoreOptions<'a> {
     pub(in crate::execute::resp) when: Condition<'a>,
     /// Whether the old value is the answer.
     pub(in crate::execute::resp) get: bool,
@@ -39,7 +39,7 @@ pub(in crate::execute::resp) enum Condition<'a> {
     },
 }
 
-impl<'a> Options<'a> {
+impl<'a> StoreOptions<'a> {
     /// Reads options; `command` is named when a time to live is none.
     ///
     /// # Errors
@@ -48,8 +48,8 @@ impl<'a> Options<'a> {
         args: &[&'a [u8]],
         command: &'static str,
         context: Context<'_>,
-    ) -> Result<Options<'a>, Failure> {
-        let mut options = Options {
+    ) -> Result<StoreOptions<'a>, Failure> {
+        let mut options = StoreOptions {
             when: Condition::Always,
             get: false,
             deadline: None,
