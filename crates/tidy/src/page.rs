@@ -51,7 +51,7 @@ fn header(file: &File) -> Option<Finding> {
 fn size(file: &File, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     let lines = source.lines_without_tests;
-    if lines > FILE_LINES_MAX && !is_test(&file.path) {
+    if lines > FILE_LINES_MAX && !file.is_test() {
         let what = format!("{lines} lines without tests, at most {FILE_LINES_MAX}: split the file");
         findings.push(Finding::new(file, 0, what));
     }
@@ -63,10 +63,6 @@ fn size(file: &File, source: &Source) -> Vec<Finding> {
         }
     }
     findings
-}
-
-fn is_test(path: &str) -> bool {
-    path.ends_with("/tests.rs") || path.contains("/tests/")
 }
 
 fn characters(file: &File, source: &Source) -> Vec<Finding> {

@@ -55,6 +55,12 @@ impl File {
         let (name, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
         rest.starts_with("src/").then_some(name)
     }
+
+    /// Whether all of it is tests.
+    #[must_use]
+    pub fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+    }
 }
 
 impl fmt::Display for Finding {
