@@ -14,16 +14,22 @@
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
 use crate::clock::Instant;
+use crate::expire::{Overdue, flow_of};
 use crate::ghost::Ghosts;
 use crate::item::{Entry, Spec};
 use crate::log::Room;
 use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
-use crate::segment::Queue;
+use crate::segment::{Queue, Stream};
 use crate::store::{Located, Store};
 use crate::survey::{Survey, all_dead};
 
 /// Segments that are kept free for insertions to come.
 const RESERVE: usize = 2;
+/// What upkeep leaves alone of what is free: the reserve, and a segment for each flow of survivors.
+const EXPIRE_RESERVE: usize = RESERVE + 2;
+/// So long after live items had to leave, what is dead is left to eviction, which knows better what
+/// is worth a copy while memory is short.
+const EVICTING_MS: u64 = 60_000;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries of the victim whose memory is loaded before they are processed.
@@ -47,8 +53,21 @@ const SURVEY_SHARE: usize = 200;
 enum Purpose {
     /// To win back its dead bytes: live items stay in their queue.
     Compact,
+    /// To win back what is overdue, beside requests and while there is room: live items stay in
+    /// their queue, beside those that have as long to live.
+    Expire,
     /// To make room: live items leave unless they were read.
     Evict,
+}
+
+impl Purpose {
+    /// What it is once an insertion needs the room.
+    fn in_need(self) -> Purpose {
+        match self {
+            Purpose::Expire => Purpose::Compact,
+            other => other,
+        }
+    }
 }
 
 /// What happens to a large item that is the newest of its queue.
@@ -88,6 +107,8 @@ pub(crate) struct Reclaimer {
     newest: Newest,
     /// When the dead were last surveyed for an eviction, and the bytes buried until then.
     surveyed: (Instant, usize),
+    /// When a segment was last emptied to make room.
+    evicted_at: Option<Instant>,
     /// Whether the last look for dead segments found one, so that there may be more.
     is_tidying: bool,
     /// When upkeep looks for dead segments again, having found none.
@@ -102,6 +123,7 @@ impl Reclaimer {
             ghosts_wanted: 0,
             newest: Newest::Stays,
             surveyed: (Instant(0), 0),
+            evicted_at: None,
             is_tidying: false,
             nothing_dead_until: Instant(0),
         }
@@ -135,6 +157,9 @@ impl Reclaimer {
     /// Does an insertion's share of the work; `bytes` is what the insertion takes.
     #[inline]
     pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {
+        if self.leaves_to_upkeep(store) {
+            return;
+        }
         if self.victim.is_none() {
             let wanted = self.free_wanted(store);
             if store.available_segments(wanted) < wanted {
@@ -155,6 +180,19 @@ impl Reclaimer {
             };
             self.process(store, &mut allowance, now);
         }
+    }
+
+    /// Whether the victim is upkeep's, and insertions need nothing of it. If they do, they go on
+    /// with it as with any other.
+    fn leaves_to_upkeep(&mut self, store: &Store) -> bool {
+        let Some(victim) = &mut self.victim else {
+            return false;
+        };
+        if victim.purpose == Purpose::Expire && store.available_segments(RESERVE) >= RESERVE {
+            return true;
+        }
+        victim.purpose = victim.purpose.in_need();
+        false
     }
 
     /// While this shard has free memory but all shards together run short of it, each time it opens
@@ -184,11 +222,11 @@ impl Reclaimer {
         // the caller waits.
         let mut copy_bytes = store.segment_bytes();
         loop {
-            if let Some(room) = store.take_room(queue, spec, now) {
+            if let Some(room) = store.take_room(queue.into(), spec, now) {
                 return Some(room);
             }
             if !self.give_up_segment(store, spec, &mut copy_bytes, now) {
-                return store.take_last_room(queue, spec, now);
+                return store.take_last_room(queue.into(), spec, now);
             }
         }
     }
@@ -220,6 +258,9 @@ impl Reclaimer {
     /// taken off; `false` if there is no victim.
     fn finish_victim(&mut self, store: &mut Store, copy_bytes: &mut usize, now: Instant) -> bool {
         let is_there = self.victim.is_some();
+        if let Some(victim) = &mut self.victim {
+            victim.purpose = victim.purpose.in_need();
+        }
         let mut all = Allowance {
             entries: usize::MAX,
             bytes: usize::MAX,
@@ -259,8 +300,9 @@ impl Reclaimer {
         self.newest = Newest::Stays;
     }
 
-    /// Upkeep off the request path: empties segments whose items are all dead, and with `release`
-    /// those that are partly dead; shrinks the index. Whether some of it is left.
+    /// Upkeep off the request path: empties segments whose items are all dead, and others while
+    /// more is overdue than may be; with `release` those that are largely dead for any reason;
+    /// shrinks the index. Whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, release: bool, now: Instant) -> bool {
         store.tidy(now);
         let mut allowance = Allowance {
@@ -278,7 +320,7 @@ impl Reclaimer {
                 } else {
                     self.compact_all_dead(store, now)
                 };
-                if !is_chosen {
+                if !is_chosen && !self.expire(store, now) {
                     self.nothing_dead_until = Instant(now.0 + SCAN_MS);
                     break;
                 }
@@ -316,6 +358,21 @@ impl Reclaimer {
         true
     }
 
+    /// Makes the segment the victim that has most overdue, if there is too much in all and room for
+    /// what is alive in it; whether there was.
+    fn expire(&mut self, store: &mut Store, now: Instant) -> bool {
+        let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTING_MS);
+        if is_evicting || store.available_segments(EXPIRE_RESERVE) < EXPIRE_RESERVE {
+            return false;
+        }
+        let Some(segment) = Overdue::of(store, now).worth_emptying() else {
+            return false;
+        };
+        store.seal_if_open(segment);
+        self.set_victim(store, segment, Purpose::Expire, 0);
+        true
+    }
+
     fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
         // The segment that is being filled does not count: in a small cache it is a large part.
         let (small_with_open, small) = store.queue_bytes(Queue::Small);
@@ -349,6 +406,7 @@ impl Reclaimer {
         let max = &mut store.counts.dead_at_eviction_max_ppm;
         *max = survey.dead_ppm().max(*max);
         self.surveyed = (now, store.buried_bytes());
+        self.evicted_at = Some(now);
     }
 
     /// Turns from evicting to compacting if much has died since the victim was chosen. What was
@@ -466,7 +524,8 @@ impl Reclaimer {
         next
     }
 
-    /// Decides about one item of the victim; `true` if the victim, an extent, stays as a whole.
+    /// Decides about one item of the victim; `true` if what is left of the victim stays: an extent
+    /// as a whole, or what upkeep finds no room for.
     fn process_item(
         &mut self,
         store: &mut Store,
@@ -485,7 +544,7 @@ impl Reclaimer {
         let (memory, bytes) = (store.resident_bytes(), located.layout.total_bytes());
         let reads_needed = reads_needed(queue, bytes, memory, store.items());
         let (queue, frequency) = match (victim.purpose, queue) {
-            (Purpose::Compact, queue) => (queue, frequency),
+            (Purpose::Compact | Purpose::Expire, queue) => (queue, frequency),
             (Purpose::Evict, _) if frequency < reads_needed => {
                 if queue == Queue::Small {
                     self.ghosts.insert(hash);
@@ -502,9 +561,22 @@ impl Reclaimer {
             return true;
         }
         let bytes = located.layout.total_bytes();
+        let stream = match victim.purpose {
+            Purpose::Expire => Stream {
+                queue,
+                flow: flow_of(&located.layout, store.segment(victim.segment), now),
+            },
+            _ => queue.into(),
+        };
+        let is_moved =
+            bytes <= allowance.copy_bytes && store.move_to(located, stream, frequency, now);
+        // Upkeep stops where there is no room: nobody needs what it would win.
+        if !is_moved && victim.purpose == Purpose::Expire {
+            return true;
+        }
         // Without room for the copy the item leaves, whatever it is worth: to keep it would take
         // the very memory that is being won.
-        if bytes > allowance.copy_bytes || !store.move_to(located, queue, frequency, now) {
+        if !is_moved {
             let max = &mut store.counts.dead_at_eviction_max_ppm;
             *max = victim.dead_ppm.max(*max);
             store.remove_evicted(located);

@@ -2,18 +2,22 @@
 //!
 //! Exact for the reader: [`Store::find`] compares the item's own deadline with the clock, to the
 //! millisecond, and removes an item that it meets too late. Bulk for the memory: reclaiming takes
-//! whole segments by what their histograms tell (`deaths.rs`, `survey.rs`, `evict.rs`). One by one
-//! for who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket.
+//! whole segments by what their histograms tell (`deaths.rs`, `survey.rs`, `evict.rs`), whether
+//! memory is needed or not: upkeep empties segments while too much is [`Overdue`]. One by one for
+//! who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket.
 //!
 //! Invariant: whichever way an item is found to be over, [`Store::remove_expired`] removes it,
 //! counts it, tells of it, and notes how long after its deadline that was.
 //!
-//! Why: docs/decisions/0004 and 0013. Tests: tests/expiry.rs, tests/observer.rs.
+//! Why: docs/decisions/0004, 0013 and 0034. Tests: tests/expiry.rs, tests/overdue.rs,
+//! tests/observer.rs.
 
 use crate::clock::{Deadline, Instant};
-use crate::index::SlotRef;
+use crate::index::{ENTRY_BYTES, SlotRef};
+use crate::item::Layout;
 use crate::key::Key;
 use crate::observer::Happened;
+use crate::segment::{Flow, Segment, Use};
 use crate::stats::ReclaimLag;
 use crate::store::{Located, Store};
 
@@ -24,6 +28,17 @@ const STEPS_PER_ROUND: usize = 100;
 /// Fewest and most buckets that one step looks at, so that the lock is held briefly.
 const BUCKETS_MIN: usize = 64;
 const BUCKETS_MAX: usize = 512;
+
+/// The overdue part of what is held, in millionths, from which on segments are emptied for it: with
+/// the error of the histograms and what dies meanwhile it stays below 3 %.
+const OVERDUE_PPM: u64 = 22_000;
+/// A segment that is being filled is emptied as well if this part of it, as a divisor, is overdue:
+/// what little a cache holds may all lie in such.
+const SEALED_SHARE: usize = 32;
+/// An item lasts that lives on for so many times its segment's age, which counts for so much at
+/// least.
+const LASTING_AGES: u64 = 8;
+const AGE_MS_MIN: u64 = 1_000;
 
 impl Store {
     /// Finds the live item of `key`. One that is over is removed on the way and counted.
@@ -64,6 +79,58 @@ impl Store {
             self.report_item(&located.layout, Happened::Expired);
         }
         self.remove(located);
+    }
+}
+
+/// What is held of items whose time is over, and where most of it lies.
+///
+/// Segments that are dead altogether are no part of it: they are reclaimed at once, without a copy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Overdue {
+    held_bytes: usize,
+    overdue_bytes: usize,
+    /// The segment with most of it that can be emptied, and how much that is.
+    most: Option<(u32, usize)>,
+}
+
+impl Overdue {
+    /// Looks at all segments.
+    pub(crate) fn of(store: &Store, now: Instant) -> Overdue {
+        let mut overdue = Overdue::default();
+        for (number, segment) in store.segments() {
+            overdue.held_bytes += segment.written_bytes() + segment.items as usize * ENTRY_BYTES;
+            if segment.is_all_dead(now) {
+                continue;
+            }
+            let bytes = segment.expired_bytes(now);
+            overdue.overdue_bytes += bytes + segment.dead_items(now) * ENTRY_BYTES;
+            let is_most = bytes > overdue.most.map_or(0, |(_, most)| most);
+            let is_open = segment.used == Use::Open && !store.is_pinned(number);
+            let is_worth_sealing = is_open && bytes * SEALED_SHARE >= segment.written_bytes();
+            if is_most && (is_worth_sealing || store.can_be_emptied(number)) {
+                overdue.most = Some((number, bytes));
+            }
+        }
+        overdue
+    }
+
+    /// The segment to be emptied, if more is overdue than may be.
+    pub(crate) fn worth_emptying(&self) -> Option<u32> {
+        let is_much = self.overdue_bytes as u64 * 1_000_000 > self.held_bytes as u64 * OVERDUE_PPM;
+        self.most.filter(|_| is_much).map(|(segment, _)| segment)
+    }
+}
+
+/// With what a live item of an emptied segment is written: what outlives the segment's age by
+/// far lies together, so that it is not moved again and again for what dies beside it.
+pub(crate) fn flow_of(layout: &Layout, segment: &Segment, now: Instant) -> Flow {
+    let age_ms = now
+        .0
+        .saturating_sub(segment.scale().base_ms)
+        .max(AGE_MS_MIN);
+    match layout.deadline.remaining_ms(now) {
+        Some(left_ms) if left_ms <= age_ms * LASTING_AGES => Flow::Brief,
+        _ => Flow::Lasting,
     }
 }
 

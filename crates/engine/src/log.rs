@@ -21,7 +21,7 @@ use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
-use crate::segment::{DEATHS_BYTES, Queue, Segment, Use};
+use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
@@ -68,10 +68,10 @@ pub(crate) struct Log {
     /// Fewest free segments since the last look at what may be given back.
     free_low: usize,
     draining: Vec<u32>,
-    open: [Option<u32>; 2],
+    open: [Option<u32>; STREAMS],
     /// Offset up to which the open segment's memory is known to be resident.
-    touched: [usize; 2],
-    recent: [Recent; 2],
+    touched: [usize; STREAMS],
+    recent: [Recent; STREAMS],
     /// Sealed segments, oldest first.
     sealed: [VecDeque<u32>; 2],
     /// Bytes of memory of the open and sealed segments.
@@ -117,9 +117,9 @@ impl Log {
             free: Vec::new(),
             free_low: 0,
             draining: Vec::new(),
-            open: [None; 2],
-            touched: [0; 2],
-            recent: [Recent::default(); 2],
+            open: [None; STREAMS],
+            touched: [0; STREAMS],
+            recent: [Recent::default(); STREAMS],
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],
             resident_bytes: 0,
@@ -178,8 +178,10 @@ impl Log {
 
     /// Bytes of memory of a queue's sealed segments.
     pub(crate) fn sealed_bytes(&self, queue: Queue) -> usize {
-        let open = self.open[queue as usize].map_or(0, |number| self.segment(number).room_bytes());
-        self.queue_bytes(queue) - open
+        let open = self.open.iter().flatten();
+        let open = open.map(|&number| self.segment(number));
+        let open = open.filter(|segment| segment.queue == queue);
+        self.queue_bytes(queue) - open.map(Segment::room_bytes).sum::<usize>()
     }
 
     /// Bytes of memory behind all segments.
@@ -272,17 +274,17 @@ impl Log {
         self.arena.is_pinned(segment)
     }
 
-    /// How deadlines are written in the queue's open segment, if there is one that takes items
+    /// How deadlines are written in the stream's open segment, if there is one that takes items
     /// with this deadline.
     #[inline]
-    pub(crate) fn open_scale(&self, queue: Queue, deadline: Deadline) -> Option<Timescale> {
-        let segment = self.segment(self.open[queue as usize]?);
+    pub(crate) fn open_scale(&self, stream: Stream, deadline: Deadline) -> Option<Timescale> {
+        let segment = self.segment(self.open[stream.index()]?);
         segment.accepts(deadline).then(|| segment.scale())
     }
 
     /// Takes room for an item of `bytes` in the open segment, if it has that much left.
-    pub(crate) fn take_room(&mut self, queue: Queue, bytes: usize, now: Instant) -> Option<Room> {
-        let number = self.open[queue as usize]?;
+    pub(crate) fn take_room(&mut self, stream: Stream, bytes: usize, now: Instant) -> Option<Room> {
+        let number = self.open[stream.index()]?;
         let start = self.start_of(number);
         let segment = &mut self.segments[number as usize];
         if segment.written_bytes() + bytes > segment.room_bytes() {
@@ -291,7 +293,7 @@ impl Log {
         let offset = start + segment.written_bytes();
         segment.write(bytes, now.0 / 1000);
         let end = offset + bytes;
-        let touched = &mut self.touched[queue as usize];
+        let touched = &mut self.touched[stream.index()];
         // Some pages in one call cost less than a fault for each of them.
         if end > *touched {
             let upto = (end + TOUCH_BYTES).min(start + segment.room_bytes());
@@ -306,8 +308,8 @@ impl Log {
 
     /// Notes an item's deadline for the choice of the next segment's scale.
     #[inline]
-    pub(crate) fn note_deadline(&mut self, queue: Queue, deadline: Deadline, now: Instant) {
-        self.recent[queue as usize].note(deadline, now);
+    pub(crate) fn note_deadline(&mut self, stream: Stream, deadline: Deadline, now: Instant) {
+        self.recent[stream.index()].note(deadline, now);
     }
 
     /// Counts an item as live in its segment.
@@ -334,28 +336,38 @@ impl Log {
         self.write(layout.offset, item::hole(bytes).bytes());
     }
 
-    /// Seals the queue's open segment, if any.
-    pub(crate) fn seal(&mut self, queue: Queue) {
-        if let Some(number) = self.open[queue as usize].take() {
+    /// Seals the stream's open segment, if any.
+    pub(crate) fn seal(&mut self, stream: Stream) {
+        if let Some(number) = self.open[stream.index()].take() {
             self.segments[number as usize].used = Use::Sealed;
-            self.sealed[queue as usize].push_back(number);
+            self.sealed[stream.queue as usize].push_back(number);
+        }
+    }
+
+    /// Seals a segment if it is an open one.
+    pub(crate) fn seal_if_open(&mut self, segment: u32) {
+        let mut streams = Stream::all();
+        let filled = streams.find(|stream| self.open[stream.index()] == Some(segment));
+        if let Some(stream) = filled {
+            self.seal(stream);
         }
     }
 
     /// Seals open segments whose items are all dead, so that they are reclaimed.
     pub(crate) fn seal_all_dead(&mut self, now: Instant) {
-        for queue in [Queue::Small, Queue::Main] {
-            let open = self.open[queue as usize].map(|number| self.segment(number));
+        for stream in Stream::all() {
+            let open = self.open[stream.index()].map(|number| self.segment(number));
             if open.is_some_and(|segment| segment.items > 0 && segment.is_all_dead(now)) {
-                self.seal(queue);
+                self.seal(stream);
             }
         }
     }
 
-    /// Seals the queue's open segment and opens another, which takes items with this deadline;
+    /// Seals the stream's open segment and opens another, which takes items with this deadline;
     /// `false` if there is no memory for one.
-    pub(crate) fn roll(&mut self, queue: Queue, deadline: Deadline, now: Instant) -> bool {
-        let is_timed = deadline != Deadline::NEVER || self.recent[queue as usize].had_deadlines();
+    pub(crate) fn roll(&mut self, stream: Stream, deadline: Deadline, now: Instant) -> bool {
+        let at = stream.index();
+        let is_timed = deadline != Deadline::NEVER || self.recent[at].had_deadlines();
         // Paid first, because it may cost a free segment.
         if is_timed && !self.pay_for_deaths() {
             return false;
@@ -365,17 +377,17 @@ impl Log {
             return false;
         };
         // Sealed only when its successor is there: without one it still takes small items.
-        self.seal(queue);
-        let scale = self.recent[queue as usize].take_scale(now);
+        self.seal(stream);
+        let scale = self.recent[at].take_scale(now);
         let room_bytes = self.segment_bytes();
-        let mut segment = Segment::of(Use::Open, queue, scale, room_bytes);
+        let mut segment = Segment::of(Use::Open, stream.queue, scale, room_bytes);
         if is_timed {
             segment.know_deaths();
         }
         self.segments[number as usize] = segment;
-        self.open[queue as usize] = Some(number);
-        self.touched[queue as usize] = touched;
-        self.queue_bytes[queue as usize] += room_bytes;
+        self.open[at] = Some(number);
+        self.touched[at] = touched;
+        self.queue_bytes[stream.queue as usize] += room_bytes;
         self.rolled = true;
         true
     }

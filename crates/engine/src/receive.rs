@@ -27,8 +27,8 @@ impl Shard {
         let larger_bytes = value_bytes + HEADER_BYTES_MAX;
         let spec = Spec::plain(key.bytes().len(), larger_bytes, Deadline::NEVER);
         let bytes = prefix_bytes + value_bytes;
-        let (queue, deadline) = (Queue::Small, Deadline::NEVER);
-        let room = match self.store.take_room_of(queue, deadline, |_| bytes, now) {
+        let (stream, deadline) = (Queue::Small.into(), Deadline::NEVER);
+        let room = match self.store.take_room_of(stream, deadline, |_| bytes, now) {
             Some(room) => room,
             None => {
                 // Room for a slightly larger item does as well; what is over becomes a hole.

@@ -24,6 +24,50 @@ pub(crate) enum Queue {
     Main = 1,
 }
 
+/// How items come to be written together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// As they are stored, or moved to make room.
+    Fresh = 0,
+    /// Moved away from between the dead, with little time left.
+    Brief = 1,
+    /// The same with much time left, or all: no part of what dies soon.
+    Lasting = 2,
+}
+
+/// What one open segment takes: the items of a queue that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    pub(crate) queue: Queue,
+    pub(crate) flow: Flow,
+}
+
+/// How many streams there are.
+pub(crate) const STREAMS: usize = 6;
+
+impl Stream {
+    /// All of them.
+    pub(crate) fn all() -> impl Iterator<Item = Stream> {
+        [Flow::Fresh, Flow::Brief, Flow::Lasting]
+            .into_iter()
+            .flat_map(|flow| [Queue::Small, Queue::Main].map(|queue| Stream { queue, flow }))
+    }
+
+    /// Its place among all: those of fresh items come first.
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.flow as usize * 2 + self.queue as usize
+    }
+}
+
+impl From<Queue> for Stream {
+    #[inline]
+    fn from(queue: Queue) -> Stream {
+        let flow = Flow::Fresh;
+        Stream { queue, flow }
+    }
+}
+
 /// Which items of a segment were flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
@@ -219,7 +263,7 @@ impl Segment {
     }
 
     /// About how many bytes of its items are over at `now`, while some item is alive.
-    fn expired_bytes(&self, now: Instant) -> usize {
+    pub(crate) fn expired_bytes(&self, now: Instant) -> usize {
         // A single item is alive until all is dead.
         if self.items == 1 {
             return 0;

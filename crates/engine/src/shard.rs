@@ -246,7 +246,7 @@ impl Shard {
             Some(old) => self.store.segment(old.segment).queue,
             None => self.reclaimer.queue_for_new(key.hash()),
         };
-        let (room, old) = match self.store.take_room(queue, spec, now) {
+        let (room, old) = match self.store.take_room(queue.into(), spec, now) {
             Some(room) => (room, old),
             None => {
                 let room = self.reclaimer.make_room(&mut self.store, queue, spec, now);

@@ -30,7 +30,7 @@ use crate::log::{Log, Room};
 use crate::observer::{Happened, Report};
 use crate::options::End;
 use crate::outcome::Item;
-use crate::segment::{Flushed, Queue};
+use crate::segment::{Flushed, Stream};
 use crate::space::Space;
 use crate::stats::ReclaimLag;
 use crate::tally::Tally;
@@ -340,9 +340,9 @@ impl Store {
     }
 
     /// Takes room for an item of `spec` without reclaiming anything; `None` if there is none.
-    pub(crate) fn take_room(&mut self, queue: Queue, spec: &Spec, now: Instant) -> Option<Room> {
-        self.log.note_deadline(queue, spec.deadline, now);
-        self.take_room_of(queue, spec.deadline, |scale| spec.total_bytes(scale), now)
+    pub(crate) fn take_room(&mut self, stream: Stream, spec: &Spec, now: Instant) -> Option<Room> {
+        self.log.note_deadline(stream, spec.deadline, now);
+        self.take_room_of(stream, spec.deadline, |scale| spec.total_bytes(scale), now)
     }
 
     /// Whether an item of `spec` is better off with an extent of its own.
@@ -354,15 +354,15 @@ impl Store {
     /// takes items with this deadline.
     pub(crate) fn take_room_of(
         &mut self,
-        queue: Queue,
+        stream: Stream,
         deadline: Deadline,
         bytes_in: impl Fn(Timescale) -> usize,
         now: Instant,
     ) -> Option<Room> {
-        if let Some(scale) = self.log.open_scale(queue, deadline) {
+        if let Some(scale) = self.log.open_scale(stream, deadline) {
             let bytes = bytes_in(scale);
             if !self.log.wants_extent(bytes)
-                && let Some(room) = self.log.take_room(queue, bytes, now)
+                && let Some(room) = self.log.take_room(stream, bytes, now)
             {
                 return Some(room);
             }
@@ -370,13 +370,13 @@ impl Store {
         let scale = extent_scale(now);
         let bytes = bytes_in(scale);
         if self.log.wants_extent(bytes) {
-            return self.log.take_extent(queue, bytes, scale, now);
+            return self.log.take_extent(stream.queue, bytes, scale, now);
         }
-        if !self.log.roll(queue, deadline, now) {
+        if !self.log.roll(stream, deadline, now) {
             return None;
         }
-        let scale = self.log.open_scale(queue, deadline)?;
-        self.log.take_room(queue, bytes_in(scale), now)
+        let scale = self.log.open_scale(stream, deadline)?;
+        self.log.take_room(stream, bytes_in(scale), now)
     }
 
     /// Writes an item's header and key into room taken for it and counts it as live; returns its
@@ -427,16 +427,16 @@ impl Store {
         self.index.relocate(old.slot, new.offset, frequency);
     }
 
-    /// Copies a live item to the end of a queue; `false` if there is no room without reclaiming.
+    /// Copies a live item to the end of a stream; `false` if there is no room without reclaiming.
     pub(crate) fn move_to(
         &mut self,
         located: &Located,
-        queue: Queue,
+        stream: Stream,
         frequency: u8,
         now: Instant,
     ) -> bool {
         let spec = located.layout.spec(self.log.arena());
-        let Some(room) = self.take_room(queue, &spec, now) else {
+        let Some(room) = self.take_room(stream, &spec, now) else {
             return false;
         };
         let old = located.layout;

@@ -63,9 +63,9 @@ impl Upkeep {
 }
 
 impl Cache {
-    /// A bounded piece of upkeep in each shard: empties segments whose items have all expired,
-    /// shrinks an index that has become too large, touches the memory that a growing shard needs
-    /// next, and with
+    /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
+    /// others while more than some 2 % of what is held is overdue; shrinks an index that has become
+    /// too large, touches the memory that a growing shard needs next, and with
     /// [`Config::release_memory`](crate::Config::release_memory) compacts what is partly dead and
     /// gives free memory back to the system. Whether more of it is waiting.
     ///

@@ -11,7 +11,7 @@ use super::{Located, Store};
 use crate::clock::Instant;
 use crate::item::{Entry, Layout, Spec};
 use crate::log::Room;
-use crate::segment::{Queue, Segment, Use};
+use crate::segment::{Queue, Segment, Stream, Use};
 
 /// Bytes at an entry's beginning in which header and key of most items lie.
 const FRONT_BYTES: usize = 128;
@@ -130,20 +130,24 @@ impl Store {
     /// can leave; `None` if that is not enough.
     pub(crate) fn take_last_room(
         &mut self,
-        queue: Queue,
+        stream: Stream,
         spec: &Spec,
         now: Instant,
     ) -> Option<Room> {
         self.log.set_in_need(true);
-        let room = self.take_room(queue, spec, now);
+        let room = self.take_room(stream, spec, now);
         self.log.set_in_need(false);
         room
     }
 
-    /// Seals both open segments, so that they can be emptied too.
+    /// Seals all open segments, so that they can be emptied too.
     pub(crate) fn seal_open(&mut self) {
-        self.log.seal(Queue::Small);
-        self.log.seal(Queue::Main);
+        Stream::all().for_each(|stream| self.log.seal(stream));
+    }
+
+    /// Seals a segment that is being filled.
+    pub(crate) fn seal_if_open(&mut self, segment: u32) {
+        self.log.seal_if_open(segment);
     }
 
     /// Frees segments whose last reader has gone, and seals open ones whose items are all dead.

@@ -1,0 +1,210 @@
+//! What is held of items whose time is over while memory is not needed: a small part, whatever
+//! times to live are mixed, won back by upkeep alone and without losing what is alive.
+//!
+//! Upkeep runs at its own pace by a clock that the test moves; all memory is walked now and then.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use cellar_engine::{Config, Upkeep};
+
+#[path = "support/cache.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod support;
+use support::Timed;
+#[path = "support/random.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod random;
+use random::Random;
+
+const SECOND: u64 = 1_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+/// Time between two moments of a run.
+const STEP_MS: u64 = 2;
+/// Most that may be overdue, in millionths of what is held.
+const OVERDUE_PPM_MAX: u64 = 30_000;
+
+/// What is stored, how much of it, and where.
+#[derive(Clone, Copy)]
+struct Load {
+    ttl_ms: fn(&mut Random) -> u64,
+    memory_mib: usize,
+    shards: usize,
+    stores_per_s: u64,
+    /// How long it runs before it is looked at, and then.
+    warm_s: u64,
+    looked_at_s: u64,
+}
+
+/// Four of five items live for 10 to 50 seconds, the others for a day.
+const MIXED: Load = Load {
+    ttl_ms: |random| match random.below(5) {
+        0 => DAY,
+        _ => 10 * SECOND + random.below(40 * SECOND),
+    },
+    memory_mib: 256,
+    shards: 4,
+    stores_per_s: 2_000,
+    warm_s: 15,
+    looked_at_s: 60,
+};
+
+/// A load on its way.
+struct Run {
+    load: Load,
+    timed: Timed,
+    random: Random,
+    upkeep: Upkeep,
+    upkeep_at_ms: u64,
+    now_ms: u64,
+    /// When each item that was stored is over.
+    ends_ms: Vec<u64>,
+    /// Stores that are due, in thousandths.
+    due: u64,
+}
+
+impl Run {
+    fn new(load: Load) -> Run {
+        let timed = Timed::with(Config {
+            shards: Some(load.shards),
+            seed: Some(3),
+            ..Config::with_memory(load.memory_mib << 20)
+        });
+        Run {
+            load,
+            timed,
+            random: Random::from_seed(7),
+            upkeep: Upkeep::default(),
+            upkeep_at_ms: 0,
+            now_ms: 0,
+            ends_ms: Vec::new(),
+            due: 0,
+        }
+    }
+
+    /// Goes on for some seconds, with stores or without.
+    fn go_on(&mut self, seconds: u64, stores: bool) {
+        for _ in 0..seconds * SECOND / STEP_MS {
+            self.timed.clock.advance_ms(STEP_MS);
+            self.now_ms += STEP_MS;
+            self.due += self.load.stores_per_s * STEP_MS * u64::from(stores);
+            while self.due >= 1_000 {
+                self.due -= 1_000;
+                self.store();
+            }
+            if self.now_ms >= self.upkeep_at_ms {
+                let pause = self.upkeep.step(&self.timed.cache);
+                self.upkeep_at_ms = self.now_ms + u64::try_from(pause.as_millis()).unwrap();
+            }
+        }
+    }
+
+    fn store(&mut self) {
+        let ttl_ms = (self.load.ttl_ms)(&mut self.random).max(1);
+        let key = format!("key:{}", self.ends_ms.len());
+        self.timed.set(&key, &[7; 100], Some(ttl_ms)).unwrap();
+        self.ends_ms.push(self.now_ms + ttl_ms);
+    }
+
+    /// Walks all memory: the part of what is held whose time is over, in millionths. Whatever was
+    /// stored and is not over has to be there.
+    fn overdue_ppm(&self) -> u64 {
+        let audit = self.timed.cache.audit().unwrap();
+        let alive = self.ends_ms.iter().filter(|&&at| at > self.now_ms).count();
+        assert_eq!(audit.live_items, alive as u64, "what is alive stays");
+        let held = audit.live_bytes + audit.expired_bytes;
+        audit.expired_bytes * 1_000_000 / held.max(1)
+    }
+}
+
+/// Checks a load while it runs, and when it rests.
+fn check(load: Load) {
+    let mut run = Run::new(load);
+    run.go_on(load.warm_s, true);
+    for part in 1..=6 {
+        run.go_on(load.looked_at_s / 6, true);
+        let overdue = run.overdue_ppm();
+        assert!(overdue <= OVERDUE_PPM_MAX, "{overdue} ppm in part {part}");
+    }
+    for _ in 0..3 {
+        run.go_on(10, false);
+        let overdue = run.overdue_ppm();
+        assert!(overdue <= OVERDUE_PPM_MAX, "{overdue} ppm at rest");
+    }
+    assert_eq!(run.timed.cache.stats().evicted, 0, "nothing had to leave");
+}
+
+#[test]
+fn little_is_overdue_however_much_memory_there_is() {
+    check(MIXED);
+    check(Load {
+        memory_mib: 16,
+        shards: 1,
+        stores_per_s: 700,
+        ..MIXED
+    });
+    check(Load {
+        memory_mib: 1_024,
+        shards: 16,
+        ..MIXED
+    });
+}
+
+#[test]
+fn little_is_overdue_of_what_fits_into_segments_that_are_being_filled() {
+    check(Load {
+        stores_per_s: 50,
+        warm_s: 20,
+        looked_at_s: 120,
+        ..MIXED
+    });
+}
+
+#[test]
+fn little_is_overdue_whatever_the_times_to_live_are() {
+    let half_for_long = |random: &mut Random| match random.below(2) {
+        0 => DAY,
+        _ => 10 * SECOND + random.below(40 * SECOND),
+    };
+    check(Load {
+        ttl_ms: half_for_long,
+        ..MIXED
+    });
+    // Most soon, a few late.
+    let exponential = |random: &mut Random| {
+        let part = (random.below(1 << 30) + 1) as f64 / f64::from(1 << 30);
+        (-part.ln() * 20_000.0) as u64
+    };
+    check(Load {
+        ttl_ms: exponential,
+        ..MIXED
+    });
+    check(Load {
+        ttl_ms: |random| {
+            [5 * SECOND, MINUTE, 10 * MINUTE, HOUR, 12 * HOUR, DAY][random.below(6) as usize]
+        },
+        stores_per_s: 1_000,
+        looked_at_s: 300,
+        ..MIXED
+    });
+    check(Load {
+        ttl_ms: |random| random.below(HOUR),
+        stores_per_s: 60,
+        warm_s: 600,
+        looked_at_s: 5_400,
+        ..MIXED
+    });
+}
+
+#[test]
+fn who_stores_copies_nothing_for_it() {
+    let mut run = Run::new(MIXED);
+    run.upkeep_at_ms = u64::MAX;
+    run.go_on(60, true);
+    assert!(run.overdue_ppm() > 10 * OVERDUE_PPM_MAX);
+    assert_eq!(run.timed.cache.stats().copied, 0);
+    run.upkeep_at_ms = 0;
+    run.go_on(5, false);
+    assert!(run.overdue_ppm() <= OVERDUE_PPM_MAX);
+    assert!(run.timed.cache.stats().copied > 0);
+}
