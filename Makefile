@@ -68,17 +68,17 @@ test-rust:
 	$(TIMED) test-rust $(CARGO) test --locked --workspace
 
 test-java-client:
-	BINARIES=debug $(TIMED) test-java-client nice clients/run --only java_client
+	BINARIES=debug $(TIMED) test-java-client nice foreign-clients/run --only java_client
 
 test-clients:
 	$(TIMED) lints nice $(MAKE) lints
-	BINARIES=debug $(TIMED) test-clients clients/run --but java_client --jobs 2
+	BINARIES=debug $(TIMED) test-clients foreign-clients/run --but java_client --jobs 2
 
 java: tools build ## Cellar's Java client and other Java clients, tested against the server
-	clients/run --only java_client --only java --only java_redis
+	foreign-clients/run --only java_client --only java --only java_redis
 
 clients: tools build ## all real clients' tests against the server
-	clients/run
+	foreign-clients/run
 
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
@@ -99,7 +99,7 @@ soak: tools build ## all sizes, thousands of hostile clients; the random tests S
 	for round in $$(seq $(SOAK_ROUNDS)); do \
 		export TEST_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 		export PROPTEST_RNG_SEED=$$TEST_SEED; \
-		clients/run --only differential --only http_api; \
+		foreign-clients/run --only differential --only http_api; \
 		$(CARGO) test --locked --workspace --test model; \
 	done
 

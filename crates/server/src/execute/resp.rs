@@ -8,7 +8,7 @@
 //! What a client has set up ([`session`]) lies below what runs one command ([`call`]); the handlers
 //! stand above, a room for each group of commands.
 //!
-//! Tests: tests/resp.rs and its neighbours, clients/.
+//! Tests: tests/resp.rs and its neighbours, foreign-clients/.
 
 mod failure;
 mod arguments;

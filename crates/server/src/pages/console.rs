@@ -3,7 +3,7 @@
 //! The files are in assets/console, served as they lie there; they hold no data, so they are the
 //! same for everybody. A browser keeps them and asks each time whether they are still the ones.
 //!
-//! Page: docs/console.md. Tests: at the end of this file; tests/console.rs; clients/node.
+//! Page: docs/console.md. Tests: at the end of this file; tests/console.rs; foreign-clients/node.
 
 use std::borrow::Cow;
 

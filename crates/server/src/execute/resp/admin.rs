@@ -1,7 +1,7 @@
 //! Administration: what operators and client libraries ask a server.
 //!
 //! Source: redis.io/docs/latest/commands, group "server"; the replies of redis-server 7.
-//! Tests: tests/resp_admin.rs, clients/.
+//! Tests: tests/resp_admin.rs, foreign-clients/.
 
 pub(super) mod info;
 pub(super) mod config;

@@ -17,8 +17,8 @@ import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 
 /**
- * The examples in docs/java.md and docs/guide, word for word: clients/examples.py looks them up
- * here.
+ * The examples in docs/java.md and docs/guide, word for word: foreign-clients/examples.py looks
+ * them up here.
  */
 class GuideTest {
     private static final Duration TTL = Duration.ofMinutes(10);

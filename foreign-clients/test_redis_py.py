@@ -1,6 +1,6 @@
 """Cellar through redis-py: each test speaks RESP2 and RESP3.
 
-clients/run starts the server and passes its port in RESP_PORT.
+foreign-clients/run starts the server and passes its port in RESP_PORT.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Cellar behind Django: its own Redis backend and django-redis, in a real project's settings.
 
-clients/run starts the server and passes its port in RESP_PORT.
+foreign-clients/run starts the server and passes its port in RESP_PORT.
 """
 
 import os

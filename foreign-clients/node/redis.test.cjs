@@ -1,4 +1,4 @@
-// Cellar through node-redis and ioredis; clients/run starts the server and passes RESP_PORT.
+// Cellar through node-redis and ioredis; foreign-clients/run starts the server and passes RESP_PORT.
 'use strict';
 
 const assert = require('node:assert/strict');

@@ -1,4 +1,4 @@
-// The console in headless Chromium; clients/run says with CELLAR which binary to start.
+// The console in headless Chromium; foreign-clients/run says with CELLAR which binary to start.
 'use strict';
 
 const assert = require('node:assert/strict');

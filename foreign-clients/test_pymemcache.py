@@ -1,6 +1,6 @@
 """Cellar through pymemcache: each test runs with a plain, a pooled and a hashing client.
 
-clients/run starts the server and passes its port in CACHE_PORT.
+foreign-clients/run starts the server and passes its port in CACHE_PORT.
 """
 
 import os

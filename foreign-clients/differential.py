@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sends the same random commands to Cellar and to redis-server and compares every reply.
 
-    clients/differential.py --port CELLAR [--seed N] [--commands N] [--only FAMILY]
+    foreign-clients/differential.py --port CELLAR [--seed N] [--commands N] [--only FAMILY]
 
 A family is a group of commands with the arguments that suit them, mixed with the others' keys
 (wrong types), wrong numbers of arguments, nonsense and transactions; each runs in RESP2 and in

@@ -1,4 +1,4 @@
-"""Random commands of Redis's protocol, made from one seed; for clients/differential.py.
+"""Random commands of Redis's protocol, made from one seed; for foreign-clients/differential.py.
 
 A family is a group of commands with the arguments that suit them. Some are spoiled: an argument is
 missing, is one too many, or is nonsense; some use keys that hold another kind of value.
