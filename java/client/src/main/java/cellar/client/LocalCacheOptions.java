@@ -30,7 +30,11 @@ public record LocalCacheOptions(
         trackingPorts = Map.copyOf(trackingPorts);
     }
 
-    /** Copies that are confirmed with the server when they are older than the caller allows. */
+    /**
+     * Copies that are confirmed with the server when they are older than the caller allows. Each
+     * connection must lead to one process as long as it lives, so not through a proxy that speaks
+     * memcached's protocol itself.
+     */
     public static LocalCacheOptions confirmed(long bytesMax) {
         return new LocalCacheOptions(bytesMax, null, 0, Map.of(), null);
     }

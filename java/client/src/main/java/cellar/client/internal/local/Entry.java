@@ -1,5 +1,6 @@
 package cellar.client.internal.local;
 
+import cellar.client.internal.wire.Link;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -8,6 +9,7 @@ import org.jspecify.annotations.Nullable;
  * @param form what made the value of the bytes; only those who read in the same form may have it
  * @param value null for the knowledge that there is no item
  * @param version of the item, 0 if not known
+ * @param link the connection that told the version; null if none can confirm it
  * @param seen_ns when the server last said so
  * @param ends_ns when the item expires; {@link #FOREVER} if it does not
  * @param weight_bytes what the copy counts for
@@ -17,6 +19,7 @@ record Entry(
         Object form,
         @Nullable Object value,
         long version,
+        @Nullable Link link,
         long seen_ns,
         long ends_ns,
         int weight_bytes,
@@ -24,7 +27,7 @@ record Entry(
     static final long FOREVER = Long.MAX_VALUE;
 
     Entry confirmed(long now_ns) {
-        return new Entry(form, value, version, now_ns, ends_ns, weight_bytes, ticket);
+        return new Entry(form, value, version, link, now_ns, ends_ns, weight_bytes, ticket);
     }
 
     boolean isLive(long now_ns) {

@@ -5,6 +5,7 @@ import cellar.client.CacheMetrics;
 import cellar.client.internal.Core;
 import cellar.client.internal.Stages;
 import cellar.client.internal.wire.Keys;
+import cellar.client.internal.wire.Link;
 import cellar.client.internal.wire.MetaLine;
 import cellar.client.internal.wire.ReadOperation;
 import com.github.benmanes.caffeine.cache.Cache;
@@ -24,8 +25,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A copy is served if the server confirmed it no longer ago than the caller allows, if it has
  * not expired, and, with tracking, only while changes are certain to be told of. Without tracking
- * an older copy is confirmed by its version, so that its value need not come again. A copy is
- * served to those who read in its form; who reads in another form replaces it.
+ * an older copy is confirmed by its version on the connection that told it, so that its value need
+ * not come again; over any other it comes, because versions are a process's own. A copy is served
+ * to those who read in its form; who reads in another form replaces it.
  *
  * <p>Invariant: nothing read before an invalidation is kept after it. A read registers a flight
  * first; whoever invalidates removes the flight before the copy; a flight puts its copy only while
@@ -190,12 +192,13 @@ public final class LocalCache {
                             | ReadOperation.TTL
                             | core.cluster().alsoRead();
             long known = old == null ? 0 : old.version();
+            Link from = old == null ? null : old.link();
             return core.cluster()
                     .<ReadOperation<?>>read(
                             key,
                             () ->
                                     new ReadOperation<ReadOperation<?>>(key, wanted, read -> read)
-                                            .unless(known));
+                                            .unless(known, from));
         } catch (CacheException e) {
             return CompletableFuture.failedStage(e);
         }
@@ -245,7 +248,8 @@ public final class LocalCache {
         }
         int weight = ENTRY_BYTES + key.length() + (bytes == null ? 0 : bytes.length);
         Object value = flight.form.apply(read);
-        return new Entry(flight.form, value, read.version(), asked_ns, ends_ns, weight, ticket);
+        return new Entry(
+                flight.form, value, read.version(), read.link(), asked_ns, ends_ns, weight, ticket);
     }
 
     private void keep(String key, Flight flight, Entry entry, boolean lasting) {

@@ -5,6 +5,7 @@ import cellar.client.CacheMetrics;
 import cellar.client.CacheMetrics.Outcome;
 import cellar.client.Node;
 import cellar.client.internal.wire.Dialect;
+import cellar.client.internal.wire.Link;
 import cellar.client.internal.wire.Operation;
 import io.netty.channel.EventLoop;
 import java.time.Duration;
@@ -80,12 +81,27 @@ public final class Endpoint {
     /** Sends a request; the caller goes on. */
     public <R extends @Nullable Object> CompletableFuture<R> submit(Operation<R> operation) {
         long start_ns = System.nanoTime();
-        int index = pipes.size() == 1 ? 0 : (turn.getAndIncrement() & 0x7fffffff) % pipes.size();
         if (measured) {
             operation.whenComplete((answer, failure) -> measure(operation, start_ns, failure));
         }
-        pipes.get(index).submit(new Call(operation, start_ns + settings.timeout().toNanos()));
+        pipe(operation).submit(new Call(operation, start_ns + settings.timeout().toNanos()));
         return operation;
+    }
+
+    /** The connection that the operation prefers if it is still there, else the next in turn. */
+    private Pipe pipe(Operation<?> operation) {
+        if (pipes.size() == 1) {
+            return pipes.get(0);
+        }
+        Link preferred = operation.prefers();
+        if (preferred != null) {
+            for (Pipe pipe : pipes) {
+                if (pipe.is(preferred)) {
+                    return pipe;
+                }
+            }
+        }
+        return pipes.get((turn.getAndIncrement() & 0x7fffffff) % pipes.size());
     }
 
     /** Sends a request and waits; the answer or failure is in the operation when this returns. */

@@ -3,6 +3,7 @@ package cellar.client.internal.net;
 import cellar.client.CacheException;
 import cellar.client.internal.wire.Dialect;
 import cellar.client.internal.wire.LineOperation;
+import cellar.client.internal.wire.Link;
 import cellar.client.internal.wire.Out;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
@@ -59,7 +60,7 @@ public final class Pipe {
     private final Out out = new Out();
     private final Runnable drain = this::drain;
     private volatile State state = State.IDLE;
-    private @Nullable PipeHandler handler;
+    private volatile @Nullable PipeHandler handler;
     private @Nullable Channel channel;
     private volatile Dialect dialect;
     private long received_ns;
@@ -105,6 +106,12 @@ public final class Pipe {
         return state == State.READY;
     }
 
+    /** Whether {@code link} is the connection that there is at this moment. */
+    boolean is(Link link) {
+        PipeHandler open = handler;
+        return open != null && open.link() == link;
+    }
+
     private void schedule() {
         if (!scheduled.get() && scheduled.compareAndSet(false, true)) {
             loop.execute(drain);
@@ -124,26 +131,28 @@ public final class Pipe {
 
     private void send() {
         Channel to = channel;
-        if (to == null) {
+        PipeHandler over = handler;
+        if (to == null || over == null) {
             return;
         }
         if (sent.isEmpty()) {
             received_ns = System.nanoTime();
         }
         while (to.isWritable() && !submitted.isEmpty()) {
-            encodeSome();
+            encodeSome(over.link());
             flush(to);
         }
         startTicking();
     }
 
-    private void encodeSome() {
+    private void encodeSome(Link link) {
         Call call;
         while (out.length() < DRAIN_BYTES_MAX && (call = submitted.poll()) != null) {
             if (call.isDone()) {
                 inFlight.decrementAndGet();
                 continue;
             }
+            call.operation().goesOver(link);
             call.operation().encode(out, dialect);
             sent.add(call);
         }

@@ -2,6 +2,7 @@ package cellar.client.internal.net;
 
 import cellar.client.CacheException;
 import cellar.client.internal.wire.In;
+import cellar.client.internal.wire.Link;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
@@ -13,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 final class PipeHandler extends ChannelInboundHandlerAdapter {
     private final Pipe pipe;
     private final In in = new In();
+    private final Link link = new Link();
     private @Nullable Throwable cause;
     private @Nullable ChannelHandlerContext context;
 
@@ -22,6 +24,11 @@ final class PipeHandler extends ChannelInboundHandlerAdapter {
 
     In in() {
         return in;
+    }
+
+    /** What requests know it by. */
+    Link link() {
+        return link;
     }
 
     /** Closes the socket, whether it is connected or about to be. */

@@ -21,6 +21,14 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
         return 64;
     }
 
+    /** The connection that suits it best; null if any does. */
+    public @Nullable Link prefers() {
+        return null;
+    }
+
+    /** Is about to be encoded for {@code link}; a connection on which callers wait has none. */
+    public void goesOver(Link link) {}
+
     /** Appends the request. */
     public abstract void encode(Out out, Dialect dialect);
 

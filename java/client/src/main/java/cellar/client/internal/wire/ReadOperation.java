@@ -27,6 +27,8 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     private long lease_s;
     private long early_s;
     private long known;
+    private @Nullable Link knownFrom;
+    private @Nullable Link link;
 
     private byte @Nullable [] bytes;
     private boolean inPlace;
@@ -61,9 +63,13 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         return this;
     }
 
-    /** Leaves the value out if the version is {@code known}; needs a conditional get. */
-    public ReadOperation<R> unless(long known) {
+    /**
+     * Leaves the value out if the version is {@code known}, where that can be said: over the
+     * connection {@code from} that told it, to a server with a conditional get.
+     */
+    public ReadOperation<R> unless(long known, @Nullable Link from) {
         this.known = known;
+        this.knownFrom = from;
         return this;
     }
 
@@ -74,6 +80,16 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     public ReadOperation<R> inPlace() {
         inPlace = true;
         return this;
+    }
+
+    @Override
+    public @Nullable Link prefers() {
+        return known == 0 ? null : knownFrom;
+    }
+
+    @Override
+    public void goesOver(Link link) {
+        this.link = link;
     }
 
     @Override
@@ -101,7 +117,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         if ((wanted & VERSION) != 0) {
             out.put(" c");
         }
-        if (known != 0 && dialect.conditionalGet()) {
+        if (known != 0 && dialect.conditionalGet() && link != null && link == knownFrom) {
             out.put(" C").put(known);
         }
         if (lease_s > 0) {
@@ -327,6 +343,11 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     /** The item's version, 0 if it was not asked for. */
     public long version() {
         return version;
+    }
+
+    /** The connection that told the version; null if it was one on which callers wait. */
+    public @Nullable Link link() {
+        return link;
     }
 
     /** Seconds left, {@link MetaLine#FOREVER} for ever. */

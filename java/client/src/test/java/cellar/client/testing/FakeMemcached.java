@@ -1,0 +1,165 @@
+package cellar.client.testing;
+
+import cellar.client.Node;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+
+/**
+ * Reads of a memcached 1.6.40: {@code mg} with a version leaves out the value that has it, and
+ * versions count from 1 in every process. A test stores, restarts it and cuts its connections.
+ */
+public final class FakeMemcached implements AutoCloseable {
+    private record Item(String value, long version) {}
+
+    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final List<Socket> sockets = new CopyOnWriteArrayList<>();
+    private final Map<String, Item> items = new ConcurrentHashMap<>();
+    private final AtomicLong versions = new AtomicLong();
+    private final AtomicInteger values = new AtomicInteger();
+    private final AtomicInteger confirmations = new AtomicInteger();
+    private final AtomicReference<Runnable> nextRead = new AtomicReference<>();
+
+    /** Starts without items. */
+    public FakeMemcached() throws IOException {
+        run(this::accept);
+    }
+
+    private static void run(Runnable task) {
+        Thread thread = new Thread(task, "fake-memcached");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void accept() {
+        try {
+            while (true) {
+                Socket socket = door.accept();
+                socket.setTcpNoDelay(true);
+                sockets.add(socket);
+                if (door.isClosed()) {
+                    // Who came while it was being closed finds nobody either.
+                    cut();
+                    return;
+                }
+                run(() -> serve(socket));
+            }
+        } catch (IOException e) {
+            // The door was closed: the end.
+            return;
+        }
+    }
+
+    private void serve(Socket socket) {
+        try (socket) {
+            BufferedReader lines =
+                    new BufferedReader(
+                            new InputStreamReader(
+                                    socket.getInputStream(), StandardCharsets.US_ASCII));
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                if (socket.isClosed()) {
+                    // What was being read while the connection was cut may still come.
+                    return;
+                }
+                byte[] answer = answer(line.split(" ")).getBytes(StandardCharsets.US_ASCII);
+                socket.getOutputStream().write(answer);
+            }
+        } catch (IOException e) {
+            // The client or the test has closed it.
+            return;
+        }
+    }
+
+    private String answer(String[] words) {
+        return switch (words[0]) {
+            case "version" -> "VERSION 1.6.40\r\n";
+            case "mn" -> "MN\r\n";
+            case "mg" -> read(words);
+            default -> "ERROR\r\n";
+        };
+    }
+
+    private String read(String[] words) {
+        Runnable event = nextRead.getAndSet(null);
+        if (event != null) {
+            event.run();
+        }
+        Item item = items.get(words[1]);
+        if (item == null) {
+            return "EN\r\n";
+        }
+        String flags = " f0 t-1 c" + item.version() + "\r\n";
+        if (Arrays.asList(words).contains("C" + item.version())) {
+            confirmations.incrementAndGet();
+            return "HD" + flags;
+        }
+        values.incrementAndGet();
+        return "VA " + item.value().length() + flags + item.value() + "\r\n";
+    }
+
+    /** Where it listens. */
+    public Node node() {
+        return Node.of("127.0.0.1", door.getLocalPort());
+    }
+
+    /** Stores an item, which gets the next version. */
+    public void put(String key, String value) {
+        items.put(key, new Item(value, versions.incrementAndGet()));
+    }
+
+    /** Becomes another process at the same address, without items. */
+    public void restart() {
+        items.clear();
+        versions.set(0);
+        cut();
+    }
+
+    /** Closes every connection; the process stays. */
+    public void cut() {
+        for (Socket socket : sockets) {
+            sockets.remove(socket);
+            try {
+                socket.close();
+            } catch (IOException e) {
+                throw new java.io.UncheckedIOException(e);
+            }
+        }
+    }
+
+    /** Happens when the next read has come, before it is answered. */
+    public void atNextRead(Runnable event) {
+        nextRead.set(event);
+    }
+
+    /** How many values were sent. */
+    public int values() {
+        return values.get();
+    }
+
+    /** How many values were left out. */
+    public int confirmations() {
+        return confirmations.get();
+    }
+
+    @Override
+    public void close() {
+        try {
+            door.close();
+        } catch (IOException e) {
+            throw new java.io.UncheckedIOException(e);
+        }
+        cut();
+    }
+}

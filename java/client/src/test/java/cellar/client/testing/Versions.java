@@ -1,0 +1,65 @@
+package cellar.client.testing;
+
+import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** Watches which versions clients name in reads, and whether that connection had told them. */
+public final class Versions {
+    private static final Pattern NAMED = Pattern.compile("^mg \\S+ .*\\bC(\\d+)");
+    private static final Pattern TOLD = Pattern.compile("^(?:VA \\d+|HD) .*\\bc(\\d+)");
+
+    private final AtomicInteger known = new AtomicInteger();
+    private final AtomicInteger foreign = new AtomicInteger();
+
+    /** One connection's. */
+    public Cable.Filter filter() {
+        return new Cable.Filter() {
+            private final Set<String> told = ConcurrentHashMap.newKeySet();
+            private final StringBuilder sent = new StringBuilder();
+            private final StringBuilder answered = new StringBuilder();
+
+            @Override
+            public byte[] sent(byte[] bytes) {
+                for (String version : found(NAMED, sent, bytes)) {
+                    (told.contains(version) ? known : foreign).incrementAndGet();
+                }
+                return bytes;
+            }
+
+            @Override
+            public byte[] answered(byte[] bytes) {
+                told.addAll(found(TOLD, answered, bytes));
+                return bytes;
+            }
+        };
+    }
+
+    /** What {@code pattern} finds in the lines that are whole with {@code more}. */
+    private static Set<String> found(Pattern pattern, StringBuilder rest, byte[] more) {
+        rest.append(new String(more, StandardCharsets.ISO_8859_1));
+        Set<String> all = new HashSet<>();
+        for (int end = rest.indexOf("\r\n"); end >= 0; end = rest.indexOf("\r\n")) {
+            Matcher line = pattern.matcher(rest.substring(0, end));
+            if (line.find()) {
+                all.add(line.group(1));
+            }
+            rest.delete(0, end + 2);
+        }
+        return all;
+    }
+
+    /** How often a version was named that the connection had told. */
+    public int known() {
+        return known.get();
+    }
+
+    /** How often a version was named that came from elsewhere. */
+    public int foreign() {
+        return foreign.get();
+    }
+}
