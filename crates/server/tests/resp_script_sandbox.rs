@@ -77,7 +77,7 @@ fn unpack_counts_its_results() {
 #[test]
 fn known_ways_out_are_closed() {
     // Under a sanitizer some of these take longer than a script may.
-    let limit = ["--script-time-limit", "60000"];
+    let limit = ["--script-time-limit", "50s"];
     let daemon = Daemon::start(&[&["--threads", "1"][..], &limit].concat());
     let mut client = Client::connect(&daemon);
     check_errors(
