@@ -131,8 +131,10 @@ loom: ## flags that order memory, in every order of two threads (seconds)
 
 # The compiler of C traps what UndefinedBehaviorSanitizer finds, so that no second runtime is linked.
 # Lua wraps around where it looks up a number as an index; the result is compared without a sign.
+# What is freed is kept from use for a while, but not so much that it looks like memory that leaks.
 asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly; 10 minutes)
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/asan RUSTFLAGS=-Zsanitizer=address \
+		ASAN_OPTIONS=quarantine_size_mb=16 \
 		CFLAGS="-fsanitize=address,undefined -fno-sanitize=signed-integer-overflow \
 		-fsanitize-undefined-trap-on-error -fno-omit-frame-pointer" \
 		$(CARGO) +nightly test --locked --target x86_64-unknown-linux-gnu --package cellar \
