@@ -34,8 +34,10 @@ const EVICTING_MS: u64 = 60_000;
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries of the victim whose memory is loaded before they are processed.
 const ENTRIES_AHEAD: usize = 16;
-/// Entries that one call of [`Reclaimer::tick`] processes.
+/// Entries that one call of [`Reclaimer::tick`] processes, and bytes of them that it copies, or one
+/// item that has more.
 const ENTRIES_PER_TICK: usize = 128;
+const COPY_BYTES_PER_TICK: usize = 256 << 10;
 /// Pause of upkeep between two looks at all segments when the first found nothing to do.
 const SCAN_MS: u64 = 50;
 /// Free segments that a shard which holds much gives back for each that it opens.
@@ -53,21 +55,10 @@ const SURVEY_SHARE: usize = 200;
 enum Purpose {
     /// To win back its dead bytes: live items stay in their queue.
     Compact,
-    /// To win back what is overdue, beside requests and while there is room: live items stay in
-    /// their queue, beside those that have as long to live.
+    /// To win back what is overdue: the same, but left to upkeep while insertions have room.
     Expire,
     /// To make room: live items leave unless they were read.
     Evict,
-}
-
-impl Purpose {
-    /// What it is once an insertion needs the room.
-    fn in_need(self) -> Purpose {
-        match self {
-            Purpose::Expire => Purpose::Compact,
-            other => other,
-        }
-    }
 }
 
 /// What happens to a large item that is the newest of its queue.
@@ -95,6 +86,19 @@ struct Allowance {
     entries: usize,
     bytes: usize,
     copy_bytes: usize,
+    /// Whether nobody waits for room, so that what is not copied stays, for the next call.
+    is_upkeep: bool,
+}
+
+impl Allowance {
+    /// Whether the rest of a victim is for the next call, when so much was done by this one.
+    ///
+    /// Entries and bytes have to be used up both: among small items it takes more entries than
+    /// usual to win the bytes that a large one needs.
+    #[inline]
+    fn is_used_up(&self, done_bytes: usize) -> bool {
+        (self.entries == 0 && done_bytes >= self.bytes) || (self.is_upkeep && self.copy_bytes == 0)
+    }
 }
 
 /// Takes memory back for one shard.
@@ -177,6 +181,7 @@ impl Reclaimer {
                 entries: ENTRIES_PER_INSERT,
                 bytes: 2 * bytes,
                 copy_bytes: store.segment_bytes(),
+                is_upkeep: false,
             };
             self.process(store, &mut allowance, now);
         }
@@ -184,15 +189,10 @@ impl Reclaimer {
 
     /// Whether the victim is upkeep's, and insertions need nothing of it. If they do, they go on
     /// with it as with any other.
-    fn leaves_to_upkeep(&mut self, store: &Store) -> bool {
-        let Some(victim) = &mut self.victim else {
-            return false;
-        };
-        if victim.purpose == Purpose::Expire && store.available_segments(RESERVE) >= RESERVE {
-            return true;
-        }
-        victim.purpose = victim.purpose.in_need();
-        false
+    fn leaves_to_upkeep(&self, store: &Store) -> bool {
+        let victim = self.victim.as_ref();
+        victim.is_some_and(|victim| victim.purpose == Purpose::Expire)
+            && store.available_segments(RESERVE) >= RESERVE
     }
 
     /// While this shard has free memory but all shards together run short of it, each time it opens
@@ -258,13 +258,11 @@ impl Reclaimer {
     /// taken off; `false` if there is no victim.
     fn finish_victim(&mut self, store: &mut Store, copy_bytes: &mut usize, now: Instant) -> bool {
         let is_there = self.victim.is_some();
-        if let Some(victim) = &mut self.victim {
-            victim.purpose = victim.purpose.in_need();
-        }
         let mut all = Allowance {
             entries: usize::MAX,
             bytes: usize::MAX,
             copy_bytes: *copy_bytes,
+            is_upkeep: false,
         };
         self.process(store, &mut all, now);
         *copy_bytes = all.copy_bytes;
@@ -308,9 +306,10 @@ impl Reclaimer {
         let mut allowance = Allowance {
             entries: ENTRIES_PER_TICK,
             bytes: 0,
-            copy_bytes: store.segment_bytes(),
+            copy_bytes: COPY_BYTES_PER_TICK,
+            is_upkeep: true,
         };
-        while allowance.entries > 0 {
+        while !allowance.is_used_up(0) {
             if self.victim.is_none() {
                 if now < self.nothing_dead_until {
                     break;
@@ -328,7 +327,7 @@ impl Reclaimer {
             self.process(store, &mut allowance, now);
         }
         store.shrink_index(SHRINK_PER_TICK);
-        allowance.entries == 0 || store.wants_shrinking()
+        allowance.is_used_up(0) || store.wants_shrinking()
     }
 
     /// Makes the segment the victim that should go first.
@@ -481,10 +480,8 @@ impl Reclaimer {
             ahead = self.load(store, ahead, end);
         }
         let mut done_bytes = 0;
-        // Both have to be used up: among small items it takes more entries than usual to win the
-        // bytes that a large one needs.
         while victim.cursor < end {
-            if allowance.entries == 0 && done_bytes >= allowance.bytes {
+            if allowance.is_used_up(done_bytes) {
                 self.victim = Some(victim);
                 return;
             }
@@ -560,23 +557,13 @@ impl Reclaimer {
             store.requeue(located, queue, frequency);
             return true;
         }
-        let bytes = located.layout.total_bytes();
-        let stream = match victim.purpose {
-            Purpose::Expire => Stream {
-                queue,
-                flow: flow_of(&located.layout, store.segment(victim.segment), now),
-            },
-            _ => queue.into(),
-        };
-        let is_moved =
-            bytes <= allowance.copy_bytes && store.move_to(located, stream, frequency, now);
-        // Upkeep stops where there is no room: nobody needs what it would win.
-        if !is_moved && victim.purpose == Purpose::Expire {
-            return true;
+        if allowance.is_upkeep {
+            return !self.move_beside_requests(store, located, (queue, frequency), allowance, now);
         }
+        let bytes = located.layout.total_bytes();
         // Without room for the copy the item leaves, whatever it is worth: to keep it would take
         // the very memory that is being won.
-        if !is_moved {
+        if bytes > allowance.copy_bytes || !store.move_to(located, queue.into(), frequency, now) {
             let max = &mut store.counts.dead_at_eviction_max_ppm;
             *max = victim.dead_ppm.max(*max);
             store.remove_evicted(located);
@@ -584,5 +571,26 @@ impl Reclaimer {
         }
         allowance.copy_bytes -= bytes;
         false
+    }
+
+    /// Moves a live item of upkeep's victim to those of its queue that have as long to live, while
+    /// there is room; whether there was. If not, upkeep rests: nobody needs what it would win.
+    fn move_beside_requests(
+        &mut self,
+        store: &mut Store,
+        located: &Located,
+        (queue, frequency): (Queue, u8),
+        allowance: &mut Allowance,
+        now: Instant,
+    ) -> bool {
+        let flow = flow_of(&located.layout, store.segment(located.segment), now);
+        let is_moved = store.move_to(located, Stream { queue, flow }, frequency, now);
+        if is_moved {
+            let bytes = located.layout.total_bytes();
+            allowance.copy_bytes = allowance.copy_bytes.saturating_sub(bytes);
+        } else {
+            self.nothing_dead_until = Instant(now.0 + SCAN_MS);
+        }
+        is_moved
     }
 }

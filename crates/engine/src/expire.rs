@@ -13,7 +13,7 @@
 //! tests/observer.rs.
 
 use crate::clock::{Deadline, Instant};
-use crate::index::{ENTRY_BYTES, SlotRef};
+use crate::index::SlotRef;
 use crate::item::Layout;
 use crate::key::Key;
 use crate::observer::Happened;
@@ -98,12 +98,12 @@ impl Overdue {
     pub(crate) fn of(store: &Store, now: Instant) -> Overdue {
         let mut overdue = Overdue::default();
         for (number, segment) in store.segments() {
-            overdue.held_bytes += segment.written_bytes() + segment.items as usize * ENTRY_BYTES;
+            overdue.held_bytes += segment.written_bytes();
             if segment.is_all_dead(now) {
                 continue;
             }
             let bytes = segment.expired_bytes(now);
-            overdue.overdue_bytes += bytes + segment.dead_items(now) * ENTRY_BYTES;
+            overdue.overdue_bytes += bytes;
             let is_most = bytes > overdue.most.map_or(0, |(_, most)| most);
             let is_open = segment.used == Use::Open && !store.is_pinned(number);
             let is_worth_sealing = is_open && bytes * SEALED_SHARE >= segment.written_bytes();

@@ -197,6 +197,36 @@ fn little_is_overdue_whatever_the_times_to_live_are() {
 }
 
 #[test]
+fn upkeep_lets_nothing_leave_to_win_memory_back() {
+    for release_memory in [false, true] {
+        let timed = Timed::with(Config {
+            shards: Some(1),
+            seed: Some(3),
+            release_memory,
+            ..Config::with_memory(256 << 20)
+        });
+        // So large that a step has to leave most of a segment to the next ones.
+        let value = vec![7; 60_000];
+        let lives = 2_000;
+        for number in 0..lives {
+            for (name, ttl_ms) in [("short", SECOND), ("long", DAY)] {
+                let key = format!("{name}:{number}");
+                timed.set(&key, &value, Some(ttl_ms)).unwrap();
+            }
+        }
+        timed.clock.advance_ms(2 * SECOND);
+        for _ in 0..5_000 {
+            timed.clock.advance_ms(STEP_MS);
+            timed.cache.tick();
+        }
+        let (audit, stats) = (timed.cache.audit().unwrap(), timed.cache.stats());
+        assert_eq!((audit.live_items, stats.evicted), (lives, 0));
+        let held = audit.live_bytes + audit.expired_bytes;
+        assert!(audit.expired_bytes * 1_000_000 <= held * OVERDUE_PPM_MAX);
+    }
+}
+
+#[test]
 fn who_stores_copies_nothing_for_it() {
     let mut run = Run::new(MIXED);
     run.upkeep_at_ms = u64::MAX;
