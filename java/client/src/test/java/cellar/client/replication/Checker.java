@@ -33,6 +33,8 @@ final class Checker {
         CUT,
         /** No client reaches a server for a while. */
         CUT_OFF,
+        /** One client reaches no server for a while. */
+        ALONE,
         /** A server ends, and another has its name at another address. */
         MOVE,
         /** What one client and a server say to each other comes late, and nothing is lost. */
@@ -334,6 +336,7 @@ final class Checker {
             }
             case CUT -> cut(List.of(cables.get(random.nextInt(plan.clients())).get(node)), random);
             case CUT_OFF -> cut(cables.stream().map(own -> own.get(node)).toList(), random);
+            case ALONE -> cut(cables.get(random.nextInt(plan.clients())), random);
             case LATE -> {
                 Cable late = cables.get(random.nextInt(plan.clients())).get(node);
                 late.become(Cable.State.HELD);

@@ -28,10 +28,12 @@ final class Changes {
 
     private final Watch watch;
     private final long timeout_ms;
+    private final Unanswered unanswered;
 
     Changes(Watch watch, long timeout_ms) {
         this.watch = watch;
         this.timeout_ms = timeout_ms;
+        this.unanswered = new Unanswered(watch, this::tell);
     }
 
     /** One change of one item under way. */
@@ -97,7 +99,7 @@ final class Changes {
                     .handle(
                             (stored, failure) ->
                                     failure != null
-                                            ? failedAt(home, failure, true)
+                                            ? failedAt(home, homes, failure, true)
                                             : stored(
                                                     home,
                                                     homes,
@@ -115,7 +117,7 @@ final class Changes {
                     .handle(
                             (found, failure) -> {
                                 if (failure != null) {
-                                    return failedAt(home, failure, true);
+                                    return failedAt(home, homes, failure, true);
                                 }
                                 Edit.Decision<R> decision = decide.decide().apply(found);
                                 return decision.next() == null
@@ -136,7 +138,7 @@ final class Changes {
             if (!decide.everywhere() || !gone) {
                 return CompletableFuture.completedFuture(answer);
             }
-            return Stages.all(spread(home, copied(home, homes, item, found.version())))
+            return everywhere(home, copied(home, homes, item, found.version()))
                     .thenApply(done -> answer);
         }
 
@@ -153,7 +155,7 @@ final class Changes {
                     .handle(
                             (stored, failure) -> {
                                 if (failure != null) {
-                                    return failedAt(home, failure, decide.again());
+                                    return failedAt(home, homes, failure, decide.again());
                                 }
                                 if (!stored.done()) {
                                     return again();
@@ -182,7 +184,7 @@ final class Changes {
                                             .at(home, over, homes);
                                 }
                                 if (failure != null) {
-                                    return Change.<@Nullable Long>lost(this, home, failure);
+                                    return Change.<@Nullable Long>lost(this, home, homes, failure);
                                 }
                                 return number == null
                                         ? CompletableFuture.<@Nullable Long>completedFuture(null)
@@ -193,25 +195,28 @@ final class Changes {
         }
 
         private static <T extends @Nullable Object> CompletableFuture<T> lost(
-                Changes.Change<?> change, Replica home, Throwable failure) {
-            change.suspect(home, failure);
+                Changes.Change<?> change, Replica home, Homes homes, Throwable failure) {
+            change.givenUp(home, homes, failure);
             return CompletableFuture.failedFuture(Stages.known(failure));
         }
 
-        private void suspect(Replica home, Throwable failure) {
+        private void givenUp(Replica home, Homes homes, Throwable failure) {
             if (Replica.isNodesFault(failure)) {
-                watch.lost(home, "a change was not answered");
+                watch.suspect(home);
+                unanswered.add(home, homes, key);
             }
         }
 
         /** Goes on if the change may be made twice: elsewhere, or after a while where it was. */
-        private CompletableFuture<R> failedAt(Replica home, Throwable failure, boolean mayRepeat) {
-            suspect(home, failure);
+        private CompletableFuture<R> failedAt(
+                Replica home, Homes homes, Throwable failure, boolean mayRepeat) {
             failures++;
             boolean last = late() || failures > FAILURES_MAX;
             if (!Replica.isNodesFault(failure) || !mayRepeat || last) {
+                givenUp(home, homes, failure);
                 return failed(Stages.known(failure));
             }
+            watch.suspect(home);
             return watch.homes().home(hash) != home ? make() : after(PAUSE_MS, this::make);
         }
 
@@ -252,14 +257,25 @@ final class Changes {
             if (number) {
                 return secured(home, homes).thenApply(done -> answer);
             }
-            List<CompletableFuture<Boolean>> told = spread(home, copy);
-            return everywhere
-                    ? Stages.all(told).thenApply(done -> answer)
-                    : CompletableFuture.completedFuture(answer);
+            if (everywhere) {
+                return everywhere(home, copy).thenApply(done -> answer);
+            }
+            spread(home, key, copy);
+            return CompletableFuture.completedFuture(answer);
         }
 
-        private List<CompletableFuture<Boolean>> spread(Replica home, Item copy) {
-            return Changes.this.spread(home, key, copy);
+        /** All other nodes have the copy, or are out. */
+        private CompletableFuture<@Nullable Void> everywhere(Replica home, Item copy) {
+            return Stages.all(spread(home, key, copy))
+                    .thenCompose(
+                            all -> {
+                                if (!all.contains(false)) {
+                                    return CompletableFuture.completedFuture(null);
+                                }
+                                return late()
+                                        ? CompletableFuture.failedFuture(unsettled())
+                                        : after(RETRY_MS, () -> everywhere(home, copy));
+                            });
         }
 
         /** The number is wherever it may be counted next, so that it is not counted from before. */
@@ -310,8 +326,15 @@ final class Changes {
         return new Change<>(key, edit).make(first);
     }
 
-    /** Tells the other nodes of what {@code home} has. */
-    private List<CompletableFuture<Boolean>> spread(Replica home, byte[] key, Item copy) {
+    private void tell(Replica home, Homes homes, byte[] key, Found found) {
+        Item copy = found.copy(homes.numberOf(home));
+        if (copy != null) {
+            spread(home, key, copy.isNumber() ? null : copy);
+        }
+    }
+
+    /** Tells the other nodes of what {@code home} has; {@code copy} is null if it has no order. */
+    private List<CompletableFuture<Boolean>> spread(Replica home, byte[] key, @Nullable Item copy) {
         List<CompletableFuture<Boolean>> told = new ArrayList<>();
         View view = watch.homes().view();
         for (Replica replica : watch.replicas()) {

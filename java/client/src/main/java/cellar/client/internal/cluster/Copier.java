@@ -125,7 +125,7 @@ final class Copier {
                                 return found;
                             }
                             if (Replica.isNodesFault(failure)) {
-                                watch.lost(home, "it does not tell what it has");
+                                watch.suspect(home);
                             }
                             throw moved();
                         });

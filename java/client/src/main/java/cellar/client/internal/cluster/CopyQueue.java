@@ -14,12 +14,14 @@ import org.jspecify.annotations.Nullable;
 /**
  * Copies on their way to one node.
  *
- * <p>Of one key only the latest waits, and one is under way. What cannot be delivered, or does not
- * fit, is reported, because the node is not to be believed any more then.
+ * <p>Of one key only the latest waits, and one is under way. What has no answer is delivered again
+ * and again, until the queue is shut because the node is not believed any more; that it has none,
+ * or that there are too many, is reported.
  */
 final class CopyQueue {
     private static final int UNDER_WAY_MAX = 128;
-    private static final long PAUSE_MS = 5;
+    private static final long PAUSE_MS_MIN = 5;
+    private static final long PAUSE_MS_MAX = 80;
 
     /** Who delivers, and who is told. */
     interface Target {
@@ -29,8 +31,11 @@ final class CopyQueue {
         /** So many copies wait. */
         void waiting(int count);
 
-        /** The node lacks a change from now on. */
-        void undelivered(String why, boolean full);
+        /** The queue takes no more. */
+        void full(String why);
+
+        /** A copy had no answer, nor had any other for so long. */
+        void undelivered(long for_ms, String why);
     }
 
     private static final class Pending {
@@ -52,6 +57,21 @@ final class CopyQueue {
             this.key = key;
         }
 
+        /** What is delivered now: first the copy, which its home may not have for long. */
+        @Nullable Item begin() {
+            Item first = copy;
+            copy = null;
+            isReady = false;
+            underWay = true;
+            if (first == null || !pulls) {
+                waits = false;
+                pulls = false;
+                running = next;
+                next = new CompletableFuture<>();
+            }
+            return first;
+        }
+
         /** Tells all who wait. */
         void end(boolean there) {
             CompletableFuture<Boolean> first = running;
@@ -69,6 +89,12 @@ final class CopyQueue {
     private final ReentrantLock lock = new ReentrantLock();
     private final Map<String, Pending> pending = new HashMap<>();
     private final ArrayDeque<Pending> ready = new ArrayDeque<>();
+
+    /** Are ready when the pause is over. */
+    private final ArrayDeque<Pending> resting = new ArrayDeque<>();
+
+    private long pause_ms = PAUSE_MS_MIN;
+    private long unansweredSince_ms = Long.MAX_VALUE;
     private boolean open = true;
     private int queued;
     private int underWay;
@@ -86,7 +112,7 @@ final class CopyQueue {
 
     /**
      * Queues a copy, null for what the item's home has; completes with whether it, or a later one,
-     * is there.
+     * is known to be there. What is not is tried again, unless the queue is shut.
      */
     CompletableFuture<Boolean> add(byte[] key, @Nullable Item copy) {
         CompletableFuture<Boolean> done;
@@ -105,7 +131,7 @@ final class CopyQueue {
         }
         target.waiting(count);
         if (count > queuedMax) {
-            target.undelivered("more than " + queuedMax + " changes wait", true);
+            target.full("more than " + queuedMax + " changes wait");
         } else {
             pump();
         }
@@ -116,12 +142,10 @@ final class CopyQueue {
         Item waiting = item.copy;
         if (!item.waits) {
             item.waits = true;
-            item.pulls = copy == null;
-            item.copy = copy;
             queued++;
-        } else if (copy == null || item.pulls) {
+        }
+        if (copy == null) {
             item.pulls = true;
-            item.copy = null;
         } else if (waiting == null || later.apply(copy, waiting)) {
             item.copy = copy;
         }
@@ -167,6 +191,8 @@ final class CopyQueue {
             given = new ArrayDeque<>(pending.values());
             pending.clear();
             ready.clear();
+            resting.clear();
+            unansweredSince_ms = Long.MAX_VALUE;
             queued = 0;
         } finally {
             lock.unlock();
@@ -184,15 +210,9 @@ final class CopyQueue {
                 if (item == null) {
                     return;
                 }
-                item.isReady = false;
-                item.waits = false;
-                item.underWay = true;
-                item.running = item.next;
-                item.next = new CompletableFuture<>();
-                copy = item.pulls ? null : item.copy;
-                item.copy = null;
+                copy = item.begin();
                 underWay++;
-                queued--;
+                queued -= item.waits ? 0 : 1;
             } finally {
                 lock.unlock();
             }
@@ -203,41 +223,83 @@ final class CopyQueue {
 
     private void answered(Pending item, @Nullable Item copy, @Nullable Throwable failure) {
         CacheException known = failure == null ? null : Stages.known(failure);
-        boolean again = known instanceof CacheException.Overloaded;
+        boolean unanswered = known != null && Replica.isNodesFault(known);
         CompletableFuture<Boolean> ended;
+        long for_ms;
+        long rests_ms = 0;
         lock.lock();
         try {
             underWay--;
             item.underWay = false;
             ended = item.running;
             item.running = null;
-            boolean current = pending.get(name(item.key)) == item;
-            if (current && again) {
-                put(item, copy);
+            for_ms = unansweredFor_ms(unanswered);
+            if (pending.get(name(item.key)) != item) {
+                rests_ms = 0;
+            } else if (unanswered) {
+                rests_ms = rest(item, copy);
+            } else if (known instanceof CacheException.Overloaded) {
+                rests_ms = rest(item, copy);
                 CompletableFuture<Boolean> first = ended;
                 ended = null;
                 if (first != null) {
                     item.next.thenAccept(first::complete);
                 }
-            } else if (current && item.waits && !item.isReady) {
-                item.isReady = true;
-                ready.add(item);
-            } else if (current && !item.waits) {
-                pending.remove(name(item.key));
+            } else {
+                goOn(item);
             }
         } finally {
             lock.unlock();
         }
-        if (known != null && Replica.isNodesFault(known)) {
-            target.undelivered(String.valueOf(known.getMessage()), false);
+        if (known != null && unanswered) {
+            target.undelivered(for_ms, String.valueOf(known.getMessage()));
         }
         if (ended != null) {
             ended.complete(known == null);
         }
-        if (again) {
-            ticks.later(PAUSE_MS, this::pump);
-        } else {
-            pump();
+        if (rests_ms > 0) {
+            ticks.later(rests_ms, this::rested);
+        }
+        pump();
+    }
+
+    private long unansweredFor_ms(boolean unanswered) {
+        if (!unanswered) {
+            unansweredSince_ms = Long.MAX_VALUE;
+            pause_ms = PAUSE_MS_MIN;
+            return 0;
+        }
+        long now_ms = ticks.now_ms();
+        unansweredSince_ms = Math.min(unansweredSince_ms, now_ms);
+        return now_ms - unansweredSince_ms;
+    }
+
+    /** Puts it back for after a pause; how long that is if it begins now, else 0. */
+    private long rest(Pending item, @Nullable Item copy) {
+        item.isReady = true;
+        put(item, copy);
+        resting.add(item);
+        return resting.size() == 1 ? pause_ms : 0;
+    }
+
+    private void rested() {
+        lock.lock();
+        try {
+            pause_ms = Math.min(2 * pause_ms, PAUSE_MS_MAX);
+            ready.addAll(resting);
+            resting.clear();
+        } finally {
+            lock.unlock();
+        }
+        pump();
+    }
+
+    private void goOn(Pending item) {
+        if (item.waits && !item.isReady) {
+            item.isReady = true;
+            ready.add(item);
+        } else if (!item.waits) {
+            pending.remove(name(item.key));
         }
     }
 }

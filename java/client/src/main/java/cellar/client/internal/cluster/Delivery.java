@@ -44,13 +44,19 @@ final class Delivery implements CopyQueue.Target {
     }
 
     @Override
-    public void undelivered(String why, boolean full) {
-        if (full) {
-            metrics.overloaded(address, "replication");
-        }
+    public void full(String why) {
+        metrics.overloaded(address, "replication");
         Replica to = watch.replica(name);
         if (to != null) {
             watch.lost(to, why);
+        }
+    }
+
+    @Override
+    public void undelivered(long for_ms, String why) {
+        Replica to = watch.replica(name);
+        if (to != null) {
+            watch.undelivered(to, for_ms, why);
         }
     }
 }

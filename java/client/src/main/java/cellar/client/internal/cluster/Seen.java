@@ -2,7 +2,7 @@ package cellar.client.internal.cluster;
 
 /** What the polls of one node have told. Belongs to {@link Watch}'s lock. */
 final class Seen {
-    private static final long NEVER_MS = Long.MIN_VALUE / 2;
+    static final long NEVER_MS = Long.MIN_VALUE / 2;
 
     private boolean polling;
     private boolean answers;
@@ -10,7 +10,10 @@ final class Seen {
     private int unclaimed;
     private int polls;
     private long heard_ms = NEVER_MS;
-    private long silentSince_ms;
+    private long answeredLast_ms = NEVER_MS;
+    private long answersSince_ms = NEVER_MS;
+    private long silentSince_ms = NEVER_MS;
+    private long blamedFrom_ms;
 
     /** A poll begins; false if one is under way. */
     boolean begin() {
@@ -21,20 +24,54 @@ final class Seen {
         return true;
     }
 
-    /** The poll had an answer. */
-    void answered() {
+    /** The poll that began then had an answer. */
+    void answered(long now_ms, long begun_ms) {
         polling = false;
+        if (isSilent()) {
+            answersSince_ms = now_ms;
+        }
         answers = true;
         polls++;
+        answeredLast_ms = begun_ms;
+        silentSince_ms = NEVER_MS;
     }
 
     /** The poll had none. */
     void unanswered(long now_ms) {
         polling = false;
-        if (answers || silentSince_ms == 0) {
+        if (!isSilent()) {
             silentSince_ms = now_ms;
+            blamedFrom_ms = Long.MAX_VALUE;
         }
         answers = false;
+    }
+
+    /**
+     * If the node is still silent when others answer what they are asked from then on, that is its
+     * own fault.
+     */
+    void blamed(long from_ms) {
+        blamedFrom_ms = Math.min(blamedFrom_ms, from_ms);
+    }
+
+    /** When it was last asked something that it answered. */
+    long answeredLast_ms() {
+        return answeredLast_ms;
+    }
+
+    /** Since when every poll has had an answer, if any has had none. */
+    long answersSince_ms() {
+        return answersSince_ms;
+    }
+
+    /** Since when no poll has had an answer; {@link #NEVER_MS} if the last one had. */
+    long silentSince_ms() {
+        return silentSince_ms;
+    }
+
+    /** See {@link #blamed}; without end as long as nothing says whose fault it is. */
+    long blamedFrom_ms() {
+        return blamedFrom_ms;
     }
 
     /** Whether the last poll had an answer. */
@@ -42,13 +79,9 @@ final class Seen {
         return answers;
     }
 
-    /** Whether polls have had no answer for longer than this. */
-    boolean isSilent(long now_ms, long silence_ms) {
-        return isSilent() && now_ms - silentSince_ms > silence_ms;
-    }
-
-    private boolean isSilent() {
-        return !answers && silentSince_ms != 0;
+    /** Whether the last poll had none. */
+    boolean isSilent() {
+        return silentSince_ms != NEVER_MS;
     }
 
     /** Whether this is one of every so many answers. */

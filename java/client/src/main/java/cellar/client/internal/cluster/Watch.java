@@ -46,6 +46,7 @@ final class Watch {
     private final ReentrantLock lock = new ReentrantLock();
     private final ArrayDeque<Superseded> superseded = new ArrayDeque<>();
     private final Copier copier;
+    private final Silence silence;
     private volatile Homes homes = new Homes(View.EMPTY, Map.of());
     private volatile long freshUntil_ms = Long.MIN_VALUE;
     private volatile long settledAt_ms = Long.MIN_VALUE;
@@ -60,6 +61,7 @@ final class Watch {
         this.timing = timing;
         this.changed = changed;
         this.copier = new Copier(this);
+        this.silence = new Silence(timing);
     }
 
     String name() {
@@ -221,6 +223,7 @@ final class Watch {
             if (closed || !node.seen().begin()) {
                 return;
             }
+            silence.asks(node.seen(), others(node), ticks.now_ms());
         } finally {
             lock.unlock();
         }
@@ -232,21 +235,19 @@ final class Watch {
 
     private void polled(
             Replica node, long begun_ms, @Nullable Found found, @Nullable Throwable failure) {
+        if (found == null || failure != null) {
+            unheard(node, begun_ms, failure);
+            return;
+        }
         lock.lock();
         try {
-            if (found == null || failure != null) {
-                node.seen().unanswered(ticks.now_ms());
-            } else {
-                node.seen().answered();
-            }
+            long now_ms = ticks.now_ms();
+            node.seen().answered(now_ms, begun_ms);
+            silence.answered(now_ms);
         } finally {
             lock.unlock();
         }
         if (closed) {
-            return;
-        }
-        if (found == null || failure != null) {
-            unheard(node, failure);
             return;
         }
         Item item = found.item();
@@ -256,17 +257,81 @@ final class Watch {
             withView(node, begun_ms, view(item));
         }
         fill(node);
+        blame();
     }
 
-    private void unheard(Replica node, @Nullable Throwable failure) {
-        node.tell(false);
+    private void unheard(Replica node, long begun_ms, @Nullable Throwable failure) {
         CacheException known =
                 failure == null ? new CacheException.Protocol("no answer") : Stages.known(failure);
+        boolean late = isLate(known);
+        List<Replica> witnesses;
+        lock.lock();
+        try {
+            node.seen().unanswered(ticks.now_ms());
+            witnesses = replicas.values().stream().filter(other -> other.seen().answers()).toList();
+            if (!late) {
+                node.seen().blamed(begun_ms);
+            } else if (witnesses.isEmpty()) {
+                silence.hearsNobody();
+            }
+        } finally {
+            lock.unlock();
+        }
+        if (closed) {
+            return;
+        }
+        node.tell(false);
         if (known instanceof CacheException.Configuration) {
             unfit = known;
-        } else if (Replica.isNodesFault(known)) {
-            lost(node, String.valueOf(known.getMessage()));
+        } else {
+            witnesses.forEach(this::poll);
         }
+        blame();
+    }
+
+    /** Whether an answer did not come in time, now or before the node was taken to be down. */
+    private static boolean isLate(CacheException known) {
+        return known instanceof CacheException.Timeout
+                || known.getCause() instanceof CacheException.Timeout;
+    }
+
+    /** A request had no answer: finds out at once whether the node has failed. */
+    void suspect(Replica node) {
+        if (answers(node)) {
+            poll(node);
+        }
+    }
+
+    private boolean answers(Replica node) {
+        lock.lock();
+        try {
+            return node.seen().answers();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Nodes whose silence is their own fault are out. */
+    private void blame() {
+        List<Replica> blamed;
+        lock.lock();
+        try {
+            blamed = replicas.values().stream().filter(this::isToBlame).toList();
+        } finally {
+            lock.unlock();
+        }
+        blamed.forEach(node -> lost(node, "it does not answer"));
+    }
+
+    private boolean isToBlame(Replica node) {
+        return node.seen().isSilent()
+                && homes.view().state(node.name()) != State.OUT
+                && silence.isItsOwn(node.seen(), others(node));
+    }
+
+    /** What is seen of the others that are in. */
+    private List<Seen> others(Replica node) {
+        return homes.known().stream().filter(other -> other != node).map(Replica::seen).toList();
     }
 
     private View view(Item item) {
@@ -358,7 +423,19 @@ final class Watch {
 
     // Telling.
 
-    /** The node lacks a change or does not answer. */
+    /**
+     * A copy has had no answer for so long. If the node answers everything else, it is out; if it
+     * answers nothing, that is for {@link Silence} to say.
+     */
+    void undelivered(Replica node, long for_ms, String why) {
+        if (for_ms > timing.doubt() && answers(node)) {
+            lost(node, why);
+        } else {
+            suspect(node);
+        }
+    }
+
+    /** The node lacks a change, or is another process than it was. */
     void lost(Replica node, String why) {
         lock.lock();
         try {
@@ -535,7 +612,7 @@ final class Watch {
             return;
         }
         if (state == State.OUT) {
-            if (homes.count() > 0 && !(homes.count() == 1 && homes.isIn(node))) {
+            if (!(homes.count() == 1 && homes.isIn(node))) {
                 Filling filling = new Filling(this, node);
                 node.filling(filling);
                 filling.start();
@@ -572,7 +649,7 @@ final class Watch {
                 return;
             }
             last = in.get(0);
-            boolean gone = last.seen().isSilent(ticks.now_ms(), timing.giveUp());
+            boolean gone = silence.lasts(last.seen(), ticks.now_ms(), timing.giveUp());
             for (Replica node : replicas.values()) {
                 boolean fits = node != last && node.seen().answers();
                 if (gone && fits && homes.view().state(node.name()) == State.FILLING) {

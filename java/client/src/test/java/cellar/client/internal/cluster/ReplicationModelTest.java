@@ -23,8 +23,9 @@ import org.junit.jupiter.params.provider.EnumSource;
  * <p>What decides is the client's own code; only servers, connections and time are made up.
  */
 class ReplicationModelTest {
-    private static final Timing TIMING = new Timing(40, 80, 100, 10, 400, 60_000);
-    private static final Timing WITHOUT_LEASES = new Timing(40, 100_000, 0, 10, 400, 60_000);
+    private static final Timing TIMING = new Timing(40, 80, 100, 10, 20, 150, 400, 60_000);
+    private static final Timing WITHOUT_LEASES =
+            new Timing(40, 100_000, 0, 10, 20, 150, 400, 60_000);
     private static final long SCHEDULES = Long.getLong("cellar.schedules", 100_000);
     private static final long BROKEN_SCHEDULES = 20_000;
     private static final int ITEMS = 2;
@@ -57,6 +58,7 @@ class ReplicationModelTest {
         final History.Faults faults = new History.Faults();
         final List<History> items = new ArrayList<>();
         final Tally counter;
+        private boolean isAlone;
 
         Run(long seed, Timing timing, Set<World.Broken> broken) {
             int servers = 2 + (int) (seed % 2);
@@ -76,13 +78,16 @@ class ReplicationModelTest {
 
         History.Faults run() {
             settle();
+            int number = world.clients.get(0).watch.homes().view().number();
             for (int i = 0; i < pace.operations(); i++) {
                 world.later(world.random.nextInt(pace.span_ms()), this::operate);
             }
             slow();
             fault();
-            world.run(pace.span_ms() + pace.fault_ms());
+            // And until the fault has been noticed, if it ever is.
+            world.run(pace.span_ms() + pace.fault_ms() + pace.grace_ms());
             settle();
+            isNobodyOut(number);
             world.run(pace.grace_ms());
             world.clients.forEach(this::readAll);
             world.run(20);
@@ -122,7 +127,7 @@ class ReplicationModelTest {
             World.Client client = world.clients.get(world.random.nextInt(world.clients.size()));
             long at_ms = world.random.nextInt(pace.span_ms() / (pace.slow_ms() > 0 ? 4 : 1));
             long until_ms = at_ms + 1 + world.random.nextInt(pace.fault_ms());
-            switch (world.random.nextInt(3)) {
+            switch (world.random.nextInt(4)) {
                 case 0 -> {
                     world.later(at_ms, server::kill);
                     world.later(until_ms, server::restart);
@@ -131,10 +136,23 @@ class ReplicationModelTest {
                     world.later(at_ms, server::freeze);
                     world.later(until_ms, server::thaw);
                 }
-                default -> {
+                case 2 -> {
                     world.later(at_ms, () -> client.cut.add(server.name));
                     world.later(until_ms, () -> client.cut.remove(server.name));
                 }
+                default -> {
+                    isAlone = true;
+                    world.later(at_ms, () -> world.servers.forEach(s -> client.cut.add(s.name)));
+                    world.later(until_ms, client.cut::clear);
+                }
+            }
+        }
+
+        /** A client that hears nobody blames nobody. */
+        private void isNobodyOut(int before) {
+            int after = world.clients.get(0).watch.homes().view().number();
+            if (isAlone && pace.slow_ms() == 0 && after != before) {
+                faults.add(faults.lost, "a client alone put nodes out: " + (after - before));
             }
         }
 
