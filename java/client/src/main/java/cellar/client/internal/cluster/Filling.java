@@ -64,7 +64,7 @@ final class Filling {
 
     /** All other nodes know that this one is out: a lease later nobody believes it any more. */
     private CompletableFuture<Boolean> told() {
-        return watch.publish().thenApply(done -> holds());
+        return watch.publisher().publish().thenApply(done -> holds());
     }
 
     /** Whether nobody has changed the node's state meanwhile. */
@@ -130,7 +130,7 @@ final class Filling {
     private CompletableFuture<Boolean> announced() {
         View view = watch.homes().view().with(target.name(), State.FILLING);
         return target.copy()
-                .store(Watch.VIEW_KEY, Watch.held(view), Peer.If.ABSENT, 0)
+                .store(Watch.VIEW_KEY, Publisher.held(view), Peer.If.ABSENT, 0)
                 .thenCompose(
                         stored -> {
                             if (!stored.done()) {
@@ -139,7 +139,7 @@ final class Filling {
                             watch.adopt(view);
                             number = view.number(target.name());
                             keepClaim();
-                            return watch.publish().thenApply(done -> holds());
+                            return watch.publisher().publish().thenApply(done -> holds());
                         });
     }
 

@@ -238,7 +238,7 @@ public final class ReplicatedCluster extends Cluster {
             parts.add(member.replica().copy().flush());
             if (watch.homes().view().state(member.replica().name()) != View.State.OUT) {
                 // Behind the flush on the same connection, so that the node knows the view again.
-                parts.add(watch.push(member.replica(), true));
+                parts.add(watch.publisher().push(member.replica(), true));
             }
         }
         return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))

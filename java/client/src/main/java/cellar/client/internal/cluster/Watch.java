@@ -3,7 +3,6 @@ package cellar.client.internal.cluster;
 import cellar.client.CacheException;
 import cellar.client.internal.Stages;
 import cellar.client.internal.cluster.View.State;
-import cellar.client.internal.wire.Mark.Kind;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -34,7 +33,6 @@ final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger(Watch.class);
     private static final int MISSING_MAX = 2;
     private static final int MISSING_AT_FIRST_MAX = 30;
-    private static final int PUSHES_MAX = 8;
     private static final int CLAIM_LOOKS = 10;
     static final long AGAIN_MS = 5;
 
@@ -46,6 +44,7 @@ final class Watch {
     private final ReentrantLock lock = new ReentrantLock();
     private final ArrayDeque<Superseded> superseded = new ArrayDeque<>();
     private final Copier copier;
+    private final Publisher publisher;
     private final Silence silence;
     private volatile Homes homes = new Homes(View.EMPTY, Map.of());
     private volatile long freshUntil_ms = Long.MIN_VALUE;
@@ -61,6 +60,7 @@ final class Watch {
         this.timing = timing;
         this.changed = changed;
         this.copier = new Copier(this);
+        this.publisher = new Publisher(this);
         this.silence = new Silence(timing);
     }
 
@@ -78,6 +78,10 @@ final class Watch {
 
     Copier copier() {
         return copier;
+    }
+
+    Publisher publisher() {
+        return publisher;
     }
 
     Homes homes() {
@@ -254,7 +258,7 @@ final class Watch {
         if (item == null) {
             withoutView(node);
         } else {
-            withView(node, begun_ms, view(item));
+            withView(node, begun_ms, read(item));
         }
         fill(node);
         blame();
@@ -334,7 +338,8 @@ final class Watch {
         return homes.known().stream().filter(other -> other != node).map(Replica::seen).toList();
     }
 
-    private View view(Item item) {
+    /** The view that lies on a node. */
+    View read(Item item) {
         String text = new String(item.value(), StandardCharsets.UTF_8);
         View known = homes.view();
         return text.equals(known.text()) ? known : View.parse(text);
@@ -358,7 +363,7 @@ final class Watch {
             lock.unlock();
         }
         if (!homes.view().equals(found) && homes.view().state(node.name()) != State.OUT) {
-            push(node, false);
+            publisher.push(node, false);
         }
     }
 
@@ -397,7 +402,8 @@ final class Watch {
     private void begin(Replica node) {
         if (homes.isIn(node)) {
             node.seen().viewGiven();
-            push(node, true)
+            publisher
+                    .push(node, true)
                     .whenComplete(
                             (done, failure) -> {
                                 node.seen().viewFound();
@@ -458,7 +464,8 @@ final class Watch {
      */
     private void tell() {
         Superseded last = lastSuperseded();
-        publish()
+        publisher
+                .publish()
                 .whenComplete(
                         (done, failure) -> {
                             if (failure == null) {
@@ -549,61 +556,6 @@ final class Watch {
         return node.queue().shut();
     }
 
-    /** Tells all nodes that are used. */
-    CompletableFuture<?> publish() {
-        List<CompletableFuture<?>> pushes = new ArrayList<>();
-        for (Replica node : replicas.values()) {
-            if (homes.view().state(node.name()) != State.OUT) {
-                pushes.add(push(node, false));
-            }
-        }
-        return CompletableFuture.allOf(pushes.toArray(CompletableFuture[]::new));
-    }
-
-    /** Tells a node; if {@code create}, also one that knows no view. */
-    CompletableFuture<@Nullable Void> push(Replica node, boolean create) {
-        return push(node, create, 1);
-    }
-
-    private CompletableFuture<@Nullable Void> push(Replica node, boolean create, int attempt) {
-        return node.copy()
-                .read(VIEW_KEY)
-                .thenCompose(
-                        found -> {
-                            Item item = found.item();
-                            View there = item == null ? View.EMPTY : view(item);
-                            adopt(there);
-                            View view = homes.view();
-                            if (item == null && !create || view.equals(there)) {
-                                return CompletableFuture.completedFuture(null);
-                            }
-                            return node.copy()
-                                    .store(
-                                            VIEW_KEY,
-                                            held(view),
-                                            item == null ? Peer.If.ABSENT : Peer.If.SAME,
-                                            found.version())
-                                    .thenCompose(
-                                            stored ->
-                                                    stored.done()
-                                                            ? CompletableFuture.completedFuture(
-                                                                    null)
-                                                            : pushAgain(node, create, attempt));
-                        });
-    }
-
-    private CompletableFuture<@Nullable Void> pushAgain(Replica node, boolean create, int attempt) {
-        return attempt == PUSHES_MAX
-                ? CompletableFuture.failedFuture(
-                        new CacheException.Overloaded("the view on " + node.name() + " changes"))
-                : push(node, create, attempt + 1);
-    }
-
-    /** The view as it lies on a node. */
-    static Item held(View view) {
-        return Item.of(Kind.VALUE, view.text().getBytes(StandardCharsets.UTF_8), 0, 0);
-    }
-
     // Nodes that come back.
 
     private void fill(Replica node) {
@@ -679,7 +631,7 @@ final class Watch {
                     LOG.warn("{} is lost with all that only it had", last.name());
                     View view = homes.view();
                     adopt(view.with(heir.name(), State.IN).with(last.name(), State.OUT));
-                    push(heir, true);
+                    publisher.push(heir, true);
                 });
     }
 }
