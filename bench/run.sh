@@ -60,6 +60,7 @@ real_traces() {
 
 peers=(--memcached "$(program memcached)" --redis "$(program redis-server)")
 
+# A part that takes servers, traces or a program of its own; any other takes nothing.
 run_ads() { measure ads "${cellar[@]}"; }
 
 run_threads() { measure threads "${cellar[@]}" "${peers[@]}"; }
@@ -82,8 +83,6 @@ run_service() {
 run_expiry() {
     measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)" --databases 1,16
 }
-
-run_engine() { measure engine; }
 
 run_compare() { measure compare "${cellar[@]}" "${peers[@]}"; }
 
@@ -119,8 +118,6 @@ run_contest() {
     measure contest $files --rss 32MiB,64MiB --footprint 256MiB --requests 1000000 \
         "${cellar[@]}" "${peers[@]}"
 }
-
-run_growth() { measure growth; }
 
 run_memory() { measure memory "${cellar[@]}" "${peers[@]}" --memory-mib 256; }
 
@@ -160,7 +157,11 @@ for part in $parts; do
     number=$((number + 1))
     started=$SECONDS
     printf '== part %s of %s: %s\n' "$number" "$count" "$part" >&2
-    "run_$part"
+    if declare -F "run_$part" >/dev/null; then
+        "run_$part"
+    else
+        measure "$part"
+    fi
     printf '== %s took %s s\n' "$part" "$((SECONDS - started))" >&2
     if [ -z "${QUICK:-}" ] && [ -e "$scratch/$part.json" ]; then
         mv "$scratch/$part.json" "bench/results/$part.json"

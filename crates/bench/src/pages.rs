@@ -56,7 +56,7 @@ pub fn command(args: &PagesArgs) -> Result<(), Error> {
 pub fn render(results: &Path) -> Result<BTreeMap<String, String>, Error> {
     let mut files: Vec<PageFile> = Vec::new();
     let mut measured = Vec::new();
-    for part in &PARTS {
+    for part in PARTS {
         if let Some(page) = part.page(results)? {
             let (name, sentence, headline) = (part.name, part.sentence, &page.headline);
             let row = serde_json::json!({"name": name, "sentence": sentence, "headline": headline});

@@ -80,7 +80,7 @@ macro_rules! part {
 }
 
 /// All parts, the sources' first.
-pub const PARTS: [Part; 14] = [
+pub const PARTS: &[Part] = &[
     part!(
         "ads",
         by::<ads::AdsArgs>(),
@@ -308,7 +308,8 @@ pub fn command(args: &PartsArgs) -> Result<(), Error> {
 
 fn known(name: &str) -> Result<&'static Part, Error> {
     named(name).ok_or_else(|| {
-        let names = PARTS.map(|part| part.name).join(" ");
+        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        let names = names.join(" ");
         Error::Usage(format!("there is no part {name:?}; parts are {names}"))
     })
 }

@@ -16,7 +16,7 @@
 use crate::clock::Instant;
 use crate::expire::{Overdue, flow_of};
 use crate::ghost::Ghosts;
-use crate::item::{Entry, Spec};
+use crate::item::Spec;
 use crate::log::Room;
 use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
 use crate::segment::{Queue, Stream};
@@ -487,11 +487,9 @@ impl Reclaimer {
             }
             allowance.entries = allowance.entries.saturating_sub(1);
             ahead = self.load(store, ahead, end);
-            let entry = store.entry(victim.cursor);
-            let next = victim.cursor + entry.total_bytes();
-            done_bytes += entry.total_bytes();
-            if let Entry::Item(layout) = entry {
-                let (located, hash) = store.located_in(victim.segment, layout);
+            let (next, item) = store.entry_in(victim.segment, victim.cursor);
+            done_bytes += next - victim.cursor;
+            if let Some((located, hash)) = item {
                 let requeued = self.process_item(store, &victim, &located, hash, allowance, now);
                 if requeued {
                     self.victim = None;

@@ -165,12 +165,11 @@ impl Sweep {
             // The index may have shrunk since the last step.
             let bucket = self.bucket % buckets;
             self.bucket = bucket + 1;
-            for slot in store.slots_in(bucket).into_iter().flatten() {
-                let located = store.located_at(slot);
+            store.each_in_bucket(bucket, |store, located| {
                 if located.layout.deadline.has_passed(now) {
-                    store.remove_expired(&located, now);
+                    store.remove_expired(located, now);
                 }
-            }
+            });
         }
     }
 }

@@ -114,21 +114,10 @@ impl Shard {
         if before == after {
             return Ok(Some(located));
         }
-        let same_fields = before.version == after.version && before.access_s == after.access_s;
-        let lease_patch = located.layout.patch_lease(after.lease);
-        let lease_fits = before.lease == after.lease || lease_patch.is_some();
-        let deadline_fits =
-            before.deadline == after.deadline || self.store.retime_fits(&located, after.deadline);
-        if !(same_fields && lease_fits && deadline_fits) {
-            return self.put(key, Some(located), after, Content::Old, now);
+        match self.store.amend(&located, before, after) {
+            Some(amended) => Ok(Some(amended)),
+            None => self.put(key, Some(located), after, Content::Old, now),
         }
-        if let Some(patch) = lease_patch {
-            self.store.patch(&patch);
-        }
-        if before.deadline != after.deadline {
-            self.store.retime(&located, after.deadline);
-        }
-        Ok(Some(self.store.located_at(located.slot)))
     }
 
     /// Stores the empty item that stands for a value being computed by the caller.

@@ -196,13 +196,13 @@ impl Store {
     }
 
     /// The item's key in its space, hashed.
-    pub(crate) fn hashed_key_of(&self, layout: &Layout) -> Key<'_> {
+    fn hashed_key_of(&self, layout: &Layout) -> Key<'_> {
         let space = layout.space();
         self.hasher.known(space, self.key_of(layout))
     }
 
     /// The item's key.
-    pub(crate) fn key_of(&self, layout: &Layout) -> &[u8] {
+    fn key_of(&self, layout: &Layout) -> &[u8] {
         self.log.bytes(layout.key_at, layout.key_bytes())
     }
 
@@ -488,20 +488,36 @@ impl Store {
         self.write_item(at, spec, key)
     }
 
-    /// Whether the item can get another deadline where it lies.
-    pub(crate) fn retime_fits(&self, located: &Located, deadline: Deadline) -> bool {
-        self.patch_deadline(located, deadline).is_some()
-    }
-
-    fn patch_deadline(&self, located: &Located, deadline: Deadline) -> Option<Patch> {
-        let segment = self.log.segment(located.segment);
-        let patch = located.layout.patch_deadline(deadline, segment.scale());
-        patch.filter(|_| segment.accepts(deadline))
+    /// Makes the header of an item say `after` where it says `before`, of which version, access,
+    /// lease and deadline may differ; `None`, and nothing has changed, if it has no room for that.
+    pub(crate) fn amend(
+        &mut self,
+        located: &Located,
+        before: &Spec,
+        after: &Spec,
+    ) -> Option<Located> {
+        if (before.version, before.access_s) != (after.version, after.access_s) {
+            return None;
+        }
+        let lease = if before.lease == after.lease {
+            None
+        } else {
+            Some(located.layout.patch_lease(after.lease)?)
+        };
+        if before.deadline != after.deadline && !self.retime(located, after.deadline) {
+            return None;
+        }
+        if let Some(lease) = lease {
+            self.patch(&lease);
+        }
+        Some(self.located_at(located.slot))
     }
 
     /// Gives an item another deadline where it lies; `false` if it does not fit there.
     pub(crate) fn retime(&mut self, located: &Located, deadline: Deadline) -> bool {
-        let Some(patch) = self.patch_deadline(located, deadline) else {
+        let segment = self.log.segment(located.segment);
+        let patch = located.layout.patch_deadline(deadline, segment.scale());
+        let Some(patch) = patch.filter(|_| segment.accepts(deadline)) else {
             return false;
         };
         let bytes = located.layout.total_bytes();
@@ -536,7 +552,7 @@ impl Store {
     }
 
     /// Changes header bytes of an item in place.
-    pub(crate) fn patch(&mut self, patch: &Patch) {
+    fn patch(&mut self, patch: &Patch) {
         self.log.write(patch.at, patch.bytes());
     }
 }

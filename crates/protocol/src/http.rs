@@ -17,7 +17,7 @@ pub mod decode; // how bytes become a request over HTTP, what is refused
 pub mod reply;
 
 pub use chunks::{Chunks, Fed};
-pub use decode::{Body, Decoded, Limits, Refused, Scan, decode, decode_head};
-pub use request::{Mark, Marks, Method, Request};
+pub use decode::{Body, Decoded, Limits, Refused, Scan, decode};
+pub use request::{Kept, Mark, Marks, Method, Request};
 pub use status::Status;
 pub use target::Target;

@@ -12,9 +12,10 @@ use std::thread::{self, JoinHandle};
 use rustix::io::Errno;
 
 use crate::clock::LoopClock;
-use crate::listener::{Listener, Protocol, is_of_this_machine};
+use crate::listener::{Listener, is_of_this_machine};
 use crate::mailbox::{Arrival, Mailbox};
 use crate::poller::{Interest, Poller, Waker};
+use crate::protocol::Protocol;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::state::State;

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod error; // why the daemon does not start
+pub mod protocol; // which protocols are spoken
 pub mod settings; // which settings there are, how they are read
 pub mod limits; // limits on a connection, slow readers
 pub mod memory; // how much memory the machine or the control group has

@@ -10,33 +10,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::error::Error;
+use crate::protocol::Protocol;
 use crate::stream::{Stream, Transport};
 
 /// Connections that wait in the system to be accepted; the system caps it at its own limit.
 const BACKLOG: i32 = 4_096;
-
-/// What is spoken on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// memcached's text and meta commands.
-    Memcached,
-    /// RESP, Redis's protocol.
-    Resp,
-    /// HTTP/1.1 and 1.0.
-    Http,
-}
-
-impl Protocol {
-    /// The name of its setting.
-    #[must_use]
-    pub fn flag(self) -> &'static str {
-        match self {
-            Protocol::Memcached => "memcached",
-            Protocol::Resp => "resp",
-            Protocol::Http => "http",
-        }
-    }
-}
 
 /// A bound and listening socket.
 #[derive(Debug)]
@@ -74,7 +52,7 @@ impl Listener {
     /// [`Error::Listen`] if the name means nothing or an address cannot be taken.
     pub fn tcp(protocol: Protocol, address: &str) -> Result<Vec<Listener>, Error> {
         let fail = |reason: String| Error::Listen {
-            flag: protocol.flag(),
+            flag: protocol.name(),
             address: address.to_owned(),
             reason,
         };

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use rustix::io::Errno;
 
-use crate::listener::Protocol;
 use crate::poller::Waker;
+use crate::protocol::Protocol;
 use crate::stream::Stream;
 
 /// A connection on its way to the loop that serves it.

@@ -9,11 +9,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
 use crate::error::Error;
-use crate::listener::{Listener, Protocol};
+use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::memory;
 use crate::observer::Observer;
 use crate::poller::Waker;
+use crate::protocol::Protocol;
 use crate::settings::Settings;
 use crate::settings::load::{Loaded, Origin};
 use crate::settings::units::show_duration_ms;
@@ -46,9 +47,9 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let bound = describe(&settings, &listeners);
     warn_of_open_listeners(&settings, &listeners);
     name_hosts(&mut settings);
-    settings.memcached = addresses(&listeners, Protocol::Memcached);
-    settings.resp = addresses(&listeners, Protocol::Resp);
-    settings.http = addresses(&listeners, Protocol::Http);
+    for protocol in Protocol::ALL {
+        *settings.addresses_mut(protocol) = addresses(&listeners, protocol);
+    }
     let clock = LoopClock::new();
     let observer = Arc::new(Observer::new(&settings));
     let cache = make_cache(&settings, &clock, Arc::clone(&observer))?;
@@ -153,12 +154,8 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
 /// Binds everything that clients may connect to.
 fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
-    for (protocol, addresses) in [
-        (Protocol::Memcached, &settings.memcached),
-        (Protocol::Resp, &settings.resp),
-        (Protocol::Http, &settings.http),
-    ] {
-        for address in addresses {
+    for protocol in Protocol::ALL {
+        for address in settings.addresses(protocol) {
             listeners.extend(Listener::tcp(protocol, address)?);
         }
     }
@@ -196,7 +193,7 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     secrets.dedup();
     let open = reachable().filter(|one| secret_of(one).is_none());
     let open: Vec<String> = open
-        .map(|one| format!("{} {}", one.protocol.flag(), one.address))
+        .map(|one| format!("{} {}", one.protocol.name(), one.address))
         .collect();
     if secrets.is_empty() || open.is_empty() {
         return;
@@ -244,19 +241,13 @@ fn describe(settings: &Settings, listeners: &[Listener]) -> String {
         let addresses: Vec<&str> = these.map(|one| one.address.as_str()).collect();
         (!addresses.is_empty()).then(|| format!("{name}={}", addresses.join(",")))
     };
-    let tcp = |protocol| {
-        move |one: &Listener| one.transport == Transport::Tcp && one.protocol == protocol
-    };
-    [
-        of("memcached", &tcp(Protocol::Memcached)),
-        of("resp", &tcp(Protocol::Resp)),
-        of("http", &tcp(Protocol::Http)),
-        of("unix", &|one| one.transport == Transport::Unix),
-    ]
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>()
-    .join(" ")
+    let tcp = Protocol::ALL.into_iter().map(|protocol| {
+        of(protocol.name(), &|one| {
+            one.transport == Transport::Tcp && one.protocol == protocol
+        })
+    });
+    let unix = of("unix", &|one| one.transport == Transport::Unix);
+    tcp.chain([unix]).flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// Where a protocol is really listened for: a port 0 has become a number.

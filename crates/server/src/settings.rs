@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use tracing::level_filters::LevelFilter;
 
 use self::hosts::Hosts;
+use crate::protocol::Protocol;
 
 pub use self::table::{Row, TABLE};
 
@@ -117,6 +118,25 @@ const CLIENT_MEMORY_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
 const CLIENT_MEMORY_BYTES_MIN: usize = 1 << 20;
 
 impl Settings {
+    /// The addresses at which a protocol is spoken.
+    #[must_use]
+    pub fn addresses(&self, protocol: Protocol) -> &[String] {
+        match protocol {
+            Protocol::Memcached => &self.memcached,
+            Protocol::Resp => &self.resp,
+            Protocol::Http => &self.http,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn addresses_mut(&mut self, protocol: Protocol) -> &mut Vec<String> {
+        match protocol {
+            Protocol::Memcached => &mut self.memcached,
+            Protocol::Resp => &mut self.resp,
+            Protocol::Http => &mut self.http,
+        }
+    }
+
     /// Most bytes outside of the cache's memory that clients have the server hold.
     #[must_use]
     pub fn client_memory_bytes(&self) -> usize {

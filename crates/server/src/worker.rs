@@ -223,7 +223,7 @@ impl Worker {
         let home = (Arc::clone(mailboxes), self.index, token);
         let link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
         self.table.fill(Connection::new(stream, link, self.now_ms));
-        self.counters.load.note_opened(protocol as usize);
+        self.counters.load.note_opened(protocol);
         if self.is_draining() {
             self.begin_ending(slot);
         }
@@ -342,7 +342,7 @@ impl Worker {
             let budget = &self.common.state.budget;
             budget.set_connections(self.index, self.held_bytes);
             let protocol = connection.link.protocol();
-            self.counters.load.note_closed(protocol as usize);
+            self.counters.load.note_closed(protocol);
             connection.link.end(&self.common.state);
             self.forget();
         }

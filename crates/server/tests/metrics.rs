@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cellar::metrics::exposition;
+use cellar::protocol::Protocol;
 use cellar::settings::Settings;
 use cellar::state::State;
 use cellar_engine::{Cache, Config, SetOptions};
@@ -42,7 +43,7 @@ fn state() -> State {
         counters.cmd_get.add(7);
         counters.get_hits.add(5);
         counters.load.note_turn(&[2, 1, 0], us);
-        counters.load.note_opened(1);
+        counters.load.note_opened(Protocol::Resp);
         counters.calls.add(cellar_protocol::resp::Verb::Get);
     }
     state

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::layers::PROTOCOLS;
 use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
@@ -20,9 +21,6 @@ struct Seam {
     /// Types that each room may have.
     types: &'static [&'static str],
 }
-
-/// Protocols, each with a room of its own.
-const PROTOCOLS: [&str; 3] = ["http", "memcached", "resp"];
 
 /// Where a name may be given again, once in each room and in the joint.
 ///

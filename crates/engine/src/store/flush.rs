@@ -7,7 +7,6 @@
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 
 use super::{Located, Store};
-use crate::index::SlotRef;
 use crate::segment::Flushed;
 use crate::space::Space;
 use crate::table::BUCKET_SLOTS;
@@ -58,7 +57,11 @@ impl Store {
             }
             let bucket = self.purge_at % self.index.buckets();
             self.purge_at = bucket + 1;
-            self.remove_in_bucket(bucket, |store, located| store.is_flushed(located));
+            self.each_in_bucket(bucket, |store, located| {
+                if store.is_flushed(located) {
+                    store.remove(located);
+                }
+            });
         }
     }
 
@@ -66,12 +69,20 @@ impl Store {
     /// next of these, `None` behind the last bucket.
     pub(crate) fn remove_of_space(&mut self, space: Space, reversed: u64) -> Option<u64> {
         let (bucket, next) = self.index.scan(reversed)?;
-        self.remove_in_bucket(bucket, |_, located| located.layout.space() == space);
+        self.each_in_bucket(bucket, |store, located| {
+            if located.layout.space() == space {
+                store.remove(located);
+            }
+        });
         Some(next)
     }
 
-    /// The slots of a bucket that hold an entry.
-    pub(crate) fn slots_in(&self, bucket: usize) -> [Option<SlotRef>; BUCKET_SLOTS] {
+    /// Calls `each` with the items that have an entry in a bucket, which it may remove.
+    pub(crate) fn each_in_bucket(
+        &mut self,
+        bucket: usize,
+        mut each: impl FnMut(&mut Store, &Located),
+    ) {
         let mut slots = [None; BUCKET_SLOTS];
         let mut positions = slots.iter_mut();
         self.index.each_in_bucket(bucket, |slot| {
@@ -79,16 +90,9 @@ impl Store {
                 *position = Some(slot);
             }
         });
-        slots
-    }
-
-    /// Removes the items with an entry in `bucket` that `is_it`.
-    fn remove_in_bucket(&mut self, bucket: usize, is_it: impl Fn(&Store, &Located) -> bool) {
-        for slot in self.slots_in(bucket).into_iter().flatten() {
+        for slot in slots.into_iter().flatten() {
             let located = self.located_at(slot);
-            if is_it(self, &located) {
-                self.remove(&located);
-            }
+            each(self, &located);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use super::{Located, Store};
 use crate::clock::Instant;
-use crate::item::{Entry, Layout, Spec};
+use crate::item::{Entry, Spec};
 use crate::log::Room;
 use crate::segment::{Queue, Segment, Stream, Use};
 
@@ -167,28 +167,29 @@ impl Store {
         (start, start + self.segment(segment).written_bytes())
     }
 
-    /// The entry of a segment at an offset.
-    pub(crate) fn entry(&self, offset: usize) -> Entry {
-        self.log.read(offset)
-    }
-
-    /// The item of a segment with this layout, found by its hash, which comes with it.
-    pub(crate) fn located_in(&self, segment: u32, layout: Layout) -> (Located, u64) {
+    /// The entry of a segment at an offset: where the next one begins, and the item with its hash
+    /// if it is one.
+    pub(crate) fn entry_in(&self, segment: u32, offset: usize) -> (usize, Option<(Located, u64)>) {
+        let entry = self.log.read(offset);
+        let next = offset + entry.total_bytes();
+        let Entry::Item(layout) = entry else {
+            return (next, None);
+        };
         let hash = self.hashed_key_of(&layout).hash();
-        let slot = self.index.find_at(hash, layout.offset);
+        let slot = self.index.find_at(hash, offset);
         let slot = slot.expect("a live item has an entry in the index");
         let located = Located {
             slot,
             layout,
             segment,
         };
-        (located, hash)
+        (next, Some((located, hash)))
     }
 
     /// Has the processor load what the entry at an offset needs, and the beginning of the next one;
     /// returns where that is, and the hash if the entry is an item.
     pub(crate) fn prefetch_entry(&self, offset: usize) -> (usize, Option<u64>) {
-        let entry = self.entry(offset);
+        let entry = self.log.read(offset);
         let next = offset + entry.total_bytes();
         self.log.arena().prefetch(next, FRONT_BYTES);
         let Entry::Item(layout) = entry else {

@@ -155,12 +155,6 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
     }
 }
 
-/// Decodes a head that [`decode`] has found to be one, without what it says about the body.
-#[must_use]
-pub fn decode_head(head: &[u8]) -> Option<Request<'_>> {
-    read_head(head).ok().map(|(request, _)| request)
-}
-
 /// What is known of a head.
 enum HeadSoFar<'a> {
     /// All of it, and where the body ends, if there is one.

@@ -1,7 +1,7 @@
 //! Request: a head that was found well formed, and the body behind it.
 //!
 //! What most requests do not have is looked up when it is asked for ([`Request::field`]); the
-//! [`Marks`] say whether it is there at all.
+//! [`Marks`] say whether it is there at all. [`Kept`] is a request whose body is on its way.
 
 use super::target::Target;
 
@@ -159,13 +159,6 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The bytes from the request line to the blank line; [`decode_head`](super::decode_head) makes
-    /// the same request of them.
-    #[must_use]
-    pub fn head(&self) -> &'a [u8] {
-        self.head
-    }
-
     /// The host, and perhaps its port, in a target that is a whole address; `None` for a path.
     #[must_use]
     pub fn authority(&self) -> Option<&'a [u8]> {
@@ -203,6 +196,55 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn ends_connection(&self) -> bool {
         self.marks.has(Mark::Close)
+    }
+}
+
+/// A request that outlives the bytes it was decoded from, until its body is there.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    method: Method,
+    path: Box<str>,
+    query: Box<str>,
+    marks: Marks,
+    host: Option<Box<[u8]>>,
+    head: Box<[u8]>,
+}
+
+impl Kept {
+    /// Copies all of a request but its body.
+    #[must_use]
+    pub fn of(request: &Request<'_>) -> Kept {
+        Kept {
+            method: request.method,
+            path: request.target.path.into(),
+            query: request.target.query.into(),
+            marks: request.marks,
+            host: request.host.map(Box::from),
+            head: request.head.into(),
+        }
+    }
+
+    /// The request with this body.
+    #[must_use]
+    pub fn with_body<'a>(&'a self, body: &'a [u8]) -> Request<'a> {
+        Request {
+            method: self.method,
+            target: Target {
+                path: &self.path,
+                query: &self.query,
+            },
+            marks: self.marks,
+            host: self.host.as_deref(),
+            body,
+            head: &self.head,
+        }
+    }
+
+    /// Bytes of memory beside its own size.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let host = self.host.as_ref().map_or(0, |host| host.len());
+        self.path.len() + self.query.len() + host + self.head.len()
     }
 }
 

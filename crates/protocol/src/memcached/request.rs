@@ -143,7 +143,6 @@ pub enum Listing {
 
 /// A well-formed request.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub enum Request<'a> {
     /// get, gets, gat, gats
     Get(Get<'a>),

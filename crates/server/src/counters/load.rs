@@ -8,12 +8,10 @@
 //! Tests: at the end of this file, tests/status.rs.
 
 use super::Counter;
-
-/// The protocols, in the order of [`Protocol`](crate::listener::Protocol).
-pub const PROTOCOLS: [&str; 3] = ["memcached", "resp", "http"];
+use crate::protocol::Protocol;
 
 /// A number for each protocol.
-pub type PerProtocol = [u64; PROTOCOLS.len()];
+pub type PerProtocol = [u64; Protocol::COUNT];
 
 /// Upper bounds of the bins of latencies, in microseconds: 10 us to 10 s. One bin more has no
 /// bound.
@@ -28,9 +26,9 @@ pub const BINS: usize = BOUNDS_US.len() + 1;
 /// One event loop's load; only the loop itself writes.
 #[derive(Debug, Default)]
 pub struct Load {
-    latency: [LatencyCounters; PROTOCOLS.len()],
+    latency: [LatencyCounters; Protocol::COUNT],
     busy_us: Counter,
-    connections: [Counter; PROTOCOLS.len()],
+    connections: [Counter; Protocol::COUNT],
     buffer_bytes: Counter,
 }
 
@@ -53,7 +51,7 @@ pub struct Latencies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadTotals {
     /// Latencies of each protocol.
-    pub latency: [Latencies; PROTOCOLS.len()],
+    pub latency: [Latencies; Protocol::COUNT],
     /// Time spent on turns that had something to do, in microseconds.
     pub busy_us: u64,
     /// Open connections of each protocol.
@@ -77,15 +75,15 @@ impl Load {
         }
     }
 
-    /// Counts a new connection of a protocol, by its place in [`PROTOCOLS`].
-    pub fn note_opened(&self, protocol: usize) {
-        self.connections[protocol].add(1);
+    /// Counts a new connection of a protocol.
+    pub fn note_opened(&self, protocol: Protocol) {
+        self.connections[protocol as usize].add(1);
     }
 
     /// Counts one that is closed.
-    pub fn note_closed(&self, protocol: usize) {
+    pub fn note_closed(&self, protocol: Protocol) {
         // Wrapping: one less.
-        self.connections[protocol].add(u64::MAX);
+        self.connections[protocol as usize].add(u64::MAX);
     }
 
     /// Notes what the buffers of all connections hold now.
@@ -169,10 +167,10 @@ mod tests {
     #[test]
     fn loads_of_several_loops_are_summed() {
         let (one, other) = (Load::default(), Load::default());
-        one.note_opened(0);
-        one.note_opened(1);
-        one.note_closed(0);
-        other.note_opened(1);
+        one.note_opened(Protocol::Memcached);
+        one.note_opened(Protocol::Resp);
+        one.note_closed(Protocol::Memcached);
+        other.note_opened(Protocol::Resp);
         other.note_turn(&[1, 0, 0], 30);
         other.set_buffer_bytes(9);
         other.set_buffer_bytes(5);

@@ -24,9 +24,10 @@ use super::context::{Context, First, Flow, Next};
 use super::filling::Transfer;
 use super::{http, memcached, resp};
 use crate::client::{Client, Seat};
-use crate::listener::{Protocol, local_address};
+use crate::listener::local_address;
 use crate::mailbox::Mailbox;
 use crate::output::Output;
+use crate::protocol::Protocol;
 use crate::state::State;
 use crate::stream::Stream;
 

@@ -108,7 +108,11 @@ fn execute_other(
         Request::List { form, all } => return list::start(*form, *all, context, output),
         Request::Okay { noreply } => answer(reply::line::OK, *noreply, output),
         Request::Quit => return Flow::Close,
-        other => unreachable!("a decoded request has a key: {other:?}"),
+        Request::Get(_)
+        | Request::Store(_)
+        | Request::Delete { .. }
+        | Request::Count { .. }
+        | Request::Touch { .. } => unreachable!("a decoded request has a key: {request:?}"),
     }
     Flow::Continue
 }

@@ -2,8 +2,9 @@
 
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
-use crate::counters::load::{BOUNDS_US, LoadTotals, PROTOCOLS};
+use crate::counters::load::{BOUNDS_US, LoadTotals};
 use crate::counters::pulse::Pulse;
+use crate::protocol::Protocol;
 
 /// The families.
 pub const FAMILIES: &[Family] = &[
@@ -27,8 +28,8 @@ pub const FAMILIES: &[Family] = &[
         labels: "protocol",
         help: "Requests answered.",
         write: |facts, samples| {
-            for (protocol, latency) in PROTOCOLS.iter().zip(&facts.load.latency) {
-                samples.with(&[("protocol", protocol)], latency.count());
+            for (protocol, latency) in Protocol::ALL.iter().zip(&facts.load.latency) {
+                samples.with(&[("protocol", protocol.name())], latency.count());
             }
         },
     },
@@ -46,8 +47,8 @@ pub const FAMILIES: &[Family] = &[
         labels: "protocol",
         help: "Open connections by protocol.",
         write: |facts, samples| {
-            for (protocol, open) in PROTOCOLS.iter().zip(facts.load.connections) {
-                samples.with(&[("protocol", protocol)], open);
+            for (protocol, open) in Protocol::ALL.iter().zip(facts.load.connections) {
+                samples.with(&[("protocol", protocol.name())], open);
             }
         },
     },
@@ -218,9 +219,14 @@ pub(super) fn seconds(parts: u64, per_second: f64) -> f64 {
 
 fn durations(facts: &Facts<'_>, samples: &mut Samples<'_>) {
     let bounds = BOUNDS_US.map(|us| seconds(us, 1e6));
-    for (protocol, latency) in PROTOCOLS.iter().zip(&facts.load.latency) {
+    for (protocol, latency) in Protocol::ALL.iter().zip(&facts.load.latency) {
         let sum = seconds(latency.sum_us, 1e6);
-        samples.histogram(&[("protocol", protocol)], &bounds, &latency.bins, sum);
+        samples.histogram(
+            &[("protocol", protocol.name())],
+            &bounds,
+            &latency.bins,
+            sum,
+        );
     }
 }
 

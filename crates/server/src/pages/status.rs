@@ -14,6 +14,7 @@ use super::Page;
 use super::query::{self, text_of};
 use crate::counters::load::{BOUNDS_US, Latencies, PerProtocol};
 use crate::metrics::facts::{Facts, lag_bounds_ms};
+use crate::protocol::Protocol;
 use crate::settings::TABLE;
 use crate::state::State;
 
@@ -90,6 +91,18 @@ pub struct ByProtocol<T> {
     pub resp: T,
     /// HTTP.
     pub http: T,
+}
+
+impl<T> ByProtocol<T> {
+    /// That of a protocol.
+    #[must_use]
+    pub fn of(&self, protocol: Protocol) -> &T {
+        match protocol {
+            Protocol::Memcached => &self.memcached,
+            Protocol::Resp => &self.resp,
+            Protocol::Http => &self.http,
+        }
+    }
 }
 
 /// What requests of all protocols did to keys.
@@ -291,7 +304,7 @@ impl Status {
         let load = &facts.load;
         Status {
             server: server(&facts),
-            requests: by_protocol(|place| load.latency[place].count()),
+            requests: by_protocol(|protocol| load.latency[protocol as usize].count()),
             operations: operations(&facts),
             misses: Misses {
                 never_stored: facts.engine.missed_never_stored,
@@ -299,7 +312,7 @@ impl Status {
                 evicted: facts.engine.missed_evicted,
                 deleted: facts.engine.missed_deleted,
             },
-            latency_us: by_protocol(|place| latency(&load.latency[place])),
+            latency_us: by_protocol(|protocol| latency(&load.latency[protocol as usize])),
             memory: memory(&facts),
             items: Items {
                 now: facts.engine.items,
@@ -343,16 +356,16 @@ fn server(facts: &Facts<'_>) -> Server {
     }
 }
 
-fn by_protocol<T>(of: impl Fn(usize) -> T) -> ByProtocol<T> {
+fn by_protocol<T>(of: impl Fn(Protocol) -> T) -> ByProtocol<T> {
     ByProtocol {
-        memcached: of(0),
-        resp: of(1),
-        http: of(2),
+        memcached: of(Protocol::Memcached),
+        resp: of(Protocol::Resp),
+        http: of(Protocol::Http),
     }
 }
 
 fn each_protocol(numbers: &PerProtocol) -> ByProtocol<u64> {
-    by_protocol(|place| numbers[place])
+    by_protocol(|protocol| numbers[protocol as usize])
 }
 
 fn operations(facts: &Facts<'_>) -> Operations {

@@ -12,6 +12,7 @@ use ratatui::widgets::{Block, Paragraph, Sparkline, Widget};
 use super::look::Look;
 use super::words::{bytes, count, percent, span, time_us};
 use crate::pages::status::{Status, TimelineStep};
+use crate::protocol::Protocol;
 
 /// Heights of the rows of panels, borders included; the last one takes what is left.
 const ROWS: [u16; 3] = [7, 8, 5];
@@ -124,18 +125,15 @@ fn pair(name: &str, number: &str, width: u16) -> Line<'static> {
 fn requests(look: &Look, history: &[u64], area: Rect, buffer: &mut Buffer) {
     let title = format!("{} requests/s", count(look.requests()));
     let inner = panel(&title, area, buffer);
-    let by_protocol = [
-        ("memcached", look.rate(|status| status.requests.memcached)),
-        ("resp", look.rate(|status| status.requests.resp)),
-        ("http", look.rate(|status| status.requests.http)),
-    ];
     let mut text: Vec<Line<'static>> = Vec::new();
-    for (name, rate) in by_protocol {
-        text.push(pair(name, &count(rate), inner.width));
+    for protocol in Protocol::ALL {
+        let rate = look.rate(|status| *status.requests.of(protocol));
+        text.push(pair(protocol.name(), &count(rate), inner.width));
     }
     let hits = look.hit_ratio().map_or("no reads".to_owned(), percent);
     text.push(pair("hit ratio", &hits, inner.width));
-    let [above, below] = Layout::vertical([Constraint::Length(4), Constraint::Min(0)]).areas(inner);
+    let above = Constraint::Length(text.len() as u16);
+    let [above, below] = Layout::vertical([above, Constraint::Min(0)]).areas(inner);
     lines(text, above, buffer);
     let shown = history.len().saturating_sub(usize::from(below.width));
     let spark = Sparkline::default().data(&history[shown..]).fg(Color::Cyan);
@@ -149,17 +147,11 @@ fn latency(look: &Look, area: Rect, buffer: &mut Buffer) {
         Line::from(format!("{name:<10}{half:>8}{most:>9}{nearly_all:>9}"))
     };
     let mut text = vec![row("", ["p50", "p99", "p99.9"].map(str::to_owned)).dim()];
-    for (name, quantiles) in [
-        (
-            "memcached",
-            look.quantiles(|status| &status.latency_us.memcached),
-        ),
-        ("resp", look.quantiles(|status| &status.latency_us.resp)),
-        ("http", look.quantiles(|status| &status.latency_us.http)),
-    ] {
+    for protocol in Protocol::ALL {
+        let quantiles = look.quantiles(|status| status.latency_us.of(protocol));
         let cells = quantiles.map(|us| us.map(time_us));
         text.push(row(
-            name,
+            protocol.name(),
             cells.unwrap_or_else(|| ["-", "-", "-"].map(str::to_owned)),
         ));
     }

@@ -1,6 +1,7 @@
 //! Look: two statuses of a server, and what happened between them.
 
 use crate::pages::status::{Latency, Operations, Status};
+use crate::protocol::Protocol;
 
 /// What is shown: a status and, if there is one, the status before it.
 #[derive(Clone, Debug)]
@@ -65,8 +66,8 @@ impl Look {
     #[must_use]
     pub fn requests(&self) -> f64 {
         self.rate(|status| {
-            let requests = &status.requests;
-            requests.memcached + requests.resp + requests.http
+            let requests = Protocol::ALL.map(|protocol| status.requests.of(protocol));
+            requests.into_iter().sum()
         })
     }
 

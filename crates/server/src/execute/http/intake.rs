@@ -173,8 +173,9 @@ impl Intake {
     #[inline]
     pub(in crate::execute) fn held_bytes(&self) -> usize {
         match &self.rest {
-            Some(Rest::Gather(gather)) => gather.waiting_bytes(),
-            _ => 0,
+            Some(Rest::Upload(upload)) => upload.held_bytes(),
+            Some(Rest::Gather(gather)) => gather.held_bytes(),
+            None => 0,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use cellar_engine::SetOptions;
 use cellar_protocol::http::reply::{self, Stay};
-use cellar_protocol::http::{Body, Chunks, Fed, Mark, Method, Request, Status, decode_head};
+use cellar_protocol::http::{Body, Chunks, Fed, Kept, Mark, Method, Status};
 
 use super::call::{Call, DOCUMENT_BYTES_MAX, Failure, write_failure};
 use super::etag::Tag;
@@ -37,7 +37,7 @@ pub(super) enum Rest {
 pub(super) struct Upload {
     /// The value so far.
     pub(super) filling: Filling,
-    head: Box<[u8]>,
+    request: Kept,
     key: Box<[u8]>,
     options: SetOptions,
 }
@@ -45,7 +45,7 @@ pub(super) struct Upload {
 /// A request whose body is being gathered.
 #[derive(Debug)]
 pub(super) struct Gather {
-    head: Box<[u8]>,
+    request: Kept,
     body: Vec<u8>,
     bytes_max: usize,
     missing: Missing,
@@ -99,7 +99,7 @@ pub(super) fn receive(
             Err(failure) => return Err(refuse_body(&mut call, &failure, body)),
         },
         _ => Rest::Gather(Box::new(Gather {
-            head: prepared.request.head().into(),
+            request: Kept::of(&prepared.request),
             body: Vec::new(),
             bytes_max,
             missing: bytes.map_or(Missing::Chunks(Chunks::default()), Missing::Bytes),
@@ -156,13 +156,18 @@ fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> 
         draft.inspect_err(|error| write::note_failure(key, error, &options, call.context))?;
     Ok(Upload {
         filling: Filling::without_line_end(draft, bytes),
-        head: call.request.head().into(),
+        request: Kept::of(call.request),
         key: key_bytes.into(),
         options,
     })
 }
 
 impl Upload {
+    /// Bytes of memory that it holds beside the cache's.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.request.bytes() + self.key.len()
+    }
+
     /// Stores a value that is whole, and answers.
     ///
     /// # Panics
@@ -170,11 +175,11 @@ impl Upload {
     pub(super) fn finish(self, context: Context<'_>, output: &mut Output) -> Flow {
         let Upload {
             filling,
-            head,
+            request,
             key,
             options,
         } = self;
-        let request = request_of(&head);
+        let request = request.with_body(&[]);
         let mut call = Call::new(&request, context, output);
         let value_bytes = filling.value_bytes();
         let mut draft = filling.finish();
@@ -199,15 +204,10 @@ fn small_part(value: &[u8]) -> &[u8] {
     }
 }
 
-/// The request whose body has come.
-fn request_of(head: &[u8]) -> Request<'_> {
-    decode_head(head).expect("the same bytes were decoded before")
-}
-
 impl Gather {
     /// Bytes of memory that it holds.
-    pub(super) fn waiting_bytes(&self) -> usize {
-        self.head.len() + self.body.len()
+    pub(super) fn held_bytes(&self) -> usize {
+        self.request.bytes() + self.body.len()
     }
 
     /// Takes what it can from `input`; a body that is refused is answered.
@@ -237,7 +237,7 @@ impl Gather {
                 }
             },
         };
-        let request = request_of(&self.head);
+        let request = self.request.with_body(&[]);
         let mut call = Call::new(&request, context, output);
         call.stay = Stay::Close;
         call.answer_failure(&failure);
@@ -246,9 +246,7 @@ impl Gather {
 
     /// Runs the request whose body is whole.
     pub(super) fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
-        let mut request = request_of(&self.head);
-        request.body = &self.body;
-        let prepared = prepare(request, context.cache());
+        let prepared = prepare(self.request.with_body(&self.body), context.cache());
         execute(&prepared, peer, context, output)
     }
 }

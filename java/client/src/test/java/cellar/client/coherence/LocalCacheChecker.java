@@ -13,14 +13,11 @@ import cellar.client.testing.Server;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -32,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  * through local caches and cables, one thread each, and each has keys that it alone changes: of
  * those it must see its own changes at once.
  */
-final class LocalCacheChecker implements AutoCloseable {
+final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> {
     /** What is done to the server and to the connections of those who read. */
     enum Fault {
         /** All connections are closed. */
@@ -74,7 +71,6 @@ final class LocalCacheChecker implements AutoCloseable {
     private static final Duration ITEM_TTL = Duration.ofHours(1);
 
     private final Plan plan;
-    private final Random random;
     private final int port = Server.freePort();
     private final int respPort = Server.freePort();
     private final @Nullable Server elsewhere;
@@ -82,30 +78,17 @@ final class LocalCacheChecker implements AutoCloseable {
     private final List<Cable> tracking = new ArrayList<>();
     private final List<CacheClient<String>> clients = new ArrayList<>();
     private final Map<String, History> histories = new ConcurrentHashMap<>();
-    private final Map<History.Wrong, LongAdder> wrong = new EnumMap<>(History.Wrong.class);
-    private final Map<Fault, LongAdder> done = new EnumMap<>(Fault.class);
-    private final LongAdder reads = new LongAdder();
-    private final LongAdder failures = new LongAdder();
-    private final AtomicLong worst_ns = new AtomicLong();
 
     /** When a server last lost what it had; ahead of the clock while one is about to. */
     private volatile long lost_ns = System.nanoTime();
 
-    private volatile boolean over;
-    private volatile @Nullable Throwable broken;
     private Server server;
 
     LocalCacheChecker(Plan plan, long seed) throws Exception {
+        super(Fault.class, plan.faults, seed);
         this.plan = plan;
-        this.random = new Random(seed);
         server = start();
         elsewhere = plan.deaf ? Server.start(Server.Kind.CELLAR) : null;
-        for (History.Wrong kind : History.Wrong.values()) {
-            wrong.put(kind, new LongAdder());
-        }
-        for (Fault fault : Fault.values()) {
-            done.put(fault, new LongAdder());
-        }
         clients.add(client(Node.of("127.0.0.1", server.port()), null));
         for (int i = 0; i < READERS; i++) {
             Cable data = new Cable(server.port());
@@ -147,29 +130,13 @@ final class LocalCacheChecker implements AutoCloseable {
         return builder.build(Codecs.string());
     }
 
-    /** Runs for so long, or until something wrong was found if {@code untilWrong}. */
-    void run(Duration time, boolean untilWrong) throws Exception {
-        List<Thread> threads = new ArrayList<>();
-        threads.add(start("writer", () -> write(clients.get(0).blocking(), "shared", seed())));
+    @Override
+    void begin() {
+        start("writer", () -> write(clients.get(0).blocking(), "shared", seed()));
         for (int i = 1; i <= READERS; i++) {
             BlockingCacheClient<String> cache = clients.get(i).blocking();
             String own = "own-" + i;
-            threads.add(start(own, () -> readAndWrite(cache, own, seed())));
-        }
-        long end_ns = System.nanoTime() + time.toNanos();
-        while (System.nanoTime() - end_ns < 0 && !(untilWrong && found() > 0)) {
-            Thread.sleep(50 + random.nextInt(400));
-            if (!plan.faults.isEmpty()) {
-                disturb(List.copyOf(plan.faults).get(random.nextInt(plan.faults.size())));
-            }
-        }
-        over = true;
-        for (Thread thread : threads) {
-            thread.join();
-        }
-        Throwable problem = broken;
-        if (problem != null) {
-            throw new AssertionError("a thread of the check failed", problem);
+            start(own, () -> readAndWrite(cache, own, seed()));
         }
     }
 
@@ -177,15 +144,8 @@ final class LocalCacheChecker implements AutoCloseable {
         return random.nextLong();
     }
 
-    private Thread start(String name, Runnable task) {
-        Thread thread = new Thread(task, name);
-        thread.setUncaughtExceptionHandler((which, problem) -> broken = problem);
-        thread.start();
-        return thread;
-    }
-
-    private void disturb(Fault fault) throws Exception {
-        done.get(fault).increment();
+    @Override
+    void disturb(Fault fault) throws Exception {
         switch (fault) {
             case CUT -> cables.forEach(Cable::cut);
             case SILENCE -> {
@@ -212,7 +172,7 @@ final class LocalCacheChecker implements AutoCloseable {
 
     private void write(BlockingCacheClient<String> cache, String group, long seed) {
         Random choice = new Random(seed);
-        while (!over) {
+        while (!isOver()) {
             change(cache, group + choice.nextInt(KEYS), choice);
             pause();
         }
@@ -232,7 +192,7 @@ final class LocalCacheChecker implements AutoCloseable {
             history.acknowledged();
             return true;
         } catch (CacheException e) {
-            failures.increment();
+            failed();
             return false;
         }
     }
@@ -249,21 +209,22 @@ final class LocalCacheChecker implements AutoCloseable {
     private void readAndWrite(BlockingCacheClient<String> cache, String own, long seed) {
         Random choice = new Random(seed);
         int generation = 0;
-        while (!over) {
+        while (!isOver()) {
             for (int i = 0; i < 50; i++) {
-                read(cache, "shared" + choice.nextInt(KEYS), plan.bound.toNanos(), choice);
+                read(cache, "shared" + choice.nextInt(KEYS), plan.bound, choice);
             }
             String mine = own + "-" + generation + "-" + choice.nextInt(4);
             if (!change(cache, mine, choice)) {
                 generation++;
             } else {
-                read(cache, mine, 0, choice);
-                read(cache, mine, 0, choice);
+                read(cache, mine, Duration.ZERO, choice);
+                read(cache, mine, Duration.ZERO, choice);
             }
         }
     }
 
-    private void read(BlockingCacheClient<String> cache, String key, long bound_ns, Random choice) {
+    private void read(
+            BlockingCacheClient<String> cache, String key, Duration bound, Random choice) {
         History history = histories.computeIfAbsent(key, same -> new History());
         long begin_ns = System.nanoTime();
         String value;
@@ -273,45 +234,20 @@ final class LocalCacheChecker implements AutoCloseable {
                             ? cache.getOrLoad(key, loading(), () -> null)
                             : cache.get(key, plan.localTtl);
         } catch (CacheException e) {
-            failures.increment();
+            failed();
             return;
         }
-        reads.increment();
         int found = value == null ? 0 : Integer.parseInt(value);
-        History.Wrong kind = history.judge(found, begin_ns, bound_ns, lost_ns);
-        if (kind != null) {
-            wrong.get(kind).increment();
-        }
-        worst_ns.accumulateAndGet(history.staleness_ns(found, begin_ns), Math::max);
+        judge(history, found, begin_ns, bound, lost_ns);
     }
 
     private LoadOptions loading() {
         return LoadOptions.ttl(ITEM_TTL).localTtl(plan.localTtl).patience(Duration.ofMillis(100));
     }
 
-    /** How many reads were wrong. */
-    long found() {
-        return wrong.values().stream().mapToLong(LongAdder::sum).sum();
-    }
-
-    /** How many reads were judged. */
-    long judged() {
-        return reads.sum();
-    }
-
     @Override
     public String toString() {
-        return plan.origin
-                + ": "
-                + reads
-                + " reads, wrong "
-                + wrong
-                + ", oldest "
-                + worst_ns.get() / 1_000_000
-                + " ms, "
-                + failures
-                + " failed requests, faults "
-                + done;
+        return plan.origin + ": " + super.toString();
     }
 
     @Override

@@ -14,15 +14,12 @@ import cellar.client.testing.Cable;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,7 +29,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Each key is changed by one client, so that its changes have an order. A key whose change had
  * no answer is left alone and another takes its place: the change may still be made, or not.
  */
-final class ReplicatedLocalCacheChecker implements AutoCloseable {
+final class ReplicatedLocalCacheChecker
+        extends CoherenceChecker<ReplicatedLocalCacheChecker.Fault> {
     /** What happens to nodes and to the ways to them. */
     enum Fault {
         /** A node is killed and comes back empty. */
@@ -64,7 +62,6 @@ final class ReplicatedLocalCacheChecker implements AutoCloseable {
     private static final Duration ITEM_TTL = Duration.ofHours(1);
 
     private final Plan plan;
-    private final Random random;
     private final List<Server> servers = new CopyOnWriteArrayList<>();
     private final @Nullable Server elsewhere;
     private final List<List<Cable>> data = new ArrayList<>();
@@ -72,23 +69,10 @@ final class ReplicatedLocalCacheChecker implements AutoCloseable {
     private final List<CacheClient<String>> clients = new ArrayList<>();
     private final List<Key> keys = new CopyOnWriteArrayList<>();
     private final long begun_ns = System.nanoTime();
-    private final Map<History.Wrong, LongAdder> wrong = new EnumMap<>(History.Wrong.class);
-    private final Map<Fault, LongAdder> done = new EnumMap<>(Fault.class);
-    private final LongAdder reads = new LongAdder();
-    private final LongAdder failures = new LongAdder();
-    private final AtomicLong worst_ns = new AtomicLong();
-    private volatile boolean over;
-    private volatile @Nullable Throwable broken;
 
     ReplicatedLocalCacheChecker(Plan plan, long seed) throws Exception {
+        super(Fault.class, plan.faults, seed);
         this.plan = plan;
-        this.random = new Random(seed);
-        for (History.Wrong kind : History.Wrong.values()) {
-            wrong.put(kind, new LongAdder());
-        }
-        for (Fault fault : Fault.values()) {
-            done.put(fault, new LongAdder());
-        }
         for (int i = 0; i < KEYS; i++) {
             keys.add(new Key("key-" + i + "-0", new History()));
         }
@@ -128,34 +112,13 @@ final class ReplicatedLocalCacheChecker implements AutoCloseable {
                 .build(Codecs.string());
     }
 
-    /** Runs for so long, or until something wrong was found if {@code untilWrong}. */
-    void run(Duration time, boolean untilWrong) throws Exception {
+    @Override
+    void begin() throws Exception {
         Await.until("all nodes are trusted", this::isWhole);
-        List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < CLIENTS; i++) {
             int client = i;
             Random choice = new Random(random.nextLong());
-            Thread thread = new Thread(() -> readAndWrite(client, choice), "client-" + i);
-            thread.setUncaughtExceptionHandler((which, problem) -> broken = problem);
-            thread.start();
-            threads.add(thread);
-        }
-        List<Fault> faults = List.copyOf(plan.faults);
-        long end_ns = System.nanoTime() + time.toNanos();
-        while (System.nanoTime() - end_ns < 0 && !(untilWrong && found() > 0)) {
-            Thread.sleep(50 + random.nextInt(300));
-            if (!faults.isEmpty()) {
-                disturb(faults.get(random.nextInt(faults.size())));
-                Await.until("all nodes are trusted again", this::isWhole);
-            }
-        }
-        over = true;
-        for (Thread thread : threads) {
-            thread.join();
-        }
-        Throwable problem = broken;
-        if (problem != null) {
-            throw new AssertionError("a thread of the check failed", problem);
+            start("client-" + i, () -> readAndWrite(client, choice));
         }
     }
 
@@ -165,8 +128,8 @@ final class ReplicatedLocalCacheChecker implements AutoCloseable {
                 .allMatch(cluster -> ((ReplicatedCluster) cluster).isWhole());
     }
 
-    private void disturb(Fault fault) throws Exception {
-        done.get(fault).increment();
+    @Override
+    void disturb(Fault fault) throws Exception {
         int node = random.nextInt(NODES);
         int client = random.nextInt(CLIENTS);
         Server server = servers.get(node);
@@ -191,13 +154,14 @@ final class ReplicatedLocalCacheChecker implements AutoCloseable {
                 told.get(client).forEach(cable -> cable.become(Cable.State.WHOLE));
             }
         }
+        Await.until("all nodes are trusted again", this::isWhole);
     }
 
     // Those who read and write.
 
     private void readAndWrite(int client, Random choice) {
         BlockingCacheClient<String> cache = clients.get(client).blocking();
-        for (int turn = 1; !over; turn++) {
+        for (int turn = 1; !isOver(); turn++) {
             for (int i = 0; i < READS; i++) {
                 read(cache, keys.get(choice.nextInt(KEYS)), plan.others);
             }
@@ -224,7 +188,7 @@ final class ReplicatedLocalCacheChecker implements AutoCloseable {
             key.history.acknowledged();
             return true;
         } catch (CacheException e) {
-            failures.increment();
+            failed();
             return false;
         }
     }
@@ -235,40 +199,16 @@ final class ReplicatedLocalCacheChecker implements AutoCloseable {
         try {
             value = cache.get(key.name);
         } catch (CacheException e) {
-            failures.increment();
+            failed();
             return;
         }
-        reads.increment();
         int found = value == null ? 0 : Integer.parseInt(value.substring(1));
-        History.Wrong kind = key.history.judge(found, asked_ns, bound.toNanos(), begun_ns);
-        if (kind != null) {
-            wrong.get(kind).increment();
-        }
-        worst_ns.accumulateAndGet(key.history.staleness_ns(found, asked_ns), Math::max);
-    }
-
-    /** How many reads were wrong. */
-    long found() {
-        return wrong.values().stream().mapToLong(LongAdder::sum).sum();
-    }
-
-    /** How many reads were judged. */
-    long judged() {
-        return reads.sum();
+        judge(key.history, found, asked_ns, bound, begun_ns);
     }
 
     @Override
     public String toString() {
-        return "replicated: "
-                + reads
-                + " reads, wrong "
-                + wrong
-                + ", oldest "
-                + worst_ns.get() / 1_000_000
-                + " ms, "
-                + failures
-                + " failed requests, faults "
-                + done;
+        return "replicated: " + super.toString();
     }
 
     @Override

@@ -3,12 +3,8 @@ package cellar.client.testing;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.Arrays;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 
@@ -41,8 +37,7 @@ public final class Cable implements AutoCloseable {
 
     private static final int CHUNK_BYTES = 1 << 14;
 
-    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-    private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
+    private final Listener listener;
     private final Object changed = new Object();
     private final int target;
     private final Supplier<Filter> filters;
@@ -57,46 +52,20 @@ public final class Cable implements AutoCloseable {
     public Cable(int target, Supplier<Filter> filters) throws IOException {
         this.target = target;
         this.filters = filters;
-        run(this::accept);
+        listener = new Listener("cable", this::connect);
     }
 
-    private static void run(Runnable task) {
-        Thread thread = new Thread(task, "cable");
-        thread.setDaemon(true);
-        thread.start();
-    }
-
-    private void accept() {
-        try {
-            while (true) {
-                Socket near = door.accept();
-                sockets.add(near);
-                run(() -> connect(near));
+    private void connect(Socket near) throws IOException {
+        switch (state) {
+            case CLOSED -> {}
+            // It leaves the connection to its client's patience.
+            case SILENT -> near.getInputStream().transferTo(OutputStream.nullOutputStream());
+            case WHOLE, HELD -> {
+                Socket far = listener.connect(target);
+                Filter filter = filters.get();
+                listener.run(() -> pass(near, far, filter::sent));
+                pass(far, near, filter::answered);
             }
-        } catch (IOException e) {
-            // The door was closed: the end.
-            return;
-        }
-    }
-
-    private void connect(Socket near) {
-        if (state == State.CLOSED) {
-            end(near);
-        }
-        if (state == State.CLOSED || state == State.SILENT) {
-            // A silent cable leaves the connection to its client's patience.
-            return;
-        }
-        try {
-            Socket far = new Socket(InetAddress.getLoopbackAddress(), target);
-            sockets.add(far);
-            near.setTcpNoDelay(true);
-            far.setTcpNoDelay(true);
-            Filter filter = filters.get();
-            run(() -> pass(near, far, filter::sent));
-            pass(far, near, filter::answered);
-        } catch (IOException e) {
-            end(near);
         }
     }
 
@@ -112,10 +81,11 @@ public final class Cable implements AutoCloseable {
             }
         } catch (IOException e) {
             // One side has ended, so the other does.
-            end(from);
+            return;
+        } finally {
+            listener.end(from);
+            listener.end(to);
         }
-        end(from);
-        end(to);
     }
 
     private State untilLetGo() throws IOException {
@@ -131,19 +101,9 @@ public final class Cable implements AutoCloseable {
         }
     }
 
-    private void end(Socket socket) {
-        sockets.remove(socket);
-        try {
-            socket.close();
-        } catch (IOException e) {
-            // It was to be closed.
-            return;
-        }
-    }
-
     /** Where it begins. */
     public int port() {
-        return door.getLocalPort();
+        return listener.port();
     }
 
     /** From now on; connections that were silent have lost what they carried, so they end. */
@@ -161,16 +121,12 @@ public final class Cable implements AutoCloseable {
 
     /** Closes all connections that there are. */
     public void cut() {
-        sockets.forEach(this::end);
+        listener.cut();
     }
 
     @Override
     public void close() {
-        try {
-            door.close();
-        } catch (IOException e) {
-            throw new java.io.UncheckedIOException(e);
-        }
+        listener.close();
         become(State.CLOSED);
     }
 }

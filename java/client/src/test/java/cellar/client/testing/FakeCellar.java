@@ -5,8 +5,6 @@ import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -23,12 +21,11 @@ import java.util.function.Function;
  * another, pushes whenever the test likes.
  */
 public final class FakeCellar implements AutoCloseable {
-    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-    private final ServerSocket respDoor = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final Listener listener;
+    private final Listener respListener;
     private final Map<String, String> items = new ConcurrentHashMap<>();
     private final Set<String> tracked = ConcurrentHashMap.newKeySet();
     private final List<Socket> trackers = new CopyOnWriteArrayList<>();
-    private final List<Socket> clients = new CopyOnWriteArrayList<>();
     private final AtomicInteger reads = new AtomicInteger();
     private final AtomicInteger trackings = new AtomicInteger();
     private volatile Runnable beforeReadReply = () -> {};
@@ -39,49 +36,18 @@ public final class FakeCellar implements AutoCloseable {
 
     /** Starts with no items. */
     public FakeCellar() throws IOException {
-        run(() -> accept(door, this::serveText));
-        run(() -> accept(respDoor, this::serveResp));
-    }
-
-    private static void run(Runnable task) {
-        Thread thread = new Thread(task, "fake-cellar");
-        thread.setDaemon(true);
-        thread.start();
-    }
-
-    private interface Service {
-        void serve(Socket socket) throws IOException;
-    }
-
-    private void accept(ServerSocket at, Service service) {
-        try {
-            while (true) {
-                Socket socket = at.accept();
-                socket.setTcpNoDelay(true);
-                run(
-                        () -> {
-                            try (socket) {
-                                service.serve(socket);
-                            } catch (IOException e) {
-                                // The client or the test has closed it.
-                                return;
-                            }
-                        });
-            }
-        } catch (IOException e) {
-            // The door was closed: the end.
-            return;
-        }
+        listener = new Listener("fake-cellar", this::serveText);
+        respListener = new Listener("fake-cellar", this::serveResp);
     }
 
     /** Where memcached's protocol is spoken. */
     public Node node() {
-        return Node.of("127.0.0.1", door.getLocalPort());
+        return listener.node();
     }
 
     /** Where changes are told of. */
     public int respPort() {
-        return respDoor.getLocalPort();
+        return respListener.port();
     }
 
     /** How many times a value was read from the server. */
@@ -184,7 +150,6 @@ public final class FakeCellar implements AutoCloseable {
     }
 
     private void serveText(Socket socket) throws IOException {
-        clients.add(socket);
         InputStream in = new BufferedInputStream(socket.getInputStream());
         while (true) {
             String[] words = line(in).split(" ");
@@ -261,15 +226,7 @@ public final class FakeCellar implements AutoCloseable {
 
     @Override
     public void close() {
-        try {
-            door.close();
-            respDoor.close();
-            killTracking();
-            for (Socket client : clients) {
-                client.close();
-            }
-        } catch (IOException e) {
-            throw new java.io.UncheckedIOException(e);
-        }
+        listener.close();
+        respListener.close();
     }
 }

@@ -4,15 +4,11 @@ import cellar.client.Node;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
@@ -24,8 +20,7 @@ import java.util.concurrent.atomic.AtomicReference;
 public final class FakeMemcached implements AutoCloseable {
     private record Item(String value, long version) {}
 
-    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-    private final List<Socket> sockets = new CopyOnWriteArrayList<>();
+    private final Listener listener;
     private final Map<String, Item> items = new ConcurrentHashMap<>();
     private final AtomicLong versions = new AtomicLong();
     private final AtomicInteger values = new AtomicInteger();
@@ -34,51 +29,20 @@ public final class FakeMemcached implements AutoCloseable {
 
     /** Starts without items. */
     public FakeMemcached() throws IOException {
-        run(this::accept);
+        listener = new Listener("fake-memcached", this::serve);
     }
 
-    private static void run(Runnable task) {
-        Thread thread = new Thread(task, "fake-memcached");
-        thread.setDaemon(true);
-        thread.start();
-    }
-
-    private void accept() {
-        try {
-            while (true) {
-                Socket socket = door.accept();
-                socket.setTcpNoDelay(true);
-                sockets.add(socket);
-                if (door.isClosed()) {
-                    // Who came while it was being closed finds nobody either.
-                    cut();
-                    return;
-                }
-                run(() -> serve(socket));
+    private void serve(Socket socket) throws IOException {
+        BufferedReader lines =
+                new BufferedReader(
+                        new InputStreamReader(socket.getInputStream(), StandardCharsets.US_ASCII));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            if (socket.isClosed()) {
+                // What was being read while the connection was cut may still come.
+                return;
             }
-        } catch (IOException e) {
-            // The door was closed: the end.
-            return;
-        }
-    }
-
-    private void serve(Socket socket) {
-        try (socket) {
-            BufferedReader lines =
-                    new BufferedReader(
-                            new InputStreamReader(
-                                    socket.getInputStream(), StandardCharsets.US_ASCII));
-            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                if (socket.isClosed()) {
-                    // What was being read while the connection was cut may still come.
-                    return;
-                }
-                byte[] answer = answer(line.split(" ")).getBytes(StandardCharsets.US_ASCII);
-                socket.getOutputStream().write(answer);
-            }
-        } catch (IOException e) {
-            // The client or the test has closed it.
-            return;
+            byte[] answer = answer(line.split(" ")).getBytes(StandardCharsets.US_ASCII);
+            socket.getOutputStream().write(answer);
         }
     }
 
@@ -111,7 +75,7 @@ public final class FakeMemcached implements AutoCloseable {
 
     /** Where it listens. */
     public Node node() {
-        return Node.of("127.0.0.1", door.getLocalPort());
+        return listener.node();
     }
 
     /** Stores an item, which gets the next version. */
@@ -128,14 +92,7 @@ public final class FakeMemcached implements AutoCloseable {
 
     /** Closes every connection; the process stays. */
     public void cut() {
-        for (Socket socket : sockets) {
-            sockets.remove(socket);
-            try {
-                socket.close();
-            } catch (IOException e) {
-                throw new java.io.UncheckedIOException(e);
-            }
-        }
+        listener.cut();
     }
 
     /** Happens when the next read has come, before it is answered. */
@@ -155,11 +112,6 @@ public final class FakeMemcached implements AutoCloseable {
 
     @Override
     public void close() {
-        try {
-            door.close();
-        } catch (IOException e) {
-            throw new java.io.UncheckedIOException(e);
-        }
-        cut();
+        listener.close();
     }
 }

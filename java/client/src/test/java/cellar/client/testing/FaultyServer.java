@@ -5,21 +5,16 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** Greets like memcached 1.6 and then answers each line with whatever a test wants. */
 public final class FaultyServer implements AutoCloseable {
-    private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-    private final List<Socket> sockets = new CopyOnWriteArrayList<>();
+    private final Listener listener;
     private final AtomicInteger requests = new AtomicInteger();
     private final Map<String, AtomicInteger> requestsOf = new ConcurrentHashMap<>();
     private final Map<String, String> answers = new ConcurrentHashMap<>();
@@ -33,43 +28,17 @@ public final class FaultyServer implements AutoCloseable {
 
     /** Starts. */
     public FaultyServer() throws IOException {
-        run(this::accept);
+        listener = new Listener("faulty-server", this::serve);
     }
 
-    private static void run(Runnable task) {
-        Thread thread = new Thread(task, "faulty-server");
-        thread.setDaemon(true);
-        thread.start();
-    }
-
-    private void accept() {
-        try {
-            while (true) {
-                Socket socket = door.accept();
-                socket.setTcpNoDelay(true);
-                sockets.add(socket);
-                run(() -> serve(socket));
+    private void serve(Socket socket) throws IOException {
+        BufferedReader lines =
+                new BufferedReader(
+                        new InputStreamReader(socket.getInputStream(), StandardCharsets.US_ASCII));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            if (!reply(line, socket.getOutputStream())) {
+                return;
             }
-        } catch (IOException e) {
-            // The door was closed: the end.
-            return;
-        }
-    }
-
-    private void serve(Socket socket) {
-        try (socket) {
-            BufferedReader lines =
-                    new BufferedReader(
-                            new InputStreamReader(
-                                    socket.getInputStream(), StandardCharsets.US_ASCII));
-            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                if (!reply(line, socket.getOutputStream())) {
-                    return;
-                }
-            }
-        } catch (IOException e) {
-            // The client or the test has closed it.
-            return;
         }
     }
 
@@ -118,7 +87,7 @@ public final class FaultyServer implements AutoCloseable {
 
     /** Where it listens. */
     public Node node() {
-        return Node.of("127.0.0.1", door.getLocalPort());
+        return listener.node();
     }
 
     /** What every request but a greeting is answered with. */
@@ -174,23 +143,11 @@ public final class FaultyServer implements AutoCloseable {
 
     /** Closes every connection, as a server does that is restarted. */
     public void closeConnections() {
-        for (Socket socket : sockets) {
-            sockets.remove(socket);
-            try {
-                socket.close();
-            } catch (IOException e) {
-                throw new java.io.UncheckedIOException(e);
-            }
-        }
+        listener.cut();
     }
 
     @Override
     public void close() {
-        try {
-            door.close();
-        } catch (IOException e) {
-            throw new java.io.UncheckedIOException(e);
-        }
-        closeConnections();
+        listener.close();
     }
 }

@@ -1,0 +1,125 @@
+package cellar.client.coherence;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Threads that read and write while faults happen, and what their reads were found to be.
+ *
+ * @param <F> what may happen
+ */
+abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
+    final Random random;
+    private final List<F> faults;
+    private final Map<History.Wrong, LongAdder> wrong = new EnumMap<>(History.Wrong.class);
+    private final Map<F, LongAdder> done;
+    private final LongAdder reads = new LongAdder();
+    private final LongAdder failures = new LongAdder();
+    private final AtomicLong worst_ns = new AtomicLong();
+    private final List<Thread> threads = new ArrayList<>();
+    private volatile boolean over;
+    private volatile @Nullable Throwable broken;
+
+    CoherenceChecker(Class<F> kinds, Set<F> faults, long seed) {
+        this.faults = List.copyOf(faults);
+        this.random = new Random(seed);
+        for (History.Wrong kind : History.Wrong.values()) {
+            wrong.put(kind, new LongAdder());
+        }
+        done = new EnumMap<>(kinds);
+        for (F fault : kinds.getEnumConstants()) {
+            done.put(fault, new LongAdder());
+        }
+    }
+
+    /** Starts those who read and write. */
+    abstract void begin() throws Exception;
+
+    /** Lets a fault happen and pass. */
+    abstract void disturb(F fault) throws Exception;
+
+    /** Starts a thread that works until {@link #isOver}. */
+    final void start(String name, Runnable task) {
+        Thread thread = new Thread(task, name);
+        thread.setUncaughtExceptionHandler((which, problem) -> broken = problem);
+        thread.start();
+        threads.add(thread);
+    }
+
+    /** Runs for so long, or until something wrong was found if {@code untilWrong}. */
+    final void run(Duration time, boolean untilWrong) throws Exception {
+        begin();
+        long end_ns = System.nanoTime() + time.toNanos();
+        while (System.nanoTime() - end_ns < 0 && !(untilWrong && found() > 0)) {
+            Thread.sleep(50 + random.nextInt(400));
+            if (!faults.isEmpty()) {
+                F fault = faults.get(random.nextInt(faults.size()));
+                done.get(fault).increment();
+                disturb(fault);
+            }
+        }
+        over = true;
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        Throwable problem = broken;
+        if (problem != null) {
+            throw new AssertionError("a thread of the check failed", problem);
+        }
+    }
+
+    /** Whether the threads are to end. */
+    final boolean isOver() {
+        return over;
+    }
+
+    /** Notes a request that was not answered. */
+    final void failed() {
+        failures.increment();
+    }
+
+    /** Judges a read, as {@link History#judge} does. */
+    final void judge(History history, int found, long begin_ns, Duration bound, long lost_ns) {
+        reads.increment();
+        History.Wrong kind = history.judge(found, begin_ns, bound.toNanos(), lost_ns);
+        if (kind != null) {
+            wrong.get(kind).increment();
+        }
+        worst_ns.accumulateAndGet(history.staleness_ns(found, begin_ns), Math::max);
+    }
+
+    /** How many reads were wrong. */
+    final long found() {
+        return wrong.values().stream().mapToLong(LongAdder::sum).sum();
+    }
+
+    /** How many reads were judged. */
+    final long judged() {
+        return reads.sum();
+    }
+
+    @Override
+    public abstract void close() throws IOException;
+
+    @Override
+    public String toString() {
+        return reads
+                + " reads, wrong "
+                + wrong
+                + ", oldest "
+                + worst_ns.get() / 1_000_000
+                + " ms, "
+                + failures
+                + " failed requests, faults "
+                + done;
+    }
+}
