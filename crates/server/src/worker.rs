@@ -1,8 +1,8 @@
 //! Worker: one event loop, on its own thread, with its own connections and the shared cache.
 //!
-//! A turn: wait for edges; take new connections; then in phases over all ready connections read,
-//! decode, execute, write ([`serve`]); then what the clock asks for ([`timers`]). A connection
-//! that has more than its share stays in the ready list for the next turn.
+//! A turn: wait for edges; take new connections; then in phases over ready connections read,
+//! decode, execute, write ([`serve`]); then what the clock asks for ([`timers`]). A connection that
+//! has more than its share lines up for the next turn, behind those that come anew ([`lineup`]).
 //!
 //! Limits: requests of one turn live in the arena; replies that the client does not take stop its
 //! requests ([`Output::is_full`](crate::output::Output::is_full)); a turn reads once from a socket.
@@ -11,6 +11,7 @@ mod table;
 mod batch;
 mod steps;
 mod share; // what a connection may do in one turn
+mod lineup;
 mod shed;
 mod receive;
 mod serve;
@@ -22,6 +23,7 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 
 use self::batch::Batch;
+use self::lineup::Lineup;
 use self::table::ConnectionTable;
 use crate::clock::LoopClock;
 use crate::connection::{Connection, Ending};
@@ -38,6 +40,8 @@ use crate::state::State;
 const WAKE_TOKEN: u64 = u64::MAX;
 /// New connections taken over in one turn.
 const ARRIVALS_MAX: usize = 64;
+/// Inboxes emptied in one turn; each takes a write, or the end of a connection.
+const DELIVERIES_MAX: usize = 256;
 
 /// What all workers share.
 #[derive(Clone)]
@@ -56,10 +60,8 @@ pub(crate) struct Worker {
     counters: Arc<Counters>,
     poller: Poller,
     table: ConnectionTable,
-    /// Slots whose turn it is.
-    ready: Vec<u32>,
-    /// An empty list, for the next turn.
-    resting: Vec<u32>,
+    /// Whose turn it is.
+    lineup: Lineup,
     batch: Batch,
     /// Connections whose inbox got something, more than one turn empties.
     calls: Vec<u64>,
@@ -72,6 +74,10 @@ pub(crate) struct Worker {
     /// Requests answered in this turn.
     answered: PerProtocol,
     now_ms: u64,
+    /// When the turn began, in microseconds.
+    began_us: u64,
+    /// Inboxes that may still be emptied in this turn.
+    deliveries_left: usize,
     timers: timers::Timers,
 }
 
@@ -90,8 +96,7 @@ impl Worker {
             counters,
             poller,
             table: ConnectionTable::default(),
-            ready: Vec::new(),
-            resting: Vec::new(),
+            lineup: Lineup::default(),
             batch: Batch::new(),
             calls: Vec::new(),
             spares: Vec::new(),
@@ -99,6 +104,8 @@ impl Worker {
             looked_at_bytes: 0,
             answered: PerProtocol::default(),
             now_ms,
+            began_us: 0,
+            deliveries_left: DELIVERIES_MAX,
             timers: timers::Timers::starting_at(now_ms),
             common,
         })
@@ -111,7 +118,7 @@ impl Worker {
     pub(crate) fn run(mut self) -> Result<(), Errno> {
         self.counters.pulse.set_stack(&self);
         while !self.is_done() {
-            let timeout_ms = if self.ready.is_empty() && self.calls.is_empty() {
+            let timeout_ms = if self.lineup.is_empty() && self.calls.is_empty() {
                 self.timers.wait_ms(self.now_ms)
             } else {
                 0
@@ -119,8 +126,9 @@ impl Worker {
             let count = self.poller.wait(timeout_ms)?;
             self.counters.pulse.beat();
             let (now, began_us) = self.common.clock.refresh_us();
-            self.now_ms = now.0;
-            let has_work = count > 0 || !self.ready.is_empty();
+            (self.now_ms, self.began_us) = (now.0, began_us);
+            self.deliveries_left = DELIVERIES_MAX;
+            let has_work = count > 0 || !self.lineup.is_empty();
             for index in 0..count {
                 self.dispatch(self.poller.ready(index));
             }
@@ -129,7 +137,7 @@ impl Worker {
                 self.deliver();
             }
             if has_work {
-                self.note_turn(began_us);
+                self.note_turn();
             }
             self.run_timers();
             self.counters.pulse.beat();
@@ -140,8 +148,8 @@ impl Worker {
 
     /// Counts what a turn has answered, and how long it took.
     #[inline]
-    fn note_turn(&mut self, began_us: u64) {
-        let us = self.common.clock.us().saturating_sub(began_us);
+    fn note_turn(&mut self) {
+        let us = self.common.clock.us().saturating_sub(self.began_us);
         let answered = std::mem::take(&mut self.answered);
         self.counters.load.note_turn(&answered, us);
     }
@@ -168,19 +176,28 @@ impl Worker {
         if ready.writable && connection.blocked {
             self.flush(slot);
         }
-        self.enqueue(slot);
+        if self.is_to_line_up(slot) {
+            self.lineup.push_fresh(slot);
+        }
     }
 
-    /// Puts a connection with something to do in the ready list.
+    /// Lines up a connection that has something left to do.
     #[inline]
     fn enqueue(&mut self, slot: u32) {
-        if let Some(connection) = self.table.get_mut(slot)
-            && !connection.queued
-            && connection.has_work()
-        {
-            connection.queued = true;
-            self.ready.push(slot);
+        if self.is_to_line_up(slot) {
+            self.lineup.push(slot);
         }
+    }
+
+    /// Whether a connection has something to do and has not lined up yet; then it counts as lined
+    /// up.
+    #[inline]
+    fn is_to_line_up(&mut self, slot: u32) -> bool {
+        self.table.get_mut(slot).is_some_and(|connection| {
+            let is_new = !connection.queued && connection.has_work();
+            connection.queued |= is_new;
+            is_new
+        })
     }
 
     /// Takes over new connections, and notices the drain.
@@ -266,7 +283,7 @@ impl Worker {
             connection.start_transfer(now_ms);
             connection.unsent = true;
             if !std::mem::replace(&mut connection.queued, true) {
-                self.ready.push(slot);
+                self.lineup.push(slot);
             }
         }
     }

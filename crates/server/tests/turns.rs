@@ -6,7 +6,9 @@ mod daemon;
 #[path = "support/resp.rs"]
 mod resp;
 
-use std::io::Read;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use daemon::Daemon;
@@ -22,7 +24,7 @@ fn many_long_requests_sent_at_once_let_others_come_in_between() {
     honest.run("SETRANGE long 4194000 x");
     let mut greedy = daemon.connect_resp();
     let burst = b"SETBIT long 7 1\r\n".repeat(HEAVY);
-    std::io::Write::write_all(&mut greedy, &burst).unwrap();
+    greedy.write_all(&burst).unwrap();
     // The first answers show that the loop is at it.
     let mut answers = [0; 4 * HEAVY];
     let mut received = greedy.read(&mut answers).unwrap();
@@ -47,4 +49,79 @@ fn a_client_comes_in_while_another_loop_is_held() {
     let begun = cellar::clock::Stopwatch::start();
     assert_eq!(Client::connect(&daemon).run("PING").shown(), "+PONG");
     assert!(begun.us() < 10_000_000, "it waited for the other loop");
+}
+
+/// How often SETBIT was called.
+fn calls(client: &mut Client) -> u64 {
+    let text = client.run("INFO commandstats").shown();
+    let calls = text.split("cmdstat_setbit:calls=").nth(1);
+    let calls = calls.and_then(|rest| rest.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[test]
+fn who_comes_anew_does_not_wait_for_all_who_have_asked_for_much() {
+    const GREEDY: usize = 300;
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut honest = Client::connect(&daemon);
+    honest.run("SETRANGE long 2000000 x");
+    let greedy: Vec<TcpStream> = (0..GREEDY).map(|_| daemon.connect_resp()).collect();
+    for mut stream in &greedy {
+        stream
+            .write_all(&b"SETBIT long 7 1\r\n".repeat(40))
+            .unwrap();
+    }
+    // A client that is kept from its processor lets many turns pass; not each time.
+    let seen: Vec<u64> = (0..30).map(|_| calls(&mut honest)).collect();
+    let fewest = seen.windows(2).map(|two| two[1] - two[0]).min();
+    assert!(seen[29] < 40 * GREEDY as u64, "they had no time: {seen:?}");
+    assert!(fewest.is_some_and(|few| few < 100), "{seen:?}");
+}
+
+/// How many connections there are.
+fn connections(honest: &mut BufReader<TcpStream>) -> u64 {
+    honest.get_mut().write_all(b"stats\r\n").unwrap();
+    let mut found = 0;
+    loop {
+        let mut line = String::new();
+        assert!(honest.read_line(&mut line).unwrap() > 0, "it was closed");
+        if let Some(number) = line.strip_prefix("STAT curr_connections ") {
+            found = number.trim().parse().unwrap();
+        } else if line == "END\r\n" {
+            return found;
+        }
+    }
+}
+
+/// What an honest client sees of how many connections there are while idle ones are closed: each
+/// number between all and none.
+fn seen_closing(honest: &mut BufReader<TcpStream>, daemon: &Daemon) -> BTreeSet<u64> {
+    const IDLE: u64 = 800;
+    let _idle: Vec<TcpStream> = (0..IDLE).map(|_| daemon.connect()).collect();
+    let begun = cellar::clock::Stopwatch::start();
+    while connections(honest) < IDLE + 1 {
+        assert!(begun.us() < 30_000_000, "they do not come");
+    }
+    let mut seen = BTreeSet::new();
+    while seen.first() != Some(&1) {
+        seen.insert(connections(honest));
+        assert!(begun.us() < 30_000_000, "they stay: {seen:?}");
+    }
+    seen.range(2..=IDLE).copied().collect()
+}
+
+#[test]
+fn connections_whose_time_is_over_are_closed_some_at_a_time() {
+    let daemon = Daemon::start(&["--threads", "1", "--idle-timeout", "2s"]);
+    let mut honest = BufReader::new(daemon.connect());
+    // All come within a second, so two looks at all of them close them. On a busy machine the
+    // honest client may not run meanwhile; not each time.
+    let mut seen = BTreeSet::new();
+    for _ in 0..5 {
+        seen = seen_closing(&mut honest, &daemon);
+        if seen.len() >= 3 {
+            return;
+        }
+    }
+    panic!("all at once: {seen:?}");
 }

@@ -1,6 +1,6 @@
-//! Batch: the requests that one turn of an event loop works on together.
+//! Batch: the requests of some connections that an event loop works on together.
 //!
-//! Received bytes of all ready connections stand side by side in one arena, a [`Span`] each;
+//! Received bytes of these connections stand side by side in one arena, a [`Span`] each;
 //! decoded requests borrow from it. So a connection needs no read buffer of its own, and memory of
 //! the cache is fetched ahead across requests of different clients.
 
@@ -9,6 +9,11 @@ use cellar_engine::Key;
 use crate::execute::{Codec, Task};
 use crate::limits::ARENA_BYTES;
 
+/// Connections that are read from before the first of them is answered: enough for memory to be
+/// fetched ahead, few enough that none waits long for the others' writes.
+pub(super) const CONNECTIONS_MAX: usize = 64;
+/// The same of those that go on, each of which may have its whole share to do.
+pub(super) const GOING_ON_MAX: usize = 16;
 /// Requests decoded before they are executed.
 pub(super) const STEPS_MAX: usize = 512;
 

@@ -1,4 +1,4 @@
-//! Serve: the phases of a turn over all ready connections.
+//! Serve: the phases of a turn over ready connections, some at a time.
 //!
 //! ```text
 //! receive   each connection: what is left over, then one read        -> a span of the arena
@@ -10,10 +10,14 @@
 //! A large value goes past the arena: its first bytes come with its command line, the rest is
 //! received in the cache's memory. Other long requests are gathered behind what is left over.
 //! What other event loops have for a client is delivered when all spans are settled.
+//!
+//! The first of many is answered before the last is read: a batch takes a bounded number of them.
+//! Those that came anew are all served; behind them those that go on, until the turn is long.
 
 use super::Worker;
-use super::batch::{Batch, Span, recycle};
-use super::share::Shares;
+use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
+use super::lineup::Turn;
+use super::share::{Shares, TURN_US};
 use super::steps::{decode_spans, fetch_ahead, run};
 use crate::client::Delivery;
 use crate::connection::Input;
@@ -22,38 +26,50 @@ use crate::limits::{
     INBOX_BYTES_MAX, LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX,
 };
 
-/// Inboxes emptied in one go; each takes a write, or the end of a connection.
-const DELIVERIES_MAX: usize = 256;
-
 impl Worker {
-    /// Serves all connections in the ready list once.
+    /// Serves each connection that came anew, and those that go on as long as there is time.
     #[inline]
     pub(super) fn serve(&mut self) {
-        if self.ready.is_empty() {
+        if self.lineup.is_empty() {
             return;
         }
-        let next_list = std::mem::take(&mut self.resting);
-        let mut list = std::mem::replace(&mut self.ready, next_list);
+        let turn = self.lineup.begin();
+        let Turn { fresh, going_on } = &turn;
         let mut next = 0;
-        while next < list.len() {
-            while let Some(&slot) = list.get(next)
-                && self.has_room_for(slot)
-            {
-                self.receive(slot);
-                next += 1;
-            }
-            let served = self.execute_batch();
-            self.common.state.observer.tracking.broadcast();
-            // Who was not served is lined up first, so that it is the first of the next turn.
-            for index in (served..self.batch.spans.len()).chain(0..served) {
-                self.settle(index);
-            }
-            self.batch.clear();
-            self.deliver();
-            self.check_budget();
+        while next < fresh.len() {
+            next += self.serve_some(&fresh[next..], CONNECTIONS_MAX);
         }
-        list.clear();
-        self.resting = list;
+        let mut served = 0;
+        while served < going_on.len() {
+            served += self.serve_some(&going_on[served..], GOING_ON_MAX);
+            if self.common.clock.us().saturating_sub(self.began_us) >= TURN_US {
+                break;
+            }
+        }
+        self.lineup.end(turn, served);
+    }
+
+    /// Serves the first of these connections, at most so many; how many.
+    #[inline]
+    fn serve_some(&mut self, slots: &[u32], most: usize) -> usize {
+        let mut taken = 0;
+        for &slot in slots.iter().take(most) {
+            if !self.has_room_for(slot) {
+                break;
+            }
+            self.receive(slot);
+            taken += 1;
+        }
+        let served = self.execute_batch();
+        self.common.state.observer.tracking.broadcast();
+        // Who was not served is lined up first, so that it is the first of the next turn.
+        for index in (served..self.batch.spans.len()).chain(0..served) {
+            self.settle(index);
+        }
+        self.batch.clear();
+        self.deliver();
+        self.check_budget();
+        taken
     }
 
     #[inline]
@@ -82,7 +98,7 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let cache = &self.common.state.cache;
-        let mut shares = Shares::starting_at(self.common.clock.us());
+        let mut shares = Shares::of_turn(self.began_us, self.common.clock.us());
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
             next = decode_spans(arena, spans, next, cache, &mut steps);
@@ -183,7 +199,8 @@ impl Worker {
     pub(super) fn deliver(&mut self) {
         let mut calls = std::mem::take(&mut self.calls);
         self.mailbox().take_calls(&mut calls);
-        let now = calls.len().min(DELIVERIES_MAX);
+        let now = calls.len().min(self.deliveries_left);
+        self.deliveries_left -= now;
         for token in calls.drain(..now) {
             if let Some(slot) = self.table.slot(token) {
                 self.deliver_to(slot);

@@ -6,12 +6,15 @@
 //! is left with one such request.
 //!
 //! Invariant: each connection executes at least one request of a turn, so all of them get on.
-//! Why: docs/decisions/0026. Tests: at the end of this file, tests/complexity.rs.
+//! Why: docs/decisions/0026, 0036. Tests: at the end of this file, tests/complexity.rs.
 
 /// Time that one connection's requests may take in one turn, in microseconds.
 const SHARE_US: u64 = 1_000;
 /// Time from which on a turn counts as long, in microseconds.
 const LONG_TURN_US: u64 = 4_000;
+
+/// Time from which on a turn takes no further connection that goes on, in microseconds.
+pub(super) const TURN_US: u64 = 1_000;
 
 /// The times of one batch.
 #[derive(Debug)]
@@ -25,9 +28,10 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn starting_at(us: u64) -> Shares {
+    /// The shares of a batch that begins now, in a turn that began then.
+    pub(super) fn of_turn(began_us: u64, us: u64) -> Shares {
         Shares {
-            began_us: us,
+            began_us,
             seen_us: us,
             span: 0,
             used_us: 0,
@@ -51,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_span_has_its_share_and_the_next_one_its_own() {
-        let mut shares = Shares::starting_at(100);
+        let mut shares = Shares::of_turn(100, 100);
         assert!(!shares.note(0, 100 + SHARE_US - 1));
         assert!(shares.note(0, 100 + SHARE_US));
         assert!(!shares.note(1, 100 + SHARE_US + 1));
@@ -60,9 +64,11 @@ mod tests {
 
     #[test]
     fn in_a_long_turn_one_request_is_enough() {
-        let mut shares = Shares::starting_at(0);
+        let mut shares = Shares::of_turn(0, 0);
         assert!(shares.note(0, LONG_TURN_US));
         assert!(shares.note(1, LONG_TURN_US + 1));
         assert!(shares.note(2, LONG_TURN_US + 2));
+        let mut later = Shares::of_turn(0, LONG_TURN_US + 3);
+        assert!(later.note(0, LONG_TURN_US + 4));
     }
 }

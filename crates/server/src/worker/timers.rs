@@ -1,7 +1,8 @@
 //! Timers: what the clock asks of an event loop.
 //!
-//! Time-outs are exact to a second: once a second a loop looks at each of its connections. The
-//! first loop also notes how much happens. A drain begins here and ends here.
+//! Time-outs are exact to a second: once a second a loop looks at each of its connections, at some
+//! of them in each turn, so that neither their number nor many that are closed at once make a turn
+//! long. The first loop also notes how much happens. A drain begins here and ends here.
 
 use std::sync::atomic::Ordering;
 
@@ -14,6 +15,11 @@ use crate::pace::Sample;
 const TICK_MS: u64 = 100;
 /// How often connections are looked at.
 const SWEEP_MS: u64 = 1_000;
+/// Connections that are looked at in one turn.
+const LOOKS_MAX: u32 = 512;
+/// Connections that are closed in one turn because their time is over; each takes the system some
+/// ten microseconds.
+const CLOSES_MAX: usize = 32;
 /// How often they are looked at while the server drains.
 const DRAIN_SWEEP_MS: u64 = 50;
 /// Longest time that a finished connection waits for the peer to hang up.
@@ -28,7 +34,20 @@ const SHORT_WRITE_TIMEOUT_MS: u64 = 1_000;
 pub(super) struct Timers {
     tick_ms: u64,
     sweep_ms: u64,
+    /// The look at all connections that is under way.
+    sweep: Option<Sweep>,
     drain: Option<Drain>,
+}
+
+/// A look at all connections, some in each turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sweep {
+    /// The first slot that was not looked at.
+    next: u32,
+    /// Whether transfers have little time.
+    is_short: bool,
+    /// Bytes of buffers that were found so far.
+    buffer_bytes: usize,
 }
 
 /// A drain under way.
@@ -43,12 +62,16 @@ impl Timers {
         Timers {
             tick_ms: now_ms + TICK_MS,
             sweep_ms: now_ms + SWEEP_MS,
+            sweep: None,
             drain: None,
         }
     }
 
     /// How long the loop may sleep.
     pub(super) fn wait_ms(&self, now_ms: u64) -> u32 {
+        if self.sweep.is_some() {
+            return 0;
+        }
         u32::try_from(self.tick_ms.min(self.sweep_ms).saturating_sub(now_ms)).unwrap_or(u32::MAX)
     }
 
@@ -78,8 +101,11 @@ impl Worker {
         if self.timers.tick_ms <= self.now_ms {
             self.tick();
         }
-        if self.timers.sweep_ms <= self.now_ms {
-            self.sweep();
+        if self.timers.sweep.is_none() && self.timers.sweep_ms <= self.now_ms {
+            self.begin_sweep();
+        }
+        if let Some(sweep) = self.timers.sweep {
+            self.timers.sweep = self.sweep_on(sweep);
         }
     }
 
@@ -99,22 +125,44 @@ impl Worker {
         self.timers.tick_ms = self.now_ms + TICK_MS;
     }
 
-    fn sweep(&mut self) {
-        let is_short = self.common.state.is_short_of_memory();
-        let mut buffer_bytes: usize = self.spares.iter().map(Vec::capacity).sum();
-        for slot in self.table.slots() {
-            let connection = self.table.get_mut(slot);
-            buffer_bytes += connection.map_or(0, |connection| connection.buffer_bytes());
-            self.check_time(slot, is_short);
-        }
-        self.counters.load.set_buffer_bytes(buffer_bytes as u64);
-        self.keep_to_budget();
+    /// Begins to look at all connections.
+    fn begin_sweep(&mut self) {
+        self.timers.sweep = Some(Sweep {
+            next: 0,
+            is_short: self.common.state.is_short_of_memory(),
+            buffer_bytes: self.spares.iter().map(Vec::capacity).sum(),
+        });
         let next_ms = if self.is_draining() {
             DRAIN_SWEEP_MS
         } else {
             SWEEP_MS
         };
         self.timers.sweep_ms = self.now_ms + next_ms;
+    }
+
+    /// Looks at some more connections; what is left to do, unless it was all.
+    fn sweep_on(&mut self, mut sweep: Sweep) -> Option<Sweep> {
+        let slots = self.table.slots().end;
+        let connections = self.table.len();
+        let until = slots.min(sweep.next + LOOKS_MAX);
+        while sweep.next < until {
+            let slot = sweep.next;
+            sweep.next += 1;
+            let connection = self.table.get_mut(slot);
+            sweep.buffer_bytes += connection.map_or(0, |connection| connection.buffer_bytes());
+            self.check_time(slot, sweep.is_short);
+            if connections - self.table.len() == CLOSES_MAX {
+                return Some(sweep);
+            }
+        }
+        if until < slots {
+            return Some(sweep);
+        }
+        self.counters
+            .load
+            .set_buffer_bytes(sweep.buffer_bytes as u64);
+        self.keep_to_budget();
+        None
     }
 
     /// Closes a connection whose time is over.

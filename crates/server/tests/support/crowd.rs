@@ -11,7 +11,7 @@ use crate::daemon::frame;
 /// Length of the value that those who never read ask for.
 pub(crate) const VALUE_BYTES: usize = 15_000;
 /// Requests of those who never read.
-const UNREAD_REQUESTS: usize = 20;
+pub(crate) const UNREAD_REQUESTS: usize = 20;
 /// Connections from one address.
 const CLIENTS_PER_ADDRESS: usize = 2_000;
 
@@ -24,6 +24,13 @@ pub(crate) struct State {
     first: fn() -> Vec<u8>,
     /// What it sends again and again, a byte at a time; nothing if it only waits.
     trickle: &'static [u8],
+}
+
+impl State {
+    /// Whether it leaves answers unread that are more than its system takes for it.
+    pub(crate) fn never_reads(&self) -> bool {
+        matches!(self.name, "never reading" | "in a script")
+    }
 }
 
 /// All of them; what needs no upload of its own is there for each protocol.

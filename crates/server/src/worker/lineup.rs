@@ -1,0 +1,112 @@
+//! Lineup: whose turn it is, and in which order.
+//!
+//! A connection that the poller has just reported is *fresh*: each turn serves all of those. One
+//! that has something left from an earlier turn (more requests than its share, a reply too long for
+//! one turn) *goes on* behind them, in the order of arrival, as long as the turn is not long. So
+//! who asks for little does not wait for all who have asked for much.
+//!
+//! Invariant: a turn takes a connection that goes on at most once, and some of them whenever there
+//! are any, so all get on.
+//! Why: docs/decisions/0036. Tests: at the end of this file, tests/turns.rs.
+
+/// The slots of connections with something to do.
+#[derive(Debug, Default)]
+pub(super) struct Lineup {
+    fresh: Vec<u32>,
+    going_on: Vec<u32>,
+    /// Empty lists, for the next turn.
+    resting: [Vec<u32>; 2],
+}
+
+/// What one turn works on.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// Those that were reported.
+    pub(super) fresh: Vec<u32>,
+    /// Those that go on, the longest waiting first.
+    pub(super) going_on: Vec<u32>,
+}
+
+impl Lineup {
+    /// Whether nobody has anything to do.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.going_on.is_empty()
+    }
+
+    /// Lines up a connection that was reported.
+    #[inline]
+    pub(super) fn push_fresh(&mut self, slot: u32) {
+        self.fresh.push(slot);
+    }
+
+    /// Lines up a connection that has something left.
+    #[inline]
+    pub(super) fn push(&mut self, slot: u32) {
+        self.going_on.push(slot);
+    }
+
+    /// Takes all; who lines up from now on is for the next turn.
+    #[inline]
+    pub(super) fn begin(&mut self) -> Turn {
+        let [one, other] = std::mem::take(&mut self.resting);
+        Turn {
+            fresh: std::mem::replace(&mut self.fresh, one),
+            going_on: std::mem::replace(&mut self.going_on, other),
+        }
+    }
+
+    /// Ends a turn that has served so many of those that go on; the others stay ahead of all.
+    #[inline]
+    pub(super) fn end(&mut self, turn: Turn, served: usize) {
+        let Turn {
+            mut fresh,
+            mut going_on,
+        } = turn;
+        fresh.clear();
+        going_on.drain(..served);
+        if !going_on.is_empty() {
+            going_on.append(&mut self.going_on);
+            std::mem::swap(&mut going_on, &mut self.going_on);
+        }
+        self.resting = [fresh, going_on];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_not_served_stays_ahead_of_who_lined_up_meanwhile() {
+        let mut lineup = Lineup::default();
+        (1..=4).for_each(|slot| lineup.push(slot));
+        lineup.push_fresh(9);
+        let turn = lineup.begin();
+        assert_eq!(
+            (&*turn.fresh, &*turn.going_on),
+            (&[9][..], &[1, 2, 3, 4][..])
+        );
+        assert!(lineup.is_empty());
+        // The fresh one and the first that went on have more to do.
+        lineup.push(9);
+        lineup.push(1);
+        lineup.end(turn, 1);
+        let turn = lineup.begin();
+        assert_eq!(turn.going_on, [2, 3, 4, 9, 1]);
+        lineup.end(turn, 5);
+        assert!(lineup.is_empty());
+    }
+
+    #[test]
+    fn lists_are_used_again() {
+        let mut lineup = Lineup::default();
+        (0..100).for_each(|slot| lineup.push_fresh(slot));
+        for _ in 0..2 {
+            let turn = lineup.begin();
+            assert!(turn.going_on.is_empty());
+            lineup.end(turn, 0);
+        }
+        assert!(lineup.fresh.capacity().max(lineup.resting[0].capacity()) >= 100);
+    }
+}
