@@ -301,15 +301,17 @@ final class Watch {
 
     /** A request had no answer: finds out at once whether the node has failed. */
     void suspect(Replica node) {
-        if (answers(node)) {
+        if (answers(node, 0)) {
             poll(node);
         }
     }
 
-    private boolean answers(Replica node) {
+    /** Whether it has answered every poll for so long. */
+    private boolean answers(Replica node, long for_ms) {
         lock.lock();
         try {
-            return node.seen().answers();
+            long since_ms = node.seen().answersSince_ms();
+            return node.seen().answers() && since_ms <= ticks.now_ms() - for_ms;
         } finally {
             lock.unlock();
         }
@@ -430,11 +432,11 @@ final class Watch {
     // Telling.
 
     /**
-     * A copy has had no answer for so long. If the node answers everything else, it is out; if it
-     * answers nothing, that is for {@link Silence} to say.
+     * A copy has had no answer for so long. If the node has answered everything else meanwhile, it
+     * is out; if it answers nothing, that is for {@link Silence} to say.
      */
     void undelivered(Replica node, long for_ms, String why) {
-        if (for_ms > timing.doubt() && answers(node)) {
+        if (for_ms > timing.doubt() && answers(node, timing.doubt())) {
             lost(node, why);
         } else {
             suspect(node);
