@@ -291,6 +291,34 @@ class FaultTest {
     }
 
     @Test
+    void aCallerThatLeftTheQueueKeepsNobodyElse() throws Exception {
+        server.answer("");
+        try (CacheClient<String> one =
+                CacheClient.builder()
+                        .nodes(List.of(server.node()))
+                        .timeout(Duration.ofSeconds(1))
+                        .connections(1)
+                        .build(Codecs.string())) {
+            // Two of them are more than is under way at once, so the second waits in the queue.
+            Runnable set =
+                    () ->
+                            assertThrows(
+                                    CacheException.class,
+                                    () -> one.blocking().set("k", "x".repeat(40_000), TTL));
+            Thread leader = new Thread(set);
+            leader.start();
+            Await.until("a request", () -> server.requests() > 0);
+            Thread follower = new Thread(set);
+            follower.start();
+            Await.until("a wait", () -> follower.getState() == Thread.State.TIMED_WAITING);
+            follower.interrupt();
+            follower.join();
+            leader.join(Duration.ofSeconds(20).toMillis());
+            assertEquals(Thread.State.TERMINATED, leader.getState());
+        }
+    }
+
+    @Test
     void aClosedClientRefusesAndEndsWhatWaits() {
         server.answer("");
         CompletableFuture<String> waiting = client.get("k").toCompletableFuture();

@@ -113,21 +113,40 @@ final class Lane {
     private void handOver() {
         used_ns = System.nanoTime();
         do {
-            if (promoted(sent) || promoted(queue)) {
+            if (promoted(sent) || promotedQueued()) {
                 return;
             }
             led.set(false);
         } while (!queue.isEmpty() && led.compareAndSet(false, true));
     }
 
+    /** Drops who has gone, for nobody sends that any more. */
+    private boolean promotedQueued() {
+        Waiter first;
+        while ((first = queue.peek()) != null) {
+            if (promoted(first)) {
+                return true;
+            }
+            queue.poll();
+        }
+        return false;
+    }
+
     private static boolean promoted(Iterable<Waiter> waiters) {
         for (Waiter waiter : waiters) {
-            if (!waiter.isDone() && waiter.promote()) {
-                waiter.wake();
+            if (promoted(waiter)) {
                 return true;
             }
         }
         return false;
+    }
+
+    private static boolean promoted(Waiter waiter) {
+        if (waiter.isDone() || !waiter.promote()) {
+            return false;
+        }
+        waiter.wake();
+        return true;
     }
 
     // What the leader does.
