@@ -224,6 +224,7 @@ final class CopyQueue {
     private void answered(Pending item, @Nullable Item copy, @Nullable Throwable failure) {
         CacheException known = failure == null ? null : Stages.known(failure);
         boolean unanswered = known != null && Replica.isNodesFault(known);
+        boolean overloaded = known instanceof CacheException.Overloaded;
         CompletableFuture<Boolean> ended;
         long for_ms;
         long rests_ms = 0;
@@ -234,19 +235,17 @@ final class CopyQueue {
             ended = item.running;
             item.running = null;
             for_ms = unansweredFor_ms(unanswered);
-            if (pending.get(name(item.key)) != item) {
-                rests_ms = 0;
-            } else if (unanswered) {
-                rests_ms = rest(item, copy);
-            } else if (known instanceof CacheException.Overloaded) {
-                rests_ms = rest(item, copy);
-                CompletableFuture<Boolean> first = ended;
-                ended = null;
-                if (first != null) {
-                    item.next.thenAccept(first::complete);
+            if (pending.get(name(item.key)) == item) {
+                if (unanswered || overloaded) {
+                    rests_ms = rest(item, copy);
+                } else {
+                    goOn(item);
                 }
-            } else {
-                goOn(item);
+                if (overloaded && ended != null) {
+                    // Who waits hears of the next attempt, which is not far.
+                    item.next.thenAccept(ended::complete);
+                    ended = null;
+                }
             }
         } finally {
             lock.unlock();

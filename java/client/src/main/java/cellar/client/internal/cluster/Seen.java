@@ -14,6 +14,7 @@ final class Seen {
     private long answersSince_ms = NEVER_MS;
     private long silentSince_ms = NEVER_MS;
     private long blamedFrom_ms;
+    private boolean excused;
 
     /** A poll begins; false if one is under way. */
     boolean begin() {
@@ -36,9 +37,10 @@ final class Seen {
         silentSince_ms = NEVER_MS;
     }
 
-    /** The poll had none. */
-    void unanswered(long now_ms) {
+    /** The poll had none; {@code excused} if that was no failure of the node. */
+    void unanswered(long now_ms, boolean excused) {
         polling = false;
+        this.excused = excused;
         if (!isSilent()) {
             silentSince_ms = now_ms;
             blamedFrom_ms = Long.MAX_VALUE;
@@ -67,6 +69,11 @@ final class Seen {
     /** Since when no poll has had an answer; {@link #NEVER_MS} if the last one had. */
     long silentSince_ms() {
         return silentSince_ms;
+    }
+
+    /** Whether the last poll failed, and not because the node did. */
+    boolean isExcused() {
+        return isSilent() && excused;
     }
 
     /** See {@link #blamed}; without end as long as nothing says whose fault it is. */

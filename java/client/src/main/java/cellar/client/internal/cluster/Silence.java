@@ -47,10 +47,10 @@ final class Silence {
 
     /** Whether {@code node} is to blame for its silence, as far as {@code others} tell. */
     boolean isItsOwn(Seen node, Collection<Seen> others) {
-        if (!node.isSilent() || others.isEmpty()) {
+        if (!node.isSilent() || node.isExcused() || others.isEmpty()) {
             return false;
         }
-        long since_ms = Math.max(node.silentSince_ms(), hearingSince_ms);
+        long since_ms = since_ms(node);
         boolean alone =
                 node.blamedFrom_ms() >= hearingSince_ms
                         && others.stream().allMatch(other -> isWitness(other, node));
@@ -71,7 +71,11 @@ final class Silence {
 
     /** Whether {@code node} has been silent for this long while the client heard others. */
     boolean lasts(Seen node, long now_ms, long silence_ms) {
-        long since_ms = Math.max(node.silentSince_ms(), hearingSince_ms);
-        return node.isSilent() && now_ms - since_ms > silence_ms;
+        return node.isSilent() && now_ms - since_ms(node) > silence_ms;
+    }
+
+    /** Since when {@code node} has been silent to a client that hears. */
+    private long since_ms(Seen node) {
+        return Math.max(node.silentSince_ms(), hearingSince_ms);
     }
 }

@@ -267,13 +267,13 @@ final class Watch {
     private void unheard(Replica node, long begun_ms, @Nullable Throwable failure) {
         CacheException known =
                 failure == null ? new CacheException.Protocol("no answer") : Stages.known(failure);
-        boolean late = isLate(known);
+        boolean excused = !Replica.isNodesFault(known);
         List<Replica> witnesses;
         lock.lock();
         try {
-            node.seen().unanswered(ticks.now_ms());
+            node.seen().unanswered(ticks.now_ms(), excused);
             witnesses = replicas.values().stream().filter(other -> other.seen().answers()).toList();
-            if (!late) {
+            if (!isLate(known) && !excused) {
                 node.seen().blamed(begun_ms);
             } else if (witnesses.isEmpty()) {
                 silence.hearsNobody();
@@ -287,10 +287,10 @@ final class Watch {
         node.tell(false);
         if (known instanceof CacheException.Configuration) {
             unfit = known;
-        } else {
+        } else if (!excused) {
             witnesses.forEach(this::poll);
+            blame();
         }
-        blame();
     }
 
     /** Whether an answer did not come in time, now or before the node was taken to be down. */

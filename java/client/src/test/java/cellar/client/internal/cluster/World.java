@@ -61,6 +61,7 @@ final class World {
         private int process;
         private boolean dead;
         private boolean frozen;
+        private boolean swallows;
 
         Server(String name) {
             this.name = name;
@@ -80,6 +81,11 @@ final class World {
 
         void freeze() {
             frozen = true;
+        }
+
+        /** From now on copies have no answer; all else has. */
+        void swallow() {
+            swallows = true;
         }
 
         void thaw() {
@@ -256,6 +262,11 @@ final class World {
         public CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version) {
             String name = name(key);
             Supplier<Stored> task = () -> server.store(name, item, condition, version);
+            if (server.swallows && !name.startsWith(Watch.RESERVED)) {
+                CompletableFuture<Stored> none = new CompletableFuture<>();
+                later(timeout_ms, () -> fail(none));
+                return none;
+            }
             boolean tells = condition == If.SAME && Arrays.equals(key, Watch.VIEW_KEY);
             if (tells && broken.contains(Broken.TELLING)) {
                 later(LATE_MS + way(), () -> arrive(task, new CompletableFuture<>()));
