@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
 import cellar.client.testing.Await;
+import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.FakeCellar;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -359,18 +360,6 @@ class CoherenceTest {
     void aKeyThatGetsAnotherHomeIsReadAnew() throws Exception {
         FakeCellar second = new FakeCellar();
         AtomicReference<List<Node>> nodes = new AtomicReference<>(List.of(server.node()));
-        Discovery discovery =
-                new Discovery() {
-                    @Override
-                    public List<Node> nodes() {
-                        return nodes.get();
-                    }
-
-                    @Override
-                    public Duration period() {
-                        return Duration.ofMillis(5);
-                    }
-                };
         LocalCacheOptions options =
                 LocalCacheOptions.tracked(1 << 20, server.respPort())
                         .ports(Map.of(second.node().address(), second.respPort()));
@@ -378,7 +367,7 @@ class CoherenceTest {
         second.put("k", "there");
         try (CacheClient<String> moving =
                 CacheClient.builder()
-                        .discovery(discovery)
+                        .discovery(ChangingNodes.of(nodes::get))
                         .localCache(options)
                         .build(Codecs.string())) {
             Await.until(

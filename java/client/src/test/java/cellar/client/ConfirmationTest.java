@@ -8,6 +8,7 @@ import cellar.client.internal.AsyncView;
 import cellar.client.internal.cluster.ReplicatedCluster;
 import cellar.client.testing.Await;
 import cellar.client.testing.Cable;
+import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.FakeMemcached;
 import cellar.client.testing.Server;
 import cellar.client.testing.Versions;
@@ -152,7 +153,8 @@ class ConfirmationTest {
     @EnumSource(Face.class)
     void aVersionOfANodeThatHasLeftProvesNothing(Face face) throws Exception {
         AtomicReference<List<Node>> nodes = new AtomicReference<>(List.of(server.node()));
-        CacheClient<String> client = client(builder -> builder.discovery(found(nodes)));
+        CacheClient<String> client =
+                client(builder -> builder.discovery(ChangingNodes.of(nodes::get)));
         server.put("k", "old");
         other.put("k", "new");
         other.put("only-here", "v");
@@ -161,20 +163,6 @@ class ConfirmationTest {
         Await.until("the other node", () -> "v".equals(client.blocking().get("only-here")));
         age();
         assertEquals("new", face.get(client, "k"));
-    }
-
-    private static Discovery found(AtomicReference<List<Node>> nodes) {
-        return new Discovery() {
-            @Override
-            public List<Node> nodes() {
-                return nodes.get();
-            }
-
-            @Override
-            public Duration period() {
-                return Duration.ofMillis(5);
-            }
-        };
     }
 
     @ParameterizedTest

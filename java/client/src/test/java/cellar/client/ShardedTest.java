@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.testing.Await;
+import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.DnsServer;
 import cellar.client.testing.Server;
 import java.io.IOException;
@@ -121,23 +122,11 @@ class ShardedTest {
     void nodesComeAndGoWhileRequestsGoOn() throws Exception {
         AtomicReference<List<Node>> nodes =
                 new AtomicReference<>(List.of(servers.get(0).node(), servers.get(1).node()));
-        Discovery discovery =
-                new Discovery() {
-                    @Override
-                    public List<Node> nodes() {
-                        return nodes.get();
-                    }
-
-                    @Override
-                    public Duration period() {
-                        return Duration.ofMillis(5);
-                    }
-                };
         try (CacheClient<String> client =
                 CacheClient.builder()
                         .timeout(Duration.ofSeconds(20))
                         .connectTimeout(Duration.ofSeconds(20))
-                        .discovery(discovery)
+                        .discovery(ChangingNodes.of(nodes::get))
                         .build(Codecs.string())) {
             fill(client);
             assertEquals(0, items(servers.get(2)));

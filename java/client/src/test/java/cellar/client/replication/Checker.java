@@ -9,6 +9,7 @@ import cellar.client.Node;
 import cellar.client.internal.AsyncView;
 import cellar.client.internal.cluster.ReplicatedCluster;
 import cellar.client.testing.Cable;
+import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.Server;
 import java.io.IOException;
 import java.time.Duration;
@@ -20,6 +21,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.IntStream;
 
 /** Several clients on several servers that die, hang and are cut off: counts what is wrong. */
 final class Checker {
@@ -59,6 +61,7 @@ final class Checker {
         }
     }
 
+    private static final String HOST = "127.0.0.1";
     private static final Duration TTL = Duration.ofHours(1);
     private static final int KEYS = 60;
     private static final int LOADS = 2;
@@ -184,21 +187,12 @@ final class Checker {
 
     /** Names stay, addresses change. */
     private static Discovery discovery(List<Cable> cables) {
-        return new Discovery() {
-            @Override
-            public Duration period() {
-                return Duration.ofMillis(200);
-            }
-
-            @Override
-            public List<Node> nodes() {
-                List<Node> nodes = new ArrayList<>();
-                for (int i = 0; i < cables.size(); i++) {
-                    nodes.add(new Node("127.0.0.1", cables.get(i).port(), 1, "node-" + i));
-                }
-                return nodes;
-            }
-        };
+        return ChangingNodes.every(
+                Duration.ofMillis(200),
+                () ->
+                        IntStream.range(0, cables.size())
+                                .mapToObj(i -> new Node(HOST, cables.get(i).port(), 1, "node-" + i))
+                                .toList());
     }
 
     // Load.
