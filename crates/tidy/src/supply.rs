@@ -16,11 +16,14 @@ const C_COMPILER: &str = "cc";
 const OUR_ARTIFACTS: [&str; 2] = ["cellar-", "client-tests"];
 
 /// Licences that Java's dependencies may have.
-const LICENCES: [&str; 2] = ["Apache-2.0", "MIT"];
+const LICENCES: [&str; 4] = ["Apache-2.0", "BSD-2-Clause", "CC0-1.0", "MIT"];
 /// Licences that only what is not shipped may have besides.
 const LICENCES_BESIDE: [&str; 3] = ["EPL-2.0", "GPL-2.0-with-classpath-exception", "LGPL-3.0"];
 /// What is not shipped.
 const BESIDE: [&str; 2] = ["tests", "measurements"];
+/// What no pom names, because it comes with what one does; the client's tests compare these rows
+/// with what Maven finds.
+const BROUGHT: &str = "brought";
 
 /// A name and its version.
 type Pair = (String, String);
@@ -107,7 +110,9 @@ fn java(poms: &[&File], table: &File) -> Vec<Finding> {
             let what = format!("{artifact} {version}: weaknesses are known below {floor}");
             findings.push(Finding::new(table, at + 1, what));
         }
-        rows.push((artifact.to_owned(), version.to_owned()));
+        if usage != BROUGHT {
+            rows.push((artifact.to_owned(), version.to_owned()));
+        }
     }
     findings.extend(compare(&found, &rows, table));
     findings
@@ -205,6 +210,7 @@ mod tests {
         assert_eq!(of("# artifact\nlib\t2.5\tMIT\t2.4.9\tx\n"), []);
         assert_eq!(of("lib\t2.5\tMIT\t-\tx\n"), []);
         assert_eq!(of("lib\t2.5\tLGPL-3.0\t-\ttests\n"), []);
+        assert_eq!(of("lib\t2.5\tMIT\t-\tx\nother\t1\tMIT\t-\tbrought\n"), []);
         for (row, what) in [
             ("", "lib 2.5 has no row"),
             (
@@ -217,6 +223,10 @@ mod tests {
                 "lib 2.5: weaknesses are known below 2.10",
             ),
             ("lib\t2.5\tMIT\n", "a row has five cells"),
+            (
+                "lib\t2.5\tMIT\t2.10\tbrought\n",
+                "lib 2.5: weaknesses are known below 2.10",
+            ),
             (
                 "lib\t2.5\tMIT\t-\tx\nold\t1\tMIT\t-\tx\n",
                 "old 1 is in no build",

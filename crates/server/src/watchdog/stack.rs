@@ -120,6 +120,8 @@ fn describe(place: u64, lines: &mut Vec<String>) {
 mod tests {
     use std::hint::black_box;
     use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
@@ -149,10 +151,43 @@ mod tests {
             waits_for_the_end(&ended);
         });
         let (folder, top) = beginning.recv().unwrap();
-        let is_it = |line: &String| line.contains("waits_for_the_end");
-        // It takes a moment until the thread waits.
-        let is_found = (0..1_000).any(|_| functions(&folder, top).iter().any(is_it));
+        let is_found = is_found_in("waits_for_the_end", &folder, top);
         drop(end);
+        thread.join().unwrap();
+        assert!(is_found);
+    }
+
+    /// Looks for a function, for some time: it takes a moment until the thread is in it.
+    fn is_found_in(function: &str, folder: &Path, top: u64) -> bool {
+        let is_it = |line: &String| line.contains(function);
+        (0..1_000).any(|_| functions(folder, top).iter().any(is_it))
+    }
+
+    #[inline(never)]
+    fn one_turn(ended: &AtomicBool) -> bool {
+        // Relaxed: the flag orders nothing.
+        black_box(ended.load(Ordering::Relaxed))
+    }
+
+    #[inline(never)]
+    fn computes_until(ended: &AtomicBool) {
+        while !one_turn(ended) {}
+        black_box(ended);
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_found_in_its_function() {
+        let (begun, beginning) = channel();
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ended);
+        let thread = std::thread::spawn(move || {
+            let here = black_box(0);
+            begin(&begun, &here);
+            computes_until(&until);
+        });
+        let (folder, top) = beginning.recv().unwrap();
+        let is_found = is_found_in("computes_until", &folder, top);
+        ended.store(true, Ordering::Relaxed);
         thread.join().unwrap();
         assert!(is_found);
     }
