@@ -121,6 +121,20 @@ impl Deaths {
         dead as usize
     }
 
+    /// Whether some bytes may die after `from` and not after `until`.
+    pub(crate) fn has_between(&self, from: Instant, until: Instant, scale: Timescale) -> bool {
+        let place = |at| {
+            let Moment { bin, part } = Moment::of(at, scale);
+            (bin, part)
+        };
+        let (from, until) = (place(from), place(until));
+        let mut used = (0..BINS).filter(|number| self.used & 1 << number != 0);
+        used.any(|number| {
+            let bin = self.bins[number];
+            (number, u64::from(bin.last)) >= from && (number, u64::from(bin.first)) <= until
+        })
+    }
+
     /// When the bytes die, bin by bin; none of them after `last`.
     pub(crate) fn dyings(
         &self,
@@ -306,6 +320,23 @@ mod tests {
         assert_eq!(deaths.dead_bytes(at(89_000), SCALE), 0);
         assert!(deaths.dead_bytes(at(92_000), SCALE) < 160 * 300);
         assert_eq!(deaths.dead_bytes(at(100_300), SCALE), 160_000);
+    }
+
+    #[test]
+    fn what_dies_in_a_stretch_of_time_is_seen_there_and_seldom_elsewhere() {
+        for ttl_ms in (0..4_000_000).step_by(7_001) {
+            let mut deaths = Deaths::new();
+            deaths.add(100, deadline(ttl_ms), SCALE);
+            let has = |from: u64, until: u64| deaths.has_between(at(from), at(until), SCALE);
+            assert!(has(ttl_ms.saturating_sub(1), ttl_ms), "{ttl_ms}");
+            assert!(has(ttl_ms / 2, ttl_ms * 2), "{ttl_ms}");
+            let bin = ttl_ms / 50 + 20;
+            assert!(!has(ttl_ms + bin, 2 * ttl_ms + 2 * bin), "{ttl_ms}");
+            assert!(
+                !has(0, ttl_ms.saturating_sub(bin)) || ttl_ms < bin,
+                "{ttl_ms}"
+            );
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! millisecond, and removes an item that it meets too late. Bulk for the memory: reclaiming takes
 //! whole segments by what their histograms tell (`deaths.rs`, `survey.rs`, `evict.rs`), whether
 //! memory is needed or not: upkeep empties segments while too much is [`Overdue`]. One by one for
-//! who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket.
+//! who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket. Counts leave
+//! out what is over without looking at it (`calendar.rs`, `store/counting.rs`).
 //!
 //! Invariant: whichever way an item is found to be over, [`Store::remove_expired`] removes it,
 //! counts it, tells of it, and notes how long after its deadline that was.

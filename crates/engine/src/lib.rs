@@ -22,6 +22,7 @@ mod item; // what bytes an item is
 mod table; // the index's memory, which may be read without the shard's lock
 mod index; // how a key is found, how the index grows
 mod deaths; // when the bytes of a segment die
+mod calendar; // how many items are over at a moment
 mod segment; // what a segment is
 mod log; // where an item is written, how segments come and go
 mod ghost; // which keys left the small queue not long ago

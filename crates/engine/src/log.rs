@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use self::share::Share;
 use crate::arena::Arena;
+use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
-use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
+use crate::segment::{Queue, STREAMS, Segment, Stream, Use};
 use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
@@ -81,6 +82,8 @@ pub(crate) struct Log {
     deaths_bytes: usize,
     /// Bytes turned into holes since the start.
     buried_bytes: usize,
+    /// What segments get that are opened.
+    horizon: Horizon,
     /// Whether a segment was opened since the flag was last taken.
     rolled: bool,
     /// The stretch to be looked at next for a huge page.
@@ -125,6 +128,7 @@ impl Log {
             resident_bytes: 0,
             deaths_bytes: 0,
             buried_bytes: 0,
+            horizon: Hand::new().horizon(),
             rolled: false,
             next_stretch: 0,
             growing_huge: None,
@@ -282,6 +286,11 @@ impl Log {
         segment.accepts(deadline).then(|| segment.scale())
     }
 
+    /// Sets up to where the deadlines are counted of items in segments that are opened from now on.
+    pub(crate) fn set_horizon(&mut self, horizon: Horizon) {
+        self.horizon = horizon;
+    }
+
     /// Takes room for an item of `bytes` in the open segment, if it has that much left.
     pub(crate) fn take_room(&mut self, stream: Stream, bytes: usize, now: Instant) -> Option<Room> {
         let number = self.open[stream.index()]?;
@@ -380,7 +389,7 @@ impl Log {
         self.seal(stream);
         let scale = self.recent[at].take_scale(now);
         let room_bytes = self.segment_bytes();
-        let mut segment = Segment::of(Use::Open, stream.queue, scale, room_bytes);
+        let mut segment = Segment::of(Use::Open, stream.queue, scale, self.horizon, room_bytes);
         if is_timed {
             segment.know_deaths();
         }
@@ -390,26 +399,6 @@ impl Log {
         self.queue_bytes[stream.queue as usize] += room_bytes;
         self.rolled = true;
         true
-    }
-
-    /// Takes the memory of a segment's histogram of deaths, if need be out of a free segment, but
-    /// not the last one.
-    fn pay_for_deaths(&mut self) -> bool {
-        while !self.budget().take(DEATHS_BYTES) {
-            if self.free.len() < 2 || !self.release_free() {
-                return false;
-            }
-        }
-        self.deaths_bytes += DEATHS_BYTES;
-        true
-    }
-
-    /// Gives the memory of a histogram back, if there was one.
-    fn give_back_deaths(&mut self, was_there: bool) {
-        if was_there {
-            self.deaths_bytes -= DEATHS_BYTES;
-            self.budget().give(DEATHS_BYTES);
-        }
     }
 
     /// Whether a segment was opened since the last call.
@@ -515,7 +504,7 @@ impl Log {
             return None;
         };
         let offset = self.start_of(number);
-        let mut segment = Segment::of(Use::Sealed, queue, scale, room_bytes);
+        let mut segment = Segment::of(Use::Sealed, queue, scale, self.horizon, room_bytes);
         segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
         for continued in number as usize + 1..number as usize + span {

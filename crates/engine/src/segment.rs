@@ -9,6 +9,7 @@
 //!
 //! How segments are taken, filled and given back is in `log.rs`.
 
+use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::deaths::{Deaths, Dying};
 use crate::timescale::Timescale;
@@ -112,6 +113,8 @@ pub(crate) struct Segment {
     pub(crate) queue: Queue,
     /// Stamps in use.
     stamps_len: u8,
+    /// Up to which moment the deadlines of its items are in the calendars.
+    pub(crate) horizon: Horizon,
     /// Live items, expired ones that nobody met included.
     pub(crate) items: u32,
     hole_bytes: u32,
@@ -146,18 +149,27 @@ impl Segment {
             flushed: Flushed::None,
             deaths: None,
             stamps_len: 0,
+            horizon: Hand::new().horizon(),
             stamps: Stamps::default(),
         }
     }
 
-    /// A segment of `room_bytes` that is used as said, with deadlines written in `scale`.
-    pub(crate) fn of(used: Use, queue: Queue, scale: Timescale, room_bytes: usize) -> Segment {
+    /// A segment of `room_bytes` that is used as said, with deadlines written in `scale` and
+    /// counted up to `horizon`.
+    pub(crate) fn of(
+        used: Use,
+        queue: Queue,
+        scale: Timescale,
+        horizon: Horizon,
+        room_bytes: usize,
+    ) -> Segment {
         Segment {
             base_ms: scale.base_ms,
             width: scale.width,
             age_shift: scale.age_shift,
             used,
             queue,
+            horizon,
             room_bytes: narrow(room_bytes),
             ..Segment::unused()
         }
@@ -312,6 +324,15 @@ impl Segment {
             }
         }
         held.saturating_sub(dying)
+    }
+
+    /// Whether one of its items may end after `from` and not after `until`.
+    pub(crate) fn may_end_between(&self, from: Instant, until: Instant) -> bool {
+        match &self.deaths {
+            Some(deaths) => deaths.has_between(from, until, self.scale()),
+            // Without a histogram there is one item with a deadline, or none.
+            None => self.items > 0 && !self.last_deadline.has_passed(from),
+        }
     }
 
     /// Whether no item in it can be alive at `now`.

@@ -426,7 +426,8 @@ impl Shard {
         self.store.purge(PURGED_PER_TICK);
         self.sweep.step(&mut self.store, now);
         self.store.forget_scans(now);
-        let is_left = self.reclaimer.tick(&mut self.store, release, now);
+        let is_left = self.store.count_deadlines(now);
+        let is_left = self.reclaimer.tick(&mut self.store, release, now) || is_left;
         is_left || self.store.tally.has_gone()
     }
 

@@ -7,10 +7,13 @@ use crate::space::Space;
 /// How many items a space has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceStats {
-    /// Items now, expired ones that nobody met yet included.
+    /// Items now. One that expires is no longer counted a quarter of a second later, whether its
+    /// memory was taken back or not.
     pub items: u64,
     /// Of those, items with a deadline.
     pub with_deadline: u64,
+    /// The mean of the milliseconds that these have left, to a quarter of a second; 0 without any.
+    pub mean_ttl_ms: u64,
 }
 
 /// How long after their deadlines the memory of expired items was taken back, over all shards and
@@ -43,7 +46,8 @@ impl ReclaimLag {
 /// Counts and byte sums over all shards; monotonic counts since start unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Items now, expired ones that nobody met yet included.
+    /// Items now. One that expires is no longer counted a quarter of a second later, whether its
+    /// memory was taken back or not.
     pub items: u64,
     /// Items stored since start.
     pub items_total: u64,

@@ -9,6 +9,7 @@
 //! Tests: tests/model.rs.
 
 mod facts;
+mod counting;
 mod listing;
 mod growth;
 mod flush;
@@ -22,6 +23,7 @@ pub use self::audit::{Audit, Inconsistency};
 use std::sync::Arc;
 
 use crate::arena::{Arena, Pinner};
+use crate::calendar::Hand;
 use crate::clock::{Deadline, Instant};
 use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
@@ -94,6 +96,8 @@ pub(crate) struct Store {
     pub(crate) tally: Tally,
     /// The bucket that is purged next.
     purge_at: usize,
+    /// The segment that is looked at next for deadlines that have come near, if some may have.
+    counting: Option<u32>,
 }
 
 impl Store {
@@ -105,14 +109,20 @@ impl Store {
             counts: Counts::default(),
             flushed_items: 0,
             report,
-            tally: Tally::default(),
+            tally: Tally::new(Hand::new()),
+            counting: None,
             purge_at: 0,
         }
     }
 
-    /// Items now, expired ones that nobody met included.
+    /// Items that are stored, expired ones that nobody met included.
     pub(crate) fn items(&self) -> usize {
         self.index.items() - self.flushed_items
+    }
+
+    /// Items whose time is not over at `now`, to a quarter of a second.
+    pub(crate) fn live_items(&self, now: Instant) -> u64 {
+        (self.items() as u64).saturating_sub(self.tally.over(now))
     }
 
     /// Bytes of memory for each item, about.
@@ -168,7 +178,8 @@ impl Store {
     fn uncount(&mut self, located: &Located) {
         let space = located.layout.space();
         if !self.is_flushed(located) {
-            self.tally.take(space, located.layout.deadline);
+            let horizon = self.log.segment(located.segment).horizon;
+            self.tally.take(space, located.layout.deadline, horizon);
             return;
         }
         self.flushed_items -= 1;
@@ -297,7 +308,9 @@ impl Store {
         if bytes != old_bytes || spec.deadline != old.deadline {
             self.log.uncount_item(segment, old_bytes, old.deadline);
             self.log.count_item(segment, bytes, spec.deadline);
-            self.tally.retime(spec.space, old.deadline, spec.deadline);
+            let horizon = self.log.segment(segment).horizon;
+            self.tally
+                .retime(spec.space, old.deadline, spec.deadline, horizon);
         }
         let offset = old.offset;
         let layout = self.write_front(Room { segment, offset }, spec, key);
@@ -383,10 +396,17 @@ impl Store {
     /// layout, whose value the caller writes.
     pub(crate) fn write_item(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
         let layout = self.write_front(room, spec, key);
-        self.tally.add(spec.space, spec.deadline);
-        self.log
-            .count_item(room.segment, layout.total_bytes(), spec.deadline);
+        self.count_in(room.segment, &layout, spec);
         layout
+    }
+
+    /// Counts an item as live that was written.
+    #[inline]
+    fn count_in(&mut self, segment: u32, layout: &Layout, spec: &Spec) {
+        let horizon = self.log.segment(segment).horizon;
+        self.tally.add(spec.space, spec.deadline, horizon);
+        self.log
+            .count_item(segment, layout.total_bytes(), spec.deadline);
     }
 
     /// Fills a newly written item's value.
@@ -443,9 +463,7 @@ impl Store {
         let new = self.write_header(room, &spec);
         self.log
             .copy(old.key_at, new.key_at, old.key_bytes() + old.value_bytes);
-        self.tally.add(spec.space, spec.deadline);
-        self.log
-            .count_item(room.segment, new.total_bytes(), spec.deadline);
+        self.count_in(room.segment, &new, &spec);
         self.replace(located, &new, frequency);
         self.counts.copied += 1;
         self.counts.copied_bytes += old.total_bytes() as u64;
@@ -525,8 +543,9 @@ impl Store {
             .uncount_item(located.segment, bytes, located.layout.deadline);
         self.patch(&patch);
         self.log.count_item(located.segment, bytes, deadline);
-        let space = located.layout.space();
-        self.tally.retime(space, located.layout.deadline, deadline);
+        let horizon = self.log.segment(located.segment).horizon;
+        let (space, before) = (located.layout.space(), located.layout.deadline);
+        self.tally.retime(space, before, deadline, horizon);
         true
     }
 

@@ -1,4 +1,5 @@
-//! Tally: how many items each space has in a shard, and which spaces are gone.
+//! Tally: how many items each space has in a shard, how many of them are over, and which spaces are
+//! gone.
 //!
 //! A space that was retired, or the main space after a flush of its own, is gone at once: its items
 //! are over and counted apart until a purge, eviction or somebody who meets them has removed the
@@ -8,26 +9,115 @@
 
 use std::collections::HashMap;
 
-use crate::clock::Deadline;
+use crate::calendar::{self, Calendar, Hand, Horizon, Timed};
+use crate::clock::{Deadline, Instant};
 use crate::space::Space;
-use crate::stats::SpaceStats;
 
 /// The spaces of one shard.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    main: SpaceStats,
-    others: HashMap<Space, SpaceStats>,
+    hand: Hand,
+    main: Held,
+    others: HashMap<Space, Held>,
     /// Items still to be removed of each space that is gone.
     gone: HashMap<Space, u64>,
 }
 
-impl Tally {
-    /// What a space has here.
-    pub(crate) fn of(&self, space: Space) -> SpaceStats {
-        if space == Space::MAIN {
-            return self.main;
+/// What is stored of a space.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Held {
+    /// Items, those that are over included.
+    items: u64,
+    calendar: Calendar,
+}
+
+/// What a space has in a shard at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Count {
+    /// Items that are not over, to a quarter of a second.
+    pub(crate) items: u64,
+    pub(crate) timed: Timed,
+}
+
+impl Held {
+    #[inline]
+    fn add(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
+        self.items += 1;
+        self.calendar.add(deadline, horizon, hand);
+    }
+
+    #[inline]
+    fn take(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
+        self.items -= 1;
+        self.calendar.take(deadline, horizon, hand);
+    }
+
+    fn count(&self, hand: Hand, now: Instant) -> Count {
+        let timed = self.calendar.at(now, hand);
+        Count {
+            items: self.items.saturating_sub(timed.over),
+            timed,
         }
-        self.others.get(&space).copied().unwrap_or_default()
+    }
+}
+
+impl Tally {
+    /// No items, at the clock's beginning or where the hand of another tally stands.
+    pub(crate) fn new(hand: Hand) -> Tally {
+        Tally {
+            hand,
+            main: Held::default(),
+            others: HashMap::new(),
+            gone: HashMap::new(),
+        }
+    }
+
+    /// What a space has here at `now`.
+    pub(crate) fn of(&self, space: Space, now: Instant) -> Count {
+        let held = if space == Space::MAIN {
+            Some(&self.main)
+        } else {
+            self.others.get(&space)
+        };
+        held.map_or_else(Count::default, |held| held.count(self.hand, now))
+    }
+
+    /// Items of all spaces that are over at `now` and not removed yet.
+    pub(crate) fn over(&self, now: Instant) -> u64 {
+        let others = self.others.values();
+        let over = |held: &Held| held.calendar.at(now, self.hand).over;
+        over(&self.main) + others.map(over).sum::<u64>()
+    }
+
+    /// How far the calendars have turned.
+    #[inline]
+    pub(crate) fn hand(&self) -> Hand {
+        self.hand
+    }
+
+    /// Turns the calendars to `now`.
+    pub(crate) fn turn(&mut self, now: Instant) {
+        let others = self.others.values_mut().map(|held| &mut held.calendar);
+        let all = std::iter::once(&mut self.main.calendar).chain(others);
+        calendar::turn(&mut self.hand, all, now);
+    }
+
+    /// Moves the horizon on if it is time; whether it moved. All segments must have the present
+    /// one.
+    pub(crate) fn look_further(&mut self) -> bool {
+        self.hand.look_further()
+    }
+
+    /// Counts the deadline of an item whose segment had the last horizon and gets the present one.
+    pub(crate) fn come_near(&mut self, space: Space, deadline: Deadline) {
+        let held = if space == Space::MAIN {
+            Some(&mut self.main)
+        } else {
+            self.others.get_mut(&space)
+        };
+        if let Some(held) = held {
+            held.calendar.come_near(deadline, self.hand);
+        }
     }
 
     /// Whether another space than the main one has items.
@@ -47,55 +137,58 @@ impl Tally {
         self.has_gone() && self.gone.contains_key(&space)
     }
 
-    /// Counts an item that was stored.
+    /// Counts an item that was stored in a segment with this horizon.
     #[inline]
-    pub(crate) fn add(&mut self, space: Space, deadline: Deadline) {
+    pub(crate) fn add(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
         if space == Space::MAIN {
-            self.main.items += 1;
-            self.main.with_deadline += u64::from(deadline != Deadline::NEVER);
+            self.main.add(deadline, horizon, self.hand);
         } else {
-            self.add_other(space, deadline);
+            self.add_other(space, deadline, horizon);
         }
     }
 
     #[inline(never)]
-    fn add_other(&mut self, space: Space, deadline: Deadline) {
+    fn add_other(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
         if let Some(left) = self.gone.get_mut(&space) {
             *left += 1;
             return;
         }
-        let stats = self.others.entry(space).or_default();
-        stats.items += 1;
-        stats.with_deadline += u64::from(deadline != Deadline::NEVER);
+        let held = self.others.entry(space).or_default();
+        held.add(deadline, horizon, self.hand);
     }
 
     /// Takes an item out that was removed and was not gone with its space.
     #[inline]
-    pub(crate) fn take(&mut self, space: Space, deadline: Deadline) {
+    pub(crate) fn take(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
         if space == Space::MAIN {
-            self.main.items -= 1;
-            self.main.with_deadline -= u64::from(deadline != Deadline::NEVER);
+            self.main.take(deadline, horizon, self.hand);
         } else {
-            self.take_other(space, deadline);
+            self.take_other(space, deadline, horizon);
         }
     }
 
     #[inline(never)]
-    fn take_other(&mut self, space: Space, deadline: Deadline) {
-        let stats = self.others.get_mut(&space);
-        let stats = stats.expect("an item's space is known");
-        stats.items -= 1;
-        stats.with_deadline -= u64::from(deadline != Deadline::NEVER);
-        if stats.items == 0 {
+    fn take_other(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
+        let held = self.others.get_mut(&space);
+        let held = held.expect("an item's space is known");
+        held.take(deadline, horizon, self.hand);
+        if held.items == 0 {
             self.others.remove(&space);
         }
     }
 
-    /// Counts that an item which is not gone has another deadline.
-    pub(crate) fn retime(&mut self, space: Space, before: Deadline, after: Deadline) {
-        if (before == Deadline::NEVER) != (after == Deadline::NEVER) {
-            self.take(space, before);
-            self.add(space, after);
+    /// Counts that an item which is not gone has another deadline, where it lies.
+    pub(crate) fn retime(
+        &mut self,
+        space: Space,
+        before: Deadline,
+        after: Deadline,
+        horizon: Horizon,
+    ) {
+        if before != after {
+            // In this order, so that a space with one item stays.
+            self.add(space, after, horizon);
+            self.take(space, before, horizon);
         }
     }
 
@@ -111,20 +204,20 @@ impl Tally {
 
     /// Makes all items of a space gone; returns how many.
     pub(crate) fn retire(&mut self, space: Space) -> u64 {
-        let stats = if space == Space::MAIN {
+        let held = if space == Space::MAIN {
             std::mem::take(&mut self.main)
         } else {
             self.others.remove(&space).unwrap_or_default()
         };
-        if stats.items > 0 {
-            *self.gone.entry(space).or_default() += stats.items;
+        if held.items > 0 {
+            *self.gone.entry(space).or_default() += held.items;
         }
-        stats.items
+        held.items
     }
 
     /// Forgets everything: all items were flushed.
     pub(crate) fn clear(&mut self) {
-        *self = Tally::default();
+        *self = Tally::new(self.hand);
     }
 
     /// Compares what is counted with what was found, and with `gone` items that were found of
@@ -139,7 +232,7 @@ impl Tally {
                 "{known_gone} items of spaces that are gone, {gone} found"
             ));
         }
-        if (self.main, &self.others) != (found.main, &found.others) {
+        if (&self.main, &self.others) != (&found.main, &found.others) {
             return Err(format!("spaces: {self:?} accounted, {found:?} found"));
         }
         Ok(())

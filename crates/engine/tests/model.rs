@@ -930,7 +930,9 @@ impl Pair {
     fn audit(&self) {
         let audit = self.cache.audit().unwrap_or_else(|wrong| panic!("{wrong}"));
         let stats = self.cache.stats();
-        assert_eq!(stats.items, audit.live_items + audit.expired_items);
+        // How exact the count is, tests/counting.rs shows.
+        let stored = audit.live_items + audit.expired_items;
+        assert!((audit.live_items..=stored).contains(&stats.items));
         assert_eq!(stats.free_bytes, audit.free_bytes + audit.held_bytes);
         assert_eq!(stats.index_bytes, audit.index_bytes);
         let lost = audit.expired_bytes + audit.flushed_bytes + audit.hole_bytes;

@@ -51,7 +51,6 @@ fn info_tells_what_exporters_and_libraries_read() {
         ("keyspace_hits", "1"),
         ("keyspace_misses", "1"),
         ("total_commands_processed", "8"),
-        ("db0", "keys=1,expires=1,avg_ttl=0"),
         ("db3", "keys=2,expires=0,avg_ttl=0"),
         ("errorstat_ERR", "count=1"),
     ] {

@@ -3,6 +3,7 @@
 //! Why: docs/decisions/0006, 0008, and 0011 for the capacity.
 
 use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN, ShardCell};
+use crate::calendar::WHEEL_BYTES;
 use crate::config::Config;
 use crate::hot::Hot;
 use crate::index::Index;
@@ -20,6 +21,8 @@ const SHARDS_PER_THREAD: usize = 4;
 const SHARDS_MAX: usize = 1024;
 /// Segments a shard's share of memory is cut into, unless they get too small or too large.
 const SEGMENTS_PER_SHARD: usize = 256;
+/// A shard pays for the wheel of its calendar if that takes no more than such a part of its memory.
+const WHEEL_SHARE: usize = 64;
 /// Segments of a shard that are free or half full at any time, about.
 const SEGMENTS_NOT_FULL: usize = 5;
 /// Bytes of bookkeeping for a segment, with what is left unused at its end. Half of a histogram:
@@ -72,7 +75,13 @@ impl Geometry {
         let reach = (share * RANGE_PER_SHARE).max(memory.min(2 * Config::VALUE_BYTES_LIMIT));
         let reach = reach.min(OFFSETS as usize);
         let (_, insight_bytes) = Insight::bytes(memory);
-        let fixed_bytes = shards * size_of::<ShardCell>() + insight_bytes;
+        // In a cache of some KiB the wheel stands beside the memory, as a thread's stack does.
+        let wheel_bytes = if share < WHEEL_SHARE * WHEEL_BYTES {
+            0
+        } else {
+            WHEEL_BYTES
+        };
+        let fixed_bytes = shards * (size_of::<ShardCell>() + wheel_bytes) + insight_bytes;
         Geometry {
             shards,
             share,

@@ -112,7 +112,7 @@ impl Cache {
         let counts: Vec<u64> = self
             .shards
             .iter()
-            .map(|cell| self.lock(cell).store.tally.of(space).items)
+            .map(|cell| self.lock(cell).store.tally.of(space, now).items)
             .collect();
         let total: u64 = counts.iter().sum();
         let mut draws = Draws(random);
@@ -185,7 +185,7 @@ fn draw<'s>(
     now: Instant,
 ) -> Option<KeyFacts<'s>> {
     let store = &shard.store;
-    if store.tally.of(space).items == 0 {
+    if store.tally.of(space, now).items == 0 {
         return None;
     }
     let facts_at = |number: u64| {

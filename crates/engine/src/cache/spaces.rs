@@ -8,18 +8,22 @@ use crate::space::Space;
 use crate::stats::SpaceStats;
 
 impl Cache {
-    /// How many items a space has, exactly; locks one shard after the other.
+    /// How many items a space has; locks one shard after the other. What has expired is not
+    /// counted, as long as [`Cache::tick`] is called.
     #[must_use]
     pub fn space_stats(&self, space: Space) -> SpaceStats {
         let now = self.now();
-        let mut sum = SpaceStats::default();
+        let (mut sum, mut left_ms) = (SpaceStats::default(), 0);
         for cell in &self.shards {
             let mut shard = self.lock(cell);
             shard.begin(now);
-            let stats = shard.store.tally.of(space);
-            sum.items += stats.items;
-            sum.with_deadline += stats.with_deadline;
+            let count = shard.store.tally.of(space, now);
+            sum.items += count.items;
+            sum.with_deadline += count.timed.ahead;
+            left_ms += count.timed.left_ms;
         }
+        let mean_ms = left_ms / u128::from(sum.with_deadline.max(1));
+        sum.mean_ttl_ms = u64::try_from(mean_ms).unwrap_or(u64::MAX);
         sum
     }
 
@@ -86,8 +90,8 @@ impl Cache {
     }
 
     fn stats_items(&self) -> u64 {
-        let mut items = 0;
-        self.each_shard(|shard| items += shard.store.items() as u64);
+        let (mut items, now) = (0, self.now());
+        self.each_shard(|shard| items += shard.store.live_items(now));
         items
     }
 

@@ -1,14 +1,15 @@
-//! Residence: when the memory of free segments is touched, given back, or put on huge pages.
+//! Residence: when the memory of free segments is touched, given back, put on huge pages, or goes
+//! to a histogram of deaths.
 //!
-//! These take longer than a lock may be held, so upkeep does them between a `begin` and an `end`
-//! under the lock; what happens meanwhile leaves that memory alone.
+//! All but the last take longer than a lock may be held, so upkeep does them between a `begin` and
+//! an `end` under the lock; what happens meanwhile leaves that memory alone.
 //!
 //! Why: docs/decisions/0014. Tests: tests/evict.rs.
 
 use super::Log;
 use crate::clock::Instant;
 use crate::memory::HUGE_PAGE_BYTES;
-use crate::segment::{Queue, Segment, Use};
+use crate::segment::{DEATHS_BYTES, Queue, Segment, Use};
 use crate::timescale::Timescale;
 
 /// Stretches that one call looks at for a huge page.
@@ -71,8 +72,13 @@ impl Log {
         self.grew_at = Some(now);
         let room_bytes = self.segment_bytes();
         let scale = Timescale::new(0, 0);
-        self.segments[number as usize] =
-            Segment::of(Use::InTransit, Queue::Small, scale, room_bytes);
+        self.segments[number as usize] = Segment::of(
+            Use::InTransit,
+            Queue::Small,
+            scale,
+            self.horizon,
+            room_bytes,
+        );
         Some(Touch {
             at: self.start_of(number),
             bytes: ahead.min(room_bytes),
@@ -209,5 +215,25 @@ impl Log {
         self.unused_from = self.unused_from.min(segment as usize);
         self.resident_bytes -= room_bytes;
         self.share.give(room_bytes);
+    }
+
+    /// Takes the memory of a segment's histogram of deaths, if need be out of a free segment, but
+    /// not the last one.
+    pub(super) fn pay_for_deaths(&mut self) -> bool {
+        while !self.budget().take(DEATHS_BYTES) {
+            if self.free.len() < 2 || !self.release_free() {
+                return false;
+            }
+        }
+        self.deaths_bytes += DEATHS_BYTES;
+        true
+    }
+
+    /// Gives the memory of a histogram back, if there was one.
+    pub(super) fn give_back_deaths(&mut self, was_there: bool) {
+        if was_there {
+            self.deaths_bytes -= DEATHS_BYTES;
+            self.budget().give(DEATHS_BYTES);
+        }
     }
 }

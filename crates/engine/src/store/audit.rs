@@ -76,7 +76,7 @@ impl Audit {
     pub(crate) fn add(&mut self, store: &Store, now: Instant) -> Result<(), Inconsistency> {
         let before = self.live_items + self.expired_items;
         let mut entries = self.flushed_items + self.gone_items;
-        let (gone_before, mut tally) = (self.gone_items, Tally::default());
+        let (gone_before, mut tally) = (self.gone_items, Tally::new(store.tally.hand()));
         for number in store.log.in_use() {
             self.add_segment(store, number, &mut tally, now)?;
         }
@@ -276,7 +276,7 @@ impl Walk {
                     let space = layout.space();
                     let is_gone = store.is_flushed_in(segment.flushed, space);
                     if !is_gone {
-                        tally.add(space, layout.deadline);
+                        tally.add(space, layout.deadline, segment.horizon);
                     }
                     walk.add_item(segment, &layout, is_gone, now);
                     check_item(store, segment, &layout)?;

@@ -67,7 +67,7 @@ impl Store {
             dead += segment.dead_bytes(now);
             stats.segments += 1;
         }
-        stats.items += self.items() as u64;
+        stats.items += self.live_items(now);
         stats.items_total += counts.stored;
         stats.live_bytes += (written - dead) as u64;
         stats.dead_bytes += dead as u64;

@@ -14,7 +14,7 @@ use crate::state::State;
 pub struct DatabaseFacts {
     /// Its number.
     pub database: u32,
-    /// Its keys, expired ones that nobody met yet included.
+    /// Its keys; one that expires is no longer counted a quarter of a second later.
     pub keys: u64,
     /// Of those, keys with a deadline.
     pub with_deadline: u64,

@@ -36,7 +36,8 @@ macro_rules! engine_rows {
 }
 
 engine_rows! {
-    items "curr_items" Gauge: "Items now, expired ones that nobody met yet included.";
+    items "curr_items" Gauge:
+        "Items now; one that expires is no longer counted a quarter of a second later.";
     items_total "total_items" Count: "Items stored.";
     live_bytes "bytes" Gauge:
         "Bytes of live items with header and key; an estimate while items expire.";

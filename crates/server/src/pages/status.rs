@@ -180,7 +180,7 @@ pub struct Memory {
 /// Items and what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Items {
-    /// Items now, expired ones that nobody met yet included.
+    /// Items now; one that expires is no longer counted a quarter of a second later.
     pub now: u64,
     /// Items stored.
     pub stored: u64,

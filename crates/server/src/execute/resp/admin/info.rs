@@ -377,8 +377,8 @@ fn keyspace(facts: &InfoFacts<'_>, text: &mut InfoText) {
         let held = state.cache.space_stats(state.databases.space(database));
         left = left.saturating_sub(held.items);
         if held.items > 0 {
-            let (keys, expires) = (held.items, held.with_deadline);
-            let figures = format_args!("keys={keys},expires={expires},avg_ttl=0");
+            let (keys, expires, ttl_ms) = (held.items, held.with_deadline, held.mean_ttl_ms);
+            let figures = format_args!("keys={keys},expires={expires},avg_ttl={ttl_ms}");
             text.field(&format!("db{database}"), figures);
         }
     }

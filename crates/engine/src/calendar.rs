@@ -1,0 +1,253 @@
+//! Calendar: how many items of a space are over at a moment, without a look at any of them.
+//!
+//! A wheel counts the items that end in each slot of a quarter of a second, up to a *horizon* two
+//! to four minutes ahead; a slot that has passed is added to those that are over. A deadline
+//! further away is not in the wheel. When the horizon moves on, upkeep goes through the segments in
+//! which something ends before the new one (`store/counting.rs`); each segment says which of the
+//! two it has.
+//!
+//! Invariant: an item is counted as over if its slot has passed, in the wheel if its slot is ahead
+//! and before the horizon of its segment, and else in neither. So whoever knows an item's deadline
+//! and its segment can take it out again.
+//!
+//! Cost: a store or a removal of an item with a deadline changes one number of the wheel.
+//! Why: docs/decisions/0037. Tests: tests/counting.rs, tests/model.rs.
+
+use crate::clock::{Deadline, Instant};
+
+/// log2 of the milliseconds of a slot.
+const SLOT_SHIFT: u32 = 8;
+/// Slots of the wheel.
+const SLOTS: usize = 1024;
+/// Horizons lie so many slots apart, so that there is time to go through all segments.
+const STRIDE: u64 = SLOTS as u64 / 2;
+
+/// Bytes of a wheel.
+pub(crate) const WHEEL_BYTES: usize = SLOTS * size_of::<u32>();
+
+/// The slot in which an item is over for the first time; `None` if it never is.
+#[inline]
+fn slot_of(deadline: Deadline) -> Option<u64> {
+    let at = deadline.instant()?;
+    Some((at.0 >> SLOT_SHIFT) + u64::from(at.0 & ((1 << SLOT_SHIFT) - 1) != 0))
+}
+
+/// Which horizon a segment has: there are never more than two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Horizon {
+    /// Horizons are odd and even in turn.
+    is_odd: bool,
+}
+
+/// How far the wheels of a shard have turned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hand {
+    /// All slots before this one have passed.
+    next: u64,
+    /// The first slot behind the horizon that segments should have, and behind the one before it.
+    end: u64,
+    end_before: u64,
+    horizon: Horizon,
+}
+
+impl Hand {
+    /// At the clock's beginning.
+    pub(crate) const fn new() -> Hand {
+        Hand {
+            next: 0,
+            end: SLOTS as u64,
+            end_before: SLOTS as u64,
+            horizon: Horizon { is_odd: false },
+        }
+    }
+
+    /// The first slot that has not passed at `now`.
+    fn next_at(now: Instant) -> u64 {
+        (now.0 >> SLOT_SHIFT) + 1
+    }
+
+    /// The horizon that segments should have.
+    #[inline]
+    pub(crate) fn horizon(self) -> Horizon {
+        self.horizon
+    }
+
+    /// The first slot behind a horizon.
+    #[inline]
+    fn end_of(self, horizon: Horizon) -> u64 {
+        if horizon == self.horizon {
+            self.end
+        } else {
+            self.end_before
+        }
+    }
+
+    /// The deadlines between the last horizon and the present one: after the first moment and not
+    /// after the second.
+    pub(crate) fn between(self) -> (Instant, Instant) {
+        let last = |end: u64| Instant((end - 1) << SLOT_SHIFT);
+        (last(self.end_before), last(self.end))
+    }
+
+    /// Moves the horizon to where it should be: between half of the wheel and all of it ahead.
+    /// Whether it moved; all segments must have the present one.
+    pub(crate) fn look_further(&mut self) -> bool {
+        let end = (self.next / STRIDE + 2) * STRIDE;
+        if end == self.end {
+            return false;
+        }
+        (self.end_before, self.end) = (self.end, end);
+        self.horizon.is_odd = !self.horizon.is_odd;
+        true
+    }
+}
+
+/// A number of items, and the sum of their slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    items: u64,
+    /// Wraps around, and back when items are taken out.
+    slots: u64,
+}
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, items: u64, slot: u64) {
+        self.items += items;
+        self.slots = self.slots.wrapping_add(items.wrapping_mul(slot));
+    }
+
+    #[inline]
+    fn take(&mut self, slot: u64) {
+        debug_assert!(self.items > 0, "an item was counted before it goes");
+        self.items = self.items.saturating_sub(1);
+        self.slots = self.slots.wrapping_sub(slot);
+    }
+}
+
+/// The deadlines of one space's items in a shard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calendar {
+    /// All items with a deadline.
+    timed: Sum,
+    /// Of these, those that are over.
+    over: Sum,
+    /// Items that end in each slot ahead.
+    wheel: Option<Box<[u32; SLOTS]>>,
+}
+
+/// What of a space's items has a deadline, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Timed {
+    /// Items that are over and still stored.
+    pub(crate) over: u64,
+    /// Items with a deadline that are not.
+    pub(crate) ahead: u64,
+    /// The sum of the milliseconds that these have left, to a quarter of a second each.
+    pub(crate) left_ms: u128,
+}
+
+impl Calendar {
+    /// Counts an item that lies in a segment with this horizon.
+    #[inline]
+    pub(crate) fn add(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
+        let Some(slot) = slot_of(deadline) else {
+            return;
+        };
+        self.timed.add(1, slot);
+        if slot < hand.end_of(horizon) {
+            self.place(slot, hand);
+        }
+    }
+
+    /// Takes an item out that was counted so.
+    #[inline]
+    pub(crate) fn take(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
+        let Some(slot) = slot_of(deadline) else {
+            return;
+        };
+        self.timed.take(slot);
+        if slot >= hand.end_of(horizon) {
+            return;
+        }
+        if slot < hand.next {
+            self.over.take(slot);
+        } else if let Some(wheel) = &mut self.wheel {
+            let items = &mut wheel[slot as usize % SLOTS];
+            debug_assert!(*items > 0, "an item was counted before it goes");
+            *items = items.saturating_sub(1);
+        }
+    }
+
+    /// Counts an item in its slot if that lies between the last horizon, which its segment had, and
+    /// the present one.
+    pub(crate) fn come_near(&mut self, deadline: Deadline, hand: Hand) {
+        let near = hand.end_before..hand.end;
+        if let Some(slot) = slot_of(deadline).filter(|slot| near.contains(slot)) {
+            self.place(slot, hand);
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, slot: u64, hand: Hand) {
+        if slot < hand.next {
+            self.over.add(1, slot);
+        } else {
+            let wheel = self.wheel.get_or_insert_with(|| Box::new([0; SLOTS]));
+            wheel[slot as usize % SLOTS] += 1;
+        }
+    }
+
+    /// Counts as over what ends in the slots from one to another, that one left out.
+    fn turn(&mut self, from: u64, to: u64) {
+        let Some(wheel) = &mut self.wheel else {
+            return;
+        };
+        for slot in from..to.min(from + SLOTS as u64) {
+            let items = std::mem::take(&mut wheel[slot as usize % SLOTS]);
+            self.over.add(u64::from(items), slot);
+        }
+    }
+
+    /// What is over at `now`, and what is left of the others' time.
+    pub(crate) fn at(&self, now: Instant, hand: Hand) -> Timed {
+        let mut over = self.over;
+        if let Some(wheel) = &self.wheel {
+            let next = Hand::next_at(now).min(hand.next + SLOTS as u64);
+            for slot in hand.next..next {
+                over.add(u64::from(wheel[slot as usize % SLOTS]), slot);
+            }
+        }
+        let ahead = self.timed.items.saturating_sub(over.items);
+        let slots = self.timed.slots.wrapping_sub(over.slots);
+        let ends_ms = u128::from(slots) << SLOT_SHIFT;
+        Timed {
+            over: over.items,
+            ahead,
+            left_ms: ends_ms.saturating_sub(u128::from(now.0) * u128::from(ahead)),
+        }
+    }
+}
+
+/// Two that count the same; a wheel without items is none.
+impl PartialEq for Calendar {
+    fn eq(&self, other: &Calendar) -> bool {
+        let counts = |calendar: &Calendar| -> [u32; SLOTS] {
+            calendar.wheel.as_deref().copied().unwrap_or([0; SLOTS])
+        };
+        (self.timed, self.over) == (other.timed, other.over) && counts(self) == counts(other)
+    }
+}
+
+/// Turns the wheels of a shard to `now`.
+pub(crate) fn turn<'a>(
+    hand: &mut Hand,
+    calendars: impl Iterator<Item = &'a mut Calendar>,
+    now: Instant,
+) {
+    let from = hand.next;
+    hand.next = Hand::next_at(now).max(from);
+    if hand.next > from {
+        calendars.for_each(|calendar| calendar.turn(from, hand.next));
+    }
+}
