@@ -7,10 +7,10 @@
 //! Lock order: one shard at a time; no operation holds two.
 //! Why: docs/decisions/0006 and 0008. Tests: tests/.
 
-mod audit;
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
 mod geometry;
+mod audit;
 mod spaces;
 mod timeline; // what will expire when
 mod upkeep; // what is done besides requests
@@ -43,6 +43,7 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::watch::Watch;
 use geometry::Geometry;
+use upkeep::Wishes;
 
 /// Least memory of a cache.
 const MEMORY_BYTES_MIN: usize = 16 << 10;
@@ -72,6 +73,7 @@ pub struct Cache {
     pub(crate) budget: Arc<Budget>,
     drafts: Arc<DraftShare>,
     segment_bytes: usize,
+    wishes: Wishes,
     insight: Arc<Mutex<Insight>>,
 }
 
@@ -171,6 +173,7 @@ impl Cache {
             shards,
             shard_shift,
             hasher,
+            wishes: Wishes::of(&config),
             config,
             budget,
             drafts: Arc::new(DraftShare::of(memory)),
@@ -540,11 +543,6 @@ impl Cache {
         for cell in &self.shards {
             look(&mut self.lock(cell));
         }
-    }
-
-    /// Bytes that were taken before the first item.
-    pub(crate) fn fixed_bytes(&self) -> usize {
-        Geometry::of(&self.config, self.config.memory_bytes).fixed_bytes
     }
 
     /// How long after their deadlines the memory of expired items was taken back; locks one shard

@@ -39,6 +39,15 @@ pub(crate) struct Horizon {
     is_odd: bool,
 }
 
+/// When an item ends, as the calendars count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// Not before its segment's beginning: what ended earlier may be kept as that.
+    pub(crate) deadline: Deadline,
+    /// That of its segment.
+    pub(crate) horizon: Horizon,
+}
+
 /// How far the wheels of a shard have turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hand {
@@ -148,26 +157,26 @@ pub(crate) struct Timed {
 }
 
 impl Calendar {
-    /// Counts an item that lies in a segment with this horizon.
+    /// Counts an item.
     #[inline]
-    pub(crate) fn add(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
-        let Some(slot) = slot_of(deadline) else {
+    pub(crate) fn add(&mut self, due: Due, hand: Hand) {
+        let Some(slot) = slot_of(due.deadline) else {
             return;
         };
         self.timed.add(1, slot);
-        if slot < hand.end_of(horizon) {
+        if slot < hand.end_of(due.horizon) {
             self.place(slot, hand);
         }
     }
 
     /// Takes an item out that was counted so.
     #[inline]
-    pub(crate) fn take(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
-        let Some(slot) = slot_of(deadline) else {
+    pub(crate) fn take(&mut self, due: Due, hand: Hand) {
+        let Some(slot) = slot_of(due.deadline) else {
             return;
         };
         self.timed.take(slot);
-        if slot >= hand.end_of(horizon) {
+        if slot >= hand.end_of(due.horizon) {
             return;
         }
         if slot < hand.next {

@@ -26,6 +26,10 @@ pub struct Config {
     /// Whether memory that holds nothing live goes back to the system: upkeep then compacts what
     /// is partly dead even when nobody asks for memory.
     pub release_memory: bool,
+    /// How hard upkeep looks for items whose time is over while nobody asks for their memory, 1 to
+    /// 10: with 1 at most 3 % of what is held is overdue, with more about so many times less, for
+    /// more copies of what lives beside them (docs/decisions/0034).
+    pub expire_effort: u8,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
     /// Who hears of changes, whatever path they take.
@@ -48,8 +52,18 @@ impl Config {
             shards: None,
             seed: None,
             release_memory: false,
+            expire_effort: 1,
             clock: Arc::new(SystemClock::new()),
             observer: None,
         }
     }
+}
+
+/// How hard upkeep tries to win memory back that nobody asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// For what is overdue: 1 to 10, as [`Config::expire_effort`].
+    pub(crate) expire: u8,
+    /// Whether memory is to go back to the system.
+    pub(crate) release: bool,
 }

@@ -23,6 +23,8 @@ const PARTS: u64 = 255;
 pub(crate) struct Deaths {
     /// A bit for each bin in use.
     used: u32,
+    /// Bytes that died and are holes by now, because somebody met them.
+    met: u32,
     bins: [Bin; BINS],
 }
 
@@ -56,6 +58,7 @@ impl Deaths {
     pub(crate) fn new() -> Deaths {
         Deaths {
             used: 0,
+            met: 0,
             bins: [Bin::default(); BINS],
         }
     }
@@ -99,7 +102,20 @@ impl Deaths {
         }
     }
 
-    /// About how many bytes have died by `now`.
+    /// Notes that `bytes` died, and were found and removed.
+    pub(crate) fn meet(&mut self, bytes: usize) {
+        self.met = self
+            .met
+            .saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// Bytes that died and were found, of so many in holes.
+    pub(crate) fn met_bytes(&self, hole_bytes: usize) -> usize {
+        // An item that grows may have taken some of their room.
+        (self.met as usize).min(hole_bytes)
+    }
+
+    /// About how many bytes have died by `now`, those that were met left out.
     pub(crate) fn dead_bytes(&self, now: Instant, scale: Timescale) -> usize {
         let moment = Moment::of(now, scale);
         let (mut dead, mut left) = (0, self.used);

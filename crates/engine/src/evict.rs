@@ -14,6 +14,7 @@
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
 use crate::clock::Instant;
+use crate::config::Effort;
 use crate::expire::{Overdue, flow_of};
 use crate::ghost::Ghosts;
 use crate::item::Spec;
@@ -299,9 +300,9 @@ impl Reclaimer {
     }
 
     /// Upkeep off the request path: empties segments whose items are all dead, and others while
-    /// more is overdue than may be; with `release` those that are largely dead for any reason;
-    /// shrinks the index. Whether some of it is left.
-    pub(crate) fn tick(&mut self, store: &mut Store, release: bool, now: Instant) -> bool {
+    /// more is overdue than may be; if memory is to be released, those that are largely dead for
+    /// any reason; shrinks the index. Whether some of it is left.
+    pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         store.tidy(now);
         let mut allowance = Allowance {
             entries: ENTRIES_PER_TICK,
@@ -314,12 +315,12 @@ impl Reclaimer {
                 if now < self.nothing_dead_until {
                     break;
                 }
-                let is_chosen = if release {
+                let is_chosen = if effort.release {
                     self.compact(store, &Survey::of(store, None, now))
                 } else {
                     self.compact_all_dead(store, now)
                 };
-                if !is_chosen && !self.expire(store, now) {
+                if !is_chosen && !self.expire(store, effort, now) {
                     self.nothing_dead_until = Instant(now.0 + SCAN_MS);
                     break;
                 }
@@ -359,12 +360,12 @@ impl Reclaimer {
 
     /// Makes the segment the victim that has most overdue, if there is too much in all and room for
     /// what is alive in it; whether there was.
-    fn expire(&mut self, store: &mut Store, now: Instant) -> bool {
+    fn expire(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTING_MS);
         if is_evicting || store.available_segments(EXPIRE_RESERVE) < EXPIRE_RESERVE {
             return false;
         }
-        let Some(segment) = Overdue::of(store, now).worth_emptying() else {
+        let Some(segment) = Overdue::of(store, now).worth_emptying(effort.expire) else {
             return false;
         };
         store.seal_if_open(segment);

@@ -492,7 +492,12 @@ impl Index {
     /// The slot of that number, if it holds an entry.
     pub(crate) fn entry_at(&self, number: usize) -> Option<SlotRef> {
         let slot = SlotRef(number);
-        (self.load(slot) != 0).then_some(slot)
+        self.is_used(slot).then_some(slot)
+    }
+
+    /// Whether the slot holds an entry.
+    pub(crate) fn is_used(&self, slot: SlotRef) -> bool {
+        self.load(slot) != 0
     }
 
     /// Calls `each` with the slot of every entry in one bucket.

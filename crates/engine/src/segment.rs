@@ -9,7 +9,7 @@
 //!
 //! How segments are taken, filled and given back is in `log.rs`.
 
-use crate::calendar::{Hand, Horizon};
+use crate::calendar::{Due, Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::deaths::{Deaths, Dying};
 use crate::timescale::Timescale;
@@ -237,6 +237,15 @@ impl Segment {
         deadline == Deadline::NEVER || self.deaths.is_some() || self.width > 0
     }
 
+    /// When an item in it ends, as the calendars count it.
+    #[inline]
+    pub(crate) fn due(&self, deadline: Deadline) -> Due {
+        Due {
+            deadline: deadline.max(Deadline::at(Instant(self.base_ms))),
+            horizon: self.horizon,
+        }
+    }
+
     /// Counts an item as live.
     #[inline]
     pub(crate) fn count(&mut self, bytes: usize, deadline: Deadline) {
@@ -283,6 +292,20 @@ impl Segment {
         let scale = self.scale();
         let deaths = self.deaths.as_deref();
         deaths.map_or(0, |deaths| deaths.dead_bytes(now, scale))
+    }
+
+    /// Notes that an item which is over was removed because somebody met it.
+    pub(crate) fn meet_dead(&mut self, bytes: usize) {
+        if let Some(deaths) = &mut self.deaths {
+            deaths.meet(bytes);
+        }
+    }
+
+    /// About how many of its bytes belong, or belonged, to items that are over at `now`, while some
+    /// item is alive.
+    pub(crate) fn overdue_bytes(&self, now: Instant) -> usize {
+        let deaths = self.deaths.as_deref();
+        self.expired_bytes(now) + deaths.map_or(0, |deaths| deaths.met_bytes(self.hole_bytes()))
     }
 
     /// About how many of its items are over at `now` and still have an entry in the index.

@@ -9,6 +9,7 @@
 //! Why: docs/decisions/0006. Tests: tests/model.rs.
 
 use crate::clock::{Deadline, Instant};
+use crate::config::Effort;
 use crate::error::Error;
 use crate::evict::{Newest, Reclaimer};
 use crate::expire::Sweep;
@@ -420,14 +421,14 @@ impl Shard {
     }
 
     /// Upkeep off the request path; whether some of it is left.
-    pub(crate) fn tick(&mut self, release: bool, now: Instant) -> bool {
+    pub(crate) fn tick(&mut self, effort: Effort, now: Instant) -> bool {
         self.begin(now);
         self.watch.try_hand_over();
         self.store.purge(PURGED_PER_TICK);
         self.sweep.step(&mut self.store, now);
         self.store.forget_scans(now);
         let is_left = self.store.count_deadlines(now);
-        let is_left = self.reclaimer.tick(&mut self.store, release, now) || is_left;
+        let is_left = self.reclaimer.tick(&mut self.store, effort, now) || is_left;
         is_left || self.store.tally.has_gone()
     }
 

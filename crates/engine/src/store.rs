@@ -178,8 +178,8 @@ impl Store {
     fn uncount(&mut self, located: &Located) {
         let space = located.layout.space();
         if !self.is_flushed(located) {
-            let horizon = self.log.segment(located.segment).horizon;
-            self.tally.take(space, located.layout.deadline, horizon);
+            let segment = self.log.segment(located.segment);
+            self.tally.take(space, segment.due(located.layout.deadline));
             return;
         }
         self.flushed_items -= 1;
@@ -308,9 +308,9 @@ impl Store {
         if bytes != old_bytes || spec.deadline != old.deadline {
             self.log.uncount_item(segment, old_bytes, old.deadline);
             self.log.count_item(segment, bytes, spec.deadline);
-            let horizon = self.log.segment(segment).horizon;
+            let due = |deadline| self.log.segment(segment).due(deadline);
             self.tally
-                .retime(spec.space, old.deadline, spec.deadline, horizon);
+                .retime(spec.space, due(old.deadline), due(spec.deadline));
         }
         let offset = old.offset;
         let layout = self.write_front(Room { segment, offset }, spec, key);
@@ -403,8 +403,8 @@ impl Store {
     /// Counts an item as live that was written.
     #[inline]
     fn count_in(&mut self, segment: u32, layout: &Layout, spec: &Spec) {
-        let horizon = self.log.segment(segment).horizon;
-        self.tally.add(spec.space, spec.deadline, horizon);
+        let due = self.log.segment(segment).due(spec.deadline);
+        self.tally.add(spec.space, due);
         self.log
             .count_item(segment, layout.total_bytes(), spec.deadline);
     }
@@ -543,9 +543,9 @@ impl Store {
             .uncount_item(located.segment, bytes, located.layout.deadline);
         self.patch(&patch);
         self.log.count_item(located.segment, bytes, deadline);
-        let horizon = self.log.segment(located.segment).horizon;
-        let (space, before) = (located.layout.space(), located.layout.deadline);
-        self.tally.retime(space, before, deadline, horizon);
+        let segment = self.log.segment(located.segment);
+        let (before, after) = (segment.due(located.layout.deadline), segment.due(deadline));
+        self.tally.retime(located.layout.space(), before, after);
         true
     }
 

@@ -9,8 +9,8 @@
 
 use std::collections::HashMap;
 
-use crate::calendar::{self, Calendar, Hand, Horizon, Timed};
-use crate::clock::{Deadline, Instant};
+use crate::calendar::{self, Calendar, Due, Hand, Timed};
+use crate::clock::Instant;
 use crate::space::Space;
 
 /// The spaces of one shard.
@@ -41,15 +41,15 @@ pub(crate) struct Count {
 
 impl Held {
     #[inline]
-    fn add(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
+    fn add(&mut self, due: Due, hand: Hand) {
         self.items += 1;
-        self.calendar.add(deadline, horizon, hand);
+        self.calendar.add(due, hand);
     }
 
     #[inline]
-    fn take(&mut self, deadline: Deadline, horizon: Horizon, hand: Hand) {
+    fn take(&mut self, due: Due, hand: Hand) {
         self.items -= 1;
-        self.calendar.take(deadline, horizon, hand);
+        self.calendar.take(due, hand);
     }
 
     fn count(&self, hand: Hand, now: Instant) -> Count {
@@ -109,14 +109,14 @@ impl Tally {
     }
 
     /// Counts the deadline of an item whose segment had the last horizon and gets the present one.
-    pub(crate) fn come_near(&mut self, space: Space, deadline: Deadline) {
+    pub(crate) fn come_near(&mut self, space: Space, due: Due) {
         let held = if space == Space::MAIN {
             Some(&mut self.main)
         } else {
             self.others.get_mut(&space)
         };
         if let Some(held) = held {
-            held.calendar.come_near(deadline, self.hand);
+            held.calendar.come_near(due.deadline, self.hand);
         }
     }
 
@@ -137,58 +137,52 @@ impl Tally {
         self.has_gone() && self.gone.contains_key(&space)
     }
 
-    /// Counts an item that was stored in a segment with this horizon.
+    /// Counts an item that was stored.
     #[inline]
-    pub(crate) fn add(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
+    pub(crate) fn add(&mut self, space: Space, due: Due) {
         if space == Space::MAIN {
-            self.main.add(deadline, horizon, self.hand);
+            self.main.add(due, self.hand);
         } else {
-            self.add_other(space, deadline, horizon);
+            self.add_other(space, due);
         }
     }
 
     #[inline(never)]
-    fn add_other(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
+    fn add_other(&mut self, space: Space, due: Due) {
         if let Some(left) = self.gone.get_mut(&space) {
             *left += 1;
             return;
         }
         let held = self.others.entry(space).or_default();
-        held.add(deadline, horizon, self.hand);
+        held.add(due, self.hand);
     }
 
     /// Takes an item out that was removed and was not gone with its space.
     #[inline]
-    pub(crate) fn take(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
+    pub(crate) fn take(&mut self, space: Space, due: Due) {
         if space == Space::MAIN {
-            self.main.take(deadline, horizon, self.hand);
+            self.main.take(due, self.hand);
         } else {
-            self.take_other(space, deadline, horizon);
+            self.take_other(space, due);
         }
     }
 
     #[inline(never)]
-    fn take_other(&mut self, space: Space, deadline: Deadline, horizon: Horizon) {
+    fn take_other(&mut self, space: Space, due: Due) {
         let held = self.others.get_mut(&space);
         let held = held.expect("an item's space is known");
-        held.take(deadline, horizon, self.hand);
+        held.take(due, self.hand);
         if held.items == 0 {
             self.others.remove(&space);
         }
     }
 
     /// Counts that an item which is not gone has another deadline, where it lies.
-    pub(crate) fn retime(
-        &mut self,
-        space: Space,
-        before: Deadline,
-        after: Deadline,
-        horizon: Horizon,
-    ) {
+    pub(crate) fn retime(&mut self, space: Space, before: Due, after: Due) {
         if before != after {
             // In this order, so that a space with one item stays.
-            self.add(space, after, horizon);
-            self.take(space, before, horizon);
+            self.add(space, after);
+            self.take(space, before);
         }
     }
 

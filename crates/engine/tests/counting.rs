@@ -127,7 +127,7 @@ fn act(timed: &Timed, truth: &mut Truth, random: &mut Random) {
     let key = timed.cache.key_in(Space(space), name.as_bytes()).unwrap();
     let now_ms = now_ms(timed);
     let deadline_ms = ttl_ms.map(|ttl_ms| now_ms + ttl_ms);
-    match random.below(10) {
+    match random.below(11) {
         0 => {
             timed.cache.delete(key, &Default::default()).unwrap();
             truth.0.remove(&(space, name));
@@ -137,6 +137,21 @@ fn act(timed: &Timed, truth: &mut Truth, random: &mut Random) {
             if timed.cache.touch(key, deadline).unwrap() {
                 truth.0.insert((space, name), deadline_ms);
             }
+        }
+        2 => {
+            // Over before it is stored, or before its segment was begun.
+            let deadline = [Deadline::PASSED, Deadline::at(Instant(now_ms / 2))];
+            let deadline = deadline[random.below(2) as usize];
+            if random.below(2) == 0 {
+                timed.cache.touch(key, deadline).unwrap();
+            } else {
+                let options = SetOptions {
+                    deadline,
+                    ..SetOptions::default()
+                };
+                timed.cache.set(key, &[1; 40], &options).unwrap();
+            }
+            truth.0.remove(&(space, name));
         }
         _ => {
             set_in(timed, space, &name, ttl_ms);

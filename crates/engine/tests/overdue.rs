@@ -4,6 +4,9 @@
 //! Upkeep runs at its own pace by a clock that the test moves; all memory is walked now and then.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use cellar_engine::{Config, Upkeep};
 
 #[path = "support/cache.rs"]
@@ -31,6 +34,8 @@ struct Load {
     memory_mib: usize,
     shards: usize,
     stores_per_s: u64,
+    /// Whether somebody reads each item soon after it is over, as those do who then store it anew.
+    is_read: bool,
     /// How long it runs before it is looked at, and then.
     warm_s: u64,
     looked_at_s: u64,
@@ -45,6 +50,7 @@ const MIXED: Load = Load {
     memory_mib: 256,
     shards: 4,
     stores_per_s: 2_000,
+    is_read: false,
     warm_s: 15,
     looked_at_s: 60,
 };
@@ -59,6 +65,8 @@ struct Run {
     now_ms: u64,
     /// When each item that was stored is over.
     ends_ms: Vec<u64>,
+    /// The same with its number for those that nobody has met, soonest first.
+    unread: BinaryHeap<Reverse<(u64, usize)>>,
     /// Stores that are due, in thousandths.
     due: u64,
 }
@@ -78,6 +86,7 @@ impl Run {
             upkeep_at_ms: 0,
             now_ms: 0,
             ends_ms: Vec::new(),
+            unread: BinaryHeap::new(),
             due: 0,
         }
     }
@@ -92,6 +101,7 @@ impl Run {
                 self.due -= 1_000;
                 self.store();
             }
+            self.read_the_dead();
             if self.now_ms >= self.upkeep_at_ms {
                 let pause = self.upkeep.step(&self.timed.cache);
                 self.upkeep_at_ms = self.now_ms + u64::try_from(pause.as_millis()).unwrap();
@@ -103,7 +113,20 @@ impl Run {
         let ttl_ms = (self.load.ttl_ms)(&mut self.random).max(1);
         let key = format!("key:{}", self.ends_ms.len());
         self.timed.set(&key, &[7; 100], Some(ttl_ms)).unwrap();
+        if self.load.is_read {
+            let number = self.ends_ms.len();
+            self.unread.push(Reverse((self.now_ms + ttl_ms, number)));
+        }
         self.ends_ms.push(self.now_ms + ttl_ms);
+    }
+
+    fn read_the_dead(&mut self) {
+        while let Some(&Reverse((at_ms, number))) = self.unread.peek()
+            && at_ms <= self.now_ms
+        {
+            self.unread.pop();
+            assert_eq!(self.timed.get(&format!("key:{number}")), None);
+        }
     }
 
     /// Walks all memory: the part of what is held whose time is over, in millionths. Whatever was
@@ -112,8 +135,15 @@ impl Run {
         let audit = self.timed.cache.audit().unwrap();
         let alive = self.ends_ms.iter().filter(|&&at| at > self.now_ms).count();
         assert_eq!(audit.live_items, alive as u64, "what is alive stays");
-        let held = audit.live_bytes + audit.expired_bytes;
-        audit.expired_bytes * 1_000_000 / held.max(1)
+        // What was met is a hole by now, and what was moved: a segment at most in each shard.
+        let moved = self.load.shards as u64 * self.timed.cache.stats().segment_bytes;
+        let met = if self.load.is_read {
+            audit.hole_bytes.saturating_sub(moved)
+        } else {
+            0
+        };
+        let held = audit.live_bytes + audit.expired_bytes + met;
+        (audit.expired_bytes + met) * 1_000_000 / held.max(1)
     }
 }
 
@@ -148,6 +178,44 @@ fn little_is_overdue_however_much_memory_there_is() {
         shards: 16,
         ..MIXED
     });
+}
+
+#[test]
+fn what_is_met_too_late_does_not_stay_held_either() {
+    check(Load {
+        is_read: true,
+        ..MIXED
+    });
+    check(Load {
+        is_read: true,
+        memory_mib: 1_024,
+        shards: 16,
+        stores_per_s: 4_000,
+        ..MIXED
+    });
+}
+
+#[test]
+fn more_effort_leaves_less_overdue() {
+    let mut run = Run::new(MIXED);
+    run.timed.cache.set_expire_effort(10);
+    run.go_on(MIXED.warm_s, true);
+    for part in 1..=6 {
+        run.go_on(10, true);
+        let overdue = run.overdue_ppm();
+        assert!(
+            overdue <= OVERDUE_PPM_MAX / 5,
+            "{overdue} ppm in part {part}"
+        );
+    }
+    let copied = run.timed.cache.stats().copied;
+    run.timed.cache.set_expire_effort(1);
+    run.go_on(60, true);
+    let copied_with_less = run.timed.cache.stats().copied - copied;
+    assert!(
+        copied_with_less < copied / 2,
+        "{copied_with_less}, {copied}"
+    );
 }
 
 #[test]

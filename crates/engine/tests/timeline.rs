@@ -1,9 +1,9 @@
-//! The expiry timeline against what a listing of all items says, while the clock is moved.
+//! The expiry timeline against what was stored, while the clock is moved.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 
-use cellar_engine::{Config, ExpiryTimeline, Leaving, ScanCursor};
+use cellar_engine::{Config, Deadline, ExpiryTimeline, KeyFacts, Leaving};
 
 #[path = "support/cache.rs"]
 #[allow(dead_code, reason = "shared by several tests")]
@@ -27,18 +27,25 @@ fn cache(shards: usize) -> Timed {
     })
 }
 
+/// What was stored, with its deadline.
+type Stored = BTreeMap<String, Deadline>;
+
 /// The deadline of every live item, in milliseconds from now, `None` for never, and its bytes.
-fn listed(timed: &Timed) -> Vec<(Option<u64>, u64)> {
+///
+/// Nobody asks for the others: whoever meets an item too late removes it.
+fn listed(timed: &Timed, stored: &Stored) -> Vec<(Option<u64>, u64)> {
     let now = timed.cache.now();
-    let mut items = BTreeMap::new();
-    let mut cursor = Some(ScanCursor::START);
-    while let Some(at) = cursor {
-        cursor = timed.cache.keys(at, |facts| {
-            let dies = facts.deadline.remaining_ms(now);
-            items.insert(facts.key.to_vec(), (dies, facts.stored_bytes as u64));
-        });
-    }
-    items.into_values().collect()
+    let live = stored
+        .iter()
+        .filter(|(_, deadline)| !deadline.has_passed(now));
+    live.map(|(key, deadline)| {
+        let key = timed.cache.key(key.as_bytes()).unwrap();
+        let facts = |facts: KeyFacts<'_>| (facts.deadline, facts.stored_bytes as u64);
+        let (known, bytes) = timed.cache.facts(key, facts).unwrap();
+        assert_eq!(known, *deadline);
+        (deadline.remaining_ms(now), bytes)
+    })
+    .collect()
 }
 
 /// Items and bytes.
@@ -72,8 +79,8 @@ fn check_steps(
     }
 }
 
-fn check(timed: &Timed, permille: u64) -> ExpiryTimeline {
-    let (timeline, truth) = (timed.cache.expiry_timeline(), listed(timed));
+fn check(timed: &Timed, stored: &Stored, permille: u64) -> ExpiryTimeline {
+    let (timeline, truth) = (timed.cache.expiry_timeline(), listed(timed, stored));
     let audit = timed.cache.audit().unwrap();
     let all = (
         audit.live_items + audit.expired_items,
@@ -106,29 +113,31 @@ struct Mix {
 fn run(mix: Mix) {
     const STORES: u64 = 30_000;
     let timed = cache(mix.shards);
-    let mut random = Random::from_seed(7);
+    let (mut random, mut stored) = (Random::from_seed(7), Stored::new());
     for number in 0..STORES {
         let value = vec![b'v'; random.below(300) as usize];
         let key = format!("key {}", random.below(mix.keys));
-        timed.set(&key, &value, (mix.ttl_ms)(&mut random)).unwrap();
+        let ttl_ms = (mix.ttl_ms)(&mut random);
+        timed.set(&key, &value, ttl_ms).unwrap();
+        stored.insert(key, timed.deadline(ttl_ms));
         if number % 3 == 0 {
             timed.clock.advance_ms(mix.span_ms * 3 / STORES);
         }
         if number % 6_000 == 5_999 {
-            check(&timed, mix.permille);
+            check(&timed, &stored, mix.permille);
             timed.cache.tick();
         }
     }
     let rest = DAY / 8;
     for _ in 0..8 {
         timed.clock.advance_ms(rest);
-        check(&timed, mix.permille);
+        check(&timed, &stored, mix.permille);
     }
 }
 
 #[test]
 fn an_empty_cache_has_nothing_that_leaves() {
-    let timeline = check(&cache(1), 0);
+    let timeline = check(&cache(1), &Stored::new(), 0);
     let nothing = Leaving::default();
     assert_eq!(
         (timeline.overdue, timeline.later, timeline.never),
@@ -216,7 +225,7 @@ fn flushed_items_are_not_waited_for() {
     let timed = cache(1);
     timed.set("gone", b"soon", Some(30 * SECOND)).unwrap();
     timed.cache.flush();
-    let timeline = check(&timed, 0);
+    let timeline = check(&timed, &Stored::new(), 0);
     assert!(
         timeline
             .minute

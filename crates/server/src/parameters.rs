@@ -1,8 +1,9 @@
 //! Parameters: what CONFIG GET shows and CONFIG SET changes, under the names that Redis has.
 //!
-//! Tools read them to learn what a server is like; most have no meaning here and keep what a client
-//! puts in. Those that describe this server are fixed ([`Form::Fixed`]): they follow from the
-//! settings. What a change takes effect on is told in `execute/resp/admin/config.rs`.
+//! Tools read them to learn what a server is like. Those that change something here can be set;
+//! what that is stands in `execute/resp/admin/config.rs`. All others keep their value, and whoever
+//! wants to change one is told so ([`Form::Fixed`], [`Form::Unused`]): nobody is left to believe
+//! that something was done. To set what is set already is no change.
 //!
 //! Source of names, forms and error texts: `config.c` of Redis 7. Tests: tests/resp_admin.rs.
 
@@ -23,26 +24,16 @@ const TEXT_BYTES_MAX: usize = 1024;
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
-    /// Nothing but what it is.
+    /// Nothing but what it is: it follows from the settings.
     Fixed,
+    /// The same: nothing depends on it here.
+    Unused,
     /// `yes` or `no`.
     Switch,
     /// A whole number within these bounds.
     Number(i64, i64),
-    /// A whole number; the nearest one within these bounds is taken.
-    Nearest(i64, i64),
-    /// A number of bytes, with a unit if one likes.
-    Bytes,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// When to save: pairs of numbers, or nothing.
-    Saves,
     /// Classes of keyspace events.
     Events,
-    /// Classes of clients with three limits each.
-    Buffers,
-    /// Any text.
-    Text,
 }
 
 /// One parameter.
@@ -63,20 +54,13 @@ const fn row(name: &'static str, form: Form, initial: &'static str) -> Parameter
 
 /// A number that is not negative.
 const NATURAL: Form = Form::Number(0, i64::MAX);
-/// A number that is not negative and fits in 32 bits.
-const SMALL: Form = Form::Number(0, i32::MAX as i64);
-/// A number that fits in 32 bits.
-const SIGNED: Form = Form::Number(i32::MIN as i64, i32::MAX as i64);
-/// Policies under which any item may have to make room, as it is here.
-const POLICIES: Form = Form::Choice(&["allkeys-lru", "allkeys-lfu", "allkeys-random"]);
-const LEVELS: Form = Form::Choice(&["debug", "verbose", "notice", "warning"]);
 
 /// All parameters. An initial value of `?` follows from the settings.
 const TABLE: &[ParameterRow] = &[
     row("maxmemory", Form::Fixed, "?"),
-    row("maxmemory-policy", POLICIES, "allkeys-lfu"),
-    row("maxmemory-samples", Form::Number(1, 64), "5"),
-    row("maxmemory-eviction-tenacity", Form::Number(0, 100), "10"),
+    row("maxmemory-policy", Form::Unused, "allkeys-lfu"),
+    row("maxmemory-samples", Form::Unused, "5"),
+    row("maxmemory-eviction-tenacity", Form::Unused, "10"),
     row("maxmemory-clients", Form::Fixed, "0"),
     row("maxclients", Form::Fixed, "?"),
     row("databases", Form::Fixed, "?"),
@@ -95,36 +79,32 @@ const TABLE: &[ParameterRow] = &[
     row("client-query-buffer-limit", Form::Fixed, "?"),
     row("io-threads", Form::Fixed, "?"),
     row("cluster-enabled", Form::Fixed, "no"),
-    row("appendonly", Form::Switch, "no"),
-    row(
-        "appendfsync",
-        Form::Choice(&["everysec", "always", "no"]),
-        "everysec",
-    ),
-    row("save", Form::Saves, ""),
-    row("dir", Form::Text, "/"),
-    row("dbfilename", Form::Text, "dump.rdb"),
-    row("rdbcompression", Form::Switch, "yes"),
-    row("rdbchecksum", Form::Switch, "yes"),
-    row("stop-writes-on-bgsave-error", Form::Switch, "yes"),
-    row("auto-aof-rewrite-percentage", SMALL, "100"),
-    row("aof-use-rdb-preamble", Form::Switch, "yes"),
-    row("replica-read-only", Form::Switch, "yes"),
-    row("slave-read-only", Form::Switch, "yes"),
+    row("appendonly", Form::Unused, "no"),
+    row("appendfsync", Form::Unused, "everysec"),
+    row("save", Form::Unused, ""),
+    row("dir", Form::Unused, "/"),
+    row("dbfilename", Form::Unused, "dump.rdb"),
+    row("rdbcompression", Form::Unused, "yes"),
+    row("rdbchecksum", Form::Unused, "yes"),
+    row("stop-writes-on-bgsave-error", Form::Unused, "yes"),
+    row("auto-aof-rewrite-percentage", Form::Unused, "100"),
+    row("aof-use-rdb-preamble", Form::Unused, "yes"),
+    row("replica-read-only", Form::Unused, "yes"),
+    row("slave-read-only", Form::Unused, "yes"),
     row("replicaof", Form::Fixed, ""),
     row("slaveof", Form::Fixed, ""),
-    row("min-replicas-to-write", SMALL, "0"),
-    row("repl-backlog-size", Form::Bytes, "1048576"),
-    row("hz", Form::Nearest(1, 500), "10"),
-    row("dynamic-hz", Form::Switch, "yes"),
-    row("tcp-keepalive", SMALL, "0"),
+    row("min-replicas-to-write", Form::Unused, "0"),
+    row("repl-backlog-size", Form::Unused, "1048576"),
+    row("hz", Form::Unused, "10"),
+    row("dynamic-hz", Form::Unused, "yes"),
+    row("tcp-keepalive", Form::Unused, "0"),
     row("tcp-backlog", Form::Fixed, "1024"),
-    row("loglevel", LEVELS, "notice"),
+    row("loglevel", Form::Unused, "notice"),
     row("notify-keyspace-events", Form::Events, "?"),
     row("tracking-table-max-keys", NATURAL, "?"),
     row(
         "client-output-buffer-limit",
-        Form::Buffers,
+        Form::Unused,
         "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
     ),
     row(
@@ -133,45 +113,65 @@ const TABLE: &[ParameterRow] = &[
         "10000",
     ),
     row("slowlog-max-len", NATURAL, "128"),
-    row("latency-monitor-threshold", NATURAL, "0"),
-    row("latency-tracking", Form::Switch, "no"),
+    row("latency-monitor-threshold", Form::Unused, "0"),
+    row("latency-tracking", Form::Unused, "no"),
     row(
         "latency-tracking-info-percentiles",
-        Form::Text,
+        Form::Unused,
         "50 99 99.9",
     ),
-    row("busy-reply-threshold", NATURAL, "5000"),
-    row("lua-time-limit", NATURAL, "5000"),
-    row("acllog-max-len", NATURAL, "128"),
-    row("activerehashing", Form::Switch, "yes"),
-    row("activedefrag", Form::Switch, "no"),
-    row("active-expire-effort", Form::Number(1, 10), "1"),
-    row("lfu-log-factor", SMALL, "10"),
-    row("lfu-decay-time", SMALL, "1"),
-    row("lazyfree-lazy-eviction", Form::Switch, "no"),
-    row("lazyfree-lazy-expire", Form::Switch, "no"),
-    row("lazyfree-lazy-server-del", Form::Switch, "no"),
-    row("lazyfree-lazy-user-del", Form::Switch, "no"),
-    row("lazyfree-lazy-user-flush", Form::Switch, "no"),
-    row("replica-lazy-flush", Form::Switch, "no"),
-    row("list-max-listpack-size", SIGNED, "-2"),
-    row("list-max-ziplist-size", SIGNED, "-2"),
-    row("list-compress-depth", SMALL, "0"),
-    row("hash-max-listpack-entries", NATURAL, "512"),
-    row("hash-max-ziplist-entries", NATURAL, "512"),
-    row("hash-max-listpack-value", NATURAL, "64"),
-    row("hash-max-ziplist-value", NATURAL, "64"),
-    row("set-max-intset-entries", NATURAL, "512"),
-    row("set-max-listpack-entries", NATURAL, "128"),
-    row("set-max-listpack-value", NATURAL, "64"),
-    row("zset-max-listpack-entries", NATURAL, "128"),
-    row("zset-max-ziplist-entries", NATURAL, "128"),
-    row("zset-max-listpack-value", NATURAL, "64"),
-    row("zset-max-ziplist-value", NATURAL, "64"),
-    row("stream-node-max-bytes", Form::Bytes, "4096"),
-    row("stream-node-max-entries", NATURAL, "100"),
-    row("hll-sparse-max-bytes", Form::Bytes, "3000"),
+    row("busy-reply-threshold", Form::Unused, "5000"),
+    row("lua-time-limit", Form::Unused, "5000"),
+    row("acllog-max-len", Form::Unused, "128"),
+    row("activerehashing", Form::Unused, "yes"),
+    row("activedefrag", Form::Unused, "no"),
+    row("active-expire-effort", Form::Number(1, 10), "?"),
+    row("release-memory", Form::Switch, "?"),
+    row("lfu-log-factor", Form::Unused, "10"),
+    row("lfu-decay-time", Form::Unused, "1"),
+    row("lazyfree-lazy-eviction", Form::Unused, "no"),
+    row("lazyfree-lazy-expire", Form::Unused, "no"),
+    row("lazyfree-lazy-server-del", Form::Unused, "no"),
+    row("lazyfree-lazy-user-del", Form::Unused, "no"),
+    row("lazyfree-lazy-user-flush", Form::Unused, "no"),
+    row("replica-lazy-flush", Form::Unused, "no"),
+    row("list-max-listpack-size", Form::Unused, "-2"),
+    row("list-max-ziplist-size", Form::Unused, "-2"),
+    row("list-compress-depth", Form::Unused, "0"),
+    row("hash-max-listpack-entries", Form::Unused, "512"),
+    row("hash-max-ziplist-entries", Form::Unused, "512"),
+    row("hash-max-listpack-value", Form::Unused, "64"),
+    row("hash-max-ziplist-value", Form::Unused, "64"),
+    row("set-max-intset-entries", Form::Unused, "512"),
+    row("set-max-listpack-entries", Form::Unused, "128"),
+    row("set-max-listpack-value", Form::Unused, "64"),
+    row("zset-max-listpack-entries", Form::Unused, "128"),
+    row("zset-max-ziplist-entries", Form::Unused, "128"),
+    row("zset-max-listpack-value", Form::Unused, "64"),
+    row("zset-max-ziplist-value", Form::Unused, "64"),
+    row("stream-node-max-bytes", Form::Unused, "4096"),
+    row("stream-node-max-entries", Form::Unused, "100"),
+    row("hll-sparse-max-bytes", Form::Unused, "3000"),
 ];
+
+/// The part of docs/config.md on parameters.
+#[must_use]
+pub fn page() -> String {
+    let names = |of: fn(Form) -> bool| {
+        let rows = TABLE.iter().filter(|row| of(row.form));
+        let names: Vec<String> = rows.map(|row| format!("`{}`", row.name)).collect();
+        names.join(", ")
+    };
+    format!(
+        "\n## Parameters of CONFIG\n\n`CONFIG SET` changes these, at once and until the end of the \
+         process: {}.\n\nThese follow from the settings above and cannot be changed while it runs: \
+         {}.\n\nThese exist because tools read them. Nothing depends on them here, and a change is \
+         refused: {}.\n",
+        names(|form| !matches!(form, Form::Fixed | Form::Unused)),
+        names(|form| form == Form::Fixed),
+        names(|form| form == Form::Unused),
+    )
+}
 
 /// Why a change was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,6 +292,8 @@ fn of_settings(name: &str, settings: &Settings) -> String {
         "notify-keyspace-events" => events(&settings.notify_keyspace_events).unwrap_or_default(),
         "tracking-table-max-keys" => settings.tracking_table_max_keys.to_string(),
         "io-threads" => settings.threads.to_string(),
+        "active-expire-effort" => settings.expire_effort.to_string(),
+        "release-memory" => yes_or_no(settings.release_memory),
         _ => String::new(),
     }
 }
@@ -304,20 +306,15 @@ impl Form {
             return Err("the text is too long".into());
         }
         let is_right = match self {
-            Form::Fixed if text == old => Ok(()),
+            Form::Fixed | Form::Unused if text.eq_ignore_ascii_case(old) => {
+                return Ok(old.to_owned());
+            }
             Form::Fixed => Err("can't set immutable config"),
+            Form::Unused => Err("nothing depends on it here, so it stays what it is"),
             Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
             Form::Switch => Err("argument must be 'yes' or 'no'"),
             Form::Number(least, most) => return number(text, least, most),
-            Form::Nearest(least, most) => return nearest(text, least, most),
-            Form::Bytes => return bytes(text),
-            Form::Choice(words) => return choice(text, words),
-            Form::Saves if is_saves(text) => Ok(()),
-            Form::Saves => Err("Invalid save parameters"),
             Form::Events => return events(text),
-            Form::Buffers if text.split_whitespace().count().is_multiple_of(4) => Ok(()),
-            Form::Buffers => Err("Wrong number of arguments in buffer limit configuration."),
-            Form::Text => Ok(()),
         };
         is_right.map(|()| text.to_owned()).map_err(Cow::Borrowed)
     }
@@ -329,47 +326,6 @@ fn number(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>
         Some(number) if (least..=most).contains(&number) => Ok(number.to_string()),
         Some(_) => Err(format!("argument must be between {least} and {most} inclusive").into()),
     }
-}
-
-fn nearest(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>> {
-    let number: i64 = number(text, 0, i32::MAX.into())?.parse().unwrap_or(most);
-    Ok(number.clamp(least, most).to_string())
-}
-
-/// A number with one of Redis's units: `k` is 1000, `kb` is 1024.
-fn bytes(text: &str) -> Result<String, Cow<'static, str>> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor: Option<u64> = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" => Some(1_000),
-        "kb" => Some(1 << 10),
-        "m" => Some(1_000_000),
-        "mb" => Some(1 << 20),
-        "g" => Some(1_000_000_000),
-        "gb" => Some(1 << 30),
-        _ => None,
-    };
-    let count = digits.parse::<u64>().ok();
-    match count.zip(factor).and_then(|(n, unit)| n.checked_mul(unit)) {
-        Some(bytes) => Ok(bytes.to_string()),
-        None => Err("argument must be a memory value".into()),
-    }
-}
-
-fn choice(text: &str, words: &[&str]) -> Result<String, Cow<'static, str>> {
-    match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
-        Some(word) => Ok((*word).to_owned()),
-        None => {
-            let words = words.join(", ");
-            Err(format!("argument(s) must be one of the following: {words}").into())
-        }
-    }
-}
-
-fn is_saves(text: &str) -> bool {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let is_natural = |word: &&str| word.parse::<u32>().is_ok();
-    words.len().is_multiple_of(2) && words.iter().all(is_natural)
 }
 
 /// Classes of events in the order in which Redis shows them.
@@ -413,15 +369,16 @@ mod tests {
     #[test]
     fn all_changes_are_made_or_none() {
         let parameters = Parameters::new(&Settings::default());
-        let pairs: [(&[u8], &[u8]); 2] = [(b"HZ", b"20"), (b"appendonly", b"maybe")];
+        let pairs: [(&[u8], &[u8]); 2] =
+            [(b"SLOWLOG-max-len", b"20"), (b"release-memory", b"maybe")];
         let reason = "argument must be 'yes' or 'no'";
         assert_eq!(
             parameters.change(&pairs),
-            Err(refused("appendonly", reason))
+            Err(refused("release-memory", reason))
         );
-        assert_eq!(parameters.value("hz"), "10");
+        assert_eq!(parameters.value("slowlog-max-len"), "128");
         assert!(parameters.change(&pairs[..1]).is_ok());
-        assert_eq!(parameters.value("hz"), "20");
+        assert_eq!(parameters.value("slowlog-max-len"), "20");
     }
 
     #[test]
@@ -430,22 +387,14 @@ mod tests {
             let read = form.read(text.as_bytes(), "old");
             assert_eq!(read.ok().as_deref(), expected, "{text}");
         };
-        check(Form::Bytes, "2kb", Some("2048"));
-        check(Form::Bytes, "3M", Some("3000000"));
-        check(Form::Bytes, "99999999999gb", None);
-        check(Form::Bytes, "abc", None);
-        check(Form::Saves, "900 1 300 10", Some("900 1 300 10"));
-        check(Form::Saves, "900", None);
         check(Form::Events, "KEA", Some("AKE"));
         check(Form::Events, "xEg", Some("gxE"));
         check(Form::Events, "q", None);
         check(Form::Fixed, "old", Some("old"));
         check(Form::Fixed, "new", None);
         check(Form::Number(1, 5), "6", None);
-        check(Form::Nearest(1, 5), "0", Some("1"));
-        check(Form::Nearest(1, 5), "9", Some("5"));
-        check(Form::Nearest(1, 5), "-1", None);
-        check(POLICIES, "ALLKEYS-LRU", Some("allkeys-lru"));
-        check(POLICIES, "noeviction", None);
+        check(Form::Unused, "OLD", Some("old"));
+        check(Form::Unused, "new", None);
+        check(Form::Switch, "on", None);
     }
 }

@@ -268,6 +268,7 @@ fn make_cache(
         update_bytes_max: settings.update_bytes_max(),
         lease_ms: settings.lease_ms,
         release_memory: settings.release_memory,
+        expire_effort: settings.expire_effort,
         clock: clock.engine(),
         observer: Some(observer),
         ..Config::with_memory(settings.memory_bytes)

@@ -91,6 +91,8 @@ pub struct Settings {
     pub drain_timeout_ms: u64,
     /// Whether memory that holds nothing live goes back to the system.
     pub release_memory: bool,
+    /// How hard upkeep looks for what is overdue, 1 to 10.
+    pub expire_effort: u8,
     /// Milliseconds for which a lease keeps others out.
     pub lease_ms: u64,
     /// Whether DEBUG is answered.
@@ -191,6 +193,7 @@ impl Default for Settings {
             write_timeout_ms: 30_000,
             drain_timeout_ms: 5_000,
             release_memory: false,
+            expire_effort: 1,
             lease_ms: 30_000,
             enable_debug_commands: false,
             script_time_ms: 5_000,

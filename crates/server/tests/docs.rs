@@ -23,7 +23,8 @@ fn check(name: &str, expected: &str) {
 
 #[test]
 fn the_settings_page_is_what_the_table_says() {
-    check("config.md", &cellar::settings::page::page());
+    let settings = cellar::settings::page::page();
+    check("config.md", &(settings + &cellar::parameters::page()));
 }
 
 #[test]

@@ -84,12 +84,22 @@ fn settings_are_found_by_pattern_and_only_some_change() {
         panic!("CONFIG GET answers an array");
     };
     assert!(found.contains(&bulk("maxmemory-policy")) && found.contains(&bulk("hz")));
-    assert_eq!(client.run("CONFIG SET hz 20 appendonly yes"), ok());
-    assert_eq!(client.run("CONFIG GET hz"), bulks(&["hz", "20"]));
+    assert_eq!(client.run("CONFIG SET hz 10 appendonly NO"), ok());
+    assert_eq!(client.run("CONFIG GET hz"), bulks(&["hz", "10"]));
     for (request, reply) in [
         (
             "CONFIG SET nosuch 1",
             "ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'",
+        ),
+        (
+            "CONFIG SET hz 20",
+            "ERR CONFIG SET failed (possibly related to argument 'hz') - nothing depends on it \
+             here, so it stays what it is",
+        ),
+        (
+            "CONFIG SET active-expire-effort 11",
+            "ERR CONFIG SET failed (possibly related to argument 'active-expire-effort') - \
+             argument must be between 1 and 10 inclusive",
         ),
         (
             "CONFIG SET databases 3",

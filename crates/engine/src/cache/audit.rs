@@ -3,6 +3,7 @@
 //! What is counted in a shard stands in `store/audit.rs`. Tests: tests/model.rs, tests/expiry.rs.
 
 use super::Cache;
+use super::geometry::Geometry;
 use crate::store::{Audit, Inconsistency, equal};
 
 impl Cache {
@@ -32,7 +33,8 @@ impl Cache {
         let mut held = 0;
         self.each_shard(|shard| held += shard.store.held_bytes());
         equal("bytes held by all", self.budget.held() as u64, held as u64)?;
-        audit.check_memory(self.fixed_bytes() as u64)?;
+        let geometry = Geometry::of(&self.config, self.config.memory_bytes);
+        audit.check_memory(geometry.fixed_bytes as u64)?;
         Ok(audit)
     }
 }

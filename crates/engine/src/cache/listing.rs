@@ -15,7 +15,7 @@ use crate::options::ScanCursor;
 use crate::outcome::{Item, KeyFacts};
 use crate::shard::Shard;
 use crate::space::Space;
-use crate::store::Located;
+use crate::store::{Located, Store};
 
 /// Buckets that one call of [`Cache::keys`] visits.
 const SCAN_BUCKETS: usize = 64;
@@ -39,7 +39,7 @@ impl Cache {
     /// Each call locks one shard for some 500 keys at most, fewer if they are long. An item that
     /// exists during the whole listing is listed at least once, however the cache grows, shrinks or
     /// moves items meanwhile; one may be listed twice. A cursor that was never returned lists
-    /// something or nothing.
+    /// something or nothing. Items that it meets too late are removed.
     pub fn keys(
         &self,
         cursor: ScanCursor,
@@ -56,29 +56,24 @@ impl Cache {
         } else {
             Half::Away
         };
-        let store = &shard.store;
-        let bytes = Cell::new(0);
-        let mut show = |located: &Located| {
-            if !store.is_over(located, now) {
-                let facts = store.facts(located, now);
-                bytes.set(bytes.get() + facts.key.len());
-                each(facts);
+        let (store, bytes) = (&shard.store, Cell::new(0));
+        let mut over = Vec::new();
+        let show = |located: &Located| {
+            if store.is_over(located, now) {
+                over.push(located.slot);
+                return;
             }
+            let facts = store.facts(located, now);
+            bytes.set(bytes.get() + facts.key.len());
+            each(facts);
         };
-        for _ in 0..SCAN_BUCKETS {
-            if bytes.get() >= SCAN_BYTES {
-                break;
-            }
-            let Some(next) = store.scan(at.reversed, half, &mut show) else {
-                if half == Half::Away {
-                    store.each_returned(show);
-                }
-                let is_left = (at.half + 1) >> 1 < self.shards.len() as u64;
-                return is_left.then(|| at.next_half().cursor());
-            };
-            at.reversed = next;
+        let is_at_end = list(store, &mut at, half, show, || bytes.get() >= SCAN_BYTES);
+        shard.store.remove_over(&over, now);
+        if !is_at_end {
+            return Some(at.cursor());
         }
-        Some(at.cursor())
+        let is_left = (at.half + 1) >> 1 < self.shards.len() as u64;
+        is_left.then(|| at.next_half().cursor())
     }
 
     /// Facts about one item, without counting as a use; `None` is a miss.
@@ -175,6 +170,29 @@ impl Position {
         }
         self.epoch = epoch;
     }
+}
+
+/// Shows a stretch of one half of a shard, up to where it is enough; whether that was its end.
+fn list(
+    store: &Store,
+    at: &mut Position,
+    half: Half,
+    mut show: impl FnMut(&Located),
+    is_enough: impl Fn() -> bool,
+) -> bool {
+    for _ in 0..SCAN_BUCKETS {
+        if is_enough() {
+            return false;
+        }
+        let Some(next) = store.scan(at.reversed, half, &mut show) else {
+            if half == Half::Away {
+                store.each_returned(show);
+            }
+            return true;
+        };
+        at.reversed = next;
+    }
+    false
 }
 
 /// Some live item of a space in a shard.

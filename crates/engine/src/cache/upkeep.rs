@@ -7,10 +7,12 @@
 //!
 //! Why: docs/decisions/0010 and 0014. Tests: tests/upkeep.rs, tests/evict.rs.
 
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Cache, ShardCell};
 use crate::clock::Instant;
+use crate::config::{Config, Effort};
 use crate::memory::HUGE_PAGE_BYTES;
 
 /// Pause between two steps when there was something to do, now or shortly before.
@@ -25,6 +27,37 @@ const HUGE_PAGE_SHARE: usize = 64;
 /// Time without any work after which a cache counts as settled: longer than growth holds up huge
 /// pages.
 const SETTLED: Duration = Duration::from_secs(1);
+/// How long upkeep releases memory after it was asked to once: longer than a free segment is kept.
+const PURGE_MS: u64 = 10_000;
+
+/// What the cache's owner wants of its upkeep, which may change at any time.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    // Relaxed, all three: upkeep hears of a change a moment later, and nothing else depends on it.
+    expire_effort: AtomicU8,
+    release_memory: AtomicBool,
+    /// The moment until which memory is released whatever the other says.
+    purge_until_ms: AtomicU64,
+}
+
+impl Wishes {
+    pub(super) fn of(config: &Config) -> Wishes {
+        Wishes {
+            expire_effort: AtomicU8::new(config.expire_effort),
+            release_memory: AtomicBool::new(config.release_memory),
+            purge_until_ms: AtomicU64::new(0),
+        }
+    }
+
+    fn effort(&self, now: Instant) -> Effort {
+        // Relaxed: see above.
+        let is_purging = now.0 < self.purge_until_ms.load(Ordering::Relaxed);
+        Effort {
+            expire: self.expire_effort.load(Ordering::Relaxed),
+            release: is_purging || self.release_memory.load(Ordering::Relaxed),
+        }
+    }
+}
 
 /// A cache's upkeep at the right pace, for a thread that serves nobody: short steps, so that it
 /// never takes a large part of a processor that others want.
@@ -63,31 +96,52 @@ impl Upkeep {
 }
 
 impl Cache {
+    /// Changes [`Config::expire_effort`], from the next upkeep on.
+    pub fn set_expire_effort(&self, effort: u8) {
+        // Relaxed: see `Wishes`.
+        self.wishes.expire_effort.store(effort, Ordering::Relaxed);
+    }
+
+    /// Changes [`Config::release_memory`], from the next upkeep on.
+    pub fn set_release_memory(&self, release: bool) {
+        // Relaxed: see `Wishes`.
+        self.wishes.release_memory.store(release, Ordering::Relaxed);
+    }
+
+    /// Has upkeep release memory for the next ten seconds, as with [`Config::release_memory`].
+    pub fn purge(&self) {
+        let until_ms = self.now().0 + PURGE_MS;
+        // Relaxed: see `Wishes`.
+        self.wishes
+            .purge_until_ms
+            .fetch_max(until_ms, Ordering::Relaxed);
+    }
+
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
     /// others while more than some 2 % of what is held is overdue; shrinks an index that has become
     /// too large, touches the memory that a growing shard needs next, and with
-    /// [`Config::release_memory`](crate::Config::release_memory) compacts what is partly dead and
+    /// [`Config::release_memory`] compacts what is partly dead and
     /// gives free memory back to the system. Whether more of it is waiting.
     ///
     /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds while more
     /// is waiting. Holds each shard's lock for some 128 items at most.
     pub fn tick(&self) -> bool {
         let now = self.now();
+        let effort = self.wishes.effort(now);
         let mut is_left = false;
         for cell in &self.shards {
-            is_left |= self.tick_shard(cell, now);
+            is_left |= self.tick_shard(cell, effort, now);
         }
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
-        let release = self.config.release_memory;
-        is_left | (release && cells.any(|cell| self.release_segment(cell, now)))
+        is_left | (effort.release && cells.any(|cell| self.release_segment(cell, now)))
     }
 
     /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
     /// without the lock. Whether there was anything.
-    fn tick_shard(&self, cell: &ShardCell, now: Instant) -> bool {
+    fn tick_shard(&self, cell: &ShardCell, effort: Effort, now: Instant) -> bool {
         let mut shard = self.lock(cell);
-        let is_left = shard.tick(self.config.release_memory, now);
+        let is_left = shard.tick(effort, now);
         let (index, log) = shard.store.begin_touch(now);
         let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);

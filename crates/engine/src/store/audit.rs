@@ -276,7 +276,7 @@ impl Walk {
                     let space = layout.space();
                     let is_gone = store.is_flushed_in(segment.flushed, space);
                     if !is_gone {
-                        tally.add(space, layout.deadline, segment.horizon);
+                        tally.add(space, segment.due(layout.deadline));
                     }
                     walk.add_item(segment, &layout, is_gone, now);
                     check_item(store, segment, &layout)?;

@@ -60,7 +60,8 @@ impl Store {
             if let Entry::Item(layout) = entry
                 && !self.is_flushed_in(flushed, layout.space())
             {
-                self.tally.come_near(layout.space(), layout.deadline);
+                let due = self.log.segment(number).due(layout.deadline);
+                self.tally.come_near(layout.space(), due);
             }
         }
     }

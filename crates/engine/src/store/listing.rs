@@ -4,7 +4,7 @@
 
 use super::{Located, Store};
 use crate::clock::Instant;
-use crate::index::Half;
+use crate::index::{Half, SlotRef};
 use crate::item::HEADER_BYTES_MAX;
 
 impl Store {
@@ -56,6 +56,11 @@ impl Store {
             let offset = self.index.offset(slot);
             self.log.arena().prefetch(offset, HEADER_BYTES_MAX);
         }
+    }
+
+    /// The item with this entry, unless that has gone since.
+    pub(crate) fn still_at(&self, slot: SlotRef) -> Option<Located> {
+        self.index.is_used(slot).then(|| self.located_at(slot))
     }
 
     /// The item in the slot of that number, if there is one.

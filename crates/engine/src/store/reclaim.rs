@@ -200,6 +200,12 @@ impl Store {
         (next, Some(hash))
     }
 
+    /// Notes that an item was removed because it was over, so that its bytes count as overdue.
+    pub(crate) fn note_met(&mut self, located: &Located) {
+        let bytes = located.layout.total_bytes();
+        self.log.segment_mut(located.segment).meet_dead(bytes);
+    }
+
     /// Moves an extent with its item to the end of a queue and sets the item's frequency.
     pub(crate) fn requeue(&mut self, located: &Located, queue: Queue, frequency: u8) {
         let offset = located.layout.offset;

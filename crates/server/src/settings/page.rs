@@ -1,4 +1,4 @@
-//! Page: docs/config.md, written from the table of settings.
+//! Page: docs/config.md, written from the table of settings; behind it stand the parameters.
 
 use super::TABLE;
 

@@ -285,9 +285,19 @@ pub const TABLE: &[Row] = &[
         default: "off",
         help: "Gives memory that holds nothing live back to the system within seconds; what is \
                partly dead is compacted for it. Without it the cache keeps such memory for items \
-               to come.",
+               to come. CONFIG SET release-memory changes it, MEMORY PURGE does it once.",
         set: |s, v| put(&mut s.release_memory, switch(v)),
         show: |s| if s.release_memory { "on" } else { "off" }.to_owned(),
+    },
+    Row {
+        name: "expire-effort",
+        value: "N",
+        default: "1",
+        help: "How hard the cache looks for expired items whose memory nobody needs, 1 to 10: with \
+               1 at most 3 % of what is held is dead, with 10 half a per cent, for three times the \
+               copies of what lives beside them. CONFIG SET active-expire-effort changes it.",
+        set: |s, v| put(&mut s.expire_effort, effort(v)),
+        show: |s| s.expire_effort.to_string(),
     },
     Row {
         name: "lease-timeout",
@@ -371,6 +381,11 @@ fn number(text: &str, min: usize, max: usize) -> Result<usize, String> {
         Ok(n) if (min..=max).contains(&n) => Ok(n),
         _ => Err(format!("{text:?} is not a number from {min} to {max}")),
     }
+}
+
+/// See `Config::expire_effort` of the engine.
+fn effort(text: &str) -> Result<u8, String> {
+    number(text, 1, 10).map(|effort| effort as u8)
 }
 
 fn addresses(text: &str) -> Result<Vec<String>, String> {

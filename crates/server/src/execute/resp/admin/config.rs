@@ -59,6 +59,12 @@ fn take_effect(name: &str, value: &str, state: &State) {
             let most = usize::try_from(number()).unwrap_or(usize::MAX);
             state.slow_log.set_most(most);
         }
+        "active-expire-effort" => {
+            state
+                .cache
+                .set_expire_effort(u8::try_from(number()).unwrap_or(u8::MAX));
+        }
+        "release-memory" => state.cache.set_release_memory(value == "yes"),
         "notify-keyspace-events" => {
             // The parameter has checked the letters.
             let _ = state.observer.set_events(value);

@@ -24,8 +24,10 @@ pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// MEMORY PURGE: memory goes back to the system by itself if the settings say so.
+/// MEMORY PURGE: upkeep wins back what is dead and gives it to the system, beside requests, for the
+/// next ten seconds; `--release-memory` does so all the time.
 pub(in crate::execute::resp) fn purge(call: &mut Call<'_>) -> Outcome {
+    call.cache().purge();
     call.ok()
 }
 
