@@ -264,7 +264,7 @@ impl CompareArgs {
 
     fn plan(&self, wire: Wire, target: &Address, row: RequestKind) -> Result<Plan, Error> {
         let value_bytes = ByteRange::fixed(self.value_bytes);
-        let records = Records::new(self.keys, KEY_BYTES, value_bytes).map_err(Error::Usage)?;
+        let records = Records::new(self.keys, KEY_BYTES, value_bytes)?;
         let limit = Limit::Nanoseconds(nanoseconds(self.seconds)?);
         let drive = Drive {
             depth: row.depth,

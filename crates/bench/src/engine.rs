@@ -196,7 +196,6 @@ impl Measurement for EngineArgs {
 }
 
 /// Measures memory; nothing large may have been freed in this process before.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 fn footprint(args: &EngineArgs) -> Result<Footprint, Error> {
     let items = args.memory_items;
     let ttl = MEMORY_TTL.parse::<TtlMix>().map_err(Error::Usage)?;
@@ -227,7 +226,7 @@ impl CellarCache {
             ..Config::with_memory(args.memory_mib << 20)
         };
         let wrong = |error: cellar_engine::Error| Error::Wrong(format!("the engine: {error}"));
-        let records = Records::new(items, key, ByteRange::fixed(value)).map_err(Error::Usage)?;
+        let records = Records::new(items, key, ByteRange::fixed(value))?;
         if items > u64::from(u32::MAX) {
             return Err(Error::Usage("--items is at most 2^32 - 1".to_owned()));
         }
@@ -425,7 +424,6 @@ fn draw(popularity: Popularity, thread: usize, args: &EngineArgs) -> Vec<u32> {
 }
 
 /// Operations per second of thread time and of wall time, one thread for each of `draws`.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
 fn measure(
     subject: &dyn FilledCache,
     operation: Operation,

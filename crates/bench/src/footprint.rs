@@ -43,7 +43,6 @@ pub(crate) fn in_fresh_process(
 }
 
 /// What each of `items` takes over the `raw_bytes` of its key and value, if all take so many.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 pub(crate) fn overhead_bytes(growth_bytes: u64, items: u64, raw_bytes: usize) -> f64 {
     growth_bytes as f64 / items as f64 - raw_bytes as f64
 }

@@ -285,7 +285,7 @@ impl Bench {
         // The steady cache gets as many new items again.
         let records = Records::new(args.items.saturating_mul(2), args.key_bytes, value_bytes);
         Ok(Bench {
-            records: records.map_err(Error::Usage)?,
+            records: records?,
             clock: Arc::new(ManualClock::default()),
             started_ns: now_ns(),
             has_reads: !args.no_reads,

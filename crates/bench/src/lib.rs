@@ -24,7 +24,7 @@ mod service; // a cache service over HTTP at a fixed rate, and what a request co
 mod near; // near's local store beside other caches
 pub mod fresh; // how much this process grows when it fills a cache
 mod ads; // what a near cache brings a service in front of Redis
-mod threads; // threads, the locks of shards, a simulation of 64 processors
+mod threads; // do inserts fall as threads are added?
 pub mod parts; // the parts of `make bench`, what runs them
 pub mod pages; // the pages and index from raw results, and their check
 

@@ -159,12 +159,10 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 fn mib(bytes: i64) -> f64 {
     bytes as f64 / MIB
 }

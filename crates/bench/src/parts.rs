@@ -90,8 +90,7 @@ pub const PARTS: &[Part] = &[
     part!(
         "threads",
         by::<threads::ThreadsArgs>(),
-        "Whether inserts fall as threads are added, how long locks are held, and what 64 \
-         processors would do, simulated."
+        "Whether inserts fall as threads are added."
     ),
     part!(
         "old-client",

@@ -115,7 +115,6 @@ impl Plot {
     }
 
     /// The vertical values with room above them for the names of the lines.
-    #[expect(clippy::cast_precision_loss, reason = "few lines")]
     fn below_names(&self, y: Range<f64>) -> Range<f64> {
         let names = (NAME_SHARE * self.series.len() as f64).min(NAMES_SHARE_MAX);
         let high = match self.y.scale {

@@ -39,6 +39,11 @@ impl Spread {
             rounds,
         }
     }
+
+    /// The spread of a figure of each of `rounds`.
+    pub(crate) fn over<R>(rounds: &[R], figure: impl Fn(&R) -> f64) -> Spread {
+        Spread::of(rounds.iter().map(figure).collect())
+    }
 }
 
 /// `median [min..max]` with the digits asked for; the median alone if all are the same.

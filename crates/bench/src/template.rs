@@ -89,7 +89,6 @@ fn add_filters(environment: &mut Environment<'_>) {
         let ratios = rounds.map(|(own, other)| own / other).collect();
         Value::from(Serde(Spread::of(ratios)))
     });
-    #[expect(clippy::cast_precision_loss, reason = "a handful of figures")]
     environment.add_filter("geometric_mean", |figures: Vec<f64>| {
         let logarithms: f64 = figures.iter().map(|figure| figure.ln()).sum();
         (logarithms / figures.len() as f64).exp()
@@ -196,7 +195,6 @@ fn add_plots(environment: &mut Environment<'_>, shared: &SharedGathered, stem: S
         of(&it).add(label, x, y)
     });
     let it = shared.clone();
-    #[expect(clippy::cast_precision_loss, reason = "few rows")]
     environment.add_function("cell", move |row: &str, label: &str, figure: f64| {
         let it = &mut *of(&it);
         let place = it.rows.iter().position(|one| one == row);

@@ -40,10 +40,6 @@ pub fn today() -> String {
 
 /// Nanoseconds as seconds.
 #[must_use]
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a measured time needs no 53 bits"
-)]
 pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }

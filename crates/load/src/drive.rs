@@ -292,7 +292,6 @@ fn collect<T>(
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a display")]
 fn show_progress(drive: &Drive, replies: u64, elapsed_ns: u64) {
     let share = match drive.limit {
         Limit::Requests(requests) => replies as f64 / requests.max(1) as f64,

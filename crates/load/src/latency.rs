@@ -80,7 +80,6 @@ pub struct LatencySummary {
     pub latency_us_max: f64,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "at most 100 s")]
 fn microseconds(ns: u64) -> f64 {
     round(ns as f64 / 1000.0)
 }

@@ -95,7 +95,6 @@ impl LoadArgs {
     ///
     /// # Errors
     /// [`Error::Usage`] if they contradict each other.
-    #[expect(clippy::cast_precision_loss, reason = "rates are checked to be small")]
     pub fn plan(&self) -> Result<Plan, Error> {
         let key_bytes = usize::try_from(self.key_bytes).unwrap_or(usize::MAX);
         let limit = match (self.requests, self.seconds) {
@@ -119,7 +118,7 @@ impl LoadArgs {
             ttl: self.ttl.clone(),
             verify: self.verify,
             seed: self.seed,
-            ..Plan::gets(drive, records.map_err(Error::Usage)?)
+            ..Plan::gets(drive, records?)
         })
     }
 
@@ -152,11 +151,6 @@ impl LoadArgs {
 ///
 /// # Errors
 /// [`Error::Usage`] if they are not above zero or too many.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked just above"
-)]
 pub fn nanoseconds(seconds: f64) -> Result<u64, Error> {
     if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
         return Err(Error::Usage(format!(

@@ -160,7 +160,6 @@ struct Zipf {
 }
 
 impl Zipf {
-    #[expect(clippy::cast_precision_loss, reason = "at most 2^32 keys")]
     fn new(exponent: f64, ranks: u64) -> Zipf {
         let mut zipf = Zipf {
             exponent,
@@ -177,12 +176,6 @@ impl Zipf {
 
     /// A rank from zero, the most popular, on.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "the rank lies between 1 and 2^32"
-    )]
     fn rank(&self, random: &mut Random) -> u64 {
         loop {
             let area = self.area_last + random.unit() * (self.area_first - self.area_last);

@@ -48,7 +48,6 @@ pub fn parse_seconds(text: &str) -> Result<u64, String> {
 }
 
 /// Bytes with the largest unit of which there is at least one.
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 #[must_use]
 pub fn binary(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -60,7 +59,6 @@ pub fn binary(bytes: u64) -> String {
 }
 
 /// A quotient; zero if there is nothing to divide by.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
 #[must_use]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {

@@ -34,7 +34,6 @@ impl Random {
 
     /// A number from 0 (included) to 1 (excluded), with 53 random bits.
     #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }

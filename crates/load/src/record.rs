@@ -7,6 +7,7 @@
 //!
 //! Values shorter than [`VERSION_BYTES`] carry no version and are always those of version zero.
 
+use crate::error::Error;
 use crate::popularity::Scatter;
 use crate::quantity::ByteRange;
 use crate::random::mix;
@@ -32,23 +33,24 @@ impl Records {
     /// `keys` records with keys of exactly `key_bytes` and values of the given lengths.
     ///
     /// # Errors
-    /// A sentence, if there are no or too many keys, or they do not fit in `key_bytes`.
-    pub fn new(keys: u64, key_bytes: usize, value_bytes: ByteRange) -> Result<Records, String> {
+    /// [`Error::Usage`] if there are no or too many keys, or they do not fit in `key_bytes`.
+    pub fn new(keys: u64, key_bytes: usize, value_bytes: ByteRange) -> Result<Records, Error> {
+        let usage = |text: String| Err(Error::Usage(text));
         if keys == 0 || keys > Scatter::COUNT_MAX {
-            return Err(format!("the keys must be 1 to 2^32, not {keys}"));
+            return usage(format!("the keys must be 1 to 2^32, not {keys}"));
         }
         if key_bytes == 0 || key_bytes > KEY_BYTES_MAX {
-            return Err(format!(
+            return usage(format!(
                 "a key has 1 to {KEY_BYTES_MAX} bytes, not {key_bytes}"
             ));
         }
         if key_bytes < DIGITS_MAX && keys > 1 << (4 * key_bytes) {
-            return Err(format!(
+            return usage(format!(
                 "{keys} different keys do not fit in {key_bytes} bytes"
             ));
         }
         if value_bytes.high > VALUE_BYTES_MAX {
-            return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+            return usage(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
         Ok(Records {
             keys,

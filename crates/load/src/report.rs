@@ -73,7 +73,6 @@ pub struct ServerCpu {
     pub server_cpu_source: CpuSource,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
 impl Report {
     /// Adds up what a load did.
     pub(super) fn new(plan: &Plan, sources: &[Source<'_>], driven: Driven) -> Report {

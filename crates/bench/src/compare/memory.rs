@@ -58,7 +58,6 @@ pub(super) fn measure(
         .collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, Error> {
     let items = args.memory_items;
     let with = Ingredients {
@@ -72,7 +71,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
     let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
     let row = args.plan(recipe.wire, server.address(), super::ROWS[2])?;
     let plan = Plan {
-        records: records.map_err(Error::Usage)?,
+        records: records?,
         ttl: TTL.parse::<TtlMix>().map_err(Error::Usage)?,
         keys: Keys::Drawn(Popularity::Uniform),
         verify: true,

@@ -180,7 +180,7 @@ pub(super) fn footprints(items: u64) -> Result<Vec<PeerFootprint>, Error> {
 /// Fills one peer; by how many bytes this process has grown.
 pub(crate) fn growth_bytes_of(name: PeerName, items: u64) -> Result<u64, Error> {
     let values = ByteRange::fixed(MEMORY_VALUE_BYTES);
-    let records = Records::new(items, MEMORY_KEY_BYTES, values).map_err(Error::Usage)?;
+    let records = Records::new(items, MEMORY_KEY_BYTES, values)?;
     let (growth_bytes, peer) = footprint::growth_bytes(|| Ok(Peer::filled(name, records)))?;
     let draws: Vec<u32> = (0..items).map(|number| number as u32).collect();
     let found = peer.gets(&draws);

@@ -63,11 +63,6 @@ struct Scene<'a> {
 }
 
 /// The rate at which every server has so much to do as half of the slowest's throughput.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate is positive and below 2^53"
-)]
 pub(super) fn rate(args: &ExpiryArgs, contenders: &[ExpiryContender]) -> Result<u64, Error> {
     let mut slowest = f64::MAX;
     for contender in contenders {
@@ -193,7 +188,7 @@ impl<'a> Scene<'a> {
         };
         let plan = Plan {
             ttl: TtlMix::between(args.live_ttl_s, args.live_ttl_s),
-            ..Plan::gets(drive, records.map_err(Error::Usage)?)
+            ..Plan::gets(drive, records?)
         };
         let started_ns = now_ns();
         let mut fill_ns = MIXED_FILL_NS * args.live;
@@ -230,7 +225,7 @@ impl<'a> Scene<'a> {
             value_bytes,
         );
         let plan = Plan {
-            records: records.map_err(Error::Usage)?,
+            records: records?,
             ttl: TtlMix::between(as_ttl(moment_s), as_ttl(moment_s)),
             ..self.plan.clone()
         };
@@ -282,7 +277,6 @@ impl<'a> Scene<'a> {
     }
 
     /// The load at its fixed rate, and each of its gets.
-    #[expect(clippy::cast_precision_loss, reason = "rates are below 2^53")]
     fn load(&self, rate: u64, seed: u64) -> Result<(Report, Vec<Sample>), Error> {
         let mut plan = self.plan.clone();
         plan.drive.rate_per_s = Some(rate as f64);
@@ -356,7 +350,6 @@ struct DeadEstimate<'a> {
 }
 
 impl DeadEstimate<'_> {
-    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
     fn point(&self, at_ns: i64, figures: Figures) -> MemorySample {
         let over = if at_ns < 0 { 0 } else { self.args.dying };
         let alive = self.args.live + self.args.dying - over;
@@ -421,7 +414,6 @@ fn summary(samples: &[Timed], part: LoadPart) -> LatencySummary {
 }
 
 /// The gets in slices of half a second; slices with too few of them are left out.
-#[expect(clippy::cast_precision_loss, reason = "seconds")]
 pub(super) fn slices<'s>(samples: impl IntoIterator<Item = &'s Timed>) -> Vec<Slice> {
     let slice_ns = SLICE_NS.cast_signed();
     let mut all = std::collections::BTreeMap::<i64, Vec<u64>>::new();
@@ -443,7 +435,6 @@ pub(super) fn slices<'s>(samples: impl IntoIterator<Item = &'s Timed>) -> Vec<Sl
     slices.collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 fn ratio(bytes: u64, items: u64) -> f64 {
     bytes as f64 / items.max(1) as f64
 }

@@ -148,10 +148,6 @@ fn waited_ns(text: &[u8]) -> Option<u64> {
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a measured time needs no 53 bits"
-)]
 fn us(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }

@@ -221,12 +221,6 @@ fn key_of(number: u64) -> String {
 }
 
 /// A length between the two, as likely in each octave.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "lengths are small and positive"
-)]
 fn length(random: &mut Random, least: usize, most: usize) -> usize {
     let (least, most) = (least as f64, most as f64);
     (least * (most / least).powf(random.unit())) as usize

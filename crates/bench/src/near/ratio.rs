@@ -46,18 +46,11 @@ pub(super) fn all(traces: &[PathBuf], percents: &[f64]) -> Result<Vec<Ratio>, Er
     Ok(ratios)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a trace has less than 2^32 keys; what is negative becomes zero"
-)]
 fn entries(trace: &Trace, percent: f64) -> u64 {
     ((trace.keys.len() as f64 * percent / 100.0) as u64).max(1)
 }
 
 /// The hit ratio of one cache; sets store without reading before.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 requests")]
 fn play(cache: CacheName, trace: &Trace, entries: u64) -> f64 {
     let (cache, nothing) = (cache.build::<()>(entries), Arc::new(()));
     let (mut gets, mut hits) = (0_u64, 0_u64);

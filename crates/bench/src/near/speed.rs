@@ -78,7 +78,6 @@ fn draw(args: &NearArgs, thread: usize) -> Vec<u32> {
 }
 
 /// Nanoseconds of thread time for a hit, and hits per second, with up to `most` reads a thread.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 operations")]
 fn measure(
     cache: &dyn Subject<Value>,
     draws: &[Vec<u32>],

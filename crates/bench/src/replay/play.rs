@@ -234,7 +234,6 @@ impl<'t> Player<'t> {
     }
 
     /// Collects what the cache knows at the end.
-    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
     fn finish(mut self) -> Result<Played, Error> {
         self.played.rss_bytes = own_rss_bytes()?.saturating_sub(self.rss_before_bytes);
         let stats = self.cache.stats();
@@ -279,7 +278,6 @@ struct Samples {
 }
 
 impl Dead {
-    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
     fn sample(&mut self, stats: &Stats, is_warm: bool) {
         let share = stats.dead_bytes as f64 / stats.memory_bytes as f64;
         for (samples, counts) in [

@@ -270,11 +270,6 @@ fn ttl_ms(ttl_s: f64) -> u64 {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the limit on seconds keeps it far below 2^63; what is negative becomes zero"
-)]
 fn milliseconds(seconds: f64) -> u64 {
     (seconds * 1000.0).round() as u64
 }

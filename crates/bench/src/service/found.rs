@@ -85,7 +85,6 @@ impl Found {
         self.hits + self.lost + self.expired + self.stored + self.refused
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
     pub(super) fn figures(&self) -> RunFigures {
         let mut all = self.reads.clone();
         all.merge(&self.writes);

@@ -107,12 +107,10 @@ pub(super) fn fill(
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
 fn rate(number: u64) -> f64 {
     number as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "latencies are below 2^53 ns")]
 fn microseconds(ns: &[u64]) -> Vec<f64> {
     ns.iter().map(|&ns| (ns / 1000) as f64).collect()
 }

@@ -83,7 +83,6 @@ impl<'d, T: Traffic> Worker<'d, T> {
             sent_bytes: 0,
             is_free: true,
         };
-        #[expect(clippy::cast_precision_loss, reason = "at most 256 threads")]
         let interval_ns = drive.rate_per_s.map(|rate| 1e9 * threads as f64 / rate);
         Ok(Worker {
             drive,
@@ -150,12 +149,6 @@ impl<'d, T: Traffic> Worker<'d, T> {
 
     /// Starts the time. An open loop has a number of requests that are due in its time; a server
     /// that falls behind gets the same time again to answer them.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "rates and times are not negative and below 2^53"
-    )]
     fn start(&mut self, thread: usize, threads: usize) -> Result<(), Error> {
         let now = now_ns();
         self.driven.started_ns = now;
@@ -189,12 +182,6 @@ impl<'d, T: Traffic> Worker<'d, T> {
     }
 
     /// When the next request of an open loop is due.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "rates and times are not negative and below 2^53"
-    )]
     fn due_ns(&self, interval_ns: f64) -> u64 {
         self.driven.started_ns + (self.sent as f64 * interval_ns) as u64
     }
