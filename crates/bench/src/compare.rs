@@ -18,10 +18,10 @@ use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::spread::Spread;
 use cellar_load::address::Address;
+use cellar_load::clock::nanoseconds;
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
 use cellar_load::load;
-use cellar_load::options::nanoseconds;
 use cellar_load::plan::{Keys, Plan};
 use cellar_load::popularity::Popularity;
 use cellar_load::process::{Ingredients, Recipe, Server};
@@ -172,9 +172,7 @@ impl Measurement for CompareArgs {
         let reports = args.measure(&contestants)?;
         let rows = summarize(&contestants, &reports);
         // Ended before the memory row starts its own, which need the memory.
-        contestants
-            .into_iter()
-            .for_each(|contestant| contestant.server.stop());
+        drop(contestants);
         let memory = memory::measure(&args, &recipes)?;
         Ok(Comparison {
             rounds: args.rounds,

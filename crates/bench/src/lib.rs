@@ -13,6 +13,7 @@ pub mod machine; // The machine and the moment of a measurement, which every num
 pub mod peers; // which servers take part, how they are started, at which port
 mod template; // a raw result through its template becomes Markdown
 mod page; // one measurement as Markdown with plots beside it, written whole by the program
+pub mod load; // `cellar-bench load`: its options, and how they become a plan
 mod measurement; // options that find figures
 mod compare; // what a request costs over each protocol
 mod engine; // the engine in process, beside other caches of Rust

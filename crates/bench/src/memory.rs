@@ -139,7 +139,6 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
     let done = scenario.run(&server, memory_bytes)?;
     let (peak_rss_bytes, rss_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
     let held = done.read_back(&server)?;
-    server.stop();
     let connections = done.connections();
     Ok(ScenarioResult {
         scenario: scenario.name.to_owned(),

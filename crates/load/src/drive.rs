@@ -27,7 +27,7 @@ use crate::address::Address;
 use crate::client::Client;
 use crate::clock::{now_ns, seconds};
 use crate::error::Error;
-use crate::usage::{CpuTime, cpu_time};
+use crate::usage::cpu_ns;
 use crate::wire::{Event, Wire};
 
 /// A server that answers nothing for this long has failed.
@@ -134,7 +134,7 @@ pub struct Driven {
     /// Processor time of the load generator itself.
     pub own_cpu_ns: u64,
     /// Processor time of the server, if it was asked for.
-    pub server_cpu: Option<CpuTime>,
+    pub server_cpu_ns: Option<u64>,
     /// Requests of an open loop that were due but never sent.
     pub unsent: u64,
     /// Bytes of requests.
@@ -204,16 +204,15 @@ pub fn drive<T: Traffic>(
         if let Some(before) = cpu_before?
             && let Some(after) = drive.server_pid.map(server_cpu).transpose()?
         {
-            let ns = after.ns.saturating_sub(before.ns);
-            driven.server_cpu = Some(CpuTime { ns, ..after });
+            driven.server_cpu_ns = Some(after.saturating_sub(before));
         }
         Ok((traffics, driven))
     })
 }
 
-fn server_cpu(pid: u32) -> Result<CpuTime, Error> {
+fn server_cpu(pid: u32) -> Result<u64, Error> {
     let doing = || format!("reading the processor time of process {pid}");
-    cpu_time(pid).map_err(|error| Error::system(doing(), error))
+    cpu_ns(pid).map_err(|error| Error::system(doing(), error))
 }
 
 fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {

@@ -1,5 +1,9 @@
 //! Random numbers: seeded, reproducible, a few instructions each (the `SplitMix64` sequence).
 
+use std::convert::Infallible;
+
+use rand_core::TryRng;
+
 /// A sequence of random numbers that depends on its seed alone.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -36,6 +40,23 @@ impl Random {
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl TryRng for Random {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok((self.bits() >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.bits())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        bytes.fill_with(|| self.bits() as u8);
+        Ok(())
     }
 }
 

@@ -104,6 +104,5 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
         "memory: {:12} {:6.1} B per item over key and value",
         footprint.server, footprint.overhead_per_item_bytes
     );
-    server.stop();
     Ok(footprint)
 }

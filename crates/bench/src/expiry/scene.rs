@@ -75,7 +75,6 @@ pub(super) fn rate(args: &ExpiryArgs, contenders: &[ExpiryContender]) -> Result<
         plan.drive.depth = 1;
         let report = load::run(&plan)?;
         slowest = slowest.min(report.throughput_per_s);
-        scene.server.stop();
     }
     // In round numbers.
     Ok(((slowest * RATE_SHARE / 1000.0) as u64).max(1) * 1000)
@@ -121,7 +120,6 @@ pub(super) fn watch(
         reclaimed_after_s: estimate.reclaimed_after_s(&points),
         points,
     };
-    scene.server.stop();
     Ok((version, watched))
 }
 
@@ -140,7 +138,6 @@ pub(super) fn run(
     let moment_ns = scene.wait(moment_s)?;
     let (report, samples) = scene.load(rate, args.seed(round))?;
     scene.end()?;
-    scene.server.stop();
     let samples = timed(&samples, moment_ns);
     let worst = slices(&samples)
         .into_iter()

@@ -345,7 +345,6 @@ impl ReplayContestant {
             rss_end_bytes: server.rss_bytes()?,
             rss_peak_bytes: server.rss_peak_bytes()?,
         };
-        server.stop();
         Ok(trial)
     }
 }

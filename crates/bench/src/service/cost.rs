@@ -17,10 +17,9 @@ use super::message::Messages;
 use super::paced::fill;
 use super::servers::Contender;
 use crate::spread::Spread;
-use cellar_load::clock::{NS_PER_S, now_ns};
+use cellar_load::clock::{NS_PER_S, nanoseconds, now_ns};
 use cellar_load::drive::Limit;
 use cellar_load::error::Error;
-use cellar_load::options::nanoseconds;
 use cellar_load::process::Server;
 
 /// Messages that GET and PUT are about.

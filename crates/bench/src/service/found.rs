@@ -91,7 +91,7 @@ impl Found {
         let requests = self.requests();
         let per_request = |ns: u64| ns as f64 / requests.max(1) as f64;
         let elapsed_s = seconds(self.driven.ended_ns - self.driven.started_ns);
-        let server_cpu_ns = self.driven.server_cpu.map_or(0, |cpu| cpu.ns);
+        let server_cpu_ns = self.driven.server_cpu_ns.unwrap_or(0);
         RunFigures {
             requests,
             requests_per_s: requests as f64 / elapsed_s.max(1e-9),

@@ -49,7 +49,6 @@ pub(super) fn run(
         figures,
         worst_us: microseconds(&found.worst_ns),
     };
-    server.stop();
     Ok(result)
 }
 

@@ -76,15 +76,10 @@ impl Contender {
 
     /// Starts the server with memory for so many messages.
     pub(super) fn start(&self, args: &ServiceArgs, messages: u64) -> Result<Server, Error> {
-        let life = format!("{}s", args.ttl_s);
-        let words = self.recipe.words.iter().map(|word| {
-            word.replace("{entries}", &messages.to_string())
-                .replace("{life}", &life)
-        });
-        let recipe = Recipe {
-            words: words.collect(),
-            ..self.recipe.clone()
-        };
+        let recipe = self.recipe.replaced(&[
+            ("{entries}", &messages.to_string()),
+            ("{life}", &format!("{}s", args.ttl_s)),
+        ]);
         recipe.start(Ingredients {
             memory_mib: args.memory_mib(messages),
             threads: 1,
@@ -181,6 +176,5 @@ fn probe(
             usize::try_from(found.driven.received_bytes).unwrap_or(0),
         ));
     }
-    server.stop();
     Ok(lengths)
 }

@@ -4,16 +4,18 @@ use std::io::IsTerminal;
 
 use clap::Args;
 
-use crate::address::Address;
-use crate::drive::{Drive, Limit};
-use crate::error::Error;
-use crate::load;
-use crate::plan::{Keys, Plan};
-use crate::popularity::Popularity;
-use crate::quantity::{ByteRange, TtlMix, parse_bytes, parse_count};
-use crate::record::Records;
-use crate::report::Report;
-use crate::wire::Wire;
+use crate::page::flowed;
+use crate::template;
+use cellar_load::address::Address;
+use cellar_load::clock::nanoseconds;
+use cellar_load::drive::{Drive, Limit};
+use cellar_load::error::Error;
+use cellar_load::load;
+use cellar_load::plan::{Keys, Plan};
+use cellar_load::popularity::Popularity;
+use cellar_load::quantity::{ByteRange, TtlMix, parse_bytes, parse_count};
+use cellar_load::record::Records;
+use cellar_load::wire::Wire;
 
 /// Options of `cellar-bench load`.
 #[derive(Args, Clone, Debug)]
@@ -88,7 +90,6 @@ pub struct LoadArgs {
 
 const DEFAULT_GET_SHARE: f64 = 0.9;
 const DEFAULT_REQUESTS: u64 = 1_000_000;
-const SECONDS_MAX: f64 = 1e7;
 
 impl LoadArgs {
     /// The plan that these options describe.
@@ -147,19 +148,6 @@ impl LoadArgs {
     }
 }
 
-/// Seconds of an option as nanoseconds.
-///
-/// # Errors
-/// [`Error::Usage`] if they are not above zero or too many.
-pub fn nanoseconds(seconds: f64) -> Result<u64, Error> {
-    if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
-        return Err(Error::Usage(format!(
-            "--seconds is above 0 and at most {SECONDS_MAX}"
-        )));
-    }
-    Ok((seconds * 1e9) as u64)
-}
-
 /// Runs the load and prints its report.
 ///
 /// # Errors
@@ -168,15 +156,21 @@ pub fn command(args: &LoadArgs) -> Result<(), Error> {
     let plan = args.plan()?;
     if args.fill {
         let fill = load::run(&plan.fill())?;
-        note_fill(&fill);
+        let (stored, requests, elapsed_s) = (fill.set.stored, fill.requests, fill.elapsed_s);
+        eprintln!("filled {stored} of {requests} keys in {elapsed_s:.1} s");
+        if let Some(first) = &fill.first_error {
+            eprintln!("{} stores were refused, the first: {first}", fill.errors);
+        }
     }
     let report = load::run(&plan)?;
+    let figures = serde_json::to_value(&report)
+        .map_err(|error| Error::system("writing the report", error))?;
     if args.json {
-        let text = serde_json::to_string_pretty(&report)
-            .map_err(|error| Error::system("writing the report", error))?;
-        println!("{text}");
+        println!("{figures:#}");
     } else {
-        print!("{report}");
+        let shown = template::render("load", include_str!("../pages/load.md.jinja"), &figures);
+        let (text, _) = shown.map_err(|error| Error::Wrong(format!("the report: {error:#}")))?;
+        print!("{}", flowed(&text));
     }
     if report.mismatches > 0 {
         return Err(Error::Wrong(format!(
@@ -185,17 +179,6 @@ pub fn command(args: &LoadArgs) -> Result<(), Error> {
         )));
     }
     Ok(())
-}
-
-/// Tells on stderr how the fill went.
-fn note_fill(fill: &Report) {
-    eprintln!(
-        "filled {} of {} keys in {:.1} s",
-        fill.set.stored, fill.requests, fill.elapsed_s
-    );
-    if let Some(first) = &fill.first_error {
-        eprintln!("{} stores were refused, the first: {first}", fill.errors);
-    }
 }
 
 #[cfg(test)]
