@@ -35,7 +35,7 @@ const MEMORY_MIB: u64 = 512;
 const QUICK_SECONDS: f64 = 0.5;
 
 /// Options of `cellar-bench ads`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct AdsArgs {
     /// Requests per second, one run for each
     #[arg(long, value_delimiter = ',', default_values_t = [125, 250, 500, 1000, 2000, 4000])]
@@ -60,29 +60,27 @@ pub(crate) struct AdsArgs {
     ttl_s: u64,
     /// Ads that change each second
     #[arg(long, default_value_t = 50)]
+    #[serde(rename = "changes_per_s")]
     changes: u64,
     /// Two short runs for each stage: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
     /// redis-server's program
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    #[serde(skip)]
     redis: String,
     #[command(flatten)]
+    #[serde(skip)]
     cellar: CellarArgs,
 }
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct AdsOutcome {
+    #[serde(flatten)]
+    args: AdsArgs,
     redis_version: String,
-    ads: u64,
-    held: u64,
-    ads_per_request: usize,
     ad_bytes: usize,
-    threads: usize,
-    ttl_s: u64,
-    changes_per_s: u64,
-    seconds: f64,
     stages: Vec<StageResult>,
 }
 
@@ -130,14 +128,8 @@ fn run(args: &AdsArgs) -> Result<AdsOutcome, Error> {
     }
     Ok(AdsOutcome {
         redis_version: redis.version()?,
-        ads: args.ads,
-        held: args.held,
-        ads_per_request: args.ads_per_request,
+        args: args.clone(),
         ad_bytes,
-        threads: args.threads,
-        ttl_s: args.ttl_s,
-        changes_per_s: args.changes,
-        seconds: args.seconds,
         stages,
     })
 }

@@ -41,9 +41,10 @@ const QUICK_SECONDS: f64 = 0.5;
 const QUICK_MEMORY_ITEMS: u64 = 1_000_000;
 
 /// Options of `cellar-bench compare`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
+    #[serde(skip)]
     peers: PeerArgs,
     /// Memory of each server in MiB
     #[arg(long, default_value_t = 1024)]
@@ -53,6 +54,7 @@ pub(crate) struct CompareArgs {
     rounds: usize,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 2.0)]
+    #[serde(rename = "seconds_per_measurement")]
     seconds: f64,
     /// Two rounds of half a second and a smaller memory row: shows that it works, not how fast
     #[arg(long)]
@@ -70,6 +72,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value = "4M", value_parser = parse_count)]
     memory_items: u64,
     #[command(flatten)]
+    #[serde(skip)]
     cpus: CpuArgs,
 }
 
@@ -107,14 +110,10 @@ const ROWS: [RequestKind; 4] = [
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
-    rounds: usize,
-    seconds_per_measurement: f64,
-    keys: u64,
+    #[serde(flatten)]
+    args: CompareArgs,
     key_bytes: usize,
-    value_bytes: usize,
     distribution: String,
-    connections: usize,
-    memory_mib: u64,
     rows: Vec<RowResult>,
     memory: Vec<memory::ServerFootprint>,
 }
@@ -175,14 +174,9 @@ impl Measurement for CompareArgs {
         drop(contestants);
         let memory = memory::measure(&args, &recipes)?;
         Ok(Comparison {
-            rounds: args.rounds,
-            seconds_per_measurement: args.seconds,
-            keys: args.keys,
             key_bytes: KEY_BYTES,
-            value_bytes: args.value_bytes,
             distribution: Popularity::Zipf(0.99).to_string(),
-            connections: args.connections,
-            memory_mib: args.memory_mib,
+            args,
             rows,
             memory,
         })
@@ -333,7 +327,7 @@ fn summarize_cell(
     cell: &[Report],
     floor: &[Report],
 ) -> RowResult {
-    let spread = |figure: fn(&Report) -> f64| Spread::of(cell.iter().map(figure).collect());
+    let spread = |figure: fn(&Report) -> f64| Spread::over(cell, figure);
     let ratios = cell
         .iter()
         .zip(floor)

@@ -5,8 +5,8 @@
 
 pub mod plot; // lines over two axes, as an SVG file that a page can show
 mod footprint; // what an item takes in a cache, each in a fresh process
-mod race; // threads that start together, each on a processor of its own where there are enough
 pub mod spread; // median, smallest, largest, and all of them
+mod race; // threads that start together, and caches that take turns in it
 pub mod machine; // The machine and the moment of a measurement, which every number must name
 pub mod peers; // which servers take part, how they are started, at which port
 mod template; // a raw result through its template becomes Markdown

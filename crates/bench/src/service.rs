@@ -42,9 +42,10 @@ const QUICK_ROUNDS: usize = 2;
 const QUICK_ROUND_SECONDS: f64 = 0.3;
 
 /// Options of `cellar-bench service`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ServiceArgs {
     #[command(flatten)]
+    #[serde(skip)]
     cellar: CellarArgs,
     /// The program made of bench/peers/bigcache, or off
     #[arg(
@@ -52,9 +53,11 @@ pub(crate) struct ServiceArgs {
         value_name = "PATH",
         default_value = "target/release/bigcache-service"
     )]
+    #[serde(skip)]
     bigcache: String,
     /// Requests per second, half of them writes
     #[arg(long, value_name = "PER_S", default_value = "10k", value_parser = parse_count)]
+    #[serde(rename = "rate_per_s")]
     rate: u64,
     /// Seconds of load for each server; the source took 2100
     #[arg(long, default_value_t = 60)]
@@ -67,6 +70,7 @@ pub(crate) struct ServiceArgs {
     ttl_s: u32,
     /// Length of the messages as JSON: N or LOW..HIGH
     #[arg(long, default_value = "350..500")]
+    #[serde(skip)]
     message_bytes: ByteRange,
     /// Connections, which stay open
     #[arg(long, default_value_t = 64)]
@@ -87,22 +91,17 @@ pub(crate) struct ServiceArgs {
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
+    #[serde(skip)]
     cpus: CpuArgs,
 }
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServiceOutcome {
-    rate_per_s: u64,
-    seconds: u64,
-    prefill: u64,
-    ttl_s: u32,
+    #[serde(flatten)]
+    args: ServiceArgs,
     message_bytes_min: usize,
     message_bytes_max: usize,
-    connections: usize,
-    read_back_share: f64,
-    rounds: usize,
-    round_seconds: f64,
     servers: Vec<PacedResult>,
     costs: Vec<cost::CostResult>,
 }
@@ -137,18 +136,11 @@ impl Measurement for ServiceArgs {
             results.push(paced::run(&args, messages, contender)?);
         }
         Ok(ServiceOutcome {
-            rate_per_s: args.rate,
-            seconds: args.seconds,
-            prefill: args.prefill,
-            ttl_s: args.ttl_s,
             message_bytes_min: args.message_bytes.low,
             message_bytes_max: args.message_bytes.high,
-            connections: args.connections,
-            read_back_share: args.read_back_share,
-            rounds: args.rounds,
-            round_seconds: args.round_seconds,
             servers: results,
             costs: cost::measure(&args, messages, &contenders)?,
+            args,
         })
     }
 

@@ -14,10 +14,10 @@ use cellar_engine::{
 use super::progress::Progress;
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
+use crate::footprint::own_rss_bytes;
 use crate::refused;
 use cellar_load::clock::{now_ns, seconds};
 use cellar_load::error::Error;
-use cellar_load::usage::rss_bytes;
 
 /// Upkeep is due every tenth of a second of the trace, but not more often than so many requests.
 const TICK_MS: u64 = 100;
@@ -98,10 +98,6 @@ pub(crate) fn play(trace: &Trace, setup: &EngineSetup) -> Result<Played, Error> 
     player.run()?;
     player.played.seconds = seconds(now_ns() - started_ns);
     player.finish()
-}
-
-fn own_rss_bytes() -> Result<u64, Error> {
-    rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
 }
 
 fn make_cache(setup: &EngineSetup, clock: Arc<ManualClock>) -> Result<Cache, Error> {
