@@ -107,7 +107,6 @@ pub struct CpuArgs {
 
 impl CpuArgs {
     /// The same, or the first processor for both where there are too few.
-    #[must_use]
     pub(crate) fn settled(self) -> CpuArgs {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         if self.server_cpu < cpus && self.load_cpu < cpus {

@@ -19,7 +19,6 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `rounds`; all zero if there are none.
-    #[must_use]
     pub fn of(rounds: Vec<f64>) -> Spread {
         let mut sorted = rounds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -59,7 +58,6 @@ impl fmt::Display for Spread {
 }
 
 /// A number of things per second, readable at a glance: `118 k`, `1.13 M`.
-#[must_use]
 pub fn short(number: f64) -> String {
     match number {
         n if n >= 9.995e6 => format!("{:.1} M", n / 1e6),

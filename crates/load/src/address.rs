@@ -76,7 +76,6 @@ impl Address {
     }
 
     /// The TCP port; zero for a UNIX socket.
-    #[must_use]
     pub fn port(&self) -> u16 {
         match self {
             Address::Tcp(address) => address.port(),
@@ -102,7 +101,6 @@ impl ReservedPort {
     }
 
     /// Where the server is to listen.
-    #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }

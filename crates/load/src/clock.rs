@@ -13,38 +13,32 @@ pub const NS_PER_S: u64 = 1_000_000_000;
 const SECONDS_MAX: f64 = 1e7;
 
 /// Nanoseconds of the monotonic clock.
-#[must_use]
 #[inline]
 pub fn now_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
 /// Nanoseconds since 1970 of the machine's wall clock.
-#[must_use]
 pub fn unix_ns() -> u64 {
     read_ns(ClockId::Realtime)
 }
 
 /// Nanoseconds for which the calling thread has used a processor.
-#[must_use]
 pub fn thread_cpu_ns() -> u64 {
     read_ns(ClockId::ThreadCPUTime)
 }
 
 /// Processor time of this process, all its threads together.
-#[must_use]
 pub fn process_cpu_ns() -> u64 {
     read_ns(ClockId::ProcessCPUTime)
 }
 
 /// The present day in UTC as `2026-01-31`.
-#[must_use]
 pub fn today() -> String {
     OffsetDateTime::now_utc().date().to_string()
 }
 
 /// Nanoseconds as seconds.
-#[must_use]
 pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }

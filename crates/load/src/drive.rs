@@ -74,7 +74,6 @@ pub struct Drive {
 
 impl Drive {
     /// One request at a time on each of so many connections, without a processor of its own.
-    #[must_use]
     pub fn new(wire: Wire, target: &Address, connections: usize, limit: Limit) -> Drive {
         Drive {
             wire,

@@ -66,7 +66,6 @@ impl Picker {
     ///
     /// # Panics
     /// If `keys` is zero or above 2^32.
-    #[must_use]
     pub fn new(popularity: Popularity, keys: u64) -> Picker {
         let zipf = match popularity {
             Popularity::Uniform => None,
@@ -110,7 +109,6 @@ impl Scatter {
     ///
     /// # Panics
     /// If `count` is zero or above [`Scatter::COUNT_MAX`].
-    #[must_use]
     pub fn new(count: u64) -> Scatter {
         assert!(
             (1..=Scatter::COUNT_MAX).contains(&count),
@@ -131,7 +129,6 @@ impl Scatter {
 
     /// Where `number`, which is below the count, goes.
     #[inline]
-    #[must_use]
     pub fn place(&self, number: u64) -> u64 {
         let product = number * self.stride;
         // The high half of a product of two 64-bit numbers fits; the quotient is too small by at

@@ -66,7 +66,6 @@ pub struct Server {
 
 impl Recipe {
     /// A server of this name that speaks this protocol, by its program and arguments.
-    #[must_use]
     pub fn new<'w>(name: &str, wire: Wire, words: impl IntoIterator<Item = &'w str>) -> Recipe {
         let name = name.to_owned();
         let words = words.into_iter().map(str::to_owned).collect();
@@ -74,7 +73,6 @@ impl Recipe {
     }
 
     /// Cellar, from the path of its program, as a server of one protocol.
-    #[must_use]
     pub fn cellar(program: &str, wire: Wire) -> Recipe {
         let name = match wire {
             Wire::Memcached => "cellar",
@@ -100,7 +98,6 @@ impl Recipe {
     }
 
     /// memcached; as root it must be told to stay so.
-    #[must_use]
     pub fn memcached(program: &str) -> Recipe {
         let command = "-l 127.0.0.1 -p {port} -U 0 -m {memory_mib} -t {threads} -u root";
         let words = [program].into_iter().chain(command.split(' '));
@@ -108,7 +105,6 @@ impl Recipe {
     }
 
     /// redis-server, which writes nothing to disk.
-    #[must_use]
     pub fn redis(program: &str) -> Recipe {
         let command = "--bind 127.0.0.1 --port {port} --maxmemory {memory_bytes} --appendonly no";
         let words = [program].into_iter().chain(command.split(' '));
@@ -117,7 +113,6 @@ impl Recipe {
     }
 
     /// BigCache behind a server of HTTP, with memory reserved for all entries of its life window.
-    #[must_use]
     pub fn bigcache(program: &str, message_bytes: usize, server: &str) -> Recipe {
         /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
         const HEADER_BYTES: usize = 48;
@@ -131,7 +126,6 @@ impl Recipe {
     }
 
     /// The same server with further arguments, its name with a further word.
-    #[must_use]
     pub fn with(&self, suffix: &str, extra: &[&str]) -> Recipe {
         let words = self.words.iter().map(String::as_str);
         let extra = extra.iter().copied().filter(|word| !word.is_empty());
@@ -143,20 +137,17 @@ impl Recipe {
     }
 
     /// Whether it is started like redis-server, and so has its settings.
-    #[must_use]
     pub fn is_like_redis(&self) -> bool {
         self.words.iter().any(|word| word == "--maxmemory")
     }
 
     /// The same recipe under another name.
-    #[must_use]
     pub fn named(self, name: &str) -> Recipe {
         let name = name.to_owned();
         Recipe { name, ..self }
     }
 
     /// The same recipe with this memory, to the byte where the server takes bytes.
-    #[must_use]
     pub fn with_memory(&self, bytes: u64) -> Recipe {
         let exact = bytes.to_string();
         self.replaced(&[
@@ -167,7 +158,6 @@ impl Recipe {
     }
 
     /// The same recipe with texts for what stands for them in its words.
-    #[must_use]
     pub fn replaced(&self, texts: &[(&str, &str)]) -> Recipe {
         let replaced = |word: &String| {
             let word = word.clone();
@@ -182,7 +172,6 @@ impl Recipe {
     }
 
     /// The command as somebody may type it, without the folder of the program.
-    #[must_use]
     pub fn shown(&self) -> String {
         let words = self
             .words
@@ -287,19 +276,16 @@ fn command(words: &[String], cpu: Option<usize>, log: File) -> Command {
 
 impl Server {
     /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> &Address {
         self.reserved.address()
     }
 
     /// Its process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The protocol it speaks.
-    #[must_use]
     pub fn wire(&self) -> Wire {
         self.wire
     }

@@ -48,7 +48,6 @@ pub fn parse_seconds(text: &str) -> Result<u64, String> {
 }
 
 /// Bytes with the largest unit of which there is at least one.
-#[must_use]
 pub fn binary(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {
@@ -59,7 +58,6 @@ pub fn binary(bytes: u64) -> String {
 }
 
 /// A quotient; zero if there is nothing to divide by.
-#[must_use]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
@@ -105,7 +103,6 @@ pub struct ByteRange {
 
 impl ByteRange {
     /// Always the same length.
-    #[must_use]
     pub fn fixed(bytes: usize) -> ByteRange {
         ByteRange {
             low: bytes,
@@ -150,7 +147,6 @@ impl TtlMix {
     pub const TTL_S_MAX: u64 = 30 * 86_400;
 
     /// All items live until they are evicted.
-    #[must_use]
     pub fn unlimited() -> TtlMix {
         TtlMix {
             parts: vec![TtlPart {
@@ -163,7 +159,6 @@ impl TtlMix {
 
     /// Evenly from `low_s` to `high_s`, both included. Above [`TtlMix::TTL_S_MAX`] the numbers are
     /// moments, in seconds since 1970.
-    #[must_use]
     pub fn between(low_s: u32, high_s: u32) -> TtlMix {
         TtlMix {
             parts: vec![TtlPart {

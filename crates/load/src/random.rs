@@ -14,7 +14,6 @@ impl Random {
     const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
     /// The sequence of `seed`; near seeds give unrelated sequences.
-    #[must_use]
     pub fn seeded(seed: u64) -> Random {
         Random {
             state: mix(seed ^ Random::STEP),
@@ -61,7 +60,6 @@ impl TryRng for Random {
 }
 
 /// Spreads the bits of `n` over all 64; a bijection.
-#[must_use]
 #[inline]
 pub fn mix(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

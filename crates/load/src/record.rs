@@ -60,19 +60,16 @@ impl Records {
     }
 
     /// How many records there are.
-    #[must_use]
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
     /// Length of every key.
-    #[must_use]
     pub fn key_bytes(&self) -> usize {
         self.key_bytes
     }
 
     /// Lengths of the values.
-    #[must_use]
     pub fn value_bytes(&self) -> ByteRange {
         self.value_bytes
     }
@@ -214,7 +211,6 @@ impl ValueCheck {
     }
 
     /// Whether the value was complete and every byte as stored.
-    #[must_use]
     pub fn is_good(&self, records: &Records) -> bool {
         let ByteRange { low, high } = records.value_bytes;
         let length_is_good = if self.bytes >= VERSION_BYTES {

@@ -120,7 +120,6 @@ impl Report {
     }
 
     /// The server's processor time per request in microseconds; zero if it was not measured.
-    #[must_use]
     pub fn cpu_us(&self) -> f64 {
         self.server_cpu
             .map_or(0.0, |cpu| cpu.server_cpu_us_per_request)

@@ -25,7 +25,6 @@ pub enum Wire {
 
 impl Wire {
     /// Its name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Wire::Memcached => "memcached",
@@ -35,7 +34,6 @@ impl Wire {
     }
 
     /// The option by which Cellar is told where to listen for it.
-    #[must_use]
     pub fn option(self) -> &'static str {
         match self {
             Wire::Memcached => "--memcached",
@@ -104,7 +102,6 @@ impl Wire {
     }
 
     /// A scanner for the replies of one connection.
-    #[must_use]
     pub fn scanner(self) -> Scanner {
         match self {
             Wire::Memcached => Scanner::Memcached(client::ReplyScanner::new()),
@@ -144,7 +141,6 @@ pub enum Event<'a> {
 
 impl Event<'_> {
     /// Whether the reply is complete with this piece.
-    #[must_use]
     pub fn is_last(self) -> bool {
         !matches!(self, Event::Value { .. } | Event::Data(_))
     }

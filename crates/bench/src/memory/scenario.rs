@@ -42,86 +42,65 @@ pub(super) struct Scenario {
     silent: usize,
 }
 
-const PLAIN: Scenario = Scenario {
-    name: "",
-    memory_mib: None,
-    content: Content::Values {
-        least: 10,
-        most: 1_000,
-    },
-    volume: 3,
-    keys_percent: 300,
-    ttls: 0,
-    idle: 0,
-    silent: 0,
-};
+/// Values of these lengths, three times as many bytes as fit, all under new keys.
+const fn plain(name: &'static str, least: usize, most: usize) -> Scenario {
+    Scenario {
+        name,
+        memory_mib: None,
+        content: Content::Values { least, most },
+        volume: 3,
+        keys_percent: 300,
+        ttls: 0,
+        idle: 0,
+        silent: 0,
+    }
+}
 
 /// All scenarios.
 pub(super) const SCENARIOS: [Scenario; 7] = [
+    plain("mixed sizes", 10, 1_000_000),
     Scenario {
-        name: "mixed sizes",
-        content: Content::Values {
-            least: 10,
-            most: 1_000_000,
-        },
-        ..PLAIN
-    },
-    Scenario {
-        name: "overwrites",
-        content: Content::Values {
-            least: 10,
-            most: 8_000,
-        },
         volume: 4,
         keys_percent: 110,
-        ..PLAIN
+        ..plain("overwrites", 10, 8_000)
     },
     Scenario {
-        name: "counters",
         // So many small items take long to store and to read back.
         memory_mib: Some(64),
         content: Content::Counters,
         volume: 1,
         keys_percent: 90,
-        ..PLAIN
+        ..plain("counters", 0, 0)
     },
+    plain("large values", 1_000_000, 1_000_000),
     Scenario {
-        name: "large values",
-        content: Content::Values {
-            least: 1_000_000,
-            most: 1_000_000,
-        },
-        ..PLAIN
-    },
-    Scenario {
-        name: "40 TTLs in 8 MiB",
         memory_mib: Some(8),
         volume: 12,
         keys_percent: 1_200,
         ttls: 40,
-        ..PLAIN
+        ..plain("40 TTLs in 8 MiB", 10, 1_000)
     },
     Scenario {
-        name: "1,000 idle clients",
         volume: 2,
         keys_percent: 200,
         idle: 1_000,
-        ..PLAIN
+        ..plain("1,000 idle clients", 10, 1_000)
     },
     Scenario {
-        name: "silent readers",
         volume: 2,
         keys_percent: 200,
         silent: 50,
-        ..PLAIN
+        ..plain("silent readers", 10, 1_000)
     },
 ];
 
 /// What a scenario has stored, with the connections it keeps open.
 pub(super) struct Done {
     keys: u64,
-    stored: u64,
-    refused: u64,
+    /// Stores that were made.
+    pub(super) stored: u64,
+    /// Of these, stores that the server refused.
+    pub(super) refused: u64,
     open: Vec<UnixStream>,
 }
 
@@ -194,16 +173,6 @@ impl Done {
     /// Connections that were open at the end, with the one that stored.
     pub(super) fn connections(&self) -> usize {
         self.open.len() + 1
-    }
-
-    /// Stores that were made.
-    pub(super) fn stored(&self) -> u64 {
-        self.stored
-    }
-
-    /// Of these, stores that the server refused.
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
     }
 
     /// Reads every key and counts what is found.
