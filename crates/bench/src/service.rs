@@ -9,7 +9,6 @@
 //! A second table says what a request costs the server in a closed loop, against the floor.
 
 mod message;
-mod http;
 mod board;
 mod found;
 mod asking;
@@ -148,7 +147,7 @@ impl Measurement for ServiceArgs {
         let figures = outcome
             .servers
             .iter()
-            .map(|it| (&it.server, it.figures.lost, it.figures.wrong));
+            .map(|it| (&it.server, it.figures.counts.lost, it.figures.counts.wrong));
         let costs = outcome
             .costs
             .iter()

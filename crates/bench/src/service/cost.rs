@@ -12,8 +12,7 @@ use super::ServiceArgs;
 use super::asking::{Asks, Order};
 use super::board::Board;
 use super::found::Found;
-use super::http::Method;
-use super::message::Messages;
+use super::message::{Messages, Method};
 use super::paced::fill;
 use super::servers::Contender;
 use crate::spread::Spread;
@@ -150,8 +149,8 @@ impl<'a> Stand<'a> {
         let warm_up = order.run(&warm_up, &mut self.board)?;
         let drive = self.args.drive(&self.server, Limit::Nanoseconds(ns));
         let mut found = order.run(&drive, &mut self.board)?;
-        found.lost += warm_up.lost;
-        found.wrong += warm_up.wrong;
+        found.counts.lost += warm_up.counts.lost;
+        found.counts.wrong += warm_up.counts.wrong;
         Ok(found)
     }
 }
@@ -165,7 +164,6 @@ fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
         let floor: Vec<f64> = floor.map_or(Vec::new(), |stand| cpu_us(&stand.found[at]));
         for stand in stands.iter().filter(|it| it.contender.answers(method)) {
             let found = &stand.found[at];
-            let figures: Vec<_> = found.iter().map(Found::figures).collect();
             let own = cpu_us(found);
             let ratios = own.iter().zip(&floor).map(|(own, floor)| own / floor);
             results.push(CostResult {
@@ -174,10 +172,10 @@ fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
                 is_floor: !stand.contender.is_cache(),
                 ratio_to_floor: Spread::of(ratios.collect()),
                 server_cpu_us_per_request: Spread::of(own),
-                requests_per_s: Spread::of(figures.iter().map(|it| it.requests_per_s).collect()),
-                lost: found.iter().map(|it| it.lost).sum(),
-                wrong: found.iter().map(|it| it.wrong).sum(),
-                refused: found.iter().map(|it| it.refused).sum(),
+                requests_per_s: Spread::over(found, |it| it.figures().requests_per_s),
+                lost: found.iter().map(|it| it.counts.lost).sum(),
+                wrong: found.iter().map(|it| it.counts.wrong).sum(),
+                refused: found.iter().map(|it| it.counts.refused).sum(),
             });
         }
     }

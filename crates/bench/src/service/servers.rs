@@ -6,8 +6,7 @@ use std::process::Command;
 use super::ServiceArgs;
 use super::asking::{Asks, Order};
 use super::board::Board;
-use super::http::Method;
-use super::message::Messages;
+use super::message::{Messages, Method};
 use crate::peers::{some, takes_part};
 use cellar_load::drive::Limit;
 use cellar_load::error::Error;
@@ -167,8 +166,8 @@ fn probe(
             is_cache: true,
         };
         let found = order.run(&drive, &mut board)?;
-        if found.hits + found.stored != 1 {
-            let what = found.first_refusal.unwrap_or_default();
+        if found.counts.hits + found.counts.stored != 1 {
+            let what = found.counts.first_refusal.unwrap_or_default();
             return Err(Error::Wrong(format!("{}: {what}", contender.name())));
         }
         lengths.push((
