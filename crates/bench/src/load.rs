@@ -1,7 +1,5 @@
 //! `cellar-bench load`: its options, and how they become a plan.
 
-use std::io::IsTerminal;
-
 use clap::Args;
 
 use crate::page::flowed;
@@ -83,9 +81,6 @@ pub struct LoadArgs {
     /// Prints the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Shows progress on stderr even if that is no terminal
-    #[arg(long)]
-    pub progress: bool,
 }
 
 const DEFAULT_GET_SHARE: f64 = 0.9;
@@ -109,7 +104,6 @@ impl LoadArgs {
             rate_per_s: self.rate.map(|rate| rate as f64),
             cpus: self.cpus.clone(),
             server_pid: self.server_pid,
-            has_progress: self.progress || std::io::stderr().is_terminal(),
             ..Drive::new(self.protocol, &self.target, self.connections, limit)
         };
         Ok(Plan {

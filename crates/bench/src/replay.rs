@@ -4,7 +4,6 @@
 //! knows can be simulated over the same trace in the same bytes, with the same overhead for each
 //! item: so a difference in misses is a difference of policy and layout, not of accounting.
 
-mod progress;
 mod size;
 mod unpack;
 mod trace;

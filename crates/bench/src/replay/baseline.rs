@@ -15,10 +15,7 @@ use serde::Serialize;
 use self::belady::Belady;
 use self::fifo::Fifo;
 use self::s3fifo::S3Fifo;
-use super::progress::Progress;
 use super::trace::{Row, Trace};
-
-const ROWS_PER_STEP: usize = 1 << 14;
 
 /// A policy to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize)]
@@ -65,13 +62,11 @@ pub(crate) fn simulate(
 ) -> Tally {
     let keys = trace.keys.len();
     let contents = Contents::new(keys, memory_bytes, overhead_bytes);
-    let what = format!("{} as {}", trace.name, baseline.name());
-    let progress = Progress::towards(trace.rows.len(), &what);
     match baseline {
-        Baseline::Lru => play(trace, contents, Fifo::new(true), &progress),
-        Baseline::Fifo => play(trace, contents, Fifo::new(false), &progress),
-        Baseline::S3Fifo => play(trace, contents, S3Fifo::new(memory_bytes), &progress),
-        Baseline::Belady => play(trace, contents, Belady::new(trace), &progress),
+        Baseline::Lru => play(trace, contents, Fifo::new(true)),
+        Baseline::Fifo => play(trace, contents, Fifo::new(false)),
+        Baseline::S3Fifo => play(trace, contents, S3Fifo::new(memory_bytes)),
+        Baseline::Belady => play(trace, contents, Belady::new(trace)),
     }
 }
 
@@ -136,17 +131,9 @@ trait Policy {
     fn evict(&mut self, now_ms: u64, contents: &Contents) -> u32;
 }
 
-fn play<P: Policy>(
-    trace: &Trace,
-    mut contents: Contents,
-    mut policy: P,
-    progress: &Progress,
-) -> Tally {
+fn play<P: Policy>(trace: &Trace, mut contents: Contents, mut policy: P) -> Tally {
     let mut tally = Tally::default();
     for (at, &row) in trace.rows.iter().enumerate() {
-        if at % ROWS_PER_STEP == 0 {
-            progress.at(at);
-        }
         if !row.is_set() {
             if contents.is_live(row.key, row.at_ms) {
                 tally.hits += 1;

@@ -19,9 +19,8 @@ use clap::Args;
 use serde::Serialize;
 
 use self::tune::Tuner;
-use super::progress::Progress;
 use super::read::{self, Reading};
-use super::remote::{self, Pace, Served};
+use super::remote::{self, Served};
 use super::trace::Trace;
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
@@ -234,23 +233,18 @@ impl ContestArgs {
             }
             let what = format!("{}, round {round}, {} servers", trace.name, open.len());
             eprintln!("{what}, {} s or longer", self.lasting().as_secs());
-            self.round(open, trace, &Progress::towards(trace.rows.len(), &what))?;
+            self.round(open, trace)?;
         }
         Ok(searches)
     }
 
     /// One trial of each search, all at once.
-    fn round(
-        &self,
-        open: Vec<&mut Search<'_>>,
-        trace: &Trace,
-        progress: &Progress,
-    ) -> Result<(), Error> {
+    fn round(&self, open: Vec<&mut Search<'_>>, trace: &Trace) -> Result<(), Error> {
         let lasting = self.lasting();
         std::thread::scope(|scope| {
             let threads = open
                 .into_iter()
-                .map(|search| scope.spawn(move || search.step(trace, Pace { lasting, progress })));
+                .map(|search| scope.spawn(move || search.step(trace, lasting)));
             let threads: Vec<_> = threads.collect();
             let results = threads.into_iter().map(|thread| match thread.join() {
                 Ok(result) => result,
@@ -280,11 +274,11 @@ impl<'c> Search<'c> {
     }
 
     /// Replays with the next setting and learns from it.
-    fn step(&mut self, trace: &Trace, pace: Pace<'_>) -> Result<(), Error> {
+    fn step(&mut self, trace: &Trace, lasting: Duration) -> Result<(), Error> {
         let Some(memory_bytes) = self.tuner.next() else {
             return Ok(());
         };
-        let trial = self.contestant.replay(trace, memory_bytes, pace)?;
+        let trial = self.contestant.replay(trace, memory_bytes, lasting)?;
         self.trials += 1;
         eprintln!(
             "{} within {}: {} told {}: {} misses, peak {}",
@@ -330,7 +324,7 @@ impl<'c> Search<'c> {
 
 impl ReplayContestant {
     /// Starts the server with this memory, replays and ends it.
-    fn replay(&self, trace: &Trace, memory_bytes: u64, pace: Pace<'_>) -> Result<Trial, Error> {
+    fn replay(&self, trace: &Trace, memory_bytes: u64, lasting: Duration) -> Result<Trial, Error> {
         let with = Ingredients {
             memory_mib: memory_bytes >> 20,
             threads: 1,
@@ -338,7 +332,7 @@ impl ReplayContestant {
         };
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
-        let served = remote::play(trace, server.wire(), server.address(), pace)?;
+        let served = remote::play(trace, server.wire(), server.address(), lasting)?;
         let trial = Trial {
             version,
             served,

@@ -13,7 +13,6 @@ use cellar_engine::{
 
 use serde::Serialize;
 
-use super::progress::Progress;
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
 use crate::footprint::own_rss_bytes;
@@ -138,7 +137,6 @@ impl<'t> Player<'t> {
 
     fn run(&mut self) -> Result<(), Error> {
         let trace = self.trace;
-        let progress = Progress::towards(trace.rows.len(), &trace.name);
         let (mut ticked_ms, mut ticked_at) = (0, 0);
         let rows_per_sample = trace.rows.len().div_ceil(SAMPLES).max(1);
         for (at, &row) in trace.rows.iter().enumerate() {
@@ -150,7 +148,6 @@ impl<'t> Player<'t> {
             if at % rows_per_sample == 0 {
                 let is_warm = at * WARM_UP_PART >= trace.rows.len();
                 self.dead.sample(&self.cache.stats(), is_warm);
-                progress.at(at);
             }
             if let Some(ahead) = trace.rows.get(at + ROWS_AHEAD) {
                 self.cache.hint_index(self.key(ahead.key)?);
