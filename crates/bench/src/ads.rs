@@ -9,7 +9,6 @@
 
 mod ad;
 mod stage;
-mod near;
 mod sweep;
 
 use std::sync::Arc;
@@ -19,8 +18,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::ad::{Ad, LastWrites, fill};
-use self::near::NearStage;
-use self::stage::{LruStage, Stage};
+use self::stage::{LruStage, NearStage, Stage};
 use self::sweep::{Load, Point};
 use crate::measurement::Measurement;
 use crate::peers::CellarArgs;
