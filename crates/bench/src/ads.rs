@@ -115,19 +115,17 @@ fn run(args: &AdsArgs) -> Result<AdsOutcome, Error> {
     let redis = Recipe::redis(&args.redis).start(with)?;
     let cellar = args.cellar.recipe(Wire::Resp)?;
     let cellar = cellar.map(|recipe| recipe.start(with)).transpose()?;
-    let ad_bytes = fill(&url(&redis), args.ads)?;
     let mut stages = Vec::new();
     for number in 0..=LAST_WITH_REDIS {
         stages.push(measure(args, number, &redis)?);
     }
     if let Some(cellar) = &cellar {
-        fill(&url(cellar), args.ads)?;
         stages.push(measure(args, LAST_WITH_REDIS + 1, cellar)?);
     }
     Ok(AdsOutcome {
         redis_version: redis.version()?,
         args: args.clone(),
-        ad_bytes,
+        ad_bytes: Ad::new(0, 0).encode().len(),
         stages,
     })
 }
@@ -167,15 +165,12 @@ fn measure(args: &AdsArgs, number: usize, server: &Server) -> Result<StageResult
     let stage = stage(args, number, server)?;
     eprintln!("{}", stage.name());
     let load = Load {
-        ads: args.ads,
-        ads_per_request: args.ads_per_request,
-        threads: args.threads,
-        changes_per_s: args.changes,
-        seconds: args.seconds,
-        writes: Arc::new(LastWrites::new(args.ads)),
+        args,
+        writes: LastWrites::new(args.ads),
         url: url(server),
     };
-    load.reset()?;
+    // All ads are set back to their first version, as `writes` has them.
+    fill(&load.url, args.ads)?;
     load.warm_up(&*stage)?;
     let mut points = Vec::new();
     for &qps in &args.qps {

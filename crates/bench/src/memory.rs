@@ -139,7 +139,7 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
     let memory_bytes = memory_mib << 20;
     let done = scenario.run(&server, memory_bytes)?;
     let (peak_rss_bytes, rss_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
-    let held = done.read_back(&server)?;
+    let (items_held, user_bytes_held) = done.read_back(&server)?;
     let connections = done.connections();
     Ok(ScenarioResult {
         scenario: scenario.name.to_owned(),
@@ -153,8 +153,8 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
         promised_bytes: BASE_BYTES + connections as u64 * CONNECTION_BYTES,
         items_stored: done.stored,
         items_refused: done.refused,
-        items_held: held.items,
-        user_bytes_held: held.user_bytes,
-        efficiency: share(held.user_bytes, rss_bytes),
+        items_held,
+        user_bytes_held,
+        efficiency: share(user_bytes_held, rss_bytes),
     })
 }

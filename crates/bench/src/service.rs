@@ -27,7 +27,7 @@ use cellar_load::process::Server;
 use cellar_load::quantity::{ByteRange, parse_count};
 use cellar_load::wire::Wire;
 use found::RunFigures;
-use message::Messages;
+use message::{Messages, Method};
 
 /// What an entry may take beside its message, in memory that a server is given.
 const ENTRY_EXTRA_BYTES: u64 = 140;
@@ -131,7 +131,7 @@ impl Measurement for ServiceArgs {
         let messages = Messages::new(args.message_bytes)?;
         let contenders = servers::contenders(&args, messages)?;
         let mut results = Vec::new();
-        for contender in contenders.iter().filter(|it| it.is_in_paced_load()) {
+        for contender in contenders.iter().filter(|it| it.answers(Method::Get)) {
             results.push(paced::run(&args, messages, contender)?);
         }
         Ok(ServiceOutcome {

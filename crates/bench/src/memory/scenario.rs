@@ -5,7 +5,7 @@ use cellar_load::process::Server;
 use cellar_load::random::{Random, mix};
 use std::os::unix::net::UnixStream;
 
-use super::client::{Counter, Held};
+use super::client::Counter;
 
 /// Values of a silent reader's requests.
 const SILENT_VALUE_BYTES: usize = 200_000;
@@ -175,13 +175,15 @@ impl Done {
         self.open.len() + 1
     }
 
-    /// Reads every key and counts what is found.
-    pub(super) fn read_back(&self, server: &Server) -> Result<Held, Error> {
+    /// Reads every key: how many items are found, and the bytes of their keys and values.
+    pub(super) fn read_back(&self, server: &Server) -> Result<(u64, u64), Error> {
         let mut client = Counter::connect(server)?;
         for number in 0..self.keys.min(self.stored) {
             client.get(&key_of(number))?;
         }
-        client.finish()
+        let held = client.finish()?;
+        let key_bytes = key_of(0).len() as u64;
+        Ok((held.items, held.items * key_bytes + held.value_bytes))
     }
 }
 

@@ -130,7 +130,7 @@ impl<'a> Stand<'a> {
         Order {
             asks: Asks::Only(method),
             messages: self.messages,
-            ttl_s: self.contender.told_ttl_s(self.args),
+            ttl_s: self.contender.told_ttl_s,
             is_cache: self.contender.is_cache(),
         }
     }

@@ -68,7 +68,7 @@ fn load(
             read_back_share: args.read_back_share,
         },
         messages,
-        ttl_s: contender.told_ttl_s(args),
+        ttl_s: contender.told_ttl_s,
         is_cache: contender.is_cache(),
     };
     let limit = Limit::Nanoseconds(contender.paced_seconds(args) * NS_PER_S);
