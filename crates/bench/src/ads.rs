@@ -9,7 +9,6 @@
 
 mod ad;
 mod stage;
-mod near;
 mod sweep;
 
 use std::sync::Arc;
@@ -19,8 +18,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::ad::{Ad, LastWrites, fill};
-use self::near::NearStage;
-use self::stage::{LruStage, Stage};
+use self::stage::{LruStage, NearStage, Stage};
 use self::sweep::{Load, Point};
 use crate::measurement::Measurement;
 use crate::peers::CellarArgs;
@@ -35,7 +33,7 @@ const MEMORY_MIB: u64 = 512;
 const QUICK_SECONDS: f64 = 0.5;
 
 /// Options of `cellar-bench ads`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct AdsArgs {
     /// Requests per second, one run for each
     #[arg(long, value_delimiter = ',', default_values_t = [125, 250, 500, 1000, 2000, 4000])]
@@ -60,29 +58,27 @@ pub(crate) struct AdsArgs {
     ttl_s: u64,
     /// Ads that change each second
     #[arg(long, default_value_t = 50)]
+    #[serde(rename = "changes_per_s")]
     changes: u64,
     /// Two short runs for each stage: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
     /// redis-server's program
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    #[serde(skip)]
     redis: String,
     #[command(flatten)]
+    #[serde(skip)]
     cellar: CellarArgs,
 }
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct AdsOutcome {
+    #[serde(flatten)]
+    args: AdsArgs,
     redis_version: String,
-    ads: u64,
-    held: u64,
-    ads_per_request: usize,
     ad_bytes: usize,
-    threads: usize,
-    ttl_s: u64,
-    changes_per_s: u64,
-    seconds: f64,
     stages: Vec<StageResult>,
 }
 
@@ -119,25 +115,17 @@ fn run(args: &AdsArgs) -> Result<AdsOutcome, Error> {
     let redis = Recipe::redis(&args.redis).start(with)?;
     let cellar = args.cellar.recipe(Wire::Resp)?;
     let cellar = cellar.map(|recipe| recipe.start(with)).transpose()?;
-    let ad_bytes = fill(&url(&redis), args.ads)?;
     let mut stages = Vec::new();
     for number in 0..=LAST_WITH_REDIS {
         stages.push(measure(args, number, &redis)?);
     }
     if let Some(cellar) = &cellar {
-        fill(&url(cellar), args.ads)?;
         stages.push(measure(args, LAST_WITH_REDIS + 1, cellar)?);
     }
     Ok(AdsOutcome {
         redis_version: redis.version()?,
-        ads: args.ads,
-        held: args.held,
-        ads_per_request: args.ads_per_request,
-        ad_bytes,
-        threads: args.threads,
-        ttl_s: args.ttl_s,
-        changes_per_s: args.changes,
-        seconds: args.seconds,
+        args: args.clone(),
+        ad_bytes: Ad::new(0, 0).encode().len(),
         stages,
     })
 }
@@ -177,15 +165,12 @@ fn measure(args: &AdsArgs, number: usize, server: &Server) -> Result<StageResult
     let stage = stage(args, number, server)?;
     eprintln!("{}", stage.name());
     let load = Load {
-        ads: args.ads,
-        ads_per_request: args.ads_per_request,
-        threads: args.threads,
-        changes_per_s: args.changes,
-        seconds: args.seconds,
-        writes: Arc::new(LastWrites::new(args.ads)),
+        args,
+        writes: LastWrites::new(args.ads),
         url: url(server),
     };
-    load.reset()?;
+    // All ads are set back to their first version, as `writes` has them.
+    fill(&load.url, args.ads)?;
     load.warm_up(&*stage)?;
     let mut points = Vec::new();
     for &qps in &args.qps {

@@ -17,11 +17,10 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::spread::Spread;
-use cellar_load::address::Address;
+use cellar_load::clock::nanoseconds;
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
 use cellar_load::load;
-use cellar_load::options::nanoseconds;
 use cellar_load::plan::{Keys, Plan};
 use cellar_load::popularity::Popularity;
 use cellar_load::process::{Ingredients, Recipe, Server};
@@ -41,9 +40,10 @@ const QUICK_SECONDS: f64 = 0.5;
 const QUICK_MEMORY_ITEMS: u64 = 1_000_000;
 
 /// Options of `cellar-bench compare`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
+    #[serde(skip)]
     peers: PeerArgs,
     /// Memory of each server in MiB
     #[arg(long, default_value_t = 1024)]
@@ -53,6 +53,7 @@ pub(crate) struct CompareArgs {
     rounds: usize,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 2.0)]
+    #[serde(rename = "seconds_per_measurement")]
     seconds: f64,
     /// Two rounds of half a second and a smaller memory row: shows that it works, not how fast
     #[arg(long)]
@@ -70,51 +71,49 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value = "4M", value_parser = parse_count)]
     memory_items: u64,
     #[command(flatten)]
+    #[serde(skip)]
     cpus: CpuArgs,
 }
 
 /// One kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RequestKind {
-    name: &'static str,
     is_get: bool,
     depth: usize,
 }
 
+const GET: RequestKind = RequestKind {
+    is_get: true,
+    depth: 1,
+};
+const DEEP_GET: RequestKind = RequestKind { depth: 32, ..GET };
 const ROWS: [RequestKind; 4] = [
+    GET,
     RequestKind {
-        name: "get, depth 1",
-        is_get: true,
-        depth: 1,
-    },
-    RequestKind {
-        name: "set, depth 1",
         is_get: false,
-        depth: 1,
+        ..GET
     },
+    DEEP_GET,
     RequestKind {
-        name: "get, depth 32",
-        is_get: true,
-        depth: 32,
-    },
-    RequestKind {
-        name: "set, depth 32",
         is_get: false,
-        depth: 32,
+        ..DEEP_GET
     },
 ];
+
+impl RequestKind {
+    fn name(self) -> String {
+        let what = if self.is_get { "get" } else { "set" };
+        format!("{what}, depth {}", self.depth)
+    }
+}
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
-    rounds: usize,
-    seconds_per_measurement: f64,
-    keys: u64,
+    #[serde(flatten)]
+    args: CompareArgs,
     key_bytes: usize,
-    value_bytes: usize,
     distribution: String,
-    connections: usize,
-    memory_mib: u64,
     rows: Vec<RowResult>,
     memory: Vec<memory::ServerFootprint>,
 }
@@ -140,17 +139,18 @@ struct RowResult {
 
 /// A server that takes part.
 struct Contestant {
-    name: String,
+    recipe: Recipe,
     version: String,
     is_floor: bool,
-    wire: Wire,
     server: Server,
+    /// What was found, by row and round; nothing for a set of the floor.
+    reports: [Vec<Report>; ROWS.len()],
 }
 
 impl Contestant {
-    /// Whether this floor's replies are like those over `wire`.
-    fn is_of(&self, wire: Wire) -> bool {
-        (self.wire == Wire::Http) == (wire == Wire::Http)
+    /// Whether this is the floor of requests over `wire`: its replies are like theirs.
+    fn is_floor_of(&self, wire: Wire) -> bool {
+        self.is_floor && (self.recipe.wire == Wire::Http) == (wire == Wire::Http)
     }
 }
 
@@ -161,30 +161,22 @@ impl Measurement for CompareArgs {
         let args = self.settled();
         let mut recipes = Vec::new();
         for wire in [Wire::Memcached, Wire::Resp, Wire::Http] {
-            recipes.extend(args.peers.cellar.recipe(wire)?);
-            recipes.extend(args.peers.of(wire));
+            recipes.extend(args.peers.all(wire)?);
         }
         let recipes = some(recipes)?;
-        let contestants = args.start(&recipes)?;
-        for contestant in contestants.iter().filter(|contestant| !contestant.is_floor) {
+        let mut contestants = args.start(&recipes)?;
+        for contestant in contestants.iter().filter(|it| !it.is_floor) {
             args.fill(contestant)?;
         }
-        let reports = args.measure(&contestants)?;
-        let rows = summarize(&contestants, &reports);
+        args.ask(&mut contestants)?;
+        let rows = summarize(&contestants);
         // Ended before the memory row starts its own, which need the memory.
-        contestants
-            .into_iter()
-            .for_each(|contestant| contestant.server.stop());
+        drop(contestants);
         let memory = memory::measure(&args, &recipes)?;
         Ok(Comparison {
-            rounds: args.rounds,
-            seconds_per_measurement: args.seconds,
-            keys: args.keys,
             key_bytes: KEY_BYTES,
-            value_bytes: args.value_bytes,
             distribution: Popularity::Zipf(0.99).to_string(),
-            connections: args.connections,
-            memory_mib: args.memory_mib,
+            args,
             rows,
             memory,
         })
@@ -211,36 +203,36 @@ impl CompareArgs {
             threads: 1,
             cpu: Some(self.cpus.server_cpu),
         };
-        let mut contestants = Vec::new();
-        for wire in [Wire::Memcached, Wire::Http] {
-            let floor = Recipe::echo(wire, KEY_BYTES, self.value_bytes)?;
-            contestants.push(Contestant {
-                name: floor.name.clone(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                is_floor: true,
-                wire,
-                server: floor.start(with)?,
-            });
-        }
-        for recipe in recipes {
+        let contestant = |recipe: Recipe, is_floor| {
             let server = recipe.start(with)?;
-            let (name, version) = (recipe.name.clone(), server.version()?);
-            eprintln!("{name} {version} listens on {}", server.address());
-            contestants.push(Contestant {
-                name,
+            let version = match is_floor {
+                true => env!("CARGO_PKG_VERSION").to_owned(),
+                false => server.version()?,
+            };
+            eprintln!("{} {version} listens on {}", recipe.name, server.address());
+            Ok(Contestant {
+                recipe,
                 version,
-                is_floor: false,
-                wire: recipe.wire,
+                is_floor,
                 server,
-            });
-        }
-        Ok(contestants)
+                reports: Default::default(),
+            })
+        };
+        let floors = [Wire::Memcached, Wire::Http];
+        let floors = floors.map(|wire| {
+            let floor = Recipe::echo(wire, KEY_BYTES, self.value_bytes)?;
+            contestant(floor, true)
+        });
+        let others = recipes
+            .iter()
+            .map(|recipe| contestant(recipe.clone(), false));
+        floors.into_iter().chain(others).collect()
     }
 
     /// Stores all keys and reads some back, checked.
     fn fill(&self, contestant: &Contestant) -> Result<(), Error> {
-        let mut plan = self.plan(contestant.wire, contestant.server.address(), ROWS[2])?;
-        let wrong = |what: String| Err(Error::Wrong(format!("{}: {what}", contestant.name)));
+        let mut plan = self.plan(&contestant.server, DEEP_GET)?;
+        let wrong = |what: String| Err(Error::Wrong(format!("{}: {what}", contestant.recipe.name)));
         let fill = load::run(&plan.fill())?;
         if fill.set.stored != self.keys {
             let first = fill.first_error.unwrap_or_default();
@@ -262,68 +254,64 @@ impl CompareArgs {
         Ok(())
     }
 
-    fn plan(&self, wire: Wire, target: &Address, row: RequestKind) -> Result<Plan, Error> {
+    fn plan(&self, server: &Server, row: RequestKind) -> Result<Plan, Error> {
         let value_bytes = ByteRange::fixed(self.value_bytes);
-        let records = Records::new(self.keys, KEY_BYTES, value_bytes).map_err(Error::Usage)?;
+        let records = Records::new(self.keys, KEY_BYTES, value_bytes)?;
         let limit = Limit::Nanoseconds(nanoseconds(self.seconds)?);
         let drive = Drive {
             depth: row.depth,
             cpus: vec![self.cpus.load_cpu],
-            ..Drive::new(wire, target, self.connections, limit)
+            ..Drive::new(server.wire(), server.address(), self.connections, limit)
         };
         let mut plan = Plan::gets(drive, records);
         plan.get_share = if row.is_get { 1.0 } else { 0.0 };
         Ok(plan)
     }
 
-    /// All reports, by row, server and round; none for a set of the floor.
-    fn measure(&self, contestants: &[Contestant]) -> Result<Vec<Vec<Vec<Report>>>, Error> {
-        let mut reports = vec![vec![Vec::new(); contestants.len()]; ROWS.len()];
-        for round in 0..self.rounds {
-            for (row, row_reports) in ROWS.iter().zip(&mut reports) {
-                for (contestant, cell) in contestants.iter().zip(row_reports) {
-                    if contestant.is_floor && !row.is_get {
-                        continue;
-                    }
-                    let mut plan = self.plan(contestant.wire, contestant.server.address(), *row)?;
-                    plan.seed = round as u64 + 1;
+    /// In each round each row visits every server.
+    fn ask(&self, contestants: &mut [Contestant]) -> Result<(), Error> {
+        for round in 1..=self.rounds {
+            for (at, row) in ROWS.into_iter().enumerate() {
+                for it in contestants
+                    .iter_mut()
+                    .filter(|it| row.is_get || !it.is_floor)
+                {
+                    let mut plan = self.plan(&it.server, row)?;
+                    plan.seed = round as u64;
                     load::run(&plan.until(Limit::Nanoseconds(WARM_UP_NS)))?;
-                    plan.drive.server_pid = Some(contestant.server.pid());
+                    plan.drive.server_pid = Some(it.server.pid());
                     let report = load::run(&plan)?;
-                    eprintln!(
-                        "round {} of {}: {:14} {:12} {:8.3} us/request",
-                        round + 1,
-                        self.rounds,
-                        row.name,
-                        contestant.name,
-                        report.cpu_us(),
-                    );
-                    cell.push(report);
+                    let (rounds, name, us) = (self.rounds, &it.recipe.name, report.cpu_us());
+                    let row = row.name();
+                    eprintln!("round {round} of {rounds}: {row:14} {name:12} {us:8.3} us/request");
+                    it.reports[at].push(report);
                 }
             }
         }
-        Ok(reports)
+        Ok(())
     }
 }
 
-/// The figures of every row and server over the rounds.
-fn summarize(contestants: &[Contestant], reports: &[Vec<Vec<Report>>]) -> Vec<RowResult> {
+/// The figures of every row and server over the rounds; a floor is that of a get as deep.
+fn summarize(contestants: &[Contestant]) -> Vec<RowResult> {
     let mut results = Vec::new();
-    for (row, row_reports) in ROWS.iter().zip(reports) {
-        let floor_row = ROWS
+    for (at, row) in ROWS.into_iter().enumerate() {
+        let get = ROWS
             .iter()
-            .position(|other| other.is_get && other.depth == row.depth);
-        for (contestant, cell) in contestants.iter().zip(row_reports) {
-            let floor_at = contestants
+            .position(|it| it.is_get && it.depth == row.depth);
+        for contestant in contestants.iter().filter(|it| !it.reports[at].is_empty()) {
+            let floor = contestants
                 .iter()
-                .position(|floor| floor.is_floor && floor.is_of(contestant.wire));
-            let floor: &[Report] = match (floor_row, floor_at) {
-                (Some(row), Some(at)) => &reports[row][at],
-                _ => &[],
-            };
-            if !cell.is_empty() {
-                results.push(summarize_cell(*row, contestant, cell, floor));
-            }
+                .find(|it| it.is_floor_of(contestant.recipe.wire));
+            let floor = floor
+                .zip(get)
+                .map_or(&[][..], |(floor, get)| &floor.reports[get]);
+            results.push(summarize_cell(
+                row,
+                contestant,
+                &contestant.reports[at],
+                floor,
+            ));
         }
     }
     results
@@ -335,24 +323,21 @@ fn summarize_cell(
     cell: &[Report],
     floor: &[Report],
 ) -> RowResult {
-    let spread = |figure: fn(&Report) -> f64| Spread::of(cell.iter().map(figure).collect());
-    let ratios = cell
-        .iter()
-        .zip(floor)
-        .map(|(own, floor)| own.cpu_us() / floor.cpu_us());
+    let ratios = cell.iter().zip(floor);
+    let ratios = ratios.map(|(own, floor)| own.cpu_us() / floor.cpu_us());
     RowResult {
-        request: row.name.to_owned(),
+        request: row.name(),
         depth: row.depth,
-        server: contestant.name.clone(),
+        server: contestant.recipe.name.clone(),
         version: contestant.version.clone(),
-        protocol: contestant.wire.name(),
-        throughput_per_s: spread(|report| report.throughput_per_s),
-        latency_us_p50: spread(|report| report.latency.latency_us_p50),
-        latency_us_p99: spread(|report| report.latency.latency_us_p99),
-        latency_us_p99_9: spread(|report| report.latency.latency_us_p99_9),
-        server_cpu_us_per_request: spread(Report::cpu_us),
+        protocol: contestant.recipe.wire.name(),
+        throughput_per_s: Spread::over(cell, |it| it.throughput_per_s),
+        latency_us_p50: Spread::over(cell, |it| it.latency.latency_us_p50),
+        latency_us_p99: Spread::over(cell, |it| it.latency.latency_us_p99),
+        latency_us_p99_9: Spread::over(cell, |it| it.latency.latency_us_p99_9),
+        server_cpu_us_per_request: Spread::over(cell, Report::cpu_us),
         server_cpu_ratio_to_floor: Spread::of(ratios.collect()),
-        misses: cell.iter().map(|report| report.get.misses).sum(),
-        errors: cell.iter().map(|report| report.errors).sum(),
+        misses: cell.iter().map(|it| it.get.misses).sum(),
+        errors: cell.iter().map(|it| it.errors).sum(),
     }
 }

@@ -33,9 +33,10 @@ const QUICK_REST_S: u64 = 4;
 const RATE_SHARE: f64 = 0.5;
 
 /// Options of `cellar-bench expiry`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ExpiryArgs {
     #[command(flatten)]
+    #[serde(skip)]
     peers: PeerArgs,
     /// Settings of active-expire-effort, each a server of its own, of what is like redis-server
     #[arg(long, value_delimiter = ',', default_value = "1,10")]
@@ -85,23 +86,16 @@ pub(crate) struct ExpiryArgs {
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
+    #[serde(skip)]
     cpus: CpuArgs,
 }
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExpiryOutcome {
-    live: u64,
-    live_ttl_s: u32,
-    dying: u64,
-    mixed: bool,
-    value_bytes: usize,
-    memory_mib: u64,
-    connections: usize,
+    #[serde(flatten)]
+    args: ExpiryArgs,
     rate_per_s: u64,
-    before_s: u64,
-    during_s: u64,
-    rounds: usize,
     servers: Vec<ServerResult>,
 }
 
@@ -220,23 +214,13 @@ impl Measurement for ExpiryArgs {
             }
         }
         let servers = contenders.iter().zip(watched).zip(runs);
+        let servers = servers.map(|((contender, (version, memory)), runs)| {
+            summarize(contender, version, memory, runs)
+        });
         Ok(ExpiryOutcome {
-            live: args.live,
-            live_ttl_s: args.live_ttl_s,
-            dying: args.dying,
-            mixed: args.mixed,
-            value_bytes: args.value_bytes,
-            memory_mib: args.memory_mib,
-            connections: args.connections,
+            servers: servers.collect(),
+            args,
             rate_per_s: rate,
-            before_s: args.before_s,
-            during_s: args.during_s,
-            rounds: args.rounds,
-            servers: servers
-                .map(|((contender, (version, memory)), runs)| {
-                    summarize(contender, version, memory, runs)
-                })
-                .collect(),
         })
     }
 }

@@ -12,29 +12,39 @@ use cellar_load::usage::rss_bytes;
 
 /// Bytes of resident memory by which this process grows while `work` is done, and its result.
 pub(crate) fn growth_bytes<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(u64, T), Error> {
-    let rss = || {
-        rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
-    };
-    let before_bytes = rss()?;
+    let before_bytes = own_rss_bytes()?;
     let result = work()?;
-    Ok((rss()?.saturating_sub(before_bytes), result))
+    Ok((own_rss_bytes()?.saturating_sub(before_bytes), result))
+}
+
+/// Resident memory of this process.
+pub(crate) fn own_rss_bytes() -> Result<u64, Error> {
+    rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
+}
+
+/// Each cache of `part`, by how many bytes it grows when it is filled with so many items, and what
+/// each takes over the `raw_bytes` of its key and value.
+pub(crate) fn of_all<C: Copy + ValueEnum>(
+    part: &str,
+    caches: &[C],
+    items: u64,
+    raw_bytes: usize,
+) -> Result<Vec<(C, u64, f64)>, Error> {
+    let run = |&cache: &C| {
+        let growth_bytes = in_fresh_process(part, &cache, items)?;
+        let overhead_bytes = overhead_bytes(growth_bytes, items, raw_bytes);
+        Ok((cache, growth_bytes, overhead_bytes))
+    };
+    caches.iter().map(run).collect()
 }
 
 /// By how many bytes this program grows when it is started again to fill one cache of `part`.
-pub(crate) fn in_fresh_process(
-    part: &str,
-    cache: &impl ValueEnum,
-    items: u64,
-) -> Result<u64, Error> {
+fn in_fresh_process(part: &str, cache: &impl ValueEnum, items: u64) -> Result<u64, Error> {
     let cache = cache.to_possible_value().expect("no cache is hidden");
     let items = items.to_string();
     let arguments = ["footprint", part, cache.get_name(), &items];
-    let program = std::env::current_exe()
-        .map_err(|error| Error::system("looking for this program", error))?;
-    let output = Command::new(&program)
-        .args(arguments)
-        .output()
-        .map_err(|error| Error::system("starting this program again", error))?;
+    let output = std::env::current_exe().and_then(|it| Command::new(it).args(arguments).output());
+    let output = output.map_err(|error| Error::system("starting this program again", error))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.trim().parse().map_err(|_| {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -43,7 +53,6 @@ pub(crate) fn in_fresh_process(
 }
 
 /// What each of `items` takes over the `raw_bytes` of its key and value, if all take so many.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 pub(crate) fn overhead_bytes(growth_bytes: u64, items: u64, raw_bytes: usize) -> f64 {
     growth_bytes as f64 / items as f64 - raw_bytes as f64
 }

@@ -23,13 +23,14 @@ use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::race::bind;
+use crate::refused;
 use cellar_load::clock::now_ns;
 use cellar_load::error::Error;
 use cellar_load::latency::LatencySummary;
 use cellar_load::quantity::{ByteRange, parse_count};
 use cellar_load::random::Random;
 use cellar_load::record::Records;
-use watch::{Observer, Slow, Watch};
+use watch::{Observer, Watch};
 
 /// What an item takes beside key and value, and the headroom, in percent and fixed.
 const OVERHEAD_BYTES: u64 = 18;
@@ -47,7 +48,7 @@ const QUICK_ITEMS: u64 = 1_000_000;
 const QUICK_WINDOW: u64 = 200_000;
 
 /// Options of `cellar-bench growth`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct GrowthArgs {
     /// Items the cache grows to
     #[arg(long, default_value = "20M", value_parser = parse_count)]
@@ -87,20 +88,14 @@ pub(crate) struct GrowthArgs {
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct GrowthOutcome {
-    items: u64,
-    window: u64,
-    key_bytes: usize,
-    value_bytes: usize,
-    memory_mib: u64,
+    #[serde(flatten)]
+    args: GrowthArgs,
     shards: u64,
     has_upkeep: bool,
     /// Operations over all windows.
     growing: Operations,
     steady: Operations,
     windows: Vec<Window>,
-    slowest_growing: Vec<Slow>,
-    slowest_steady: Vec<Slow>,
-    slowest_idle: Vec<Slow>,
     worst_growing_without_waiting_us: f64,
     worst_steady_without_waiting_us: f64,
     worst_idle_without_waiting_us: f64,
@@ -168,6 +163,7 @@ impl Measurement for GrowthArgs {
             args.window = args.window.min(QUICK_WINDOW);
         }
         args.window = args.window.clamp(1, args.items.max(1));
+        args.memory_mib = Some(args.memory_mib());
         run(&args)
     }
 }
@@ -193,11 +189,7 @@ fn run(args: &GrowthArgs) -> Result<GrowthOutcome, Error> {
         windows
     })?;
     Ok(GrowthOutcome {
-        items: args.items,
-        window: args.window,
-        key_bytes: args.key_bytes,
-        value_bytes: args.value_bytes,
-        memory_mib: args.memory_mib(),
+        args: args.clone(),
         shards: growing.cache.stats().shards,
         has_upkeep: !args.no_upkeep,
         growing: growing.watches.summary(),
@@ -206,9 +198,6 @@ fn run(args: &GrowthArgs) -> Result<GrowthOutcome, Error> {
         worst_growing_without_waiting_us: growing.watches.insert.worst_without_waiting_us(),
         worst_steady_without_waiting_us: steady.watches.insert.worst_without_waiting_us(),
         worst_idle_without_waiting_us: growing.watches.idle.worst_without_waiting_us(),
-        slowest_growing: growing.watches.insert.slowest,
-        slowest_steady: steady.watches.insert.slowest,
-        slowest_idle: growing.watches.idle.slowest,
     })
 }
 
@@ -259,10 +248,10 @@ impl Watches {
     }
 
     /// Adds a later window's.
-    fn merge(&mut self, window: Watches) {
-        self.insert.merge(window.insert);
-        self.read.merge(window.read);
-        self.idle.merge(window.idle);
+    fn merge(&mut self, window: &Watches) {
+        self.insert.merge(&window.insert);
+        self.read.merge(&window.read);
+        self.idle.merge(&window.idle);
     }
 }
 
@@ -285,7 +274,7 @@ impl Bench {
         // The steady cache gets as many new items again.
         let records = Records::new(args.items.saturating_mul(2), args.key_bytes, value_bytes);
         Ok(Bench {
-            records: records.map_err(Error::Usage)?,
+            records: records?,
             clock: Arc::new(ManualClock::default()),
             started_ns: now_ns(),
             has_reads: !args.no_reads,
@@ -302,7 +291,7 @@ impl Bench {
             clock: self.clock.clone(),
             ..Config::with_memory(memory_bytes)
         };
-        let cache = Cache::new(config).map_err(|error| wrong(&error))?;
+        let cache = Cache::new(config).map_err(refused)?;
         Ok(WatchedCache {
             cache: Arc::new(cache),
             is_settled: Arc::new(AtomicBool::new(args.no_upkeep)),
@@ -369,23 +358,25 @@ impl Bench {
         for round in 0..inserts {
             if round % ROUNDS_PER_READING == 0 {
                 self.clock.set(instant(self.started_ns));
-                observer.refresh();
+                observer.waited_since();
             }
             if subject.is_full {
                 self.set_key(subject.oldest);
-                self.delete(&subject.cache)?;
+                let key = subject.cache.key(&self.key);
+                let deleted =
+                    key.and_then(|it| subject.cache.delete(it, &DeleteOptions::default()));
+                deleted.map_err(refused)?;
                 subject.oldest += 1;
             }
-            self.idle(subject.next, &mut watches, &mut observer);
-            self.set_key(subject.next);
-            self.insert(subject, &mut watches, &mut observer)?;
+            let start_ns = now_ns();
+            watches.idle.record(now_ns() - start_ns, &mut observer);
+            watches.insert.record(self.insert(subject)?, &mut observer);
             if self.has_reads {
-                self.read(subject, &mut watches, &mut observer)?;
+                watches.read.record(self.read(subject)?, &mut observer);
             }
         }
-        let summary = watches.summary();
-        subject.watches.merge(watches);
-        Ok(summary)
+        subject.watches.merge(&watches);
+        Ok(watches.summary())
     }
 
     fn set_key(&mut self, number: u64) {
@@ -393,24 +384,9 @@ impl Bench {
         self.records.push_key(&mut self.key, number);
     }
 
-    fn idle(&self, operation: u64, watches: &mut Watches, observer: &mut Observer) {
-        let start_ns = now_ns();
-        let ns = now_ns() - start_ns;
-        watches.idle.record(ns, operation, observer);
-    }
-
-    fn delete(&self, cache: &Cache) -> Result<(), Error> {
-        let key = cache.key(&self.key).map_err(|error| wrong(&error))?;
-        let deleted = cache.delete(key, &DeleteOptions::default());
-        deleted.map(|_| ()).map_err(|error| wrong(&error))
-    }
-
-    fn insert(
-        &mut self,
-        subject: &mut WatchedCache,
-        watches: &mut Watches,
-        observer: &mut Observer,
-    ) -> Result<(), Error> {
+    /// Inserts the next item; how long it took.
+    fn insert(&mut self, subject: &mut WatchedCache) -> Result<u64, Error> {
+        self.set_key(subject.next);
         self.value.clear();
         self.records.push_value(&mut self.value, subject.next, 0);
         let options = SetOptions {
@@ -418,47 +394,34 @@ impl Bench {
             ..SetOptions::default()
         };
         let start_ns = now_ns();
-        let stored = subject
-            .cache
-            .key(&self.key)
-            .and_then(|key| subject.cache.set(key, &self.value, &options));
+        let key = subject.cache.key(&self.key);
+        let stored = key.and_then(|key| subject.cache.set(key, &self.value, &options));
         let ns = now_ns() - start_ns;
-        stored.map_err(|error| wrong(&error))?;
-        watches.insert.record(ns, subject.next, observer);
+        stored.map_err(refused)?;
         subject.next += 1;
-        Ok(())
+        Ok(ns)
     }
 
-    /// Reads an item that is there, drawn at random.
-    fn read(
-        &mut self,
-        subject: &WatchedCache,
-        watches: &mut Watches,
-        observer: &mut Observer,
-    ) -> Result<(), Error> {
+    /// Reads an item that is there, drawn at random; how long it took.
+    fn read(&mut self, subject: &WatchedCache) -> Result<u64, Error> {
         let items = subject.next - subject.oldest;
         let number = subject.oldest + self.random.below(items);
         self.set_key(number);
         let value = &mut self.value;
         let start_ns = now_ns();
-        let found = subject.cache.key(&self.key).map(|key| {
+        let key = subject.cache.key(&self.key);
+        let found = key.map(|key| {
             subject.cache.get(key, |item| {
                 value.clear();
                 value.extend_from_slice(item.value);
             })
         });
         let ns = now_ns() - start_ns;
-        if found.map_err(|error| wrong(&error))?.is_none() {
-            let key = String::from_utf8_lossy(&self.key);
-            return Err(Error::Wrong(format!(
-                "item {key} is lost; give the caches more with --memory-mib"
-            )));
+        match found.map_err(refused)? {
+            Some(()) => Ok(ns),
+            None => Err(Error::Wrong(format!(
+                "item {number} is lost; give the caches more with --memory-mib"
+            ))),
         }
-        watches.read.record(ns, subject.next, observer);
-        Ok(())
     }
-}
-
-fn wrong(error: &cellar_engine::Error) -> Error {
-    Error::Wrong(format!("the engine: {error}"))
 }

@@ -5,14 +5,13 @@
 
 pub mod plot; // lines over two axes, as an SVG file that a page can show
 mod footprint; // what an item takes in a cache, each in a fresh process
-mod race; // threads that start together, each on a processor of its own where there are enough
 pub mod spread; // median, smallest, largest, and all of them
-pub mod goal; // figures that a measurement must reach, and whether it did
-pub mod versus; // where a peer is better, on each page
+mod race; // threads that start together, and caches that take turns in it
 pub mod machine; // The machine and the moment of a measurement, which every number must name
 pub mod peers; // which servers take part, how they are started, at which port
 mod template; // a raw result through its template becomes Markdown
 mod page; // one measurement as Markdown with plots beside it, written whole by the program
+pub mod load; // `cellar-bench load`: its options, and how they become a plan
 mod measurement; // options that find figures
 mod compare; // what a request costs over each protocol
 mod engine; // the engine in process, beside other caches of Rust
@@ -24,7 +23,7 @@ mod service; // a cache service over HTTP at a fixed rate, and what a request co
 mod near; // near's local store beside other caches
 pub mod fresh; // how much this process grows when it fills a cache
 mod ads; // what a near cache brings a service in front of Redis
-mod threads; // threads, the locks of shards, a simulation of 64 processors
+mod threads; // do inserts fall as threads are added?
 pub mod parts; // the parts of `make bench`, what runs them
 pub mod pages; // the pages and index from raw results, and their check
 

@@ -26,7 +26,6 @@ pub struct Setting {
 
 impl Setting {
     /// Reads them from the system; what it does not tell is "unknown".
-    #[must_use]
     pub fn here() -> Setting {
         let cpu = fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
             let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -114,7 +113,6 @@ const WRITTEN: [&str; 2] = [
 
 /// The last commit that changed anything but results and pages, in the directory this runs in;
 /// marked if other files are changed.
-#[must_use]
 pub fn commit() -> String {
     let git = |words: &[&str]| {
         let output = Command::new("git")

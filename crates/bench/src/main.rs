@@ -4,12 +4,12 @@
 use std::process::ExitCode;
 
 use cellar_bench::fresh::{self, FootprintArgs};
+use cellar_bench::load::{self, LoadArgs};
 use cellar_bench::machine::{self, SettingArgs};
 use cellar_bench::pages::{self, PagesArgs};
 use cellar_bench::parts::{self, PARTS, Part, PartsArgs, REPLAY};
 use cellar_load::echo::{self, EchoArgs};
 use cellar_load::error::Error;
-use cellar_load::options::{self, LoadArgs};
 use clap::CommandFactory;
 use clap::{FromArgMatches, Parser, Subcommand};
 
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
             .unwrap_or_else(|error| error.exit())
             .tool
         {
-            Tool::Load(args) => options::command(&args),
+            Tool::Load(args) => load::command(&args),
             Tool::Echo(args) => echo::serve(&args),
             Tool::Footprint(args) => fresh::command(&args),
             Tool::Parts(args) => parts::command(&args),

@@ -16,6 +16,7 @@ use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
 use cellar_load::error::Error;
 use cellar_load::process::{Ingredients, Recipe};
+use cellar_load::quantity::share;
 use cellar_load::wire::Wire;
 use scenario::{SCENARIOS, Scenario};
 
@@ -82,14 +83,14 @@ impl Measurement for MemoryArgs {
 
     fn measure(&self) -> Result<MemoryOutcome, Error> {
         let peers = &self.peers;
-        let cellar = peers.cellar.recipe(Wire::Memcached)?.into_iter();
         let resp = peers.of(Wire::Resp).map(|it| match it.is_like_redis() {
             true => it.with("", &REDIS_POLICY),
             false => it,
         });
         let recipes = some(
-            cellar
-                .chain(peers.of(Wire::Memcached))
+            peers
+                .all(Wire::Memcached)?
+                .into_iter()
                 .chain(resp)
                 .collect(),
         )?;
@@ -112,7 +113,7 @@ impl Measurement for MemoryArgs {
                     rows.len() + 1,
                     row.scenario,
                     row.server,
-                    mib(row.peak_beside_memory_bytes),
+                    row.peak_beside_memory_bytes as f64 / MIB,
                 );
                 rows.push(row);
             }
@@ -138,8 +139,7 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
     let memory_bytes = memory_mib << 20;
     let done = scenario.run(&server, memory_bytes)?;
     let (peak_rss_bytes, rss_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
-    let held = done.read_back(&server)?;
-    server.stop();
+    let (items_held, user_bytes_held) = done.read_back(&server)?;
     let connections = done.connections();
     Ok(ScenarioResult {
         scenario: scenario.name.to_owned(),
@@ -151,20 +151,10 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
         rss_bytes,
         peak_beside_memory_bytes: peak_rss_bytes.cast_signed() - memory_bytes.cast_signed(),
         promised_bytes: BASE_BYTES + connections as u64 * CONNECTION_BYTES,
-        items_stored: done.stored(),
-        items_refused: done.refused(),
-        items_held: held.items,
-        user_bytes_held: held.user_bytes,
-        efficiency: ratio(held.user_bytes, rss_bytes),
+        items_stored: done.stored,
+        items_refused: done.refused,
+        items_held,
+        user_bytes_held,
+        efficiency: share(user_bytes_held, rss_bytes),
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
-fn ratio(part: u64, whole: u64) -> f64 {
-    part as f64 / whole.max(1) as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
-fn mib(bytes: i64) -> f64 {
-    bytes as f64 / MIB
 }

@@ -6,32 +6,62 @@
 //! a get that misses is followed by an insert.
 
 mod subject;
-mod speed;
-mod footprint;
-mod ratio;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 
-use self::footprint::EntryFootprint;
-pub(crate) use self::footprint::growth_bytes_of;
-use self::ratio::Ratio;
-use self::speed::Speed;
 pub(crate) use self::subject::CacheName;
+use self::subject::{Subject, VALUE_BYTES, Value};
+use crate::footprint::{growth_bytes, of_all};
 use crate::measurement::Measurement;
+use crate::race::{draws, take_turns};
+use crate::replay::{Reading, Trace, read};
+use crate::spread::Spread;
 use cellar_load::error::Error;
-use cellar_load::quantity::parse_count;
+use cellar_load::popularity::Popularity;
+use cellar_load::quantity::{parse_count, share};
 
 const QUICK_ENTRIES: u64 = 50_000;
 const QUICK_OPERATIONS: usize = 200_000;
+const RAW_BYTES: usize = size_of::<u64>() + VALUE_BYTES;
+/// Room over the entries, so that a cache with uneven shards evicts none of them.
+const ROOM_OF: u64 = 4;
+/// Reads before the rounds that count.
+const WARM_READS: usize = 200_000;
+/// Caches that take turns, in their order.
+const RACING: [CacheName; 6] = [
+    CacheName::Cellar,
+    CacheName::QuickCache,
+    CacheName::CellarTtl,
+    CacheName::CellarLru,
+    CacheName::LruMutex,
+    CacheName::Moka,
+];
+/// Caches whose memory is of interest.
+const WEIGHED: [CacheName; 5] = [
+    CacheName::Cellar,
+    CacheName::CellarTtl,
+    CacheName::QuickCache,
+    CacheName::LruMutex,
+    CacheName::Moka,
+];
+/// Caches whose choice of what to keep is of interest.
+const CHOOSING: [CacheName; 4] = [
+    CacheName::Cellar,
+    CacheName::QuickCache,
+    CacheName::Moka,
+    CacheName::LruMutex,
+];
 
 /// Options of `cellar-bench near`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct NearArgs {
     /// Traces for the hit ratios: CSV as for replay
     #[arg(value_name = "TRACE")]
+    #[serde(skip)]
     traces: Vec<PathBuf>,
     /// Entries of the speed and memory rows
     #[arg(long, default_value = "1M", value_parser = parse_count)]
@@ -41,6 +71,7 @@ pub(crate) struct NearArgs {
     zipf: f64,
     /// Reads of each thread in each round
     #[arg(long, default_value_t = 4_000_000)]
+    #[serde(rename = "operations_per_thread")]
     operations: usize,
     /// Numbers of threads
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
@@ -59,13 +90,41 @@ pub(crate) struct NearArgs {
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct NearOutcome {
-    entries: u64,
-    zipf: f64,
-    operations_per_thread: usize,
-    rounds: usize,
-    speeds: Vec<Speed>,
+    #[serde(flatten)]
+    args: NearArgs,
+    speeds: Vec<HitSpeed>,
     footprints: Vec<EntryFootprint>,
     ratios: Vec<Ratio>,
+}
+
+/// Hits of one cache on a number of threads.
+#[derive(Debug, Serialize)]
+struct HitSpeed {
+    cache: CacheName,
+    threads: usize,
+    /// Thread time of one hit.
+    hit_ns: Spread,
+    /// Hits of all threads by the clock on the wall.
+    hits_per_s: Spread,
+}
+
+/// What an entry takes.
+#[derive(Debug, Serialize)]
+struct EntryFootprint {
+    cache: CacheName,
+    rss_growth_bytes: u64,
+    /// Over key and value; the counts before the value and the allocator's own bytes are in it.
+    overhead_per_entry_bytes: f64,
+}
+
+/// One trace at one size.
+#[derive(Debug, Serialize)]
+struct Ratio {
+    trace: String,
+    percent: f64,
+    entries: u64,
+    /// Hits of all requests, in the order of [`CHOOSING`].
+    hit_ratios: Vec<f64>,
 }
 
 impl Measurement for NearArgs {
@@ -83,14 +142,117 @@ impl Measurement for NearArgs {
             let what = "--entries, --rounds and --threads are at least 1";
             return Err(Error::Usage(what.to_owned()));
         }
+        let footprints = of_all("near", &WEIGHED, args.entries, RAW_BYTES)?;
+        let footprints = footprints
+            .into_iter()
+            .map(|(cache, growth, overhead)| EntryFootprint {
+                cache,
+                rss_growth_bytes: growth,
+                overhead_per_entry_bytes: overhead,
+            });
         Ok(NearOutcome {
-            entries: args.entries,
-            zipf: args.zipf,
-            operations_per_thread: args.operations,
-            rounds: args.rounds,
-            footprints: footprint::all(args.entries)?,
-            speeds: speed::all(&args)?,
-            ratios: ratio::all(&args.traces, &args.percents)?,
+            footprints: footprints.collect(),
+            speeds: speeds(&args)?,
+            ratios: ratios(&args)?,
+            args,
         })
     }
+}
+
+/// All caches on all numbers of threads.
+fn speeds(args: &NearArgs) -> Result<Vec<HitSpeed>, Error> {
+    let values: Vec<Arc<Value>> = (0..args.entries)
+        .map(|_| Arc::new([1; VALUE_BYTES]))
+        .collect();
+    let caches = RACING.map(|name| name.build(args.entries + args.entries / ROOM_OF));
+    for cache in &caches {
+        (0..)
+            .zip(&values)
+            .for_each(|(key, value)| cache.insert(key, Arc::clone(value)));
+        cache.settle();
+    }
+    let shared = caches.each_ref().map(|it| -> &dyn Subject<Value> { &**it });
+    let read = |cache: &&dyn Subject<Value>, keys: &[u32], _: bool| {
+        cache.reads(keys, |value| value[0] == 1)
+    };
+    let mut speeds = Vec::new();
+    for &threads in &args.threads {
+        let popularity = Popularity::Zipf(args.zipf);
+        let keys = draws(popularity, args.entries, threads, args.operations, 1);
+        let few: Vec<_> = keys
+            .iter()
+            .map(|it| it[..it.len().min(WARM_READS)].to_vec())
+            .collect();
+        take_turns(&shared, 1, &few, read)?;
+        let found = take_turns(&shared, args.rounds, &keys, read)?;
+        speeds.extend(
+            RACING
+                .into_iter()
+                .zip(found)
+                .map(|(cache, speed)| HitSpeed {
+                    cache,
+                    threads,
+                    hit_ns: Spread::of(speed.operation_ns),
+                    hits_per_s: Spread::of(speed.per_wall_s),
+                }),
+        );
+    }
+    Ok(speeds)
+}
+
+/// Fills one cache; by how many bytes this process has grown.
+pub(crate) fn growth_bytes_of(cache: CacheName, entries: u64) -> Result<u64, Error> {
+    // A tenth more than fits, so that it is full and has evicted.
+    let stored = 0..entries + entries / 10;
+    let (growth_bytes, filled) = growth_bytes(|| {
+        let filled = cache.build::<Value>(entries);
+        stored
+            .clone()
+            .for_each(|key| filled.insert(key, Arc::new([1; VALUE_BYTES])));
+        filled.settle();
+        Ok(filled)
+    })?;
+    let held = stored.filter(|&key| filled.has(key)).count() as u64;
+    if held.abs_diff(entries) > entries / 20 {
+        return Err(Error::Wrong(format!(
+            "{held} of {entries} entries are held"
+        )));
+    }
+    Ok(growth_bytes)
+}
+
+/// All traces at all sizes.
+fn ratios(args: &NearArgs) -> Result<Vec<Ratio>, Error> {
+    let mut ratios = Vec::new();
+    for path in &args.traces {
+        let trace = read(path, &Reading::default())?;
+        for &percent in &args.percents {
+            let entries = ((trace.keys.len() as f64 * percent / 100.0) as u64).max(1);
+            ratios.push(Ratio {
+                trace: trace.name.clone(),
+                percent,
+                entries,
+                hit_ratios: CHOOSING
+                    .map(|cache| hit_ratio(cache, &trace, entries))
+                    .into(),
+            });
+        }
+    }
+    Ok(ratios)
+}
+
+/// The hit ratio of one cache; sets store without reading before.
+fn hit_ratio(cache: CacheName, trace: &Trace, entries: u64) -> f64 {
+    let (cache, nothing) = (cache.build::<()>(entries), Arc::new(()));
+    let (mut gets, mut hits) = (0, 0);
+    for row in &trace.rows {
+        let key = u64::from(row.key);
+        gets += u64::from(!row.is_set());
+        if !row.is_set() && cache.has(key) {
+            hits += 1;
+        } else {
+            cache.insert(key, Arc::clone(&nothing));
+        }
+    }
+    share(hits, gets)
 }

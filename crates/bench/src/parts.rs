@@ -90,8 +90,7 @@ pub const PARTS: &[Part] = &[
     part!(
         "threads",
         by::<threads::ThreadsArgs>(),
-        "Whether inserts fall as threads are added, how long locks are held, and what 64 \
-         processors would do, simulated."
+        "Whether inserts fall as threads are added."
     ),
     part!(
         "old-client",
@@ -168,7 +167,6 @@ pub const REPLAY: Part = part!(
 );
 
 /// The part called `name`.
-#[must_use]
 pub fn named(name: &str) -> Option<&'static Part> {
     PARTS.iter().find(|part| part.name == name)
 }
@@ -221,7 +219,6 @@ impl Files {
 
 impl Part {
     /// Its subcommand, unless it is measured elsewhere.
-    #[must_use]
     pub fn command(&self) -> Option<Command> {
         let command = (self.program?.options)(Command::new(self.name));
         Some(Files::augment_args(command).about(self.sentence))

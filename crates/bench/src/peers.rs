@@ -74,6 +74,15 @@ pub struct PeerArgs {
 }
 
 impl PeerArgs {
+    /// Cellar as a server of this protocol, unless it is left out, and the peers that speak it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if Cellar is not built.
+    pub(crate) fn all(&self, wire: Wire) -> Result<Vec<Recipe>, Error> {
+        let cellar = self.cellar.recipe(wire)?;
+        Ok(cellar.into_iter().chain(self.of(wire)).collect())
+    }
+
     /// The peers that speak this protocol.
     pub(crate) fn of(&self, wire: Wire) -> impl Iterator<Item = Recipe> {
         let memcached = takes_part(&self.memcached).then(|| Recipe::memcached(&self.memcached));
@@ -98,7 +107,6 @@ pub struct CpuArgs {
 
 impl CpuArgs {
     /// The same, or the first processor for both where there are too few.
-    #[must_use]
     pub(crate) fn settled(self) -> CpuArgs {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         if self.server_cpu < cpus && self.load_cpu < cpus {

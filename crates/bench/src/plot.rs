@@ -33,24 +33,6 @@ const MARKERS_MAX: usize = 40;
 const NAME_SHARE: f64 = 0.05;
 const NAMES_SHARE_MAX: f64 = 0.4;
 
-/// How values lie along an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// Evenly.
-    Linear,
-    /// By powers of ten; all values must be greater than zero.
-    Logarithmic,
-}
-
-/// One axis: its text, with the unit, and how values lie along it.
-#[derive(Clone, Debug)]
-pub struct Axis {
-    /// What is measured, with its unit.
-    pub label: String,
-    /// How values lie along it.
-    pub scale: Scale,
-}
-
 /// One line of a plot.
 #[derive(Clone, Debug)]
 pub struct Series {
@@ -65,10 +47,12 @@ pub struct Series {
 pub struct Plot {
     /// The text above it.
     pub title: String,
-    /// The horizontal axis.
-    pub x: Axis,
-    /// The vertical axis; a linear one begins at zero.
-    pub y: Axis,
+    /// What is measured along the horizontal axis, with its unit.
+    pub x: String,
+    /// What is measured along the vertical axis; a linear one begins at zero.
+    pub y: String,
+    /// Which of the two are logarithmic; all their values must be greater than zero.
+    pub is_log: [bool; 2],
     /// The lines; at least one point in all.
     pub series: Vec<Series>,
 }
@@ -80,8 +64,8 @@ impl Plot {
     /// [`Error::Usage`] without any point, or for a logarithmic axis with a value that is not
     /// greater than zero.
     pub fn svg(&self) -> Result<String, Error> {
-        let x = self.range(&self.x, |point| point.0)?;
-        let y = self.below_names(self.range(&self.y, |point| point.1)?);
+        let x = self.range(&self.x, self.is_log[0], |point| point.0)?;
+        let y = self.below_names(self.range(&self.y, self.is_log[1], |point| point.1)?);
         let mut svg = String::new();
         {
             let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -92,35 +76,31 @@ impl Plot {
     }
 
     /// The values an axis has to show.
-    fn range(&self, axis: &Axis, of: fn(&(f64, f64)) -> f64) -> Result<Range<f64>, Error> {
-        let values = self.series.iter().flat_map(|series| &series.points).map(of);
-        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        if low > high {
-            return Err(Error::Usage("a plot needs at least one point".to_owned()));
-        }
-        match axis.scale {
-            Scale::Logarithmic if low <= 0.0 => Err(Error::Usage(format!(
-                "{low} does not fit on the logarithmic axis \"{}\"",
-                axis.label
+    fn range(
+        &self,
+        label: &str,
+        is_log: bool,
+        of: fn(&(f64, f64)) -> f64,
+    ) -> Result<Range<f64>, Error> {
+        let values = || self.series.iter().flat_map(|series| &series.points).map(of);
+        let (low, high) = (values().reduce(f64::min), values().reduce(f64::max));
+        match (low, high) {
+            (Some(low), Some(_)) if is_log && low <= 0.0 => Err(Error::Usage(format!(
+                "{low} does not fit on the logarithmic axis \"{label}\""
             ))),
-            Scale::Logarithmic => Ok(low / 1.1..high * 1.1),
-            Scale::Linear => Ok(low.min(0.0)..if high > low.min(0.0) {
-                high * 1.05
-            } else {
-                1.0
-            }),
+            (Some(low), Some(high)) if is_log => Ok(low / 1.1..high * 1.1),
+            (Some(low), Some(high)) if high > low.min(0.0) => Ok(low.min(0.0)..high * 1.05),
+            (Some(low), Some(_)) => Ok(low.min(0.0)..1.0),
+            _ => Err(Error::Usage("a plot needs at least one point".to_owned())),
         }
     }
 
     /// The vertical values with room above them for the names of the lines.
-    #[expect(clippy::cast_precision_loss, reason = "few lines")]
     fn below_names(&self, y: Range<f64>) -> Range<f64> {
         let names = (NAME_SHARE * self.series.len() as f64).min(NAMES_SHARE_MAX);
-        let high = match self.y.scale {
-            Scale::Linear => y.start + (y.end - y.start) / (1.0 - names),
-            Scale::Logarithmic => y.start * (y.end / y.start).powf(1.0 / (1.0 - names)),
+        let high = match self.is_log[1] {
+            false => y.start + (y.end - y.start) / (1.0 - names),
+            true => y.start * (y.end / y.start).powf(1.0 / (1.0 - names)),
         };
         y.start..high
     }
@@ -133,17 +113,11 @@ impl Plot {
             .margin(14)
             .x_label_area_size(44)
             .y_label_area_size(70);
-        match (self.x.scale, self.y.scale) {
-            (Scale::Linear, Scale::Linear) => self.fill(builder.build_cartesian_2d(x, y)?),
-            (Scale::Linear, Scale::Logarithmic) => {
-                self.fill(builder.build_cartesian_2d(x, y.log_scale())?)
-            }
-            (Scale::Logarithmic, Scale::Linear) => {
-                self.fill(builder.build_cartesian_2d(x.log_scale(), y)?)
-            }
-            (Scale::Logarithmic, Scale::Logarithmic) => {
-                self.fill(builder.build_cartesian_2d(x.log_scale(), y.log_scale())?)
-            }
+        match self.is_log {
+            [false, false] => self.fill(builder.build_cartesian_2d(x, y)?),
+            [false, true] => self.fill(builder.build_cartesian_2d(x, y.log_scale())?),
+            [true, false] => self.fill(builder.build_cartesian_2d(x.log_scale(), y)?),
+            [true, true] => self.fill(builder.build_cartesian_2d(x.log_scale(), y.log_scale())?),
         }?;
         area.present()
     }
@@ -155,8 +129,8 @@ impl Plot {
     {
         chart
             .configure_mesh()
-            .x_desc(&self.x.label)
-            .y_desc(&self.y.label)
+            .x_desc(&self.x)
+            .y_desc(&self.y)
             .label_style((FONT, 14))
             .axis_desc_style((FONT, 15))
             .light_line_style(WHITE)
@@ -193,15 +167,12 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 mod tests {
     use super::*;
 
-    fn plot(scale: Scale, points: Vec<(f64, f64)>) -> Plot {
-        let axis = |label: &str| Axis {
-            label: label.to_owned(),
-            scale,
-        };
+    fn plot(is_log: bool, points: Vec<(f64, f64)>) -> Plot {
         Plot {
             title: "Misses".to_owned(),
-            x: axis("memory, MiB"),
-            y: axis("miss ratio"),
+            x: "memory, MiB".to_owned(),
+            y: "miss ratio".to_owned(),
+            is_log: [is_log; 2],
             series: vec![Series {
                 label: "cellar".to_owned(),
                 points,
@@ -211,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_plot_shows_its_texts_and_its_line() {
-        for scale in [Scale::Linear, Scale::Logarithmic] {
-            let svg = plot(scale, vec![(1.0, 0.5), (2.0, 0.25)]).svg().unwrap();
+        for is_log in [false, true] {
+            let svg = plot(is_log, vec![(1.0, 0.5), (2.0, 0.25)]).svg().unwrap();
             for text in ["Misses", "memory, MiB", "miss ratio", "cellar", "<polyline"] {
                 assert!(svg.contains(text), "{text} in {svg}");
             }
@@ -221,8 +192,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_drawn_is_refused() {
-        assert!(plot(Scale::Linear, vec![]).svg().is_err());
-        assert!(plot(Scale::Logarithmic, vec![(0.0, 1.0)]).svg().is_err());
-        assert!(plot(Scale::Linear, vec![(0.0, 0.0)]).svg().is_ok());
+        assert!(plot(false, vec![]).svg().is_err());
+        assert!(plot(true, vec![(0.0, 1.0)]).svg().is_err());
+        assert!(plot(false, vec![(0.0, 0.0)]).svg().is_ok());
     }
 }

@@ -1,30 +1,93 @@
-//! A race: threads that start together, each on a processor of its own where there are enough.
+//! A race: threads that start together, each on a processor of its own where there are enough; and
+//! caches that take turns in it.
 
 use std::sync::Barrier;
 
-use cellar_load::clock::{now_ns, thread_cpu_ns};
+use cellar_load::clock::{now_ns, seconds, thread_cpu_ns};
 use cellar_load::error::Error;
+use cellar_load::popularity::{Picker, Popularity};
+use cellar_load::random::Random;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// What came of it.
+use crate::spread::Spread;
+
+/// What came of rounds in which a cache was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Speed {
+    /// Thread time of one operation, round by round.
+    pub(crate) operation_ns: Vec<f64>,
+    /// Operations of all threads by the clock on the wall.
+    pub(crate) per_wall_s: Vec<f64>,
+}
+
+impl Speed {
+    /// Operations per second of thread time.
+    pub(crate) fn per_cpu_s(&self) -> Spread {
+        Spread::over(&self.operation_ns, |ns| 1e9 / ns)
+    }
+}
+
+/// The numbers that each of so many threads asks for.
+pub(crate) fn draws(
+    popularity: Popularity,
+    numbers: u64,
+    threads: usize,
+    each: usize,
+    seed: u64,
+) -> Vec<Vec<u32>> {
+    let picker = Picker::new(popularity, numbers);
+    let draw = |thread| {
+        let mut random = Random::seeded(thread as u64 + seed);
+        (0..each).map(|_| picker.pick(&mut random) as u32).collect()
+    };
+    (0..threads).map(draw).collect()
+}
+
+/// Rounds in which all caches take turns, one thread for each of `draws`; `work` is told whether it
+/// is the first thread's, and tells with how many it succeeded.
+///
+/// # Errors
+/// [`Error::Wrong`] if a thread panicked, or not all operations succeeded.
+pub(crate) fn take_turns<C: Sync>(
+    caches: &[C],
+    rounds: usize,
+    draws: &[Vec<u32>],
+    work: impl Fn(&C, &[u32], bool) -> u64 + Sync,
+) -> Result<Vec<Speed>, Error> {
+    let mut speeds: Vec<Speed> = caches.iter().map(|_| Speed::default()).collect();
+    let operations: usize = draws.iter().map(Vec::len).sum();
+    for _ in 0..rounds {
+        for (cache, speed) in caches.iter().zip(&mut speeds) {
+            let raced = race(draws.len(), |thread| {
+                work(cache, &draws[thread], thread == 0)
+            })?;
+            let found: u64 = raced.results.iter().sum();
+            if found != operations as u64 {
+                return Err(Error::Wrong(format!(
+                    "{found} of {operations} operations were neither misses nor refused"
+                )));
+            }
+            let operations = operations.max(1) as f64;
+            speed.operation_ns.push(raced.cpu_ns as f64 / operations);
+            speed.per_wall_s.push(operations / seconds(raced.wall_ns));
+        }
+    }
+    Ok(speeds)
+}
+
+/// What came of a race.
 #[derive(Debug)]
-pub(crate) struct Raced<R> {
+struct Raced<R> {
     /// What each thread gave back.
-    pub(crate) results: Vec<R>,
+    results: Vec<R>,
     /// Processor time of all threads together.
-    pub(crate) cpu_ns: u64,
+    cpu_ns: u64,
     /// From the first one's start to the last one's end.
-    pub(crate) wall_ns: u64,
+    wall_ns: u64,
 }
 
 /// Does the work on so many threads, each told its number.
-///
-/// # Errors
-/// [`Error::Wrong`] if a thread panicked.
-pub(crate) fn race<R: Send>(
-    threads: usize,
-    work: impl Fn(usize) -> R + Sync,
-) -> Result<Raced<R>, Error> {
+fn race<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Result<Raced<R>, Error> {
     let start = Barrier::new(threads);
     let run = |thread| {
         bind(thread);

@@ -4,7 +4,6 @@
 //! knows can be simulated over the same trace in the same bytes, with the same overhead for each
 //! item: so a difference in misses is a difference of policy and layout, not of accounting.
 
-mod progress;
 mod size;
 mod unpack;
 mod trace;
@@ -25,7 +24,7 @@ use serde_json::Value;
 use self::baseline::{Baseline, simulate};
 use self::play::{EngineSetup, play};
 pub(crate) use self::read::{Reading, read};
-use self::report::{Report, Run, Skipped};
+use self::report::{Compared, Report, Run, Skipped};
 use self::size::Size;
 use self::trace::OVERHEAD_BYTES;
 pub(crate) use self::trace::Trace;
@@ -166,14 +165,19 @@ impl ReplayArgs {
             };
             match play(trace, &setup) {
                 Ok(played) => {
-                    let run = |baseline| {
+                    let compare = |&baseline: &Baseline| {
                         let overhead_bytes = self.baseline_overhead;
                         let tally = simulate(baseline, trace, memory_bytes, overhead_bytes);
-                        (baseline, tally)
+                        let compared = Compared::new(tally, played.misses);
+                        (baseline.name().to_owned(), compared)
                     };
-                    let tallies: Vec<_> = self.baselines.iter().copied().map(run).collect();
-                    let run = Run::of(&trace.name, size, footprint_bytes, &played, &tallies);
-                    report.runs.push(run);
+                    report.runs.push(Run {
+                        trace: trace.name.clone(),
+                        size: size.to_string(),
+                        footprint_bytes,
+                        baselines: self.baselines.iter().map(compare).collect(),
+                        played,
+                    });
                 }
                 Err(Error::Usage(reason)) => {
                     let is_share = matches!(size, Size::Percent(_));

@@ -9,7 +9,6 @@
 //! A second table says what a request costs the server in a closed loop, against the floor.
 
 mod message;
-mod http;
 mod board;
 mod found;
 mod asking;
@@ -28,7 +27,7 @@ use cellar_load::process::Server;
 use cellar_load::quantity::{ByteRange, parse_count};
 use cellar_load::wire::Wire;
 use found::RunFigures;
-use message::Messages;
+use message::{Messages, Method};
 
 /// What an entry may take beside its message, in memory that a server is given.
 const ENTRY_EXTRA_BYTES: u64 = 140;
@@ -42,9 +41,10 @@ const QUICK_ROUNDS: usize = 2;
 const QUICK_ROUND_SECONDS: f64 = 0.3;
 
 /// Options of `cellar-bench service`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ServiceArgs {
     #[command(flatten)]
+    #[serde(skip)]
     cellar: CellarArgs,
     /// The program made of bench/peers/bigcache, or off
     #[arg(
@@ -52,9 +52,11 @@ pub(crate) struct ServiceArgs {
         value_name = "PATH",
         default_value = "target/release/bigcache-service"
     )]
+    #[serde(skip)]
     bigcache: String,
     /// Requests per second, half of them writes
     #[arg(long, value_name = "PER_S", default_value = "10k", value_parser = parse_count)]
+    #[serde(rename = "rate_per_s")]
     rate: u64,
     /// Seconds of load for each server; the source took 2100
     #[arg(long, default_value_t = 60)]
@@ -67,6 +69,7 @@ pub(crate) struct ServiceArgs {
     ttl_s: u32,
     /// Length of the messages as JSON: N or LOW..HIGH
     #[arg(long, default_value = "350..500")]
+    #[serde(skip)]
     message_bytes: ByteRange,
     /// Connections, which stay open
     #[arg(long, default_value_t = 64)]
@@ -87,22 +90,17 @@ pub(crate) struct ServiceArgs {
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
+    #[serde(skip)]
     cpus: CpuArgs,
 }
 
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServiceOutcome {
-    rate_per_s: u64,
-    seconds: u64,
-    prefill: u64,
-    ttl_s: u32,
+    #[serde(flatten)]
+    args: ServiceArgs,
     message_bytes_min: usize,
     message_bytes_max: usize,
-    connections: usize,
-    read_back_share: f64,
-    rounds: usize,
-    round_seconds: f64,
     servers: Vec<PacedResult>,
     costs: Vec<cost::CostResult>,
 }
@@ -133,22 +131,15 @@ impl Measurement for ServiceArgs {
         let messages = Messages::new(args.message_bytes)?;
         let contenders = servers::contenders(&args, messages)?;
         let mut results = Vec::new();
-        for contender in contenders.iter().filter(|it| it.is_in_paced_load()) {
+        for contender in contenders.iter().filter(|it| it.answers(Method::Get)) {
             results.push(paced::run(&args, messages, contender)?);
         }
         Ok(ServiceOutcome {
-            rate_per_s: args.rate,
-            seconds: args.seconds,
-            prefill: args.prefill,
-            ttl_s: args.ttl_s,
             message_bytes_min: args.message_bytes.low,
             message_bytes_max: args.message_bytes.high,
-            connections: args.connections,
-            read_back_share: args.read_back_share,
-            rounds: args.rounds,
-            round_seconds: args.round_seconds,
             servers: results,
             costs: cost::measure(&args, messages, &contenders)?,
+            args,
         })
     }
 
@@ -156,7 +147,7 @@ impl Measurement for ServiceArgs {
         let figures = outcome
             .servers
             .iter()
-            .map(|it| (&it.server, it.figures.lost, it.figures.wrong));
+            .map(|it| (&it.server, it.figures.counts.lost, it.figures.counts.wrong));
         let costs = outcome
             .costs
             .iter()

@@ -19,7 +19,6 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `rounds`; all zero if there are none.
-    #[must_use]
     pub fn of(rounds: Vec<f64>) -> Spread {
         let mut sorted = rounds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -39,6 +38,11 @@ impl Spread {
             rounds,
         }
     }
+
+    /// The spread of a figure of each of `rounds`.
+    pub(crate) fn over<R>(rounds: &[R], figure: impl Fn(&R) -> f64) -> Spread {
+        Spread::of(rounds.iter().map(figure).collect())
+    }
 }
 
 /// `median [min..max]` with the digits asked for; the median alone if all are the same.
@@ -54,7 +58,6 @@ impl fmt::Display for Spread {
 }
 
 /// A number of things per second, readable at a glance: `118 k`, `1.13 M`.
-#[must_use]
 pub fn short(number: f64) -> String {
     match number {
         n if n >= 9.995e6 => format!("{:.1} M", n / 1e6),

@@ -6,32 +6,55 @@
 //! `peers`, `goals` and `plot` then put what was gathered where they stand. A field that a raw
 //! result does not have is an error, not nothing.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{ArgType, Kwargs, Rest, Serde};
-use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior, Value};
+use minijinja::{Environment, Error as Fault, ErrorKind, State, UndefinedBehavior, Value, context};
+use serde::Serialize;
 
-use crate::goal::{self, Goal};
 use crate::peers::started_as;
-use crate::plot::{Axis, Plot, Scale, Series};
+use crate::plot::{Plot, Series};
 use crate::spread::{Spread, short};
-use crate::versus::{self, Versus};
 use cellar_load::quantity::binary;
 
 const MIB: f64 = 1_048_576.0;
 
 /// What stands beside a source's own figure on the index.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Headline {
     ours: String,
     peers: String,
 }
 
+/// A figure of Cellar's and the same figure of a peer's.
+#[derive(Clone, Debug, Serialize)]
+struct Versus {
+    /// What was measured, with its unit.
+    what: String,
+    peer: String,
+    ours: f64,
+    theirs: f64,
+    /// Cellar's over the peer's, if that is a number.
+    ratio: Option<f64>,
+    /// Whether the peer's figure is the better one, by however little.
+    is_lost: bool,
+}
+
+/// A figure that a measurement must reach.
+#[derive(Clone, Debug, Serialize)]
+struct Goal {
+    what: String,
+    limit: String,
+    found: String,
+    is_reached: bool,
+}
+
 /// What a template has gathered.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    versus: Vec<Versus>,
+    compared: Vec<Versus>,
     goals: Vec<Goal>,
     /// Points of the next plot.
     series: Vec<Series>,
@@ -62,6 +85,7 @@ pub(crate) fn render(
     add_filters(&mut environment);
     let shared = SharedGathered::default();
     add_comparisons(&mut environment, &shared);
+    add_goals(&mut environment, &shared);
     add_plots(&mut environment, &shared, stem.to_owned());
     let text = environment.render_named_str(stem, template, Value::from(Serde(figures)))?;
     let gathered = std::mem::take(&mut *of(&shared));
@@ -73,6 +97,7 @@ fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("signed", |value: f64, digits: usize| {
         format!("{value:+.digits$}")
     });
+    environment.add_filter("figure", figure);
     environment.add_filter("plain", |value: f64| value.to_string());
     environment.add_filter("short", short);
     environment.add_filter("short_span", |spread: Serde<Spread>| {
@@ -89,7 +114,6 @@ fn add_filters(environment: &mut Environment<'_>) {
         let ratios = rounds.map(|(own, other)| own / other).collect();
         Value::from(Serde(Spread::of(ratios)))
     });
-    #[expect(clippy::cast_precision_loss, reason = "a handful of figures")]
     environment.add_filter("geometric_mean", |figures: Vec<f64>| {
         let logarithms: f64 = figures.iter().map(|figure| figure.ln()).sum();
         (logarithms / figures.len() as f64).exp()
@@ -144,50 +168,77 @@ fn filtered(all: Value, wanted: Kwargs) -> Result<Vec<Value>, Fault> {
     Ok(found)
 }
 
+/// A figure with four digits or so, whatever its size; an infinite one was never reached.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size.is_infinite() => "not in this run".to_owned(),
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        size if size >= 0.01 || value == 0.0 => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
 fn add_comparisons(environment: &mut Environment<'_>, shared: &SharedGathered) {
+    for (name, lost_by) in [("less", Ordering::Less), ("more", Ordering::Greater)] {
+        let it = shared.clone();
+        let compare = move |what: String, ours: f64, peer: String, theirs: f64| {
+            of(&it).compared.push(Versus {
+                what,
+                peer,
+                ours,
+                theirs,
+                ratio: Some(ours / theirs).filter(|ratio| ratio.is_finite()),
+                is_lost: theirs.partial_cmp(&ours) == Some(lost_by),
+            });
+        };
+        environment.add_function(name, compare);
+    }
     let it = shared.clone();
-    environment.add_function(
-        "less",
-        move |what: &str, ours: f64, peer: &str, theirs: f64| {
-            of(&it).versus.push(Versus::less(what, ours, peer, theirs));
-        },
-    );
-    let it = shared.clone();
-    environment.add_function(
-        "more",
-        move |what: &str, ours: f64, peer: &str, theirs: f64| {
-            of(&it).versus.push(Versus::more(what, ours, peer, theirs));
-        },
-    );
-    let it = shared.clone();
-    environment.add_function("peers", move || versus::section(&of(&it).versus));
+    environment.add_function("peers", move |state: &State<'_, '_>| {
+        let compared = Value::from(Serde(of(&it).compared.clone()));
+        let template = include_str!("../pages/peers.jinja");
+        state.env().render_str(template, context! { compared })
+    });
     let it = shared.clone();
     environment.add_function("headline", move |ours: String, peers: String| {
         of(&it).headline = Some(Headline { ours, peers });
     });
+}
+
+/// Goals are reached at their limit; a figure that is no number misses.
+fn add_goals(environment: &mut Environment<'_>, shared: &SharedGathered) {
     let it = shared.clone();
     environment.add_function(
         "at_most",
-        move |what: &str, limit: f64, found: f64, digits: usize| {
-            of(&it)
-                .goals
-                .push(Goal::at_most(what, limit, found, digits));
+        move |what: String, limit: f64, found: f64, digits: usize| {
+            of(&it).goals.push(Goal {
+                what,
+                limit: format!("<= {limit}"),
+                found: format!("{found:.digits$}"),
+                is_reached: found <= limit,
+            });
         },
     );
     let it = shared.clone();
     environment.add_function(
         "at_least",
-        move |what: &str, limit: f64, found: f64, shown: &str, shown_found: &str| {
+        move |what: String, limit: f64, figure: f64, shown: &str, found: String| {
             of(&it).goals.push(Goal {
-                what: what.to_owned(),
+                what,
                 limit: format!(">= {shown}"),
-                found: shown_found.to_owned(),
-                is_reached: found >= limit,
+                found,
+                is_reached: figure >= limit,
             });
         },
     );
     let it = shared.clone();
-    environment.add_function("goals", move || goal::table(&of(&it).goals));
+    environment.add_function("goals", move |state: &State<'_, '_>| {
+        let goals = Value::from(Serde(of(&it).goals.clone()));
+        let template = include_str!("../pages/goals.jinja");
+        state.env().render_str(template, context! { goals })
+    });
 }
 
 fn add_plots(environment: &mut Environment<'_>, shared: &SharedGathered, stem: String) {
@@ -196,7 +247,6 @@ fn add_plots(environment: &mut Environment<'_>, shared: &SharedGathered, stem: S
         of(&it).add(label, x, y)
     });
     let it = shared.clone();
-    #[expect(clippy::cast_precision_loss, reason = "few rows")]
     environment.add_function("cell", move |row: &str, label: &str, figure: f64| {
         let it = &mut *of(&it);
         let place = it.rows.iter().position(|one| one == row);
@@ -223,18 +273,11 @@ fn add_plots(environment: &mut Environment<'_>, shared: &SharedGathered, stem: S
             if !series.iter().any(|line| line.points.len() >= least) {
                 return Ok::<_, Fault>(String::new());
             }
-            let axis = |label: &str, axis: &str| Axis {
-                label: label.to_owned(),
-                scale: if log.contains(axis) {
-                    Scale::Logarithmic
-                } else {
-                    Scale::Linear
-                },
-            };
             let plot = Plot {
                 title: title.to_owned(),
-                x: axis(x, "x"),
-                y: axis(y, "y"),
+                x: x.to_owned(),
+                y: y.to_owned(),
+                is_log: ["x", "y"].map(|axis| log.contains(axis)),
                 series,
             };
             it.plots.push((name.to_owned(), plot));
@@ -315,7 +358,7 @@ mod tests {
         let [(name, plot)] = gathered.plots.as_slice() else {
             panic!("one plot has points: {gathered:?}");
         };
-        assert_eq!((name.as_str(), plot.y.scale), ("p", Scale::Logarithmic));
+        assert_eq!((name.as_str(), plot.is_log), ("p", [false, true]));
         let lines = plot.series.iter();
         let lines: Vec<_> = lines
             .map(|it| (it.label.as_str(), it.points.clone()))
@@ -325,20 +368,42 @@ mod tests {
     }
 
     #[test]
-    fn goals_and_comparisons_are_told_where_the_template_says() {
+    fn a_goal_is_reached_at_its_limit_and_missed_beyond() {
         let (text, _) = rendered(
-            "{% do at_least('a', 1, 0.5, '1', '0.5') %}{% do at_most('b', 2, 1, 0) %}\
-             {% do less('c', 2, 'peer', 1) %}{% do more('d', 2, 'peer', 1) %}\
-             {{ goals() }}{{ peers() }}",
+            "{% do at_most('a', 1.2, 1.2, 2) %}{% do at_most('b', 1.2, 1.201, 3) %}\
+             {% do at_most('c', 1.2, infinity - infinity, 2) %}\
+             {% do at_least('d', 1, 0.5, '1', '0.5') %}{{ goals() }}",
         );
-        assert!(
-            text.contains("| a | >= 1 | 0.5 | MISSED |\n| b | <= 2 | 1 | reached |"),
-            "{text}"
+        assert_eq!(
+            text,
+            "| goal | limit | found | |\n|---|---|---|---|\n\
+             | a | <= 1.2 | 1.20 | reached |\n\
+             | b | <= 1.2 | 1.201 | MISSED |\n\
+             | c | <= 1.2 | NaN | MISSED |\n\
+             | d | >= 1 | 0.5 | MISSED |\n"
         );
-        assert!(text.contains("In 1 of 2 figures compared"), "{text}");
-        assert!(
-            text.contains("| c | peer | 1.000 | 2.000 | 2.000 |"),
-            "{text}"
+        assert_eq!(rendered("{{ goals() }}").0, "");
+    }
+
+    #[test]
+    fn a_peer_that_is_better_is_a_row_and_one_that_is_not_is_none() {
+        let (text, _) = rendered(
+            "{% do less('misses', 2, 'memcached', 1) %}\
+             {% do less('even misses', 2, 'memcached', 2) %}\
+             {% do more('gets/s', 2000, 'redis', 2500.4) %}{% do more('sets/s', 2, 'redis', 1) %}\
+             {% do less('s until done', infinity, 'redis', 3) %}{{ peers() }}",
         );
+        assert!(text.starts_with("In 3 of 5 figures"), "{text}");
+        assert!(text.contains("| misses | memcached | 1.000 | 2.000 | 2.000 |"));
+        assert!(text.contains("| gets/s | redis | 2500 | 2000 | 0.800 |"));
+        assert!(text.contains("| s until done | redis | 3.000 | not in this run | - |"));
+        assert!(!text.contains("even") && !text.contains("sets/s"));
+    }
+
+    #[test]
+    fn no_loss_and_no_peer_are_told_apart() {
+        let (text, _) = rendered("{% do less('misses', 1, 'redis', 2) %}{{ peers() }}");
+        assert!(text.contains("In none of the 1 figures"), "{text}");
+        assert!(rendered("{{ peers() }}").0.contains("No peer takes part"));
     }
 }

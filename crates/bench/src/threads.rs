@@ -1,35 +1,37 @@
 //! `cellar-bench threads`: do inserts fall as threads are added?
 //!
-//! The measurement of S2, "memcached hash optimisation", in three steps. Servers with one thread
-//! and with two under a YCSB-like load ([`ycsb`]). In process, how long a shard's lock is held by
-//! an operation and how often it is found taken ([`probe`]). And because few machines have as many
-//! processors as one would like to ask about, a simulation of up to 64 of them that rests on these
-//! measurements ([`simulation`]).
-
-mod ycsb;
-mod probe;
-mod simulation;
+//! The measurement of S2, "memcached hash optimisation": servers with one thread and with more
+//! under a YCSB-like load. 48 connections insert new records and then read them with Zipf
+//! popularity. Each combination gets a fresh server, and rounds alternate over all of them. The
+//! echo floor takes part in the reads.
+//!
+//! Server threads and load share the machine's processors, unbound. Throughput per wall second
+//! therefore says what the machine gives; throughput per second of server processor time is what
+//! can be compared between thread counts when there are too few processors for all.
 
 use clap::Args;
 use serde::Serialize;
 
-use self::probe::LockUse;
-use self::simulation::Scaling;
-use self::ycsb::YcsbResult;
 use crate::measurement::Measurement;
-use crate::peers::PeerArgs;
+use crate::peers::{PeerArgs, some};
+use crate::spread::{Spread, short};
+use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
-use cellar_load::quantity::parse_count;
+use cellar_load::load;
+use cellar_load::plan::{Keys, Plan};
+use cellar_load::process::{Ingredients, Recipe};
+use cellar_load::quantity::{ByteRange, parse_count};
+use cellar_load::record::Records;
+use cellar_load::report::Report;
+use cellar_load::wire::Wire;
 
-const ZIPF_EXPONENT: f64 = 0.99;
-const QUICK_ROUNDS: usize = 1;
 const QUICK_RECORDS: u64 = 100_000;
-const QUICK_OPERATIONS: usize = 200_000;
 
 /// Options of `cellar-bench threads`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ThreadsArgs {
     #[command(flatten)]
+    #[serde(skip)]
     peers: PeerArgs,
     /// Memory of each server in MiB
     #[arg(long, default_value_t = 1024)]
@@ -49,7 +51,7 @@ pub(crate) struct ThreadsArgs {
     /// Threads of the load generator
     #[arg(long, default_value_t = 1)]
     load_threads: usize,
-    /// Numbers of server threads, and of threads in process
+    /// Numbers of server threads
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
     /// Length of the keys
@@ -61,18 +63,6 @@ pub(crate) struct ThreadsArgs {
     /// Rounds; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Operations of each thread in process
-    #[arg(long, default_value_t = 2_000_000)]
-    operations: usize,
-    /// Numbers of shards in process
-    #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
-    shards: Vec<usize>,
-    /// Numbers of processors in the simulation
-    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64")]
-    cores: Vec<usize>,
-    /// Operations of each processor in the simulation
-    #[arg(long, default_value_t = 20_000)]
-    simulated: usize,
     /// One round of few records: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
@@ -81,19 +71,36 @@ pub(crate) struct ThreadsArgs {
 /// Everything that was found; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ThreadsOutcome {
-    rounds: usize,
-    records: u64,
-    reads: u64,
-    connections: usize,
-    depth: usize,
-    load_threads: usize,
-    key_bytes: usize,
-    value_bytes: usize,
+    #[serde(flatten)]
+    args: ThreadsArgs,
     rows: Vec<YcsbResult>,
-    operations_per_thread: usize,
-    held: Vec<LockUse>,
-    simulated_operations_per_core: usize,
-    scenes: Vec<Scaling>,
+}
+
+/// One server with one number of threads.
+#[derive(Debug, Serialize)]
+struct YcsbResult {
+    server: String,
+    version: String,
+    is_floor: bool,
+    threads: usize,
+    inserts_per_s: Spread,
+    reads_per_s: Spread,
+    server_cpu_us_per_insert: Spread,
+    server_cpu_us_per_read: Spread,
+    inserts_per_server_cpu_s: Spread,
+    reads_per_server_cpu_s: Spread,
+    misses: u64,
+    errors: u64,
+}
+
+/// One server with one number of threads, before the figures are added up.
+struct Case {
+    recipe: Recipe,
+    is_floor: bool,
+    threads: usize,
+    version: String,
+    inserts: Vec<Report>,
+    reads: Vec<Report>,
 }
 
 impl Measurement for ThreadsArgs {
@@ -101,24 +108,20 @@ impl Measurement for ThreadsArgs {
 
     fn measure(&self) -> Result<ThreadsOutcome, Error> {
         let args = self.settled()?;
-        let held = probe::measure(&args)?;
-        let rows = ycsb::measure(&args)?;
-        let scenes = simulation::scenes(&args, &rows, &held);
-        Ok(ThreadsOutcome {
-            rounds: args.rounds,
-            records: args.records,
-            reads: args.reads,
-            connections: args.connections,
-            depth: args.depth,
-            load_threads: args.load_threads,
-            key_bytes: args.key_bytes,
-            value_bytes: args.value_bytes,
-            rows,
-            operations_per_thread: args.operations,
-            held,
-            simulated_operations_per_core: args.simulated,
-            scenes,
-        })
+        let floor = Recipe::echo(Wire::Memcached, args.key_bytes, args.value_bytes)?;
+        let recipes = some(args.peers.all(Wire::Memcached)?)?;
+        let mut cases = Vec::new();
+        for &threads in &args.threads {
+            cases.push(Case::new(&floor, threads, true));
+            cases.extend(recipes.iter().map(|it| Case::new(it, threads, false)));
+        }
+        for round in 0..args.rounds {
+            for case in &mut cases {
+                args.run(case, round)?;
+            }
+        }
+        let rows = cases.iter().map(Case::row).collect();
+        Ok(ThreadsOutcome { args, rows })
     }
 }
 
@@ -127,27 +130,94 @@ impl ThreadsArgs {
     fn settled(&self) -> Result<ThreadsArgs, Error> {
         let mut args = self.clone();
         if args.quick {
-            args.rounds = QUICK_ROUNDS;
+            args.rounds = 1;
             args.records = args.records.min(QUICK_RECORDS);
             args.reads = args.reads.min(QUICK_RECORDS);
-            args.operations = args.operations.min(QUICK_OPERATIONS);
         }
         args.rounds = args.rounds.max(1);
-        let counts = [&args.threads, &args.shards, &args.cores];
-        if counts
-            .iter()
-            .any(|list| list.is_empty() || list.contains(&0))
-        {
-            let what = "--threads, --shards and --cores are at least 1";
-            return Err(Error::Usage(what.to_owned()));
-        }
-        if args.records == 0 || args.records > u64::from(u32::MAX) {
-            return Err(Error::Usage("--records is 1 to 2^32 - 1".to_owned()));
-        }
-        if args.operations == 0 || args.simulated == 0 {
-            let what = "--operations and --simulated are at least 1";
-            return Err(Error::Usage(what.to_owned()));
+        if args.threads.is_empty() || args.threads.contains(&0) {
+            return Err(Error::Usage("--threads is at least 1".to_owned()));
         }
         Ok(args)
+    }
+
+    /// One round of one case: a fresh server, all inserts but for the floor, then the reads.
+    fn run(&self, case: &mut Case, round: usize) -> Result<(), Error> {
+        let with = Ingredients {
+            memory_mib: self.memory_mib,
+            threads: case.threads,
+            cpu: None,
+        };
+        let server = case.recipe.start(with)?;
+        let value_bytes = ByteRange::fixed(self.value_bytes);
+        let records = Records::new(self.records, self.key_bytes, value_bytes)?;
+        let limit = Limit::Requests(self.reads);
+        let drive = Drive {
+            depth: self.depth,
+            server_pid: Some(server.pid()),
+            ..Drive::new(Wire::Memcached, server.address(), self.connections, limit)
+        };
+        let reads = Plan {
+            threads: self.load_threads,
+            seed: round as u64 + 1,
+            ..Plan::gets(drive, records)
+        };
+        if !case.is_floor {
+            case.version = server.version()?;
+            let inserts = Plan {
+                keys: Keys::Each,
+                get_share: 0.0,
+                ..reads.until(Limit::Requests(self.records))
+            };
+            case.inserts.push(load::run(&inserts)?);
+        }
+        case.reads.push(load::run(&reads)?);
+        let last = |reports: &[Report]| reports.last().map_or(0.0, |it| it.throughput_per_s);
+        eprintln!(
+            "round {} of {}: {:12} {} threads: {:>7} inserts/s, {:>7} reads/s",
+            round + 1,
+            self.rounds,
+            case.recipe.name,
+            case.threads,
+            short(last(&case.inserts)),
+            short(last(&case.reads)),
+        );
+        Ok(())
+    }
+}
+
+impl Case {
+    fn new(recipe: &Recipe, threads: usize, is_floor: bool) -> Case {
+        Case {
+            recipe: recipe.clone(),
+            is_floor,
+            threads,
+            version: String::new(),
+            inserts: Vec::new(),
+            reads: Vec::new(),
+        }
+    }
+
+    fn row(&self) -> YcsbResult {
+        let (inserts, reads) = (&self.inserts, &self.reads);
+        let per_cpu_s = |it: &Report| {
+            it.server_cpu
+                .map_or(0.0, |cpu| cpu.requests_per_server_cpu_s)
+        };
+        let both = || inserts.iter().chain(reads);
+        YcsbResult {
+            server: self.recipe.name.clone(),
+            version: self.version.clone(),
+            is_floor: self.is_floor,
+            threads: self.threads,
+            inserts_per_s: Spread::over(inserts, |it| it.throughput_per_s),
+            reads_per_s: Spread::over(reads, |it| it.throughput_per_s),
+            server_cpu_us_per_insert: Spread::over(inserts, Report::cpu_us),
+            server_cpu_us_per_read: Spread::over(reads, Report::cpu_us),
+            inserts_per_server_cpu_s: Spread::over(inserts, per_cpu_s),
+            reads_per_server_cpu_s: Spread::over(reads, per_cpu_s),
+            misses: both().map(|it| it.get.misses).sum(),
+            errors: both().map(|it| it.errors).sum(),
+        }
     }
 }

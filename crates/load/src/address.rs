@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -53,40 +53,29 @@ impl Address {
         }
     }
 
-    /// Listens; the socket does not block.
-    ///
-    /// # Errors
-    /// What the system answers.
-    pub fn listen(&self) -> io::Result<OwnedFd> {
-        match self {
-            Address::Tcp(address) => {
-                let listener = TcpListener::bind(address)?;
-                listener.set_nonblocking(true)?;
-                Ok(listener.into())
-            }
-            Address::Unix(path) => {
-                let listener = UnixListener::bind(path)?;
-                listener.set_nonblocking(true)?;
-                Ok(listener.into())
-            }
-        }
-    }
-
-    /// Listens with so many sockets, one for each thread of a server. If there are several, the
-    /// kernel deals connections out by a hash of their addresses.
+    /// Listens with so many sockets that do not block, one for each thread of a server. Where there
+    /// are several, the kernel deals connections out by a hash of their addresses.
     ///
     /// # Errors
     /// What the system answers; several sockets cannot share a UNIX socket's path.
-    pub fn listen_often(&self, sockets: usize) -> io::Result<Vec<OwnedFd>> {
+    pub fn listen(&self, sockets: usize) -> io::Result<Vec<OwnedFd>> {
         match self {
-            _ if sockets == 1 => Ok(vec![self.listen()?]),
-            Address::Tcp(address) => (0..sockets).map(|_| listen_shared(*address)).collect(),
+            Address::Tcp(address) => {
+                let is_shared = sockets > 1;
+                (0..sockets)
+                    .map(|_| listen_tcp(address, is_shared))
+                    .collect()
+            }
+            Address::Unix(path) if sockets == 1 => {
+                let listener = UnixListener::bind(path)?;
+                listener.set_nonblocking(true)?;
+                Ok(vec![listener.into()])
+            }
             Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
     /// The TCP port; zero for a UNIX socket.
-    #[must_use]
     pub fn port(&self) -> u16 {
         match self {
             Address::Tcp(address) => address.port(),
@@ -112,17 +101,16 @@ impl ReservedPort {
     }
 
     /// Where the server is to listen.
-    #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 }
 
-/// A socket that does not block and that others may listen beside.
-fn listen_shared(address: SocketAddr) -> io::Result<OwnedFd> {
-    let socket = reusable_socket(&address)?;
-    sockopt::set_socket_reuseport(&socket, true)?;
-    net::bind(&socket, &address)?;
+/// A socket that does not block, and that others may listen beside if it is shared.
+fn listen_tcp(address: &SocketAddr, is_shared: bool) -> io::Result<OwnedFd> {
+    let socket = reusable_socket(address)?;
+    sockopt::set_socket_reuseport(&socket, is_shared)?;
+    net::bind(&socket, address)?;
     net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }
@@ -193,16 +181,13 @@ mod tests {
         let reserved = ReservedPort::take().unwrap();
         let address = reserved.address();
         assert!(address.connect().is_err(), "nobody listens yet");
-        let Address::Tcp(socket) = *address else {
-            panic!("{address} is no port");
-        };
         // Two threads of a server that share the port, too.
-        let listeners = [0, 1].map(|_| listen_shared(socket).unwrap());
+        let listeners = address.listen(2).unwrap();
         address.connect().unwrap();
         drop(listeners);
-        let listener = address.listen().unwrap();
+        let listener = address.listen(1).unwrap();
         address.connect().unwrap();
-        let other = address.listen().unwrap_err();
+        let other = address.listen(1).unwrap_err();
         assert_eq!(other.kind(), io::ErrorKind::AddrInUse);
         drop(listener);
         assert_ne!(ReservedPort::take().unwrap().address(), address);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::error::Error;
-use crate::resp;
+use crate::wire::resp;
 use crate::wire::{Event, Scanner, Wire};
 
 const READ_BYTES: usize = 64 << 10;

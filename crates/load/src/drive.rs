@@ -11,12 +11,11 @@
 
 mod worker;
 
-use std::io::Write;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -25,14 +24,12 @@ use self::worker::Worker;
 pub(crate) use self::worker::part;
 use crate::address::Address;
 use crate::client::Client;
-use crate::clock::{now_ns, seconds};
 use crate::error::Error;
-use crate::usage::{CpuTime, cpu_time};
+use crate::usage::cpu_ns;
 use crate::wire::{Event, Wire};
 
 /// A server that answers nothing for this long has failed.
 const STALL_S: u64 = 10;
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// When a load ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,13 +65,10 @@ pub struct Drive {
     /// Whether the threads look for replies without ever sleeping, so that no server pays for
     /// waking them.
     pub is_sleepless: bool,
-    /// Whether a line on stderr shows the progress.
-    pub has_progress: bool,
 }
 
 impl Drive {
     /// One request at a time on each of so many connections, without a processor of its own.
-    #[must_use]
     pub fn new(wire: Wire, target: &Address, connections: usize, limit: Limit) -> Drive {
         Drive {
             wire,
@@ -87,7 +81,6 @@ impl Drive {
             cpus: Vec::new(),
             server_pid: None,
             is_sleepless: false,
-            has_progress: false,
         }
     }
 }
@@ -134,7 +127,7 @@ pub struct Driven {
     /// Processor time of the load generator itself.
     pub own_cpu_ns: u64,
     /// Processor time of the server, if it was asked for.
-    pub server_cpu: Option<CpuTime>,
+    pub server_cpu_ns: Option<u64>,
     /// Requests of an open loop that were due but never sent.
     pub unsent: u64,
     /// Bytes of requests.
@@ -154,16 +147,6 @@ impl Driven {
     }
 }
 
-/// What the threads share.
-#[derive(Debug, Default)]
-struct Shared {
-    /// Replies so far, of all threads.
-    // Relaxed: a figure for the progress line.
-    replies: AtomicU64,
-    /// Set when a thread failed and the others should end.
-    failed: AtomicBool,
-}
-
 /// Asks with one thread for each traffic until the limit; the traffics again, and what was counted.
 /// Each connection has asked for `key` before, so that accepting it is over.
 ///
@@ -176,7 +159,8 @@ pub fn drive<T: Traffic>(
     traffics: Vec<T>,
 ) -> Result<(Vec<T>, Driven), Error> {
     let mut connections = connect(drive, key)?;
-    let shared = Shared::default();
+    // Set when a thread failed and the others should end.
+    let failed = AtomicBool::new(false);
     let threads = traffics.len();
     let start = Barrier::new(threads + 1);
     let (done, results) = channel();
@@ -184,36 +168,35 @@ pub fn drive<T: Traffic>(
         for (thread, traffic) in traffics.into_iter().enumerate() {
             let left = threads - thread;
             let own = connections.split_off(connections.len() - connections.len() / left);
-            let (done, shared, start) = (done.clone(), &shared, &start);
+            let (done, failed, start) = (done.clone(), &failed, &start);
             scope.spawn(move || {
                 let bound = bind(drive, thread);
-                let worker = bound.and_then(|()| Worker::new(drive, threads, own, traffic, shared));
+                let worker = bound.and_then(|()| Worker::new(drive, threads, own, traffic, failed));
                 start.wait();
                 let result = worker.and_then(|worker| worker.run(thread, threads));
-                let failed = result.is_err();
+                let is_failed = result.is_err();
                 // The receiver lives as long as this scope. The cause is sent first.
                 let _ = done.send(result);
                 // Release: whoever sees the flag sends its own result after this one.
-                shared.failed.fetch_or(failed, Ordering::Release);
+                failed.fetch_or(is_failed, Ordering::Release);
             });
         }
         let cpu_before = drive.server_pid.map(server_cpu).transpose();
-        let started_ns = now_ns();
         start.wait();
-        let (traffics, mut driven) = collect(drive, threads, &results, &shared, started_ns)?;
+        drop(done);
+        let (traffics, mut driven) = collect(&results)?;
         if let Some(before) = cpu_before?
             && let Some(after) = drive.server_pid.map(server_cpu).transpose()?
         {
-            let ns = after.ns.saturating_sub(before.ns);
-            driven.server_cpu = Some(CpuTime { ns, ..after });
+            driven.server_cpu_ns = Some(after.saturating_sub(before));
         }
         Ok((traffics, driven))
     })
 }
 
-fn server_cpu(pid: u32) -> Result<CpuTime, Error> {
+fn server_cpu(pid: u32) -> Result<u64, Error> {
     let doing = || format!("reading the processor time of process {pid}");
-    cpu_time(pid).map_err(|error| Error::system(doing(), error))
+    cpu_ns(pid).map_err(|error| Error::system(doing(), error))
 }
 
 fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {
@@ -248,58 +231,18 @@ fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<OwnedFd>, Error> {
     Ok(sockets)
 }
 
-/// Waits for all threads, showing progress, and adds up what they counted.
-fn collect<T>(
-    drive: &Drive,
-    threads: usize,
-    results: &Receiver<Result<(T, Driven), Error>>,
-    shared: &Shared,
-    started_ns: u64,
-) -> Result<(Vec<T>, Driven), Error> {
+/// Waits for all threads and adds up what they counted. If one fails the others end because of it;
+/// the first error tells the cause.
+fn collect<T>(results: &Receiver<Result<(T, Driven), Error>>) -> Result<(Vec<T>, Driven), Error> {
     let (mut traffics, mut sum) = (Vec::new(), None::<Driven>);
-    let mut first_error = None;
-    let mut left = threads;
-    while left > 0 {
-        match results.recv_timeout(PROGRESS_INTERVAL) {
-            Ok(Ok((traffic, driven))) => {
-                left -= 1;
-                traffics.push(traffic);
-                sum.get_or_insert(driven);
-                if let Some(sum) = sum.as_mut().filter(|_| traffics.len() > 1) {
-                    sum.merge(driven);
-                }
-            }
-            // The others end because of the first; it tells the cause.
-            Ok(Err(error)) => {
-                left -= 1;
-                first_error = first_error.or(Some(error));
-            }
-            Err(RecvTimeoutError::Timeout) if drive.has_progress => {
-                let replies = shared.replies.load(Ordering::Relaxed);
-                show_progress(drive, replies, now_ns() - started_ns);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+    for result in results {
+        let (traffic, driven) = result?;
+        traffics.push(traffic);
+        match &mut sum {
+            Some(sum) => sum.merge(driven),
+            None => sum = Some(driven),
         }
     }
-    if drive.has_progress {
-        eprint!("\r\x1b[K");
-    }
-    match (first_error, sum) {
-        (Some(error), _) => Err(error),
-        (None, Some(sum)) => Ok((traffics, sum)),
-        (None, None) => Err(Error::Wrong("no thread of the load has ended".to_owned())),
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a display")]
-fn show_progress(drive: &Drive, replies: u64, elapsed_ns: u64) {
-    let share = match drive.limit {
-        Limit::Requests(requests) => replies as f64 / requests.max(1) as f64,
-        Limit::Nanoseconds(ns) => elapsed_ns as f64 / ns.max(1) as f64,
-    };
-    let (elapsed_s, percent) = (seconds(elapsed_ns), (share * 100.0).min(100.0));
-    eprint!("\r\x1b[K{elapsed_s:6.1} s  {replies:>12} requests  {percent:5.1} %");
-    // A progress line that cannot be shown is no reason to stop.
-    let _ = std::io::stderr().flush();
+    let nothing = || Error::Wrong("no thread of the load has ended".to_owned());
+    Ok((traffics, sum.ok_or_else(nothing)?))
 }

@@ -2,9 +2,8 @@
 //!
 //! The loop of a real server, epoll edge-triggered on each of its threads: read a connection until
 //! a short read, then write once. But instead of executing requests it counts line ends and answers
-//! as many as a get has with the same canned hit, as long as the real one. It fits loads of gets;
-//! its processor time per request is the denominator of every comparison. With a fixed length of
-//! its replies over HTTP it counts ends of heads, which fits requests with bodies too.
+//! as many as a get has, over HTTP ends of heads, with the same canned hit, as long as the real
+//! one. Its processor time per request is the denominator of every comparison.
 //!
 //! A connection that does not take its replies is not read until it does, so memory stays bounded.
 
@@ -69,26 +68,14 @@ struct EchoClient {
     owed_bytes: usize,
 }
 
-/// How the end of a request is known.
-#[derive(Clone, Copy)]
-enum Ends {
-    /// By so many line ends.
-    Lines(usize),
-    /// By the end of a head of HTTP, whatever it says; no body may hold an empty line.
-    Heads,
-}
-
-impl Ends {
-    /// How many requests end in these bytes; `begun` tells what there is of the next one.
-    fn count(self, begun: &mut usize, bytes: &[u8]) -> usize {
-        match self {
-            Ends::Heads => head_ends(begun, bytes),
-            Ends::Lines(per_request) => {
-                let lines = *begun + memchr::memchr_iter(b'\n', bytes).count();
-                *begun = lines % per_request;
-                lines / per_request
-            }
-        }
+/// How many line ends a get has; over HTTP the end of its head counts, whatever it says, so that
+/// requests with bodies are answered too, as long as none holds an empty line.
+fn lines_per_get(wire: Wire) -> Option<usize> {
+    match wire {
+        Wire::Memcached => Some(1),
+        // The number of words, and a line and its length for each of two.
+        Wire::Resp => Some(5),
+        Wire::Http => None,
     }
 }
 
@@ -96,7 +83,7 @@ impl Ends {
 struct Canned {
     block: Vec<u8>,
     reply_bytes: usize,
-    ends: Ends,
+    lines_per_get: Option<usize>,
 }
 
 impl Canned {
@@ -112,11 +99,21 @@ impl Canned {
         Canned {
             block: reply.repeat(replies),
             reply_bytes: reply.len(),
-            ends: match args.http_reply_bytes {
-                Some(_) => Ends::Heads,
-                None => Ends::Lines(args.protocol.lines_per_get()),
+            lines_per_get: match args.http_reply_bytes {
+                Some(_) => None,
+                None => lines_per_get(args.protocol),
             },
         }
+    }
+
+    /// How many requests end in these bytes; `begun` tells what there is of the next one.
+    fn count(&self, begun: &mut usize, bytes: &[u8]) -> usize {
+        let Some(per_get) = self.lines_per_get else {
+            return head_ends(begun, bytes);
+        };
+        let lines = *begun + memchr::memchr_iter(b'\n', bytes).count();
+        *begun = lines % per_get;
+        lines / per_get
     }
 
     /// The next bytes to send when so many are owed, in one piece as far as the block reaches.
@@ -174,7 +171,7 @@ pub fn serve(args: &EchoArgs) -> Result<(), Error> {
     }
     let listeners = args
         .listen
-        .listen_often(args.threads)
+        .listen(args.threads)
         .map_err(|error| Error::system(format!("listening on {}", args.listen), error))?;
     let canned = Canned::new(args);
     std::thread::scope(|scope| {
@@ -285,7 +282,7 @@ fn answer(connection: &mut EchoClient, canned: &Canned, buffer: &mut [u8]) -> bo
         match recv(&connection.socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => return false,
             Ok((read, _)) => {
-                let requests = canned.ends.count(&mut connection.begun, &buffer[..read]);
+                let requests = canned.count(&mut connection.begun, &buffer[..read]);
                 connection.owed_bytes = requests * canned.reply_bytes;
                 // After a short read the socket is empty; its next bytes are another event.
                 drained = read < buffer.len();

@@ -19,7 +19,6 @@ impl Latencies {
     ///
     /// # Panics
     /// Never: the bounds are constants that the histogram accepts.
-    #[must_use]
     pub fn new() -> Latencies {
         let histogram =
             Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are valid");
@@ -43,7 +42,6 @@ impl Latencies {
     }
 
     /// The percentiles; all zero if there were no requests.
-    #[must_use]
     pub fn summary(&self) -> LatencySummary {
         let at = |quantile| microseconds(self.histogram.value_at_quantile(quantile));
         LatencySummary {
@@ -80,7 +78,6 @@ pub struct LatencySummary {
     pub latency_us_max: f64,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "at most 100 s")]
 fn microseconds(ns: u64) -> f64 {
     round(ns as f64 / 1000.0)
 }

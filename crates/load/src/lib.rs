@@ -13,8 +13,6 @@ pub mod record; // the key and the value that belong to a number
 pub mod latency; // latencies, the echo floor
 pub mod usage; // how much processor time and memory a process has used, read from `/proc`
 pub mod address; // where a server listens, `HOST:PORT` or `unix:PATH`
-pub mod resp; // the client's side of RESP
-pub mod web; // the client's side of HTTP, as far as needed: GET and PUT of a key
 pub mod wire; // requests to servers and their replies, each protocol
 pub mod client; // requests gathered, sent together, and their replies taken piece by piece
 pub mod echo; // what a request costs before a server does any work for it
@@ -22,6 +20,5 @@ pub mod process; // servers as processes: started, asked, stopped
 pub mod drive; // the loop that asks a server, what a load of gets and sets is
 pub mod plan; // which records are asked for how often, and its limits
 mod source; // which record comes next, and what became of the replies
-pub mod report; // figures for people and for programs
+pub mod report; // what a load has found
 pub mod load; // A load of gets and sets on one server, and what came of it
-pub mod options; // `cellar-bench load`: its options, and how they become a plan

@@ -51,7 +51,6 @@ pub struct Plan {
 
 impl Plan {
     /// Gets with Zipf popularity, from one thread.
-    #[must_use]
     pub fn gets(drive: Drive, records: Records) -> Plan {
         Plan {
             drive,
@@ -66,7 +65,6 @@ impl Plan {
     }
 
     /// The load that stores every key of this plan once.
-    #[must_use]
     pub fn fill(&self) -> Plan {
         let deep = FILL_DEPTH.min(FILL_BYTES / self.records.value_bytes().high.max(1));
         let drive = Drive {
@@ -84,7 +82,6 @@ impl Plan {
     }
 
     /// The same with another limit.
-    #[must_use]
     pub fn until(&self, limit: Limit) -> Plan {
         let mut plan = self.clone();
         plan.drive.limit = limit;

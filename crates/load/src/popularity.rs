@@ -1,11 +1,12 @@
 //! Popularity: which key a request is for.
 //!
-//! Uniform, or exactly Zipf: rank r is drawn with probability proportional to r^-s, by rejection
-//! from the inverted integral of that curve (Hoermann and Derflinger 1996), so no table is needed
-//! and a draw costs two or three transcendental functions whatever the number of keys. Ranks are
-//! scattered over the key numbers by a bijection, so that popular keys are not neighbours.
+//! Uniform, or exactly Zipf: rank r is drawn with probability proportional to r^-s, without a
+//! table. Ranks are scattered over the key numbers by a bijection, so that popular keys are not
+//! neighbours.
 
 use std::str::FromStr;
+
+use rand_distr::{Distribution, Zipf};
 
 use crate::random::Random;
 
@@ -56,7 +57,7 @@ impl std::fmt::Display for Popularity {
 #[derive(Clone, Debug)]
 pub struct Picker {
     keys: u64,
-    zipf: Option<Zipf>,
+    zipf: Option<Zipf<f64>>,
     scatter: Scatter,
 }
 
@@ -65,11 +66,10 @@ impl Picker {
     ///
     /// # Panics
     /// If `keys` is zero or above 2^32.
-    #[must_use]
     pub fn new(popularity: Popularity, keys: u64) -> Picker {
         let zipf = match popularity {
             Popularity::Uniform => None,
-            Popularity::Zipf(exponent) => Some(Zipf::new(exponent, keys)),
+            Popularity::Zipf(exponent) => Some(zipf(exponent, keys)),
         };
         Picker {
             keys,
@@ -83,9 +83,13 @@ impl Picker {
     pub fn pick(&self, random: &mut Random) -> u64 {
         match &self.zipf {
             None => random.below(self.keys),
-            Some(zipf) => self.scatter.place(zipf.rank(random)),
+            Some(zipf) => self.scatter.place(zipf.sample(random) as u64 - 1),
         }
     }
+}
+
+fn zipf(exponent: f64, ranks: u64) -> Zipf<f64> {
+    Zipf::new(ranks as f64, exponent).expect("there is a rank, and exponents are positive")
 }
 
 /// A bijection of the numbers below `count` that tears neighbours apart.
@@ -105,7 +109,6 @@ impl Scatter {
     ///
     /// # Panics
     /// If `count` is zero or above [`Scatter::COUNT_MAX`].
-    #[must_use]
     pub fn new(count: u64) -> Scatter {
         assert!(
             (1..=Scatter::COUNT_MAX).contains(&count),
@@ -126,7 +129,6 @@ impl Scatter {
 
     /// Where `number`, which is below the count, goes.
     #[inline]
-    #[must_use]
     pub fn place(&self, number: u64) -> u64 {
         let product = number * self.stride;
         // The high half of a product of two 64-bit numbers fits; the quotient is too small by at
@@ -147,86 +149,6 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Draws ranks by Zipf's law.
-#[derive(Clone, Debug)]
-struct Zipf {
-    exponent: f64,
-    ranks: f64,
-    /// The integral at the left end of rank 1's column and at the right end of the last one.
-    area_first: f64,
-    area_last: f64,
-    /// A point this close left of its rank lies under the curve for sure.
-    sure: f64,
-}
-
-impl Zipf {
-    #[expect(clippy::cast_precision_loss, reason = "at most 2^32 keys")]
-    fn new(exponent: f64, ranks: u64) -> Zipf {
-        let mut zipf = Zipf {
-            exponent,
-            ranks: ranks as f64,
-            area_first: 0.0,
-            area_last: 0.0,
-            sure: 0.0,
-        };
-        zipf.area_first = zipf.area(1.5) - 1.0;
-        zipf.area_last = zipf.area(zipf.ranks + 0.5);
-        zipf.sure = 2.0 - zipf.area_inverse(zipf.area(2.5) - zipf.weight(2.0));
-        zipf
-    }
-
-    /// A rank from zero, the most popular, on.
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "the rank lies between 1 and 2^32"
-    )]
-    fn rank(&self, random: &mut Random) -> u64 {
-        loop {
-            let area = self.area_last + random.unit() * (self.area_first - self.area_last);
-            let point = self.area_inverse(area);
-            // Points are above 1/2, so cutting the fraction off rounds down.
-            let rank = ((point + 0.5) as u64 as f64).clamp(1.0, self.ranks);
-            if rank - point <= self.sure || area >= self.area(rank + 0.5) - self.weight(rank) {
-                return rank as u64 - 1;
-            }
-        }
-    }
-
-    /// rank^-exponent
-    #[inline]
-    fn weight(&self, rank: f64) -> f64 {
-        (-self.exponent * rank.ln()).exp()
-    }
-
-    /// The integral of the weight from 1 to `point`, also near exponent 1.
-    #[inline]
-    fn area(&self, point: f64) -> f64 {
-        let log = point.ln();
-        let power = (1.0 - self.exponent) * log;
-        if power.abs() > 1e-8 {
-            power.exp_m1() / power * log
-        } else {
-            (1.0 + power / 2.0) * log
-        }
-    }
-
-    /// The point at which the integral has this value.
-    #[inline]
-    fn area_inverse(&self, area: f64) -> f64 {
-        // Rounding may lead just past -1, where the logarithm ends.
-        let power = (area * (1.0 - self.exponent)).max(-1.0);
-        let log = if power.abs() > 1e-8 {
-            power.ln_1p() / power
-        } else {
-            1.0 - power / 2.0
-        };
-        (log * area).exp()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,11 +156,11 @@ mod tests {
     /// Draws from a fixed seed and compares with the exact probabilities by Pearson's test.
     fn check_zipf(exponent: f64, ranks: u64) {
         const DRAWS: u32 = 400_000;
-        let zipf = Zipf::new(exponent, ranks);
+        let zipf = zipf(exponent, ranks);
         let mut random = Random::seeded(42);
         let mut counts = vec![0u32; usize::try_from(ranks).unwrap()];
         for _ in 0..DRAWS {
-            counts[usize::try_from(zipf.rank(&mut random)).unwrap()] += 1;
+            counts[zipf.sample(&mut random) as usize - 1] += 1;
         }
         let weights: Vec<f64> = (1..=ranks)
             .map(|rank| (rank as f64).powf(-exponent))

@@ -66,7 +66,6 @@ pub struct Server {
 
 impl Recipe {
     /// A server of this name that speaks this protocol, by its program and arguments.
-    #[must_use]
     pub fn new<'w>(name: &str, wire: Wire, words: impl IntoIterator<Item = &'w str>) -> Recipe {
         let name = name.to_owned();
         let words = words.into_iter().map(str::to_owned).collect();
@@ -74,7 +73,6 @@ impl Recipe {
     }
 
     /// Cellar, from the path of its program, as a server of one protocol.
-    #[must_use]
     pub fn cellar(program: &str, wire: Wire) -> Recipe {
         let name = match wire {
             Wire::Memcached => "cellar",
@@ -100,7 +98,6 @@ impl Recipe {
     }
 
     /// memcached; as root it must be told to stay so.
-    #[must_use]
     pub fn memcached(program: &str) -> Recipe {
         let command = "-l 127.0.0.1 -p {port} -U 0 -m {memory_mib} -t {threads} -u root";
         let words = [program].into_iter().chain(command.split(' '));
@@ -108,7 +105,6 @@ impl Recipe {
     }
 
     /// redis-server, which writes nothing to disk.
-    #[must_use]
     pub fn redis(program: &str) -> Recipe {
         let command = "--bind 127.0.0.1 --port {port} --maxmemory {memory_bytes} --appendonly no";
         let words = [program].into_iter().chain(command.split(' '));
@@ -117,7 +113,6 @@ impl Recipe {
     }
 
     /// BigCache behind a server of HTTP, with memory reserved for all entries of its life window.
-    #[must_use]
     pub fn bigcache(program: &str, message_bytes: usize, server: &str) -> Recipe {
         /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
         const HEADER_BYTES: usize = 48;
@@ -131,7 +126,6 @@ impl Recipe {
     }
 
     /// The same server with further arguments, its name with a further word.
-    #[must_use]
     pub fn with(&self, suffix: &str, extra: &[&str]) -> Recipe {
         let words = self.words.iter().map(String::as_str);
         let extra = extra.iter().copied().filter(|word| !word.is_empty());
@@ -143,37 +137,41 @@ impl Recipe {
     }
 
     /// Whether it is started like redis-server, and so has its settings.
-    #[must_use]
     pub fn is_like_redis(&self) -> bool {
         self.words.iter().any(|word| word == "--maxmemory")
     }
 
     /// The same recipe under another name.
-    #[must_use]
     pub fn named(self, name: &str) -> Recipe {
         let name = name.to_owned();
         Recipe { name, ..self }
     }
 
     /// The same recipe with this memory, to the byte where the server takes bytes.
-    #[must_use]
     pub fn with_memory(&self, bytes: u64) -> Recipe {
-        let mib = (bytes >> 20).to_string();
         let exact = bytes.to_string();
-        let words = self.words.iter().map(|word| {
-            word.replace("{memory_mib}MiB", &exact)
-                .replace("{memory_bytes}", &exact)
-                .replace("{memory_mib}", &mib)
-        });
+        self.replaced(&[
+            ("{memory_mib}MiB", &exact),
+            ("{memory_bytes}", &exact),
+            ("{memory_mib}", &(bytes >> 20).to_string()),
+        ])
+    }
+
+    /// The same recipe with texts for what stands for them in its words.
+    pub fn replaced(&self, texts: &[(&str, &str)]) -> Recipe {
+        let replaced = |word: &String| {
+            let word = word.clone();
+            texts
+                .iter()
+                .fold(word, |word, (name, text)| word.replace(name, text))
+        };
         Recipe {
-            name: self.name.clone(),
-            words: words.collect(),
-            wire: self.wire,
+            words: self.words.iter().map(replaced).collect(),
+            ..self.clone()
         }
     }
 
     /// The command as somebody may type it, without the folder of the program.
-    #[must_use]
     pub fn shown(&self) -> String {
         let words = self
             .words
@@ -187,25 +185,20 @@ impl Recipe {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// The echo floor of this program itself.
+    /// The echo floor of this program itself, for keys and values of these lengths.
     ///
     /// # Errors
     /// If the program's own path is unknown.
     pub fn echo(wire: Wire, key_bytes: usize, value_bytes: usize) -> Result<Recipe, Error> {
-        let own = std::env::current_exe()
-            .map_err(|error| Error::system("finding this program", error))?;
-        let command = format!(
-            "echo --listen 127.0.0.1:{{port}} --protocol {} --key-bytes {key_bytes} \
-             --value-bytes {value_bytes} --threads {{threads}}",
-            wire.name(),
-        );
         let name = match wire {
             Wire::Memcached => "echo floor".to_owned(),
             other => format!("echo floor of {}", other.name()),
         };
-        let own = own.display().to_string();
-        let words = [own.as_str()].into_iter().chain(command.split(' '));
-        Ok(Recipe::new(&name, wire, words))
+        let replies = format!(
+            "--protocol {} --key-bytes {key_bytes} --value-bytes {value_bytes}",
+            wire.name()
+        );
+        Recipe::floor(&name, wire, &replies)
     }
 
     /// The echo floor for HTTP, whose replies have so many bytes.
@@ -213,17 +206,17 @@ impl Recipe {
     /// # Errors
     /// If the program's own path is unknown.
     pub fn echo_http(reply_bytes: usize) -> Result<Recipe, Error> {
-        let floor = Recipe::echo(Wire::Http, 0, 0)?.named("echo floor");
-        let command = format!(
-            "echo --listen 127.0.0.1:{{port}} --http-reply-bytes {reply_bytes} \
-             --threads {{threads}}"
-        );
-        let words = floor.words.iter().map(String::as_str).take(1);
-        Ok(Recipe::new(
-            &floor.name,
-            Wire::Http,
-            words.chain(command.split_whitespace()),
-        ))
+        let replies = format!("--http-reply-bytes {reply_bytes}");
+        Recipe::floor("echo floor", Wire::Http, &replies)
+    }
+
+    fn floor(name: &str, wire: Wire, replies: &str) -> Result<Recipe, Error> {
+        let own = std::env::current_exe()
+            .map_err(|error| Error::system("finding this program", error))?;
+        let own = own.display().to_string();
+        let command = format!("echo --listen 127.0.0.1:{{port}} {replies} --threads {{threads}}");
+        let words = [own.as_str()].into_iter().chain(command.split(' '));
+        Ok(Recipe::new(name, wire, words))
     }
 
     /// Starts the server and waits until it listens.
@@ -234,17 +227,16 @@ impl Recipe {
         let reserved = ReservedPort::take()
             .map_err(|error| Error::system("looking for a free port", error))?;
         let port = reserved.address().port();
-        let words: Vec<String> = self
-            .words
-            .iter()
-            .map(|word| {
-                word.replace("{port}", &port.to_string())
-                    .replace("{memory_mib}", &with.memory_mib.to_string())
-                    .replace("{memory_bytes}", &(with.memory_mib << 20).to_string())
-                    .replace("{threads}", &with.threads.to_string())
-            })
-            .collect();
-        let (output, log) = nameless_file()
+        let ready = self.replaced(&[
+            ("{port}", &port.to_string()),
+            ("{memory_mib}", &with.memory_mib.to_string()),
+            ("{memory_bytes}", &(with.memory_mib << 20).to_string()),
+            ("{threads}", &with.threads.to_string()),
+        ]);
+        let words = ready.words;
+        // A file without a name, so that a measurement that is killed leaves nothing behind.
+        let output = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
+        let (output, log) = output
             .map_err(|error| Error::system("making a file for the server's output", error))?;
         let child = command(&words, with.cpu, log)
             .spawn()
@@ -259,16 +251,6 @@ impl Recipe {
         server.wait_until_ready()?;
         Ok(server)
     }
-}
-
-/// Two handles on a file that goes away by itself with the last of them, so that a measurement that
-/// is killed leaves nothing behind.
-fn nameless_file() -> io::Result<(File, File)> {
-    let named = tempfile::Builder::new().append(true).tempfile()?;
-    let (file, path) = named.into_parts();
-    path.close()?;
-    let other = file.try_clone()?;
-    Ok((file, other))
 }
 
 /// The command, bound to its processor and to this thread's life.
@@ -294,19 +276,16 @@ fn command(words: &[String], cpu: Option<usize>, log: File) -> Command {
 
 impl Server {
     /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> &Address {
         self.reserved.address()
     }
 
     /// Its process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The protocol it speaks.
-    #[must_use]
     pub fn wire(&self) -> Wire {
         self.wire
     }
@@ -342,15 +321,11 @@ impl Server {
     /// # Errors
     /// [`Error::Wrong`] if it still needs more when `until_ns` has come.
     pub fn rest(&self, until_ns: u64) -> Result<(), Error> {
-        let used = || {
-            let time = usage::cpu_time(self.pid());
-            time.map_err(|error| Error::system("asking for a server's processor time", error))
-        };
         loop {
-            let (cpu_ns, started_ns) = (used()?.ns, now_ns());
+            let (cpu_ns, started_ns) = (self.usage(usage::cpu_ns)?, now_ns());
             std::thread::sleep(REST);
             // A thread that ends takes its time with it.
-            let cpu_ns = used()?.ns.saturating_sub(cpu_ns);
+            let cpu_ns = self.usage(usage::cpu_ns)?.saturating_sub(cpu_ns);
             if cpu_ns * REST_PART <= now_ns() - started_ns {
                 return Ok(());
             }
@@ -365,13 +340,8 @@ impl Server {
     }
 
     fn usage(&self, read: fn(u32) -> io::Result<u64>) -> Result<u64, Error> {
-        let failed = |error| Error::system(format!("reading {}'s memory", self.name), error);
+        let failed = |error| Error::system(format!("reading {}'s figures", self.name), error);
         read(self.pid()).map_err(failed)
-    }
-
-    /// Ends the server and waits for its end.
-    pub fn stop(mut self) {
-        self.end();
     }
 
     fn wait_until_ready(&mut self) -> Result<(), Error> {

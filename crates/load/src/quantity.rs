@@ -4,52 +4,51 @@ use std::str::FromStr;
 
 use crate::random::Random;
 
+const BYTE_UNITS: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+    ("", 1),
+];
+const COUNT_UNITS: [(&str, u64); 5] = [
+    ("k", 1_000),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("", 1),
+];
+const TIME_UNITS: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("", 1)];
+
 /// Reads a size: `100`, `64KiB`, `1GiB`, `500MB`; without a unit it is bytes.
 ///
 /// # Errors
-/// A sentence that names the text.
+/// A sentence that names the text, as of all these.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 9] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("kB", 1_000),
-        ("KB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("B", 1),
-        ("", 1),
-    ];
-    parse_scaled(text, &UNITS).ok_or_else(|| format!("{text:?} is no size; try 100, 64KiB or 1GiB"))
+    parse_scaled(text, &BYTE_UNITS, "size; try 100, 64KiB or 1GiB")
 }
 
 /// Reads a count: `1000`, `250k`, `4M`, `1G`.
 ///
 /// # Errors
-/// A sentence that names the text.
+/// As [`parse_bytes`].
 pub fn parse_count(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 5] = [
-        ("k", 1_000),
-        ("K", 1_000),
-        ("M", 1_000_000),
-        ("G", 1_000_000_000),
-        ("", 1),
-    ];
-    parse_scaled(text, &UNITS).ok_or_else(|| format!("{text:?} is no count; try 1000, 250k or 4M"))
+    parse_scaled(text, &COUNT_UNITS, "count; try 1000, 250k or 4M")
 }
 
 /// Reads a time in whole seconds: `60`, `90s`, `15m`, `2h`, `7d`.
 ///
 /// # Errors
-/// A sentence that names the text.
+/// As [`parse_bytes`].
 pub fn parse_seconds(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("", 1)];
-    parse_scaled(text, &UNITS).ok_or_else(|| format!("{text:?} is no time; try 60, 15m or 2h"))
+    parse_scaled(text, &TIME_UNITS, "time; try 60, 15m or 2h")
 }
 
 /// Bytes with the largest unit of which there is at least one.
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-#[must_use]
 pub fn binary(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {
@@ -60,8 +59,6 @@ pub fn binary(bytes: u64) -> String {
 }
 
 /// A quotient; zero if there is nothing to divide by.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-#[must_use]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
@@ -71,14 +68,12 @@ pub fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// A whole number with one of `units` behind it; the empty unit comes last.
-fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let (digits, unit) = units
-        .iter()
-        .find_map(|&(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse::<u64>().ok()?.checked_mul(unit)
+fn parse_scaled(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
+    let mut units = units.iter();
+    let found = units.find_map(|&(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let number = found.filter(|(digits, _)| digits.bytes().all(|it| it.is_ascii_digit()));
+    let number = number.and_then(|(digits, unit)| digits.parse::<u64>().ok()?.checked_mul(unit));
+    number.ok_or_else(|| format!("{text:?} is no {what}"))
 }
 
 /// Both ends of `LOW..HIGH`, or one number for both.
@@ -107,7 +102,6 @@ pub struct ByteRange {
 
 impl ByteRange {
     /// Always the same length.
-    #[must_use]
     pub fn fixed(bytes: usize) -> ByteRange {
         ByteRange {
             low: bytes,
@@ -152,20 +146,12 @@ impl TtlMix {
     pub const TTL_S_MAX: u64 = 30 * 86_400;
 
     /// All items live until they are evicted.
-    #[must_use]
     pub fn unlimited() -> TtlMix {
-        TtlMix {
-            parts: vec![TtlPart {
-                low_s: 0,
-                high_s: 0,
-                weight_sum: 1,
-            }],
-        }
+        TtlMix::between(0, 0)
     }
 
     /// Evenly from `low_s` to `high_s`, both included. Above [`TtlMix::TTL_S_MAX`] the numbers are
     /// moments, in seconds since 1970.
-    #[must_use]
     pub fn between(low_s: u32, high_s: u32) -> TtlMix {
         TtlMix {
             parts: vec![TtlPart {
@@ -179,17 +165,16 @@ impl TtlMix {
     /// Draws one time to live in seconds.
     #[inline]
     pub fn draw_s(&self, random: &mut Random) -> u32 {
-        let Some(last) = self.parts.last() else {
-            return 0;
-        };
-        let part = if self.parts.len() == 1 {
-            last
-        } else {
-            let at = random.below(last.weight_sum);
-            self.parts
-                .iter()
-                .find(|part| at < part.weight_sum)
-                .unwrap_or(last)
+        let part = match self.parts.as_slice() {
+            [] => return 0,
+            [part] => part,
+            [parts @ .., last] => {
+                let at = random.below(last.weight_sum);
+                parts
+                    .iter()
+                    .find(|part| at < part.weight_sum)
+                    .unwrap_or(last)
+            }
         };
         if part.low_s == part.high_s {
             return part.low_s;

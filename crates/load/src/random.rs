@@ -1,5 +1,9 @@
 //! Random numbers: seeded, reproducible, a few instructions each (the `SplitMix64` sequence).
 
+use std::convert::Infallible;
+
+use rand_core::TryRng;
+
 /// A sequence of random numbers that depends on its seed alone.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -10,7 +14,6 @@ impl Random {
     const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
     /// The sequence of `seed`; near seeds give unrelated sequences.
-    #[must_use]
     pub fn seeded(seed: u64) -> Random {
         Random {
             state: mix(seed ^ Random::STEP),
@@ -34,14 +37,29 @@ impl Random {
 
     /// A number from 0 (included) to 1 (excluded), with 53 random bits.
     #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
+impl TryRng for Random {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok((self.bits() >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.bits())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        bytes.fill_with(|| self.bits() as u8);
+        Ok(())
+    }
+}
+
 /// Spreads the bits of `n` over all 64; a bijection.
-#[must_use]
 #[inline]
 pub fn mix(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

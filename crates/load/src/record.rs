@@ -7,6 +7,7 @@
 //!
 //! Values shorter than [`VERSION_BYTES`] carry no version and are always those of version zero.
 
+use crate::error::Error;
 use crate::popularity::Scatter;
 use crate::quantity::ByteRange;
 use crate::random::mix;
@@ -32,23 +33,24 @@ impl Records {
     /// `keys` records with keys of exactly `key_bytes` and values of the given lengths.
     ///
     /// # Errors
-    /// A sentence, if there are no or too many keys, or they do not fit in `key_bytes`.
-    pub fn new(keys: u64, key_bytes: usize, value_bytes: ByteRange) -> Result<Records, String> {
+    /// [`Error::Usage`] if there are no or too many keys, or they do not fit in `key_bytes`.
+    pub fn new(keys: u64, key_bytes: usize, value_bytes: ByteRange) -> Result<Records, Error> {
+        let usage = |text: String| Err(Error::Usage(text));
         if keys == 0 || keys > Scatter::COUNT_MAX {
-            return Err(format!("the keys must be 1 to 2^32, not {keys}"));
+            return usage(format!("the keys must be 1 to 2^32, not {keys}"));
         }
         if key_bytes == 0 || key_bytes > KEY_BYTES_MAX {
-            return Err(format!(
+            return usage(format!(
                 "a key has 1 to {KEY_BYTES_MAX} bytes, not {key_bytes}"
             ));
         }
         if key_bytes < DIGITS_MAX && keys > 1 << (4 * key_bytes) {
-            return Err(format!(
+            return usage(format!(
                 "{keys} different keys do not fit in {key_bytes} bytes"
             ));
         }
         if value_bytes.high > VALUE_BYTES_MAX {
-            return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+            return usage(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
         Ok(Records {
             keys,
@@ -58,19 +60,16 @@ impl Records {
     }
 
     /// How many records there are.
-    #[must_use]
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
     /// Length of every key.
-    #[must_use]
     pub fn key_bytes(&self) -> usize {
         self.key_bytes
     }
 
     /// Lengths of the values.
-    #[must_use]
     pub fn value_bytes(&self) -> ByteRange {
         self.value_bytes
     }
@@ -91,26 +90,7 @@ impl Records {
 
     /// Appends the value of record `number` in `version`.
     pub fn push_value(&self, out: &mut Vec<u8>, number: u64, version: u32) {
-        let bytes = self.length(number, version);
-        let start = out.len();
-        out.resize(start + bytes, 0);
-        let value = &mut out[start..];
-        let (body, pattern) = if bytes >= VERSION_BYTES {
-            let (head, body) = value.split_at_mut(VERSION_BYTES);
-            head.copy_from_slice(&hexadecimal(u64::from(version))[DIGITS_MAX - VERSION_BYTES..]);
-            (body, Pattern::new(number, version))
-        } else {
-            (value, Pattern::new(number, 0))
-        };
-        let mut word = 0;
-        let mut chunks = body.chunks_exact_mut(8);
-        for chunk in &mut chunks {
-            chunk.copy_from_slice(&pattern.word(word));
-            word += 1;
-        }
-        let rest = chunks.into_remainder();
-        let bytes = rest.len();
-        rest.copy_from_slice(&pattern.word(word)[..bytes]);
+        push_bytes(out, number, version, self.length(number, version));
     }
 
     /// Length of the value of record `number` in `version`.
@@ -126,101 +106,61 @@ impl Records {
     }
 }
 
-/// The bytes behind the version.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pattern {
-    seed: u64,
+/// Appends so many bytes of a value: the version, if they are enough for it, and behind it words
+/// that depend on number and version.
+fn push_bytes(out: &mut Vec<u8>, number: u64, version: u32, bytes: usize) {
+    let end = out.len() + bytes;
+    let mut seed = mix(mix(number));
+    if bytes >= VERSION_BYTES {
+        out.extend_from_slice(&hexadecimal_half(u64::from(version)));
+        seed = mix(mix(number) ^ u64::from(version));
+    }
+    let words = (0u64..).map(|word| seed.wrapping_add(word).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let left = (end - out.len()).div_ceil(8);
+    words
+        .take(left)
+        .for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    out.truncate(end);
 }
 
-impl Pattern {
-    fn new(number: u64, version: u32) -> Pattern {
-        Pattern {
-            seed: mix(mix(number) ^ u64::from(version)),
-        }
-    }
-
-    #[inline]
-    fn word(self, word: u64) -> [u8; 8] {
-        (self
-            .seed
-            .wrapping_add(word)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15))
-        .to_le_bytes()
-    }
-}
-
-/// Checks a value while it arrives, cut anywhere.
+/// Checks a value that arrives cut anywhere.
 #[derive(Clone, Debug, Default)]
 pub struct ValueCheck {
     number: u64,
     bytes: usize,
-    seen: usize,
-    version: u32,
-    pattern: Pattern,
-    good: bool,
+    value: Vec<u8>,
 }
 
 impl ValueCheck {
     /// Starts with a value of `bytes` bytes under the key of record `number`.
     pub fn begin(&mut self, number: u64, bytes: usize) {
-        let pattern = Pattern::new(number, 0);
-        *self = ValueCheck {
-            number,
-            bytes,
-            seen: 0,
-            version: 0,
-            pattern,
-            good: true,
-        };
+        (self.number, self.bytes) = (number, bytes);
+        self.value.clear();
     }
 
     /// Takes the next bytes of the value.
-    pub fn feed(&mut self, mut data: &[u8]) {
-        if self.bytes >= VERSION_BYTES {
-            while self.seen < VERSION_BYTES {
-                let Some((&digit, rest)) = data.split_first() else {
-                    return;
-                };
-                data = rest;
-                self.seen += 1;
-                match char::from(digit).to_digit(16) {
-                    Some(value) => self.version = self.version << 4 | value,
-                    None => self.good = false,
-                }
-                if self.seen == VERSION_BYTES {
-                    self.pattern = Pattern::new(self.number, self.version);
-                }
-            }
-        }
-        self.feed_body(data);
-    }
-
-    fn feed_body(&mut self, mut data: &[u8]) {
-        let head_bytes = if self.bytes >= VERSION_BYTES {
-            VERSION_BYTES
-        } else {
-            0
-        };
-        while !data.is_empty() {
-            let at = self.seen - head_bytes;
-            let expected = &self.pattern.word((at / 8) as u64)[at % 8..];
-            let take = expected.len().min(data.len());
-            self.good &= data[..take] == expected[..take];
-            self.seen += take;
-            data = &data[take..];
-        }
+    pub fn feed(&mut self, data: &[u8]) {
+        self.value.extend_from_slice(data);
     }
 
     /// Whether the value was complete and every byte as stored.
-    #[must_use]
     pub fn is_good(&self, records: &Records) -> bool {
         let ByteRange { low, high } = records.value_bytes;
-        let length_is_good = if self.bytes >= VERSION_BYTES {
-            self.bytes == records.length(self.number, self.version)
-        } else {
-            (low..=high).contains(&self.bytes)
+        let head = self.value.first_chunk::<VERSION_BYTES>();
+        let head = head.and_then(|head| std::str::from_utf8(head).ok());
+        let version = head.and_then(|head| u32::from_str_radix(head, 16).ok());
+        let is_long = match version {
+            Some(version) => self.bytes == records.length(self.number, version),
+            None => self.bytes < VERSION_BYTES && (low..=high).contains(&self.bytes),
         };
-        self.good && self.seen == self.bytes && length_is_good
+        let mut expected = Vec::with_capacity(self.bytes + VERSION_BYTES);
+        push_bytes(
+            &mut expected,
+            self.number,
+            version.unwrap_or(0),
+            self.value.len(),
+        );
+        is_long && self.value.len() == self.bytes && self.value == expected
     }
 }
 

@@ -1,6 +1,4 @@
-//! The report of a load: figures for people and for programs.
-
-use std::fmt;
+//! The report of a load, in figures.
 
 use serde::Serialize;
 
@@ -9,7 +7,6 @@ use crate::drive::Driven;
 use crate::latency::LatencySummary;
 use crate::plan::Plan;
 use crate::source::{Source, Tally};
-use crate::usage::CpuSource;
 
 /// What a load has found; the field names of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -70,10 +67,8 @@ pub struct ServerCpu {
     pub server_cpu_us_per_request: f64,
     pub server_cpu_s: f64,
     pub requests_per_server_cpu_s: f64,
-    pub server_cpu_source: CpuSource,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
 impl Report {
     /// Adds up what a load did.
     pub(super) fn new(plan: &Plan, sources: &[Source<'_>], driven: Driven) -> Report {
@@ -116,17 +111,15 @@ impl Report {
                 not_stored: set.no,
                 latency: set.latencies.summary(),
             },
-            server_cpu: driven.server_cpu.map(|cpu| ServerCpu {
-                server_cpu_us_per_request: ratio(cpu.ns as f64 / 1000.0, requests as f64),
-                server_cpu_s: seconds(cpu.ns),
-                requests_per_server_cpu_s: ratio(requests as f64, seconds(cpu.ns)),
-                server_cpu_source: cpu.source,
+            server_cpu: driven.server_cpu_ns.map(|ns| ServerCpu {
+                server_cpu_us_per_request: ratio(ns as f64 / 1000.0, requests as f64),
+                server_cpu_s: seconds(ns),
+                requests_per_server_cpu_s: ratio(requests as f64, seconds(ns)),
             }),
         }
     }
 
     /// The server's processor time per request in microseconds; zero if it was not measured.
-    #[must_use]
     pub fn cpu_us(&self) -> f64 {
         self.server_cpu
             .map_or(0.0, |cpu| cpu.server_cpu_us_per_request)
@@ -136,106 +129,4 @@ impl Report {
 /// `a / b`, zero if `b` is.
 fn ratio(a: f64, b: f64) -> f64 {
     if b == 0.0 { 0.0 } else { a / b }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (elapsed_s, per_s) = (self.elapsed_s, self.throughput_per_s);
-        writeln!(f, "{} {}", self.protocol, self.target)?;
-        writeln!(
-            f,
-            "requests    {} in {elapsed_s:.2} s = {per_s:.0}/s",
-            self.requests
-        )?;
-        if self.get.requests > 0 {
-            let GetReport {
-                hits,
-                misses,
-                hit_ratio,
-                ..
-            } = self.get;
-            let verified = if self.verified {
-                ", values verified"
-            } else {
-                ""
-            };
-            writeln!(
-                f,
-                "gets        {hits} hits, {misses} misses, {hit_ratio:.4}{verified}"
-            )?;
-        }
-        if self.set.requests > 0 {
-            let SetReport {
-                stored, not_stored, ..
-            } = self.set;
-            writeln!(f, "sets        {stored} stored, {not_stored} not")?;
-        }
-        writeln!(
-            f,
-            "latency us  {}",
-            COLUMNS.map(|name| format!("{name:>10}")).concat()
-        )?;
-        if self.get.requests > 0 {
-            writeln!(f, "  get       {}", figures(&self.get.latency))?;
-        }
-        if self.set.requests > 0 {
-            writeln!(f, "  set       {}", figures(&self.set.latency))?;
-        }
-        writeln!(
-            f,
-            "load CPU    {:.3} us/request",
-            self.load_cpu_us_per_request
-        )?;
-        if let Some(cpu) = &self.server_cpu {
-            let (us, cpu_s) = (cpu.server_cpu_us_per_request, cpu.server_cpu_s);
-            let percent = 100.0 * ratio(cpu_s, elapsed_s);
-            writeln!(
-                f,
-                "server CPU  {us:.3} us/request, {cpu_s:.2} s ({percent:.0} %)"
-            )?;
-        }
-        self.show_failures(f)
-    }
-}
-
-impl Report {
-    fn show_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(first) = &self.first_error {
-            writeln!(
-                f,
-                "ERRORS      {} requests refused, the first: {first}",
-                self.errors
-            )?;
-        }
-        if self.unsent_requests > 0 {
-            let unsent = self.unsent_requests;
-            writeln!(f, "TOO SLOW    {unsent} requests were due but never sent")?;
-        }
-        if self.mismatches > 0 {
-            writeln!(
-                f,
-                "MISMATCHES  {} values are not what was stored",
-                self.mismatches
-            )?;
-        }
-        Ok(())
-    }
-}
-
-const COLUMNS: [&str; 8] = [
-    "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "max",
-];
-
-fn figures(latency: &LatencySummary) -> String {
-    let figures = [
-        latency.latency_us_mean,
-        latency.latency_us_p50,
-        latency.latency_us_p90,
-        latency.latency_us_p99,
-        latency.latency_us_p99_9,
-        latency.latency_us_p99_99,
-        latency.latency_us_p99_999,
-        latency.latency_us_max,
-    ];
-    figures.map(|us| format!("{us:>10.1}")).concat()
 }

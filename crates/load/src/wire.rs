@@ -3,10 +3,11 @@
 //! Three things are asked over a protocol, a get, a set and a count, and each is answered by the
 //! same pieces in all of them ([`Event`]).
 
+pub mod resp; // the client's side of RESP
+pub mod web; // the client's side of HTTP, as far as needed: GET and PUT of a key
+
 use cellar_protocol::memcached::client;
 use clap::ValueEnum;
-
-use crate::{resp, web};
 
 /// Flags of the stored items.
 const FLAGS: u32 = 0;
@@ -24,7 +25,6 @@ pub enum Wire {
 
 impl Wire {
     /// Its name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Wire::Memcached => "memcached",
@@ -34,7 +34,6 @@ impl Wire {
     }
 
     /// The option by which Cellar is told where to listen for it.
-    #[must_use]
     pub fn option(self) -> &'static str {
         match self {
             Wire::Memcached => "--memcached",
@@ -103,23 +102,11 @@ impl Wire {
     }
 
     /// A scanner for the replies of one connection.
-    #[must_use]
     pub fn scanner(self) -> Scanner {
         match self {
             Wire::Memcached => Scanner::Memcached(client::ReplyScanner::new()),
             Wire::Resp => Scanner::Resp(resp::ReplyScanner::default()),
             Wire::Http => Scanner::Http(web::ResponseScanner::default()),
-        }
-    }
-
-    /// Line ends of a request for a value.
-    #[must_use]
-    pub fn lines_per_get(self) -> usize {
-        match self {
-            Wire::Memcached => 1,
-            // The number of words, and a line and its length for each of two.
-            Wire::Resp => 5,
-            Wire::Http => web::LINES_PER_GET,
         }
     }
 }
@@ -154,7 +141,6 @@ pub enum Event<'a> {
 
 impl Event<'_> {
     /// Whether the reply is complete with this piece.
-    #[must_use]
     pub fn is_last(self) -> bool {
         !matches!(self, Event::Value { .. } | Event::Data(_))
     }
@@ -204,23 +190,8 @@ impl Scanner {
                 Ok(Some(other)) => return Err(format!("unexpected reply {other:?}")),
                 Err(error) => return Err(error.to_string()),
             })),
-            Scanner::Resp(scanner) => Ok(scanner.next(input)?.map(|reply| match reply {
-                resp::Reply::Value { bytes } => Event::Value { key: None, bytes },
-                resp::Reply::Data(data) => Event::Data(data),
-                resp::Reply::End => Event::GetDone,
-                resp::Reply::Ok => Event::SetDone { stored: true },
-                resp::Reply::Number(number) => Event::CountDone {
-                    number: Some(number),
-                },
-                resp::Reply::Error(line) => Event::Refused(line),
-            })),
-            Scanner::Http(scanner) => Ok(scanner.next(input)?.map(|reply| match reply {
-                web::Response::Value { bytes } => Event::Value { key: None, bytes },
-                web::Response::Data(data) => Event::Data(data),
-                web::Response::End => Event::GetDone,
-                web::Response::Stored => Event::SetDone { stored: true },
-                web::Response::Refused(line) => Event::Refused(line),
-            })),
+            Scanner::Resp(scanner) => scanner.next(input),
+            Scanner::Http(scanner) => scanner.next(input),
         }
     }
 }
@@ -296,16 +267,6 @@ mod tests {
             "507 no",
         ];
         assert_eq!(events_after_a_hit(Wire::Http, replies), expected);
-    }
-
-    #[test]
-    fn a_request_for_a_value_has_as_many_lines_as_it_says() {
-        for wire in [Wire::Memcached, Wire::Resp, Wire::Http] {
-            let mut out = Vec::new();
-            wire.push_get(&mut out, b"k");
-            let lines = out.iter().filter(|byte| **byte == b'\n').count();
-            assert_eq!(lines, wire.lines_per_get(), "{}", wire.name());
-        }
     }
 
     #[test]

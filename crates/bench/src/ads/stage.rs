@@ -1,5 +1,5 @@
-//! Stages: how a request gets its ads, from Redis alone to a sharded cache that hands out
-//! references.
+//! Stages: how a request gets its ads, from Redis alone over a sharded cache that hands out
+//! references to a near cache, which the server tells what has changed.
 
 use std::borrow::Borrow;
 use std::num::NonZeroUsize;
@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use cellar_near::codec::Json;
+use cellar_near::origin::{Redis, Remote};
+use cellar_near::{Error as NearError, Near};
 use lru::LruCache;
+use tokio::runtime::{Builder, Runtime};
 
 use super::ad::{Ad, connect, failed};
 use cellar_load::clock::now_ns;
@@ -173,5 +177,71 @@ impl<T: Form> Reader for LruReader<'_, T> {
             show(stage.keep(ad, now_ns).borrow());
         }
         Ok(())
+    }
+}
+
+/// A near cache and the thread of its connection.
+pub(super) struct NearStage {
+    name: &'static str,
+    near: Near<u64, Ad>,
+    runtime: Runtime,
+}
+
+impl NearStage {
+    pub(super) fn new(name: &'static str, url: &str, held: u64) -> Result<NearStage, Error> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|error| Error::system("starting a runtime", error))?;
+        let origin = Redis::open(url).map_err(near_failed)?;
+        let entered = runtime.enter();
+        let near = Near::builder(Remote::new(origin, Json))
+            .entries_max(held)
+            .build();
+        drop(entered);
+        Ok(NearStage {
+            name,
+            near,
+            runtime,
+        })
+    }
+}
+
+impl Stage for NearStage {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
+        Ok(Box::new(NearReader(self)))
+    }
+
+    fn hits_and_misses(&self) -> (u64, u64) {
+        let stats = self.near.stats();
+        (stats.hits, stats.misses)
+    }
+}
+
+struct NearReader<'s>(&'s NearStage);
+
+impl Reader for NearReader<'_> {
+    fn read(&mut self, ids: &[u64], show: &mut dyn FnMut(&Ad)) -> Result<(), Error> {
+        let ads = self.0.near.get_many(ids);
+        let ads = self.0.runtime.block_on(ads).map_err(near_failed)?;
+        for (ad, id) in ads.iter().zip(ids) {
+            match ad {
+                Some(ad) => show(ad),
+                None => return Err(Error::Wrong(format!("the server has no ad {id}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn near_failed(error: NearError) -> Error {
+    Error::Server {
+        name: "the near cache".to_owned(),
+        what: error.to_string(),
     }
 }

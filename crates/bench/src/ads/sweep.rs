@@ -1,13 +1,13 @@
 //! Sweep: requests that are due at fixed times, served by threads, while ads change.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::ad::{Ad, LastWrites, connect, failed, fill};
+use super::AdsArgs;
+use super::ad::{Ad, LastWrites, connect, failed};
 use super::stage::{Reader, Stage};
 use cellar_load::clock::{NS_PER_S, now_ns, process_cpu_ns};
 use cellar_load::error::Error;
@@ -25,13 +25,9 @@ const GRACE_NS: u64 = 100_000_000;
 const WARM_UP_ROUNDS: u64 = 40;
 
 /// What all runs have in common.
-pub(super) struct Load {
-    pub(super) ads: u64,
-    pub(super) ads_per_request: usize,
-    pub(super) threads: usize,
-    pub(super) changes_per_s: u64,
-    pub(super) seconds: f64,
-    pub(super) writes: Arc<LastWrites>,
+pub(super) struct Load<'a> {
+    pub(super) args: &'a AdsArgs,
+    pub(super) writes: LastWrites,
     pub(super) url: String,
 }
 
@@ -54,7 +50,7 @@ pub(super) struct Point {
 
 /// What the threads of one run share.
 struct Shared<'l> {
-    load: &'l Load,
+    load: &'l Load<'l>,
     picker: Picker,
     begin_ns: u64,
     interval_ns: f64,
@@ -76,23 +72,18 @@ struct ThreadTally {
     score: f64,
 }
 
-impl Load {
-    /// Sets all ads back to their first version, as `writes` has them.
-    pub(super) fn reset(&self) -> Result<(), Error> {
-        fill(&self.url, self.ads).map(drop)
-    }
-
+impl Load<'_> {
     /// Reads until the cache holds what it may hold.
     pub(super) fn warm_up(&self, stage: &dyn Stage) -> Result<(), Error> {
         let mut reader = stage.reader()?;
-        let picker = Picker::new(POPULARITY, self.ads);
+        let picker = Picker::new(POPULARITY, self.args.ads);
         let mut random = Random::seeded(1);
-        let ids: Vec<u64> = (0..self.ads).collect();
-        for ids in ids.chunks(self.ads_per_request) {
+        let ids: Vec<u64> = (0..self.args.ads).collect();
+        for ids in ids.chunks(self.args.ads_per_request) {
             reader.read(ids, &mut |_| ())?;
         }
-        for _ in 0..WARM_UP_ROUNDS * self.ads / self.ads_per_request as u64 / 10 {
-            let ids: Vec<u64> = (0..self.ads_per_request)
+        for _ in 0..WARM_UP_ROUNDS * self.args.ads / self.args.ads_per_request as u64 / 10 {
+            let ids: Vec<u64> = (0..self.args.ads_per_request)
                 .map(|_| picker.pick(&mut random))
                 .collect();
             reader.read(&ids, &mut |_| ())?;
@@ -102,11 +93,11 @@ impl Load {
 
     /// One run at one rate.
     pub(super) fn run(&self, stage: &dyn Stage, qps: u64) -> Result<Point, Error> {
-        let requests = (self.seconds * qps as f64).round() as u64;
+        let requests = (self.args.seconds * qps as f64).round() as u64;
         let before = (stage.hits_and_misses(), process_cpu_ns());
         let shared = Shared {
             load: self,
-            picker: Picker::new(POPULARITY, self.ads),
+            picker: Picker::new(POPULARITY, self.args.ads),
             begin_ns: now_ns() + NS_PER_S / 10,
             interval_ns: NS_PER_S as f64 / qps as f64,
             requests,
@@ -134,7 +125,7 @@ impl Load {
     fn change(&self, shared: &Shared<'_>) -> Result<(), Error> {
         let mut connection = connect(&self.url)?;
         let mut random = Random::seeded(shared.begin_ns);
-        let pause = Duration::from_secs_f64(1.0 / self.changes_per_s as f64);
+        let pause = Duration::from_secs_f64(1.0 / self.args.changes as f64);
         while !shared.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(pause);
             let id = shared.picker.pick(&mut random);
@@ -156,8 +147,8 @@ impl Shared<'_> {
         scope: &'s Scope<'s, '_>,
         stage: &'s dyn Stage,
     ) -> Result<ThreadTally, Error> {
-        let changes = (self.load.changes_per_s > 0).then(|| scope.spawn(|| self.load.change(self)));
-        let threads: Vec<_> = (0..self.load.threads as u64)
+        let changes = (self.load.args.changes > 0).then(|| scope.spawn(|| self.load.change(self)));
+        let threads: Vec<_> = (0..self.load.args.threads as u64)
             .map(|seed| scope.spawn(move || self.serve(seed, &mut *stage.reader()?)))
             .collect();
         let mut sum = ThreadTally::default();
@@ -186,8 +177,8 @@ impl Shared<'_> {
     fn serve(&self, seed: u64, reader: &mut dyn Reader) -> Result<ThreadTally, Error> {
         let mut random = Random::seeded(self.begin_ns ^ seed);
         let mut tally = ThreadTally::default();
-        let mut ids = vec![0; self.load.ads_per_request];
-        let writes = &*self.load.writes;
+        let mut ids = vec![0; self.load.args.ads_per_request];
+        let writes = &self.load.writes;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.requests || self.is_overloaded.load(Ordering::Relaxed) {

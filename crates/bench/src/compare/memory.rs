@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use super::CompareArgs;
+use crate::footprint::overhead_bytes;
 use cellar_load::drive::Limit;
 use cellar_load::error::Error;
 use cellar_load::load;
@@ -26,20 +27,20 @@ const PROBES: u64 = 200_000;
 /// What the items of one server take.
 #[derive(Debug, Serialize)]
 pub(super) struct ServerFootprint {
-    pub(super) server: String,
-    pub(super) version: String,
-    pub(super) items: u64,
-    pub(super) key_bytes: usize,
-    pub(super) value_bytes: usize,
-    pub(super) ttl_s: String,
-    pub(super) server_rss_start_bytes: u64,
-    pub(super) server_rss_filled_bytes: u64,
+    server: String,
+    version: String,
+    items: u64,
+    key_bytes: usize,
+    value_bytes: usize,
+    ttl_s: String,
+    server_rss_start_bytes: u64,
+    server_rss_filled_bytes: u64,
     /// Growth divided by items, less key and value.
-    pub(super) overhead_per_item_bytes: f64,
+    overhead_per_item_bytes: f64,
     /// Filled size divided by items, less key and value.
-    pub(super) overhead_per_item_with_base_bytes: f64,
+    overhead_per_item_with_base_bytes: f64,
     /// Share of the items that a read still finds.
-    pub(super) hit_ratio: f64,
+    hit_ratio: f64,
 }
 
 /// Fills every server in turn and measures it.
@@ -58,7 +59,6 @@ pub(super) fn measure(
         .collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
 fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, Error> {
     let items = args.memory_items;
     let with = Ingredients {
@@ -70,9 +70,9 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
     let version = server.version()?;
     let start_bytes = server.rss_bytes()?;
     let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
-    let row = args.plan(recipe.wire, server.address(), super::ROWS[2])?;
+    let row = args.plan(&server, super::DEEP_GET)?;
     let plan = Plan {
-        records: records.map_err(Error::Usage)?,
+        records: records?,
         ttl: TTL.parse::<TtlMix>().map_err(Error::Usage)?,
         keys: Keys::Drawn(Popularity::Uniform),
         verify: true,
@@ -87,7 +87,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
             recipe.name, probe.mismatches
         )));
     }
-    let per_item = |bytes: u64| bytes as f64 / items as f64 - (KEY_BYTES + VALUE_BYTES) as f64;
+    let per_item = |bytes: u64| overhead_bytes(bytes, items, KEY_BYTES + VALUE_BYTES);
     let footprint = ServerFootprint {
         server: recipe.name.clone(),
         version,
@@ -105,6 +105,5 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
         "memory: {:12} {:6.1} B per item over key and value",
         footprint.server, footprint.overhead_per_item_bytes
     );
-    server.stop();
     Ok(footprint)
 }

@@ -15,7 +15,7 @@ use cellar_load::latency::{Latencies, LatencySummary};
 use cellar_load::load::{self, Sample};
 use cellar_load::plan::Plan;
 use cellar_load::process::{Ingredients, Server};
-use cellar_load::quantity::{ByteRange, TtlMix};
+use cellar_load::quantity::{ByteRange, TtlMix, share};
 use cellar_load::record::Records;
 use cellar_load::report::Report;
 
@@ -63,11 +63,6 @@ struct Scene<'a> {
 }
 
 /// The rate at which every server has so much to do as half of the slowest's throughput.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate is positive and below 2^53"
-)]
 pub(super) fn rate(args: &ExpiryArgs, contenders: &[ExpiryContender]) -> Result<u64, Error> {
     let mut slowest = f64::MAX;
     for contender in contenders {
@@ -80,7 +75,6 @@ pub(super) fn rate(args: &ExpiryArgs, contenders: &[ExpiryContender]) -> Result<
         plan.drive.depth = 1;
         let report = load::run(&plan)?;
         slowest = slowest.min(report.throughput_per_s);
-        scene.server.stop();
     }
     // In round numbers.
     Ok(((slowest * RATE_SHARE / 1000.0) as u64).max(1) * 1000)
@@ -98,16 +92,14 @@ pub(super) fn watch(
     let moment_s = scene.add_dying()?;
     let full = scene.informant.ask()?;
     let stored = full.items - scene.before.items;
-    let item_bytes = ratio(
-        full.used_bytes.saturating_sub(scene.before.used_bytes),
-        stored,
-    );
+    let used_bytes = full.used_bytes.saturating_sub(scene.before.used_bytes);
+    let item_bytes = share(used_bytes, stored);
     let moment_ns = scene.wait(moment_s)?;
     let over = AtomicBool::new(false);
     let mut informant = Informant::connect(&scene.server)?;
     let (load, polled) = std::thread::scope(|scope| {
         let poller = scope.spawn(|| poll(&mut informant, &over));
-        let load = scene.load(rate, args.seed(0));
+        let load = scene.load(rate, 1);
         // Relaxed: nothing but the flag is passed on.
         over.store(true, Ordering::Relaxed);
         (load, poller.join())
@@ -115,18 +107,16 @@ pub(super) fn watch(
     load?;
     let polled = polled.map_err(|_| Error::Wrong("the watching thread panicked".to_owned()))??;
     scene.end()?;
-    let estimate = DeadEstimate { args, item_bytes };
     let points: Vec<MemorySample> = polled
         .into_iter()
-        .map(|(at_ns, figures)| estimate.point(since(at_ns, moment_ns), figures))
+        .map(|(at_ns, figures)| args.sample(item_bytes, since(at_ns, moment_ns), figures))
         .collect();
     let watched = Watched {
         item_bytes,
         before: full,
-        reclaimed_after_s: estimate.reclaimed_after_s(&points),
+        reclaimed_after_s: args.reclaimed_after_s(&points),
         points,
     };
-    scene.server.stop();
     Ok((version, watched))
 }
 
@@ -143,16 +133,15 @@ pub(super) fn run(
         .transpose()?;
     let moment_s = scene.add_dying()?;
     let moment_ns = scene.wait(moment_s)?;
-    let (report, samples) = scene.load(rate, args.seed(round))?;
+    let (report, samples) = scene.load(rate, round as u64 + 1)?;
     scene.end()?;
-    scene.server.stop();
     let samples = timed(&samples, moment_ns);
     let worst = slices(&samples)
         .into_iter()
         .filter(|slice| slice.at_s > 0.0);
     Ok(RunLatencies {
-        before: summary(&samples, LoadPart::Before),
-        during: summary(&samples, LoadPart::During),
+        before: summary(&samples, is_before),
+        during: summary(&samples, is_during),
         worst_slice_us_p99_9: worst
             .map(|slice| slice.latency_us_p99_9)
             .fold(0.0, f64::max),
@@ -160,12 +149,6 @@ pub(super) fn run(
         misses: report.get.misses + report.errors,
         samples,
     })
-}
-
-impl ExpiryArgs {
-    fn seed(&self, round: usize) -> u64 {
-        round as u64 + 1
-    }
 }
 
 impl<'a> Scene<'a> {
@@ -177,8 +160,7 @@ impl<'a> Scene<'a> {
             cpu: Some(args.cpus.server_cpu),
         })?;
         let mut informant = Informant::connect(&server)?;
-        let value_bytes = ByteRange::fixed(args.value_bytes);
-        let records = Records::new(contender.share(args.live), LIVE_KEY_BYTES, value_bytes);
+        let records = contender.records(args, args.live, LIVE_KEY_BYTES)?;
         let limit = Limit::Nanoseconds((args.before_s + args.during_s) * NS_PER_S);
         let drive = Drive {
             depth: DEPTH,
@@ -193,7 +175,7 @@ impl<'a> Scene<'a> {
         };
         let plan = Plan {
             ttl: TtlMix::between(args.live_ttl_s, args.live_ttl_s),
-            ..Plan::gets(drive, records.map_err(Error::Usage)?)
+            ..Plan::gets(drive, records)
         };
         let started_ns = now_ns();
         let mut fill_ns = MIXED_FILL_NS * args.live;
@@ -222,16 +204,10 @@ impl<'a> Scene<'a> {
             + FILL_MARGIN_NS
             + (args.rest_s + args.before_s) * NS_PER_S;
         let moment_s = (unix_ns() + ahead_ns).div_ceil(NS_PER_S);
-        let as_ttl = |s: u64| u32::try_from(s).unwrap_or(u32::MAX);
-        let value_bytes = ByteRange::fixed(args.value_bytes);
-        let records = Records::new(
-            self.contender.share(args.dying),
-            DYING_KEY_BYTES,
-            value_bytes,
-        );
+        let ttl = u32::try_from(moment_s).unwrap_or(u32::MAX);
         let plan = Plan {
-            records: records.map_err(Error::Usage)?,
-            ttl: TtlMix::between(as_ttl(moment_s), as_ttl(moment_s)),
+            records: self.contender.records(args, args.dying, DYING_KEY_BYTES)?,
+            ttl: TtlMix::between(ttl, ttl),
             ..self.plan.clone()
         };
         let contender = self.contender;
@@ -256,9 +232,9 @@ impl<'a> Scene<'a> {
             other => other,
         })?;
         let border_ns = now_ns() + self.args.before_s * NS_PER_S;
-        let (_, samples) = self.load(rate, self.args.seed(round))?;
+        let (_, samples) = self.load(rate, round as u64 + 1)?;
         let samples = timed(&samples, border_ns);
-        Ok([LoadPart::Before, LoadPart::During].map(|part| summary(&samples, part)))
+        Ok([is_before, is_during].map(|is_of_part| summary(&samples, is_of_part)))
     }
 
     /// Waits until the server is at rest and the load has to start; the moment on the monotonic
@@ -282,7 +258,6 @@ impl<'a> Scene<'a> {
     }
 
     /// The load at its fixed rate, and each of its gets.
-    #[expect(clippy::cast_precision_loss, reason = "rates are below 2^53")]
     fn load(&self, rate: u64, seed: u64) -> Result<(Report, Vec<Sample>), Error> {
         let mut plan = self.plan.clone();
         plan.drive.rate_per_s = Some(rate as f64);
@@ -321,7 +296,7 @@ fn fill(contender: &ExpiryContender, plan: &Plan, items: u64) -> Result<(), Erro
         stored += report.set.stored;
         first_error = first_error.or(report.first_error);
     }
-    if stored == contender.share(items) * contender.databases as u64 {
+    if stored == items {
         return Ok(());
     }
     Err(Error::Wrong(format!(
@@ -344,34 +319,28 @@ fn poll(informant: &mut Informant, over: &AtomicBool) -> Result<Vec<(u64, Figure
 
 impl ExpiryContender {
     /// The items of one database, of so many in all.
-    fn share(&self, items: u64) -> u64 {
-        items / self.databases as u64
+    fn records(&self, args: &ExpiryArgs, items: u64, key_bytes: usize) -> Result<Records, Error> {
+        let value_bytes = ByteRange::fixed(args.value_bytes);
+        Records::new(items / self.databases as u64, key_bytes, value_bytes)
     }
 }
 
-/// What is needed to tell how many items are dead.
-struct DeadEstimate<'a> {
-    args: &'a ExpiryArgs,
-    item_bytes: f64,
-}
-
-impl DeadEstimate<'_> {
-    #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
-    fn point(&self, at_ns: i64, figures: Figures) -> MemorySample {
-        let over = if at_ns < 0 { 0 } else { self.args.dying };
-        let alive = self.args.live + self.args.dying - over;
-        let dead_items = figures.items.saturating_sub(alive);
+impl ExpiryArgs {
+    /// The memory at one moment, if an item takes so many bytes.
+    fn sample(&self, item_bytes: f64, at_ns: i64, figures: Figures) -> MemorySample {
+        let over = if at_ns < 0 { 0 } else { self.dying };
+        let dead_items = figures.items.saturating_sub(self.live + self.dying - over);
         MemorySample {
             at_s: at_ns as f64 / 1e9,
             dead_items,
-            dead_bytes: dead_items as f64 * self.item_bytes,
+            dead_bytes: dead_items as f64 * item_bytes,
             figures,
         }
     }
 
     /// Seconds after the deadline from which on less than a hundredth of the dead is left.
     fn reclaimed_after_s(&self, points: &[MemorySample]) -> Option<f64> {
-        let left = self.args.dying / LEFT_SHARE;
+        let left = self.dying / LEFT_SHARE;
         let after: Vec<&MemorySample> = points.iter().filter(|it| it.at_s >= 0.0).collect();
         let held = after.iter().rposition(|point| point.dead_items > left);
         let point = after.get(held.map_or(0, |place| place + 1))?;
@@ -379,21 +348,14 @@ impl DeadEstimate<'_> {
     }
 }
 
-/// Which part of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LoadPart {
-    Before,
-    During,
+/// Whether a get lies in the part of a load before the moment, which ends a little earlier.
+fn is_before(timed: &Timed) -> bool {
+    timed.at_ns < -MARGIN_NS.cast_signed()
 }
 
-impl LoadPart {
-    fn holds(self, timed: &Timed) -> bool {
-        let at_ns = timed.at_ns;
-        match self {
-            LoadPart::Before => at_ns < -MARGIN_NS.cast_signed(),
-            LoadPart::During => at_ns >= 0,
-        }
-    }
+/// Whether a get lies in the part of a load after the moment.
+fn is_during(timed: &Timed) -> bool {
+    timed.at_ns >= 0
 }
 
 fn timed(samples: &[Sample], moment_ns: u64) -> Vec<Timed> {
@@ -413,15 +375,14 @@ fn since(at_ns: u64, moment_ns: u64) -> i64 {
     at_ns.cast_signed() - moment_ns.cast_signed()
 }
 
-fn summary(samples: &[Timed], part: LoadPart) -> LatencySummary {
+fn summary(samples: &[Timed], is_of_part: fn(&Timed) -> bool) -> LatencySummary {
     let mut latencies = Latencies::new();
-    let of_part = samples.iter().filter(|timed| part.holds(timed));
+    let of_part = samples.iter().filter(|timed| is_of_part(timed));
     of_part.for_each(|timed| latencies.record(timed.ns));
     latencies.summary()
 }
 
 /// The gets in slices of half a second; slices with too few of them are left out.
-#[expect(clippy::cast_precision_loss, reason = "seconds")]
 pub(super) fn slices<'s>(samples: impl IntoIterator<Item = &'s Timed>) -> Vec<Slice> {
     let slice_ns = SLICE_NS.cast_signed();
     let mut all = std::collections::BTreeMap::<i64, Vec<u64>>::new();
@@ -441,11 +402,6 @@ pub(super) fn slices<'s>(samples: impl IntoIterator<Item = &'s Timed>) -> Vec<Sl
         }
     });
     slices.collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
-fn ratio(bytes: u64, items: u64) -> f64 {
-    bytes as f64 / items.max(1) as f64
 }
 
 #[cfg(test)]
@@ -474,12 +430,8 @@ mod tests {
     #[test]
     fn only_items_whose_time_is_over_count_as_dead() {
         let args = args(&["--live", "100", "--dying", "600"]);
-        let estimate = DeadEstimate {
-            args: &args,
-            item_bytes: 10.0,
-        };
         let dead = |at_s: i64, items| {
-            let point = estimate.point(at_s * NS_PER_S.cast_signed(), figures(items));
+            let point = args.sample(10.0, at_s * NS_PER_S.cast_signed(), figures(items));
             point.dead_items
         };
         assert_eq!(dead(-1, 700), 0);
@@ -487,28 +439,25 @@ mod tests {
         assert_eq!(dead(0, 690), 590);
         assert_eq!(dead(120, 700), 600);
         assert_eq!(dead(120, 100), 0);
-        let point = estimate.point(120 * NS_PER_S.cast_signed(), figures(103));
+        let point = args.sample(10.0, 120 * NS_PER_S.cast_signed(), figures(103));
         assert!((point.dead_bytes - 30.0).abs() < 1e-9);
     }
 
     #[test]
     fn the_dead_are_reclaimed_when_no_more_than_a_hundredth_stays_away() {
         let args = args(&["--live", "0", "--dying", "1000"]);
-        let estimate = DeadEstimate {
-            args: &args,
-            item_bytes: 1.0,
-        };
         let points = |dead: &[u64]| -> Vec<MemorySample> {
             let tenths = (-5i64..).zip([0; 5].iter().chain(dead));
             let points = tenths.map(|(tenth, &dead)| {
-                estimate.point(
+                args.sample(
+                    1.0,
                     tenth * 100_000_000,
                     figures(if tenth < 0 { 1000 } else { dead }),
                 )
             });
             points.collect()
         };
-        let after = |dead: &[u64]| estimate.reclaimed_after_s(&points(dead));
+        let after = |dead: &[u64]| args.reclaimed_after_s(&points(dead));
         assert_eq!(after(&[1000, 500, 10, 0]), Some(0.2));
         assert_eq!(after(&[5, 11, 10]), Some(0.2));
         assert_eq!(after(&[0]), Some(0.0));
@@ -528,13 +477,13 @@ mod tests {
         let at: Vec<f64> = slices.iter().map(|slice| slice.at_s).collect();
         assert_eq!(at, [-0.25, 0.25]);
         assert!((slices[1].latency_us_p99_9 / 50.0 - 1.0).abs() < 0.01);
-        let before = summary(&samples, LoadPart::Before);
+        let before = summary(&samples, is_before);
         assert_eq!(
             before,
             LatencySummary::default(),
             "the moment's border counts for neither"
         );
-        let during = summary(&samples, LoadPart::During);
+        let during = summary(&samples, is_during);
         assert!((during.latency_us_max / 50.0 - 1.0).abs() < 0.01);
     }
 

@@ -1,6 +1,5 @@
 //! A client that stores and reads in batches, and counts what it finds.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use cellar_load::client::Client;
@@ -11,7 +10,7 @@ use std::os::unix::net::UnixStream;
 
 /// Bytes sent, and replies asked for, before the replies are read.
 const BATCH_BYTES: usize = 64 << 10;
-const BATCH_REPLIES: usize = 100;
+const BATCH_REPLIES: u64 = 100;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a silent reader waits for its requests to be taken.
 const SILENT_TIMEOUT: Duration = Duration::from_millis(50);
@@ -20,8 +19,8 @@ const SILENT_TIMEOUT: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) items: u64,
-    /// Bytes of keys and values.
-    pub(super) user_bytes: u64,
+    /// Bytes of their values.
+    pub(super) value_bytes: u64,
     /// Requests that the server refused.
     pub(super) refused: u64,
 }
@@ -30,14 +29,14 @@ pub(super) struct Held {
 pub(super) struct Counter {
     client: Client,
     value: Vec<u8>,
+    /// Replies that are to come to what was asked last.
+    waiting: u64,
     tally: ReplyTally,
 }
 
-/// What was asked for, and what has come of it.
+/// What has come of what was asked for.
 #[derive(Default)]
 struct ReplyTally {
-    /// Length of the key of each request that waits for its reply.
-    waiting: VecDeque<usize>,
     /// Length of the value that is arriving.
     value_bytes: Option<usize>,
     held: Held,
@@ -48,6 +47,7 @@ impl Counter {
         Ok(Counter {
             client: Client::connect(server.address(), server.wire(), TIMEOUT)?,
             value: Vec::new(),
+            waiting: 0,
             tally: ReplyTally::default(),
         })
     }
@@ -59,19 +59,19 @@ impl Counter {
         }
         let value = &self.value[..bytes];
         self.client.set(key.as_bytes(), ttl_s, value);
-        self.asked(key, 1)
+        self.asked(1)
     }
 
     /// Adds one to a number, which is created if it is missing.
     pub(super) fn count(&mut self, key: &str) -> Result<(), Error> {
         let replies = self.client.count(key.as_bytes());
-        self.asked(key, replies)
+        self.asked(replies)
     }
 
     /// Reads a value; what is found is counted.
     pub(super) fn get(&mut self, key: &str) -> Result<(), Error> {
         self.client.get(key.as_bytes());
-        self.asked(key, 1)
+        self.asked(1)
     }
 
     /// Asks for a value many times and reads nothing.
@@ -85,10 +85,9 @@ impl Counter {
         self.client.into_stream()
     }
 
-    fn asked(&mut self, key: &str, replies: u64) -> Result<(), Error> {
-        let waiting = &mut self.tally.waiting;
-        (0..replies).for_each(|_| waiting.push_back(key.len()));
-        if self.client.unsent_bytes() >= BATCH_BYTES || waiting.len() >= BATCH_REPLIES {
+    fn asked(&mut self, replies: u64) -> Result<(), Error> {
+        self.waiting += replies;
+        if self.client.unsent_bytes() >= BATCH_BYTES || self.waiting >= BATCH_REPLIES {
             self.finish()?;
         }
         Ok(())
@@ -96,6 +95,7 @@ impl Counter {
 
     /// Waits for all replies; what all reads of this connection have found.
     pub(super) fn finish(&mut self) -> Result<Held, Error> {
+        self.waiting = 0;
         self.client.exchange(|event| {
             self.tally.take(event);
             Ok(())
@@ -112,13 +112,11 @@ impl ReplyTally {
         if !event.is_last() {
             return;
         }
-        let value_bytes = self.value_bytes.take();
-        let key_bytes = self.waiting.pop_front().unwrap_or(0);
-        match (event, value_bytes) {
+        match (event, self.value_bytes.take()) {
             (Event::Refused(_), _) => self.held.refused += 1,
             (_, Some(bytes)) => {
                 self.held.items += 1;
-                self.held.user_bytes += (key_bytes + bytes) as u64;
+                self.held.value_bytes += bytes as u64;
             }
             _ => {}
         }
@@ -130,11 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_are_found_count_with_their_keys_and_refusals_by_themselves() {
-        let mut tally = ReplyTally {
-            waiting: [3, 4, 5, 6, 7].into(),
-            ..ReplyTally::default()
-        };
+    fn values_that_are_found_count_and_refusals_by_themselves() {
+        let mut tally = ReplyTally::default();
         let value = |bytes| Event::Value { key: None, bytes };
         for event in [
             Event::SetDone { stored: true },
@@ -150,10 +145,9 @@ mod tests {
         }
         let expected = Held {
             items: 1,
-            user_bytes: 4 + 5,
+            value_bytes: 5,
             refused: 1,
         };
         assert_eq!(tally.held, expected);
-        assert!(tally.waiting.is_empty());
     }
 }

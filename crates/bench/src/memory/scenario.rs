@@ -5,7 +5,7 @@ use cellar_load::process::Server;
 use cellar_load::random::{Random, mix};
 use std::os::unix::net::UnixStream;
 
-use super::client::{Counter, Held};
+use super::client::Counter;
 
 /// Values of a silent reader's requests.
 const SILENT_VALUE_BYTES: usize = 200_000;
@@ -42,86 +42,65 @@ pub(super) struct Scenario {
     silent: usize,
 }
 
-const PLAIN: Scenario = Scenario {
-    name: "",
-    memory_mib: None,
-    content: Content::Values {
-        least: 10,
-        most: 1_000,
-    },
-    volume: 3,
-    keys_percent: 300,
-    ttls: 0,
-    idle: 0,
-    silent: 0,
-};
+/// Values of these lengths, three times as many bytes as fit, all under new keys.
+const fn plain(name: &'static str, least: usize, most: usize) -> Scenario {
+    Scenario {
+        name,
+        memory_mib: None,
+        content: Content::Values { least, most },
+        volume: 3,
+        keys_percent: 300,
+        ttls: 0,
+        idle: 0,
+        silent: 0,
+    }
+}
 
 /// All scenarios.
 pub(super) const SCENARIOS: [Scenario; 7] = [
+    plain("mixed sizes", 10, 1_000_000),
     Scenario {
-        name: "mixed sizes",
-        content: Content::Values {
-            least: 10,
-            most: 1_000_000,
-        },
-        ..PLAIN
-    },
-    Scenario {
-        name: "overwrites",
-        content: Content::Values {
-            least: 10,
-            most: 8_000,
-        },
         volume: 4,
         keys_percent: 110,
-        ..PLAIN
+        ..plain("overwrites", 10, 8_000)
     },
     Scenario {
-        name: "counters",
         // So many small items take long to store and to read back.
         memory_mib: Some(64),
         content: Content::Counters,
         volume: 1,
         keys_percent: 90,
-        ..PLAIN
+        ..plain("counters", 0, 0)
     },
+    plain("large values", 1_000_000, 1_000_000),
     Scenario {
-        name: "large values",
-        content: Content::Values {
-            least: 1_000_000,
-            most: 1_000_000,
-        },
-        ..PLAIN
-    },
-    Scenario {
-        name: "40 TTLs in 8 MiB",
         memory_mib: Some(8),
         volume: 12,
         keys_percent: 1_200,
         ttls: 40,
-        ..PLAIN
+        ..plain("40 TTLs in 8 MiB", 10, 1_000)
     },
     Scenario {
-        name: "1,000 idle clients",
         volume: 2,
         keys_percent: 200,
         idle: 1_000,
-        ..PLAIN
+        ..plain("1,000 idle clients", 10, 1_000)
     },
     Scenario {
-        name: "silent readers",
         volume: 2,
         keys_percent: 200,
         silent: 50,
-        ..PLAIN
+        ..plain("silent readers", 10, 1_000)
     },
 ];
 
 /// What a scenario has stored, with the connections it keeps open.
 pub(super) struct Done {
     keys: u64,
-    stored: u64,
-    refused: u64,
+    /// Stores that were made.
+    pub(super) stored: u64,
+    /// Of these, stores that the server refused.
+    pub(super) refused: u64,
     open: Vec<UnixStream>,
 }
 
@@ -196,23 +175,15 @@ impl Done {
         self.open.len() + 1
     }
 
-    /// Stores that were made.
-    pub(super) fn stored(&self) -> u64 {
-        self.stored
-    }
-
-    /// Of these, stores that the server refused.
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
-    }
-
-    /// Reads every key and counts what is found.
-    pub(super) fn read_back(&self, server: &Server) -> Result<Held, Error> {
+    /// Reads every key: how many items are found, and the bytes of their keys and values.
+    pub(super) fn read_back(&self, server: &Server) -> Result<(u64, u64), Error> {
         let mut client = Counter::connect(server)?;
         for number in 0..self.keys.min(self.stored) {
             client.get(&key_of(number))?;
         }
-        client.finish()
+        let held = client.finish()?;
+        let key_bytes = key_of(0).len() as u64;
+        Ok((held.items, held.items * key_bytes + held.value_bytes))
     }
 }
 
@@ -221,12 +192,6 @@ fn key_of(number: u64) -> String {
 }
 
 /// A length between the two, as likely in each octave.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "lengths are small and positive"
-)]
 fn length(random: &mut Random, least: usize, most: usize) -> usize {
     let (least, most) = (least as f64, most as f64);
     (least * (most / least).powf(random.unit())) as usize

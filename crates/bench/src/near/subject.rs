@@ -34,16 +34,6 @@ pub enum CacheName {
     LruMutex,
 }
 
-/// In the order in which they take turns.
-pub(super) const ALL: [CacheName; 6] = [
-    CacheName::Cellar,
-    CacheName::QuickCache,
-    CacheName::CellarTtl,
-    CacheName::CellarLru,
-    CacheName::LruMutex,
-    CacheName::Moka,
-];
-
 impl CacheName {
     /// An empty cache for so many entries.
     pub(super) fn build<V: Send + Sync + 'static>(self, entries: u64) -> Box<dyn Subject<V>> {
@@ -52,10 +42,8 @@ impl CacheName {
             CacheName::Cellar => Box::new(builder.build()),
             CacheName::CellarTtl => Box::new(builder.ttl(TTL).build()),
             CacheName::CellarLru => Box::new(builder.policy(Policy::Lru).build()),
-            CacheName::QuickCache => Box::new(quick_cache::sync::Cache::<u64, Arc<V>>::new(
-                entries as usize,
-            )),
-            CacheName::Moka => Box::new(moka::sync::Cache::<u64, Arc<V>>::new(entries)),
+            CacheName::QuickCache => Box::new(SharedQuickCache::<V>::new(entries as usize)),
+            CacheName::Moka => Box::new(SharedMoka::<V>::new(entries)),
             CacheName::LruMutex => Box::new(LruShards::new(entries as usize)),
         }
     }
@@ -73,51 +61,44 @@ pub(super) trait Subject<V>: Send + Sync {
     fn settle(&self) {}
 }
 
-/// Counts the keys that `get` finds.
-#[inline(always)]
-fn count<V>(keys: &[u32], see: fn(&V) -> bool, get: impl Fn(u64) -> Option<Arc<V>>) -> u64 {
-    let found = |&&key: &&u32| get(u64::from(key)).is_some_and(|value| see(&value));
-    keys.iter().filter(found).count() as u64
+/// Gives a cache the face of a subject, by its functions.
+macro_rules! subject {
+    ($cache:ty, $get:expr, $insert:expr, $settle:expr) => {
+        impl<V: Send + Sync + 'static> Subject<V> for $cache {
+            fn insert(&self, key: u64, value: Arc<V>) {
+                $insert(self, key, value);
+            }
+            fn has(&self, key: u64) -> bool {
+                $get(self, &key).is_some()
+            }
+            fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
+                let found = |&&key: &&u32| $get(self, &u64::from(key)).is_some_and(|it| see(&it));
+                keys.iter().filter(found).count() as u64
+            }
+            fn settle(&self) {
+                $settle(self);
+            }
+        }
+    };
 }
 
-impl<V: Send + Sync + 'static> Subject<V> for Local<u64, V> {
-    fn insert(&self, key: u64, value: Arc<V>) {
-        Local::insert(self, key, value);
-    }
-    fn has(&self, key: u64) -> bool {
-        self.get(&key).is_some()
-    }
-    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
-        count(keys, see, |key| self.get(&key))
-    }
-}
+type SharedQuickCache<V> = quick_cache::sync::Cache<u64, Arc<V>>;
+type SharedMoka<V> = moka::sync::Cache<u64, Arc<V>>;
 
-impl<V: Send + Sync + 'static> Subject<V> for quick_cache::sync::Cache<u64, Arc<V>> {
-    fn insert(&self, key: u64, value: Arc<V>) {
-        quick_cache::sync::Cache::insert(self, key, value);
-    }
-    fn has(&self, key: u64) -> bool {
-        self.get(&key).is_some()
-    }
-    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
-        count(keys, see, |key| self.get(&key))
-    }
-}
-
-impl<V: Send + Sync + 'static> Subject<V> for moka::sync::Cache<u64, Arc<V>> {
-    fn insert(&self, key: u64, value: Arc<V>) {
-        moka::sync::Cache::insert(self, key, value);
-    }
-    fn has(&self, key: u64) -> bool {
-        self.get(&key).is_some()
-    }
-    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
-        count(keys, see, |key| self.get(&key))
-    }
-    fn settle(&self) {
-        self.run_pending_tasks();
-    }
-}
+subject!(Local<u64, V>, Local::get, Local::insert, |_| ());
+subject!(
+    SharedQuickCache<V>,
+    SharedQuickCache::get,
+    SharedQuickCache::insert,
+    |_| ()
+);
+subject!(
+    SharedMoka<V>,
+    SharedMoka::get,
+    SharedMoka::insert,
+    SharedMoka::run_pending_tasks
+);
+subject!(LruShards<V>, LruShards::get, LruShards::insert, |_| ());
 
 /// The plain way: maps that move what is read to their front, each behind a mutex.
 struct LruShards<V> {
@@ -136,24 +117,16 @@ impl<V> LruShards<V> {
         }
     }
 
-    fn get(&self, key: u64) -> Option<Arc<V>> {
-        self.shard(key).lock().get(&key).map(Arc::clone)
+    fn get(&self, key: &u64) -> Option<Arc<V>> {
+        self.shard(*key).lock().get(key).map(Arc::clone)
+    }
+
+    fn insert(&self, key: u64, value: Arc<V>) {
+        self.shard(key).lock().put(key, value);
     }
 
     fn shard(&self, key: u64) -> &parking_lot::Mutex<lru::LruCache<u64, Arc<V>>> {
         let hash = cellar_load::random::mix(key);
         &self.shards[hash as usize % self.shards.len()]
-    }
-}
-
-impl<V: Send + Sync + 'static> Subject<V> for LruShards<V> {
-    fn insert(&self, key: u64, value: Arc<V>) {
-        self.shard(key).lock().put(key, value);
-    }
-    fn has(&self, key: u64) -> bool {
-        self.get(key).is_some()
-    }
-    fn reads(&self, keys: &[u32], see: fn(&V) -> bool) -> u64 {
-        count(keys, see, |key| self.get(key))
     }
 }

@@ -5,7 +5,6 @@
 //! evicted, as in a cache that has no bulk expiry. An item larger than the whole cache is not
 //! stored, and what its key held before is gone.
 
-mod queue;
 mod fifo;
 mod s3fifo;
 mod belady;
@@ -16,10 +15,7 @@ use serde::Serialize;
 use self::belady::Belady;
 use self::fifo::Fifo;
 use self::s3fifo::S3Fifo;
-use super::progress::Progress;
 use super::trace::{Row, Trace};
-
-const ROWS_PER_STEP: usize = 1 << 14;
 
 /// A policy to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize)]
@@ -66,13 +62,11 @@ pub(crate) fn simulate(
 ) -> Tally {
     let keys = trace.keys.len();
     let contents = Contents::new(keys, memory_bytes, overhead_bytes);
-    let what = format!("{} as {}", trace.name, baseline.name());
-    let progress = Progress::towards(trace.rows.len(), &what);
     match baseline {
-        Baseline::Lru => play(trace, contents, Fifo::moving_used(keys), &progress),
-        Baseline::Fifo => play(trace, contents, Fifo::new(keys), &progress),
-        Baseline::S3Fifo => play(trace, contents, S3Fifo::new(keys, memory_bytes), &progress),
-        Baseline::Belady => play(trace, contents, Belady::new(trace), &progress),
+        Baseline::Lru => play(trace, contents, Fifo::new(true)),
+        Baseline::Fifo => play(trace, contents, Fifo::new(false)),
+        Baseline::S3Fifo => play(trace, contents, S3Fifo::new(memory_bytes)),
+        Baseline::Belady => play(trace, contents, Belady::new(trace)),
     }
 }
 
@@ -129,25 +123,17 @@ trait Policy {
     fn used(&mut self, key: u32, at: usize, contents: &Contents);
     /// The item was stored; it was not held before.
     fn stored(&mut self, key: u32, at: usize, contents: &Contents);
-    /// The item was stored over an older one, which had `bytes_before`.
-    fn overwritten(&mut self, key: u32, at: usize, bytes_before: u64, contents: &Contents);
-    /// The item leaves for another reason than eviction; it is still among the contents.
-    fn removed(&mut self, key: u32, contents: &Contents);
+    /// The item was stored over an older one.
+    fn overwritten(&mut self, key: u32, at: usize, contents: &Contents);
+    /// The item leaves for another reason than eviction.
+    fn removed(&mut self, key: u32);
     /// Takes the item that has to leave out of the order; there is at least one.
     fn evict(&mut self, now_ms: u64, contents: &Contents) -> u32;
 }
 
-fn play<P: Policy>(
-    trace: &Trace,
-    mut contents: Contents,
-    mut policy: P,
-    progress: &Progress,
-) -> Tally {
+fn play<P: Policy>(trace: &Trace, mut contents: Contents, mut policy: P) -> Tally {
     let mut tally = Tally::default();
     for (at, &row) in trace.rows.iter().enumerate() {
-        if at % ROWS_PER_STEP == 0 {
-            progress.at(at);
-        }
         if !row.is_set() {
             if contents.is_live(row.key, row.at_ms) {
                 tally.hits += 1;
@@ -165,16 +151,16 @@ fn store<P: Policy>(trace: &Trace, row: Row, at: usize, contents: &mut Contents,
     let bytes = contents.item_bytes(trace, row);
     let is_too_large = bytes > contents.memory_bytes;
     if contents.is_held(row.key) && (is_too_large || !contents.is_live(row.key, row.at_ms)) {
-        policy.removed(row.key, contents);
+        policy.removed(row.key);
         contents.remove(row.key);
     }
     if is_too_large {
         return;
     }
-    let bytes_before = contents.bytes[row.key as usize];
+    let is_over = contents.is_held(row.key);
     contents.insert(row.key, bytes, row.deadline_ms());
-    if bytes_before > 0 {
-        policy.overwritten(row.key, at, bytes_before, contents);
+    if is_over {
+        policy.overwritten(row.key, at, contents);
     } else {
         policy.stored(row.key, at, contents);
     }

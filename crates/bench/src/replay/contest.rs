@@ -19,9 +19,8 @@ use clap::Args;
 use serde::Serialize;
 
 use self::tune::Tuner;
-use super::progress::Progress;
 use super::read::{self, Reading};
-use super::remote::{self, Pace, Served};
+use super::remote::{self, Served};
 use super::trace::Trace;
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
@@ -98,39 +97,20 @@ struct ContestResult {
     keys: usize,
     /// These with their values, and 17 bytes for each.
     footprint_bytes: u64,
-    requests: u64,
-    hits: u64,
-    misses: u64,
+    #[serde(flatten)]
+    served: Served,
     miss_ratio: f64,
-    refused: u64,
-    seconds: f64,
     ttl_left_out: bool,
-}
-
-/// A server that takes part.
-struct ReplayContestant {
-    recipe: Recipe,
-    /// How finely its memory can be set.
-    step_bytes: u64,
 }
 
 /// The search for the setting of a server at a limit.
 struct Search<'c> {
-    contestant: &'c ReplayContestant,
+    recipe: &'c Recipe,
     limit_bytes: u64,
     tuner: Tuner,
     trials: usize,
     /// The best setting so far, and the replay with it.
-    best: Option<(u64, Trial)>,
-}
-
-/// One replay at one setting.
-#[derive(Clone, Debug)]
-struct Trial {
-    version: String,
-    served: Served,
-    rss_end_bytes: u64,
-    rss_peak_bytes: u64,
+    best: Option<ContestResult>,
 }
 
 /// The setting that was found last, by server and limit: where the next search begins.
@@ -140,16 +120,16 @@ impl Measurement for ContestArgs {
     type Outcome = Contest;
 
     fn measure(&self) -> Result<Contest, Error> {
-        let contestants = self.contestants()?;
+        let recipes = self.recipes()?;
         let mut known = Known::new();
         let mut results = Vec::new();
         for path in &self.traces {
             let trace = self.trace(path)?;
-            for search in self.searched(&contestants, &trace, &known)? {
-                let place = search.place();
-                if let Some(outcome) = search.outcome(&trace) {
-                    known.insert(place, outcome.memory_bytes);
-                    results.push(outcome);
+            for search in self.searched(&recipes, &trace, &known)? {
+                let trials = search.trials;
+                if let Some(best) = search.best {
+                    known.insert((best.server.clone(), search.limit_bytes), best.memory_bytes);
+                    results.push(ContestResult { trials, ..best });
                 }
             }
         }
@@ -166,10 +146,8 @@ impl Measurement for ContestArgs {
 const REDIS_POLICIES: [&str; 2] = ["allkeys-lru", "allkeys-lfu"];
 
 impl ContestArgs {
-    fn contestants(&self) -> Result<Vec<ReplayContestant>, Error> {
-        let mut recipes: Vec<Recipe> = Vec::new();
-        recipes.extend(self.peers.cellar.recipe(Wire::Memcached)?);
-        recipes.extend(self.peers.of(Wire::Memcached));
+    fn recipes(&self) -> Result<Vec<Recipe>, Error> {
+        let mut recipes = self.peers.all(Wire::Memcached)?;
         for peer in self.peers.of(Wire::Resp) {
             if peer.is_like_redis() {
                 let by = |policy| peer.with(&format!(" {policy}"), &["--maxmemory-policy", policy]);
@@ -178,12 +156,7 @@ impl ContestArgs {
                 recipes.push(peer);
             }
         }
-        let contestants = recipes.into_iter().map(|recipe| {
-            let is_coarse = recipe.words.iter().any(|word| word == "{memory_mib}");
-            let step_bytes = if is_coarse { 1 << 20 } else { STEP_BYTES };
-            ReplayContestant { recipe, step_bytes }
-        });
-        some(contestants.collect())
+        some(recipes)
     }
 
     fn lasting(&self) -> Duration {
@@ -212,14 +185,14 @@ impl ContestArgs {
     /// yet replay beside each other.
     fn searched<'c>(
         &self,
-        contestants: &'c [ReplayContestant],
+        recipes: &'c [Recipe],
         trace: &Trace,
         known: &Known,
     ) -> Result<Vec<Search<'c>>, Error> {
         let limits = self.rss.iter();
-        let pairs = limits.flat_map(|limit| contestants.iter().map(move |it| (it, *limit)));
+        let pairs = limits.flat_map(|limit| recipes.iter().map(move |it| (it, *limit)));
         let mut searches: Vec<Search<'c>> = pairs
-            .map(|(contestant, limit_bytes)| Search::new(contestant, limit_bytes, known))
+            .map(|(recipe, limit_bytes)| Search::new(recipe, limit_bytes, known))
             .collect();
         let rounds = if self.quick {
             QUICK_TRIALS
@@ -234,23 +207,18 @@ impl ContestArgs {
             }
             let what = format!("{}, round {round}, {} servers", trace.name, open.len());
             eprintln!("{what}, {} s or longer", self.lasting().as_secs());
-            self.round(open, trace, &Progress::towards(trace.rows.len(), &what))?;
+            self.round(open, trace)?;
         }
         Ok(searches)
     }
 
     /// One trial of each search, all at once.
-    fn round(
-        &self,
-        open: Vec<&mut Search<'_>>,
-        trace: &Trace,
-        progress: &Progress,
-    ) -> Result<(), Error> {
+    fn round(&self, open: Vec<&mut Search<'_>>, trace: &Trace) -> Result<(), Error> {
         let lasting = self.lasting();
         std::thread::scope(|scope| {
             let threads = open
                 .into_iter()
-                .map(|search| scope.spawn(move || search.step(trace, Pace { lasting, progress })));
+                .map(|search| scope.spawn(move || search.step(trace, lasting)));
             let threads: Vec<_> = threads.collect();
             let results = threads.into_iter().map(|thread| match thread.join() {
                 Ok(result) => result,
@@ -263,74 +231,49 @@ impl ContestArgs {
 
 impl<'c> Search<'c> {
     /// Begins with the setting that was right for the trace before, or with the limit.
-    fn new(contestant: &'c ReplayContestant, limit_bytes: u64, known: &Known) -> Search<'c> {
-        let place = (contestant.recipe.name.clone(), limit_bytes);
-        let first = known.get(&place).copied().unwrap_or(limit_bytes);
+    fn new(recipe: &'c Recipe, limit_bytes: u64, known: &Known) -> Search<'c> {
+        let is_coarse = recipe.words.iter().any(|word| word == "{memory_mib}");
+        let step_bytes = if is_coarse { 1 << 20 } else { STEP_BYTES };
+        let first = known.get(&(recipe.name.clone(), limit_bytes));
+        let first = first.copied().unwrap_or(limit_bytes);
         Search {
-            contestant,
+            recipe,
             limit_bytes,
-            tuner: Tuner::new(limit_bytes, contestant.step_bytes, first),
+            tuner: Tuner::new(limit_bytes, step_bytes, first),
             trials: 0,
             best: None,
         }
     }
 
-    fn place(&self) -> (String, u64) {
-        (self.contestant.recipe.name.clone(), self.limit_bytes)
-    }
-
     /// Replays with the next setting and learns from it.
-    fn step(&mut self, trace: &Trace, pace: Pace<'_>) -> Result<(), Error> {
+    fn step(&mut self, trace: &Trace, lasting: Duration) -> Result<(), Error> {
         let Some(memory_bytes) = self.tuner.next() else {
             return Ok(());
         };
-        let trial = self.contestant.replay(trace, memory_bytes, pace)?;
+        let trial = self.replay(trace, memory_bytes, lasting)?;
         self.trials += 1;
         eprintln!(
             "{} within {}: {} told {}: {} misses, peak {}",
             trace.name,
             binary(self.limit_bytes),
-            self.contestant.recipe.name,
+            self.recipe.name,
             binary(memory_bytes),
             trial.served.misses,
             binary(trial.rss_peak_bytes),
         );
         if self.tuner.learn(memory_bytes, trial.rss_peak_bytes) {
-            self.best = Some((memory_bytes, trial));
+            self.best = Some(trial);
         }
         Ok(())
     }
 
-    /// What the best trial found.
-    fn outcome(self, trace: &Trace) -> Option<ContestResult> {
-        let (memory_bytes, trial) = self.best?;
-        let served = trial.served;
-        Some(ContestResult {
-            trace: trace.name.clone(),
-            rss_limit_bytes: self.limit_bytes,
-            server: self.contestant.recipe.name.clone(),
-            version: trial.version,
-            fits: trial.rss_peak_bytes <= self.limit_bytes,
-            trials: self.trials,
-            memory_bytes,
-            rss_end_bytes: trial.rss_end_bytes,
-            rss_peak_bytes: trial.rss_peak_bytes,
-            keys: trace.keys.len(),
-            footprint_bytes: trace.footprint_bytes(),
-            requests: served.requests,
-            hits: served.hits,
-            misses: served.misses,
-            miss_ratio: share(served.misses, served.hits + served.misses),
-            refused: served.refused,
-            seconds: served.seconds,
-            ttl_left_out: trace.has_ttl(),
-        })
-    }
-}
-
-impl ReplayContestant {
     /// Starts the server with this memory, replays and ends it.
-    fn replay(&self, trace: &Trace, memory_bytes: u64, pace: Pace<'_>) -> Result<Trial, Error> {
+    fn replay(
+        &self,
+        trace: &Trace,
+        memory_bytes: u64,
+        lasting: Duration,
+    ) -> Result<ContestResult, Error> {
         let with = Ingredients {
             memory_mib: memory_bytes >> 20,
             threads: 1,
@@ -338,14 +281,23 @@ impl ReplayContestant {
         };
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
-        let served = remote::play(trace, server.wire(), server.address(), pace)?;
-        let trial = Trial {
+        let served = remote::play(trace, server.wire(), server.address(), lasting)?;
+        let rss_peak_bytes = server.rss_peak_bytes()?;
+        Ok(ContestResult {
+            trace: trace.name.clone(),
+            rss_limit_bytes: self.limit_bytes,
+            server: self.recipe.name.clone(),
             version,
-            served,
+            fits: rss_peak_bytes <= self.limit_bytes,
+            trials: self.trials,
+            memory_bytes,
             rss_end_bytes: server.rss_bytes()?,
-            rss_peak_bytes: server.rss_peak_bytes()?,
-        };
-        server.stop();
-        Ok(trial)
+            rss_peak_bytes,
+            keys: trace.keys.len(),
+            footprint_bytes: trace.footprint_bytes(),
+            served,
+            miss_ratio: share(served.misses, served.hits + served.misses),
+            ttl_left_out: trace.has_ttl(),
+        })
     }
 }

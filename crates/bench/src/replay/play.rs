@@ -11,13 +11,15 @@ use cellar_engine::{
     ScanCursor, SetOptions, Stats,
 };
 
-use super::progress::Progress;
+use serde::Serialize;
+
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
+use crate::footprint::own_rss_bytes;
 use crate::refused;
 use cellar_load::clock::{now_ns, seconds};
 use cellar_load::error::Error;
-use cellar_load::usage::rss_bytes;
+use cellar_load::quantity::share;
 
 /// Upkeep is due every tenth of a second of the trace, but not more often than so many requests.
 const TICK_MS: u64 = 100;
@@ -39,39 +41,38 @@ pub(crate) struct EngineSetup {
 }
 
 /// What a run found.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Played {
-    pub(crate) requests: u64,
-    pub(crate) sets: u64,
-    pub(crate) hits: u64,
-    pub(crate) misses: Misses,
-    /// Stores, of misses and of set rows.
-    pub(crate) stores: u64,
-    /// Stores that the engine refused because the value is too large.
-    pub(crate) refused: u64,
-    pub(crate) dead_mean_pct: f64,
-    pub(crate) dead_max_pct: f64,
-    pub(crate) stats: Stats,
-    pub(crate) rss_bytes: u64,
-    pub(crate) overhead_bytes_per_item: f64,
-    pub(crate) seconds: f64,
-}
-
-/// Why gets missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Misses {
+    requests: u64,
+    sets: u64,
+    hits: u64,
+    /// All misses.
+    pub(crate) misses: u64,
+    miss_ratio: f64,
     /// The key was never stored, or its value was refused.
-    pub(crate) absent: u64,
+    misses_absent: u64,
     /// The item's time was over.
-    pub(crate) expired: u64,
+    misses_expired: u64,
     /// The item left for want of memory.
-    pub(crate) evicted: u64,
-}
-
-impl Misses {
-    pub(crate) fn all(self) -> u64 {
-        self.absent + self.expired + self.evicted
-    }
+    misses_evicted: u64,
+    /// Stores, of misses and of set rows.
+    stores: u64,
+    /// Stores that the engine refused because the value is too large.
+    refused: u64,
+    dead_at_eviction_max_pct: f64,
+    dead_mean_pct: f64,
+    dead_max_pct: f64,
+    items: u64,
+    live_bytes: u64,
+    evicted: u64,
+    expired: u64,
+    copies_per_store: f64,
+    memory_bytes: u64,
+    segment_bytes: u64,
+    shards: u64,
+    rss_bytes: u64,
+    overhead_bytes_per_item: f64,
+    seconds: f64,
 }
 
 struct Player<'t> {
@@ -98,10 +99,6 @@ pub(crate) fn play(trace: &Trace, setup: &EngineSetup) -> Result<Played, Error> 
     player.run()?;
     player.played.seconds = seconds(now_ns() - started_ns);
     player.finish()
-}
-
-fn own_rss_bytes() -> Result<u64, Error> {
-    rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
 }
 
 fn make_cache(setup: &EngineSetup, clock: Arc<ManualClock>) -> Result<Cache, Error> {
@@ -140,7 +137,6 @@ impl<'t> Player<'t> {
 
     fn run(&mut self) -> Result<(), Error> {
         let trace = self.trace;
-        let progress = Progress::towards(trace.rows.len(), &trace.name);
         let (mut ticked_ms, mut ticked_at) = (0, 0);
         let rows_per_sample = trace.rows.len().div_ceil(SAMPLES).max(1);
         for (at, &row) in trace.rows.iter().enumerate() {
@@ -152,7 +148,6 @@ impl<'t> Player<'t> {
             if at % rows_per_sample == 0 {
                 let is_warm = at * WARM_UP_PART >= trace.rows.len();
                 self.dead.sample(&self.cache.stats(), is_warm);
-                progress.at(at);
             }
             if let Some(ahead) = trace.rows.get(at + ROWS_AHEAD) {
                 self.cache.hint_index(self.key(ahead.key)?);
@@ -193,13 +188,14 @@ impl<'t> Player<'t> {
     }
 
     fn count_miss(&mut self, key: u32, is_live: bool) {
-        let misses = &mut self.played.misses;
+        let played = &mut self.played;
+        played.misses += 1;
         if !self.stamps.is_stored(key) {
-            misses.absent += 1;
+            played.misses_absent += 1;
         } else if is_live {
-            misses.evicted += 1;
+            played.misses_evicted += 1;
         } else {
-            misses.expired += 1;
+            played.misses_expired += 1;
         }
     }
 
@@ -234,15 +230,13 @@ impl<'t> Player<'t> {
     }
 
     /// Collects what the cache knows at the end.
-    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
-    fn finish(mut self) -> Result<Played, Error> {
-        self.played.rss_bytes = own_rss_bytes()?.saturating_sub(self.rss_before_bytes);
-        let stats = self.cache.stats();
-        let misses = self.played.misses;
-        if stats.evicted == 0 && misses.evicted > 0 {
+    fn finish(self) -> Result<Played, Error> {
+        let rss_bytes = own_rss_bytes()?.saturating_sub(self.rss_before_bytes);
+        let (stats, found) = (self.cache.stats(), self.played);
+        if stats.evicted == 0 && found.misses_evicted > 0 {
             return Err(Error::Wrong(format!(
                 "{}: {} live items are missing, but none was evicted",
-                self.trace.name, misses.evicted
+                self.trace.name, found.misses_evicted
             )));
         }
         let (mut items, mut over_payload_bytes) = (0u64, 0u64);
@@ -255,10 +249,24 @@ impl<'t> Player<'t> {
             });
         }
         let overhead_bytes = over_payload_bytes + stats.index_bytes + stats.overhead_bytes;
-        self.played.overhead_bytes_per_item = overhead_bytes as f64 / items.max(1) as f64;
-        (self.played.dead_mean_pct, self.played.dead_max_pct) = self.dead.mean_and_max();
-        self.played.stats = stats;
-        Ok(self.played)
+        let (dead_mean_pct, dead_max_pct) = self.dead.mean_and_max();
+        Ok(Played {
+            miss_ratio: share(found.misses, found.hits + found.misses),
+            dead_at_eviction_max_pct: share(stats.dead_at_eviction_max_ppm, 10_000),
+            dead_mean_pct,
+            dead_max_pct,
+            items: stats.items,
+            live_bytes: stats.live_bytes,
+            evicted: stats.evicted,
+            expired: stats.expired,
+            copies_per_store: share(stats.copied, found.stores),
+            memory_bytes: stats.memory_bytes,
+            segment_bytes: stats.segment_bytes,
+            shards: stats.shards,
+            rss_bytes,
+            overhead_bytes_per_item: share(overhead_bytes, items.max(1)),
+            ..found
+        })
     }
 }
 
@@ -279,7 +287,6 @@ struct Samples {
 }
 
 impl Dead {
-    #[expect(clippy::cast_precision_loss, reason = "below 2^53 bytes")]
     fn sample(&mut self, stats: &Stats, is_warm: bool) {
         let share = stats.dead_bytes as f64 / stats.memory_bytes as f64;
         for (samples, counts) in [
@@ -351,7 +358,7 @@ mod tests {
     fn an_item_is_served_until_its_deadline_and_not_from_it_on() {
         let played = play(&trace(&[1, 1999, 2000, 3999, 4000]), &SETUP).unwrap();
         assert_eq!(played.hits, 3);
-        assert_eq!((played.misses.expired, played.misses.all()), (2, 2));
+        assert_eq!((played.misses_expired, played.misses), (2, 2));
     }
 
     #[test]
@@ -382,6 +389,6 @@ mod tests {
         trace.rows[1] = Row::new(1, true, key, 3 << 20, 0);
         let played = play(&trace, &SETUP).unwrap();
         assert_eq!((played.refused, played.hits), (1, 0));
-        assert_eq!(played.misses.absent, 1);
+        assert_eq!(played.misses_absent, 1);
     }
 }

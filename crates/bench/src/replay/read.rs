@@ -10,7 +10,6 @@ use std::path::Path;
 use cellar_engine::KEY_BYTES_MAX;
 use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
 
-use super::progress::Progress;
 use super::trace::{Keys, Row, Trace};
 use super::unpack::{self, STDIN};
 use cellar_load::error::Error;
@@ -27,7 +26,6 @@ const ENDINGS: [&str; 4] = [".zst", ".gz", ".xz", ".csv"];
 /// How stdin is called in reports and errors.
 const STDIN_NAME: &str = "stdin";
 const LINE_END: &[u8] = b"\n";
-const ROWS_PER_STEP: usize = 1 << 14;
 
 /// What is changed about a trace while it is read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,13 +41,12 @@ pub(crate) struct Reading {
 /// Reads a trace from a file, or from stdin for `-`.
 pub(crate) fn read(path: &Path, reading: &Reading) -> Result<Trace, Error> {
     let name = name_of(path);
-    let progress = Progress::counting(&format!("reading {name}"));
     let file = match name.as_str() {
         STDIN_NAME => STDIN_NAME.to_owned(),
         _ => path.display().to_string(),
     };
     let parser = Parser::new(unpack::open(path)?, file, *reading)?;
-    parser.trace(name, &progress)
+    parser.trace(name)
 }
 
 fn name_of(path: &Path) -> String {
@@ -139,7 +136,7 @@ impl<R: Read> Parser<R> {
         })
     }
 
-    fn trace(mut self, name: String, progress: &Progress) -> Result<Trace, Error> {
+    fn trace(mut self, name: String) -> Result<Trace, Error> {
         let mut record = ByteRecord::new();
         let mut rows = Vec::new();
         loop {
@@ -156,9 +153,6 @@ impl<R: Read> Parser<R> {
                 return Err(bad(&self.file, line(), "more than 2^32 rows".to_owned()));
             }
             rows.push(row);
-            if rows.len() % ROWS_PER_STEP == 0 {
-                progress.at(rows.len());
-            }
         }
         Ok(Trace {
             name,
@@ -270,11 +264,6 @@ fn ttl_ms(ttl_s: f64) -> u64 {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the limit on seconds keeps it far below 2^63; what is negative becomes zero"
-)]
 fn milliseconds(seconds: f64) -> u64 {
     (seconds * 1000.0).round() as u64
 }

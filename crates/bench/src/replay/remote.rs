@@ -8,7 +8,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::progress::Progress;
+use serde::Serialize;
+
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
 use cellar_load::address::Address;
@@ -28,7 +29,7 @@ const HEAD_BYTES: usize = 8;
 const MEMCACHED_KEY_BYTES_MAX: usize = 250;
 
 /// How a server did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Served {
     pub(crate) requests: u64,
     pub(crate) sets: u64,
@@ -41,26 +42,18 @@ pub(crate) struct Served {
     pub(crate) seconds: f64,
 }
 
-/// How fast a replay goes, and who watches it.
-#[derive(Clone, Copy)]
-pub(crate) struct Pace<'p> {
-    /// The replay lasts at least so long, its requests spread evenly.
-    pub(crate) lasting: Duration,
-    pub(crate) progress: &'p Progress,
-}
-
-impl Pace<'_> {
-    /// Waits until so many of all requests are due; a replay that is late does not wait.
-    fn wait_until_due(self, started_ns: u64, done: usize, all: usize) {
-        let due = self.lasting * number(done) / number(all);
-        let ahead = due.saturating_sub(Duration::from_nanos(now_ns() - started_ns));
-        if ahead > PAUSE_MIN {
-            std::thread::sleep(ahead);
-        }
+/// Waits until so many of all requests are due in a replay that lasts at least so long, its
+/// requests spread evenly; one that is late does not wait.
+fn wait_until_due(lasting: Duration, started_ns: u64, done: usize, all: usize) {
+    let due = lasting * number(done) / number(all);
+    let ahead = due.saturating_sub(Duration::from_nanos(now_ns() - started_ns));
+    if ahead > PAUSE_MIN {
+        std::thread::sleep(ahead);
     }
 }
 
-/// Plays `trace` at an even pace against the server at `target`, which should be empty.
+/// Plays `trace` at an even pace, for at least `lasting`, against the server at `target`, which
+/// should be empty.
 ///
 /// # Errors
 /// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
@@ -69,7 +62,7 @@ pub(crate) fn play(
     trace: &Trace,
     wire: Wire,
     target: &Address,
-    pace: Pace<'_>,
+    lasting: Duration,
 ) -> Result<Served, Error> {
     if wire == Wire::Memcached {
         check_keys(trace)?;
@@ -81,8 +74,7 @@ pub(crate) fn play(
         player.add_stores();
         at = player.add_batch(at);
         player.exchange()?;
-        pace.progress.at(at);
-        pace.wait_until_due(started_ns, at, trace.rows.len());
+        wait_until_due(lasting, started_ns, at, trace.rows.len());
     }
     player.add_stores();
     player.exchange()?;

@@ -16,12 +16,6 @@ pub(crate) enum Size {
 
 impl Size {
     /// The bytes for a trace of this footprint.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a percentage of a size needs no 53 bits, and is never negative"
-    )]
     pub(crate) fn bytes(self, footprint_bytes: u64) -> u64 {
         match self {
             Size::Bytes(bytes) => bytes,

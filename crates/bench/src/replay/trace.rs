@@ -80,12 +80,6 @@ impl Trace {
 
     /// The same requests with all values longer or shorter by one factor, so that the footprint is
     /// about this; no value gets shorter than a byte.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a factor of lengths needs no 53 bits, and is never negative"
-    )]
     pub(crate) fn stretched(&self, footprint_bytes: u64) -> Trace {
         let fixed = self.keys.bytes() + self.keys.len() as u64 * OVERHEAD_BYTES;
         let values = (self.footprint_bytes() - fixed).max(1);

@@ -6,8 +6,7 @@ use cellar_load::wire::Event;
 
 use super::board::Board;
 use super::found::Found;
-use super::http::{Method, Writer};
-use super::message::Messages;
+use super::message::{Messages, Method, Writer};
 
 /// The key that each connection asks for before it is measured.
 const FIRST_KEY: &[u8] = b"first";
@@ -65,13 +64,9 @@ impl Order {
             found: Found::default(),
             scratch: Vec::new(),
         };
-        let (asked, driven) = drive::drive(drive, FIRST_KEY, vec![asking])?;
-        let mut found = Found::default();
-        for asking in asked {
-            found = asking.found;
-        }
-        found.driven = driven;
-        Ok(found)
+        let (mut asked, driven) = drive::drive(drive, FIRST_KEY, vec![asking])?;
+        let found = asked.pop().map(|asking| asking.found).unwrap_or_default();
+        Ok(Found { driven, ..found })
     }
 }
 
@@ -91,7 +86,7 @@ impl Asking<'_> {
             && board.unit() < read_back_share
             && let Some(number) = board.freshest()
         {
-            self.found.read_back += 1;
+            self.found.counts.read_back += 1;
             return (method, number);
         }
         match board.any(now) {
@@ -144,14 +139,14 @@ impl Traffic for Asking<'_> {
         let is_there = std::mem::take(&mut arriving.is_there);
         match (method, event) {
             (Method::Get, Event::GetDone) if is_there => {
-                self.found.hits += 1;
+                self.found.counts.hits += 1;
                 let is_right = self.is_right(number, &arriving.body);
-                self.found.wrong += u64::from(!is_right);
+                self.found.counts.wrong += u64::from(!is_right);
             }
             (Method::Get, Event::GetDone) if self.board.may_be_over(number, now_ns) => {
-                self.found.expired += 1;
+                self.found.counts.expired += 1;
             }
-            (Method::Get, Event::GetDone) => self.found.lost += 1,
+            (Method::Get, Event::GetDone) => self.found.counts.lost += 1,
             (Method::Put | Method::Post, Event::GetDone) if is_there => self.stored(number),
             (Method::Put | Method::Post, Event::SetDone { stored: true }) => self.stored(number),
             (_, event) => {
@@ -165,7 +160,7 @@ impl Traffic for Asking<'_> {
 
 impl Asking<'_> {
     fn stored(&mut self, number: u64) {
-        self.found.stored += 1;
+        self.found.counts.stored += 1;
         self.board.end_write(number);
     }
 }

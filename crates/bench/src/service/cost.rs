@@ -12,15 +12,13 @@ use super::ServiceArgs;
 use super::asking::{Asks, Order};
 use super::board::Board;
 use super::found::Found;
-use super::http::Method;
-use super::message::Messages;
+use super::message::{Messages, Method};
 use super::paced::fill;
 use super::servers::Contender;
 use crate::spread::Spread;
-use cellar_load::clock::{NS_PER_S, now_ns};
+use cellar_load::clock::{NS_PER_S, nanoseconds, now_ns};
 use cellar_load::drive::Limit;
 use cellar_load::error::Error;
-use cellar_load::options::nanoseconds;
 use cellar_load::process::Server;
 
 /// Messages that GET and PUT are about.
@@ -132,7 +130,7 @@ impl<'a> Stand<'a> {
         Order {
             asks: Asks::Only(method),
             messages: self.messages,
-            ttl_s: self.contender.told_ttl_s(self.args),
+            ttl_s: self.contender.told_ttl_s,
             is_cache: self.contender.is_cache(),
         }
     }
@@ -151,8 +149,8 @@ impl<'a> Stand<'a> {
         let warm_up = order.run(&warm_up, &mut self.board)?;
         let drive = self.args.drive(&self.server, Limit::Nanoseconds(ns));
         let mut found = order.run(&drive, &mut self.board)?;
-        found.lost += warm_up.lost;
-        found.wrong += warm_up.wrong;
+        found.counts.lost += warm_up.counts.lost;
+        found.counts.wrong += warm_up.counts.wrong;
         Ok(found)
     }
 }
@@ -166,7 +164,6 @@ fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
         let floor: Vec<f64> = floor.map_or(Vec::new(), |stand| cpu_us(&stand.found[at]));
         for stand in stands.iter().filter(|it| it.contender.answers(method)) {
             let found = &stand.found[at];
-            let figures: Vec<_> = found.iter().map(Found::figures).collect();
             let own = cpu_us(found);
             let ratios = own.iter().zip(&floor).map(|(own, floor)| own / floor);
             results.push(CostResult {
@@ -175,10 +172,10 @@ fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
                 is_floor: !stand.contender.is_cache(),
                 ratio_to_floor: Spread::of(ratios.collect()),
                 server_cpu_us_per_request: Spread::of(own),
-                requests_per_s: Spread::of(figures.iter().map(|it| it.requests_per_s).collect()),
-                lost: found.iter().map(|it| it.lost).sum(),
-                wrong: found.iter().map(|it| it.wrong).sum(),
-                refused: found.iter().map(|it| it.refused).sum(),
+                requests_per_s: Spread::over(found, |it| it.figures().requests_per_s),
+                lost: found.iter().map(|it| it.counts.lost).sum(),
+                wrong: found.iter().map(|it| it.counts.wrong).sum(),
+                refused: found.iter().map(|it| it.counts.refused).sum(),
             });
         }
     }

@@ -3,8 +3,7 @@
 use super::asking::{Asks, Order};
 use super::board::Board;
 use super::found::Found;
-use super::http::Method;
-use super::message::Messages;
+use super::message::{Messages, Method};
 use super::servers::Contender;
 use super::{PacedResult, ServiceArgs};
 use crate::spread::short;
@@ -47,9 +46,12 @@ pub(super) fn run(
         rss_bytes: server.rss_bytes()?,
         rss_peak_bytes: server.rss_peak_bytes()?,
         figures,
-        worst_us: microseconds(&found.worst_ns),
+        worst_us: found
+            .worst_ns
+            .iter()
+            .map(|&ns| (ns / 1000) as f64)
+            .collect(),
     };
-    server.stop();
     Ok(result)
 }
 
@@ -66,12 +68,12 @@ fn load(
             read_back_share: args.read_back_share,
         },
         messages,
-        ttl_s: contender.told_ttl_s(args),
+        ttl_s: contender.told_ttl_s,
         is_cache: contender.is_cache(),
     };
     let limit = Limit::Nanoseconds(contender.paced_seconds(args) * NS_PER_S);
     let drive = Drive {
-        rate_per_s: Some(rate(args.rate)),
+        rate_per_s: Some(args.rate as f64),
         ..args.drive(server, limit)
     };
     if contender.is_cache() {
@@ -80,9 +82,9 @@ fn load(
     eprintln!(
         "{}: {} messages are there; {} s at {} requests/s",
         contender.name(),
-        short(rate(board.written())),
+        short(board.written() as f64),
         contender.paced_seconds(args),
-        short(rate(args.rate)),
+        short(args.rate as f64),
     );
     order.run(&drive, board)
 }
@@ -101,18 +103,12 @@ pub(super) fn fill(
         rate_per_s: None,
         ..drive.clone()
     };
-    match (Order { asks, ..order }).run(&drive, board)?.first_refusal {
+    match (Order { asks, ..order })
+        .run(&drive, board)?
+        .counts
+        .first_refusal
+    {
         Some(first) => Err(Error::Wrong(format!("a message was refused: {first}"))),
         None => Ok(()),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-fn rate(number: u64) -> f64 {
-    number as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "latencies are below 2^53 ns")]
-fn microseconds(ns: &[u64]) -> Vec<f64> {
-    ns.iter().map(|&ns| (ns / 1000) as f64).collect()
 }

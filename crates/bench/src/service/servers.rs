@@ -6,8 +6,7 @@ use std::process::Command;
 use super::ServiceArgs;
 use super::asking::{Asks, Order};
 use super::board::Board;
-use super::http::Method;
-use super::message::Messages;
+use super::message::{Messages, Method};
 use crate::peers::{some, takes_part};
 use cellar_load::drive::Limit;
 use cellar_load::error::Error;
@@ -20,24 +19,15 @@ const FLOOR_SECONDS_MAX: u64 = 60;
 /// Memory for the few messages of a probe.
 const PROBE_MIB: u64 = 64;
 
-/// A server that takes part.
+/// A server that takes part: a cache, which keeps messages, or a floor.
 #[derive(Clone, Debug)]
 pub(super) struct Contender {
     pub(super) recipe: Recipe,
     pub(super) version: String,
-    pub(super) role: Role,
-}
-
-/// What a server is there for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// It keeps messages.
-    Cache {
-        /// Whether it takes the time to live with each message; else it knows it from its start.
-        is_told_ttl: bool,
-    },
-    /// It answers each request with as many bytes as the first cache answers to this method.
-    Floor(Method),
+    /// The time to live that its messages tell; a server that is not told knows it from its start.
+    pub(super) told_ttl_s: Option<u32>,
+    /// The method to which it answers with as many bytes as the first cache, if it is a floor.
+    floor_of: Option<Method>,
 }
 
 impl Contender {
@@ -46,45 +36,29 @@ impl Contender {
     }
 
     pub(super) fn is_cache(&self) -> bool {
-        matches!(self.role, Role::Cache { .. })
+        self.floor_of.is_none()
     }
 
     /// Seconds of the paced load; a minute of the floor shows what the machine does.
     pub(super) fn paced_seconds(&self, args: &ServiceArgs) -> u64 {
-        if self.is_cache() {
-            args.seconds
-        } else {
-            args.seconds.min(FLOOR_SECONDS_MAX)
+        match self.floor_of {
+            None => args.seconds,
+            Some(_) => args.seconds.min(FLOOR_SECONDS_MAX),
         }
     }
 
-    /// Of the floors only the one with the longest replies is put under the paced load.
-    pub(super) fn is_in_paced_load(&self) -> bool {
-        self.is_cache() || self.role == Role::Floor(Method::Get)
-    }
-
-    /// Whether it takes part in the costs of a method.
+    /// Whether it is asked with this method. The floor with the longest replies, those to a GET, is
+    /// also put under the paced load.
     pub(super) fn answers(&self, method: Method) -> bool {
-        self.is_cache() || self.role == Role::Floor(method)
-    }
-
-    /// The time to live that its messages tell.
-    pub(super) fn told_ttl_s(&self, args: &ServiceArgs) -> Option<u32> {
-        let is_told = self.role == Role::Cache { is_told_ttl: true };
-        is_told.then_some(args.ttl_s)
+        self.floor_of.is_none_or(|it| it == method)
     }
 
     /// Starts the server with memory for so many messages.
     pub(super) fn start(&self, args: &ServiceArgs, messages: u64) -> Result<Server, Error> {
-        let life = format!("{}s", args.ttl_s);
-        let words = self.recipe.words.iter().map(|word| {
-            word.replace("{entries}", &messages.to_string())
-                .replace("{life}", &life)
-        });
-        let recipe = Recipe {
-            words: words.collect(),
-            ..self.recipe.clone()
-        };
+        let recipe = self.recipe.replaced(&[
+            ("{entries}", &messages.to_string()),
+            ("{life}", &format!("{}s", args.ttl_s)),
+        ]);
         recipe.start(Ingredients {
             memory_mib: args.memory_mib(messages),
             threads: 1,
@@ -103,7 +77,8 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
         contenders.push(Contender {
             version: version(&recipe, "--version")?,
             recipe: recipe.named("cellar"),
-            role: Role::Cache { is_told_ttl: true },
+            told_ttl_s: Some(args.ttl_s),
+            floor_of: None,
         });
     }
     if takes_part(&args.bigcache) {
@@ -118,7 +93,8 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
             contenders.push(Contender {
                 version: version(&recipe, "-version")?,
                 recipe,
-                role: Role::Cache { is_told_ttl: false },
+                told_ttl_s: None,
+                floor_of: None,
             });
         }
     }
@@ -128,7 +104,8 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
         Ok(Contender {
             recipe: Recipe::echo_http(reply_bytes)?,
             version: String::new(),
-            role: Role::Floor(method),
+            told_ttl_s: None,
+            floor_of: Some(method),
         })
     });
     let floors: Result<Vec<Contender>, Error> = floors.collect();
@@ -168,12 +145,12 @@ fn probe(
         let order = Order {
             asks: Asks::Only(method),
             messages: mean,
-            ttl_s: contender.told_ttl_s(args),
+            ttl_s: contender.told_ttl_s,
             is_cache: true,
         };
         let found = order.run(&drive, &mut board)?;
-        if found.hits + found.stored != 1 {
-            let what = found.first_refusal.unwrap_or_default();
+        if found.counts.hits + found.counts.stored != 1 {
+            let what = found.counts.first_refusal.unwrap_or_default();
             return Err(Error::Wrong(format!("{}: {what}", contender.name())));
         }
         lengths.push((
@@ -181,6 +158,5 @@ fn probe(
             usize::try_from(found.driven.received_bytes).unwrap_or(0),
         ));
     }
-    server.stop();
     Ok(lengths)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -10,7 +10,7 @@ use rustix::event::epoll::{self, CreateFlags, Event as Ready, EventData, EventFl
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::{Drive, Driven, Flight, Limit, STALL_S, Shared, Traffic};
+use super::{Drive, Driven, Flight, Limit, STALL_S, Traffic};
 use crate::clock::{NS_PER_S, now_ns, thread_cpu_ns};
 use crate::error::Error;
 use crate::wire::Scanner;
@@ -40,7 +40,7 @@ struct Connection<T: Traffic> {
 /// One thread.
 pub(super) struct Worker<'d, T: Traffic> {
     drive: &'d Drive,
-    shared: &'d Shared,
+    has_failed: &'d AtomicBool,
     traffic: T,
     epoll: OwnedFd,
     connections: Vec<Connection<T>>,
@@ -65,7 +65,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
         threads: usize,
         sockets: Vec<OwnedFd>,
         traffic: T,
-        shared: &'d Shared,
+        has_failed: &'d AtomicBool,
     ) -> Result<Worker<'d, T>, Error> {
         let failed = |error: Errno| Error::system("preparing a thread of the load", error);
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(failed)?;
@@ -83,11 +83,10 @@ impl<'d, T: Traffic> Worker<'d, T> {
             sent_bytes: 0,
             is_free: true,
         };
-        #[expect(clippy::cast_precision_loss, reason = "at most 256 threads")]
         let interval_ns = drive.rate_per_s.map(|rate| 1e9 * threads as f64 / rate);
         Ok(Worker {
             drive,
-            shared,
+            has_failed,
             traffic,
             epoll,
             free: (0..sockets.len()).collect(),
@@ -116,7 +115,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
                 break;
             }
             // Acquire: pairs with the failed thread's Release, so its error is the first one.
-            if self.shared.failed.load(Ordering::Acquire) {
+            if self.has_failed.load(Ordering::Acquire) {
                 let what = "another thread of the load has failed";
                 return Err(Error::Wrong(what.to_owned()));
             }
@@ -130,10 +129,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
             for event in &events {
                 self.serve(event)?;
             }
-            let fresh = self.replies - before;
-            if fresh > 0 || in_flight == 0 {
-                // Relaxed: a figure for the progress line.
-                self.shared.replies.fetch_add(fresh, Ordering::Relaxed);
+            if self.replies > before || in_flight == 0 {
                 answered_ns = now;
             } else if now.saturating_sub(answered_ns) > STALL_S * NS_PER_S {
                 let seconds = STALL_S;
@@ -150,12 +146,6 @@ impl<'d, T: Traffic> Worker<'d, T> {
 
     /// Starts the time. An open loop has a number of requests that are due in its time; a server
     /// that falls behind gets the same time again to answer them.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "rates and times are not negative and below 2^53"
-    )]
     fn start(&mut self, thread: usize, threads: usize) -> Result<(), Error> {
         let now = now_ns();
         self.driven.started_ns = now;
@@ -189,12 +179,6 @@ impl<'d, T: Traffic> Worker<'d, T> {
     }
 
     /// When the next request of an open loop is due.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "rates and times are not negative and below 2^53"
-    )]
     fn due_ns(&self, interval_ns: f64) -> u64 {
         self.driven.started_ns + (self.sent as f64 * interval_ns) as u64
     }

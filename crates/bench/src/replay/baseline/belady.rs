@@ -64,11 +64,11 @@ impl Policy for Belady<'_> {
         self.used(key, at, contents);
     }
 
-    fn overwritten(&mut self, key: u32, at: usize, _: u64, contents: &Contents) {
+    fn overwritten(&mut self, key: u32, at: usize, contents: &Contents) {
         self.used(key, at, contents);
     }
 
-    fn removed(&mut self, key: u32, _: &Contents) {
+    fn removed(&mut self, key: u32) {
         self.next_use[key as usize] = NOT_HELD;
     }
 

@@ -98,12 +98,6 @@ impl Tuner {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a part of a memory size needs no 53 bits, and is never negative"
-)]
 fn scaled(bytes: u64, part: f64) -> u64 {
     (bytes as f64 * part) as u64
 }

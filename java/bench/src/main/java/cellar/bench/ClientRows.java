@@ -1,14 +1,11 @@
 package cellar.bench;
 
 import cellar.client.testing.Server;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collection;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.stream.Collectors;
-import org.openjdk.jmh.results.IterationResult;
-import org.openjdk.jmh.results.RunResult;
+import java.util.Map;
 import org.openjdk.jmh.runner.Runner;
 import org.openjdk.jmh.runner.RunnerException;
 import org.openjdk.jmh.runner.options.OptionsBuilder;
@@ -20,106 +17,146 @@ import org.openjdk.jmh.runner.options.VerboseMode;
  *
  * <p>In each round of a row each client has a process of its own, one after the other, so that what
  * disturbs the machine for a while hits all. A round's figure is the median of its iterations.
+ *
+ * @param rounds how often each client has a process of its own in a row
+ * @param finalists how many of the others are left after the first round
+ * @param warmup_ms before each measurement
+ * @param iterations of {@code iteration_ms} in each process
+ * @param iteration_ms of each
+ * @param loads of {@link Clients}
+ * @param values kinds of {@link Values}
  */
-final class ClientRows {
-    private final Plan plan;
-    private final Server memcached;
-    private final Server cellar;
+record ClientRows(
+        int rounds,
+        int finalists,
+        int warmup_ms,
+        int iterations,
+        int iteration_ms,
+        List<Load> loads,
+        List<String> values) {
+    /** What clients do in a row, with the method of {@link Clients} that does it. */
+    private record Load(String title, String method, int threads) {}
 
-    private ClientRows(Plan plan, Server memcached, Server cellar) {
-        this.plan = plan;
-        this.memcached = memcached;
-        this.cellar = cellar;
+    /** One client in one row, as it is written. */
+    record Cell(String row, String client, List<Double> rounds_per_s) {}
+
+    private static final String OWN = "cellar";
+    private static final List<Load> GETS =
+            List.of(
+                    new Load("get, 1 thread, blocking", "get", 1),
+                    new Load("get, 64 threads, blocking", "get", 64),
+                    new Load("get, window of 256", "getAsync", 1));
+    private static final List<Load> ALL =
+            List.of(
+                    GETS.get(0),
+                    new Load("set, 1 thread, blocking", "set", 1),
+                    GETS.get(1),
+                    new Load("set, 64 threads, blocking", "set", 64),
+                    GETS.get(2));
+    private static final List<String> VALUES = List.of("100B", "4KiB", "object");
+
+    /** Two minutes. */
+    static ClientRows quick() {
+        return new ClientRows(1, 0, 200, 1, 200, ALL, List.of("100B"));
+    }
+
+    /** Twenty minutes. */
+    static ClientRows usual() {
+        return new ClientRows(3, 3, 1000, 3, 500, GETS, VALUES);
+    }
+
+    /** Three hours. */
+    static ClientRows full() {
+        return new ClientRows(5, Peer.NAMES.size(), 3000, 5, 1000, ALL, VALUES);
     }
 
     /** Measures all rows in whose title {@code wanted} is found. */
-    static void run(Plan plan, String wanted, Path out) throws Exception {
-        List<Row> rows = new ArrayList<>();
+    List<Cell> run(String wanted) throws Exception {
+        List<Cell> cells = new ArrayList<>();
         try (Server memcached = Cores.place(Server.memcached(0, "-c", "4096"));
                 Server cellar = Cores.place(Server.start(Server.Kind.CELLAR))) {
-            ClientRows runner = new ClientRows(plan, memcached, cellar);
-            for (Row row : all(plan)) {
-                if (row.title().contains(wanted)) {
-                    runner.measure(row);
-                    rows.add(row);
-                    Main.show(row.title() + ": x " + row.verdict());
-                    write(rows, out);
+            String[] ports = {
+                "-Dbench.memcached=" + memcached.port(),
+                "-Dbench.cellar=" + cellar.port(),
+                "-Dbench.cellar.resp=" + cellar.respPort()
+            };
+            for (String server : List.of("memcached", "cellar")) {
+                for (String value : values) {
+                    for (Load load : loads) {
+                        String title = load.title() + ", " + value + ", " + server;
+                        if (title.contains(wanted)) {
+                            cells.addAll(row(title, load, value, server, ports));
+                        }
+                    }
                 }
             }
         }
+        return cells;
     }
 
-    private static List<Row> all(Plan plan) {
-        List<Row> rows = new ArrayList<>();
-        for (String server : List.of("memcached", "cellar")) {
-            for (String value : plan.values()) {
-                for (Plan.Load load : plan.benchmarks()) {
-                    rows.add(new Row(load, value, server));
+    private List<Cell> row(String title, Load load, String value, String server, String[] ports)
+            throws Exception {
+        Map<String, List<Double>> found = new LinkedHashMap<>();
+        for (String client : Peer.NAMES) {
+            boolean async = load.method().equals("getAsync");
+            if (Peer.fits(client, server) && (!async || Peer.isAsync(client))) {
+                found.put(client, new ArrayList<>());
+            }
+        }
+        List<String> left = List.copyOf(found.keySet());
+        for (int round = 0; round < rounds; round++) {
+            for (String client : left) {
+                try {
+                    found.get(client).add(measure(load, client, value, server, ports));
+                } catch (RunnerException e) {
+                    if (client.equals(OWN)) {
+                        throw e;
+                    }
+                    found.remove(client);
+                    System.out.println(title + ": " + client + " failed: " + e.getMessage());
                 }
             }
+            left = round == 0 ? best(found) : left.stream().filter(found::containsKey).toList();
         }
-        return rows;
+        System.out.println(title + ": " + found);
+        return found.entrySet().stream()
+                .map(it -> new Cell(title, it.getKey(), it.getValue()))
+                .toList();
     }
 
-    private void measure(Row row) throws Exception {
-        List<String> clients = new ArrayList<>();
-        for (String name : Peer.names()) {
-            boolean async = row.load().benchmark().equals("getAsync");
-            if (Peer.fits(name, row.server()) && (!async || Peer.isAsync(name))) {
-                clients.add(name);
-            }
-        }
-        for (int round = 0; round < plan.rounds(); round++) {
-            for (String client : clients) {
-                measure(row, client);
-            }
-            clients = row.finalists(plan.finalists());
-        }
+    /** The own client and the best of the others after the first round. */
+    private List<String> best(Map<String, List<Double>> found) {
+        Comparator<String> slowest = Comparator.comparing(client -> found.get(client).get(0));
+        List<String> best =
+                found.keySet().stream()
+                        .filter(client -> !client.equals(OWN))
+                        .sorted(slowest.reversed())
+                        .limit(finalists)
+                        .toList();
+        return found.keySet().stream().filter(it -> it.equals(OWN) || best.contains(it)).toList();
     }
 
-    private void measure(Row row, String client) throws RunnerException {
+    private double measure(Load load, String client, String value, String server, String[] ports)
+            throws RunnerException {
         OptionsBuilder options = new OptionsBuilder();
-        options.include("\\.Clients\\." + row.load().benchmark() + "$")
+        options.include("\\.Clients\\." + load.method() + "$")
                 .param("client", client)
-                .param("server", row.server())
-                .param("value", row.value())
-                .threads(row.load().threads())
+                .param("server", server)
+                .param("value", value)
+                .threads(load.threads())
                 .forks(1)
                 .warmupIterations(1)
-                .warmupTime(TimeValue.milliseconds(plan.warmup_ms()))
-                .measurementIterations(plan.iterations())
-                .measurementTime(TimeValue.milliseconds(plan.iteration_ms()))
+                .warmupTime(TimeValue.milliseconds(warmup_ms))
+                .measurementIterations(iterations)
+                .measurementTime(TimeValue.milliseconds(iteration_ms))
                 .shouldFailOnError(true)
                 .verbosity(VerboseMode.SILENT)
-                .jvmArgsAppend(
-                        "-Xmx512m",
-                        "-Dbench.apart=" + System.getProperty("bench.apart"),
-                        "-Dbench.memcached=" + memcached.port(),
-                        "-Dbench.cellar=" + cellar.port(),
-                        "-Dbench.cellar.resp=" + cellar.respPort());
-        try {
-            row.add(client, median(new Runner(options.build()).run()));
-        } catch (RunnerException e) {
-            if (client.equals(Row.OWN)) {
-                throw e;
-            }
-            row.failed(client, e.getMessage());
-        }
-    }
-
-    private static double median(Collection<RunResult> results) {
-        List<Double> scores = new ArrayList<>();
-        for (RunResult result : results) {
-            for (IterationResult iteration : result.getAggregatedResult().getIterationResults()) {
-                scores.add(iteration.getPrimaryResult().getScore());
-            }
-        }
-        return Spread.median(scores);
-    }
-
-    private static void write(List<Row> rows, Path out) throws Exception {
-        String cells = rows.stream().map(Row::json).collect(Collectors.joining(",\n"));
-        Files.writeString(
-                out, "{\n\"setting\": " + Main.setting() + ",\n\"rows\": [\n" + cells + "\n]}\n");
+                .jvmArgsAppend("-Xmx512m", "-Dbench.apart=" + System.getProperty("bench.apart"))
+                .jvmArgsPrepend(ports);
+        return new Runner(options.build())
+                .runSingle()
+                .getPrimaryResult()
+                .getStatistics()
+                .getPercentile(50);
     }
 }

@@ -54,9 +54,9 @@ public class Clients {
             stored = Values.of(value);
             for (int i = 0; i < KEYS; i++) {
                 keys[i] = client + "-" + value + "-" + i;
-                peer.set(keys[i], stored);
+                peer.set().to(keys[i], stored);
             }
-            if (!stored.equals(peer.get(keys[0]))) {
+            if (!stored.equals(peer.get().of(keys[0]))) {
                 throw new IllegalStateException(client + " does not read what it wrote");
             }
         }
@@ -85,19 +85,19 @@ public class Clients {
     /** Reads and waits. */
     @Benchmark
     public Object get(Load load, Cursor cursor) throws Exception {
-        return load.peer.get(cursor.next(load.keys));
+        return load.peer.get().of(cursor.next(load.keys));
     }
 
     /** Stores and waits. */
     @Benchmark
     public void set(Load load, Cursor cursor) throws Exception {
-        load.peer.set(cursor.next(load.keys), load.stored);
+        load.peer.set().to(cursor.next(load.keys), load.stored);
     }
 
     /** Reads with a bounded number of unanswered requests. */
     @Benchmark
     public void getAsync(Load load, Cursor cursor) throws Exception {
         load.window.acquire();
-        load.peer.getAsync(cursor.next(load.keys), load::answered);
+        load.peer.getAsync().of(cursor.next(load.keys), load::answered);
     }
 }

@@ -2,8 +2,7 @@ package cellar.bench;
 
 import cellar.client.testing.Server;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.lang.ProcessBuilder.Redirect;
 
 /**
  * Keeps servers and clients on processors of their own, the lower half for clients.
@@ -12,52 +11,33 @@ import java.nio.file.Path;
  * and on two in the next; a round trip then takes five times as long, whatever the client.
  */
 final class Cores {
-    private static int all;
+    /** Read before anything is bound, which would count as all there is. */
+    private static final int ALL = Runtime.getRuntime().availableProcessors();
+
     private static boolean split;
 
     private Cores() {}
 
-    /** Binds this process and what it starts from now on; returns what was done, in words. */
-    static String split() throws Exception {
-        all = processors();
-        int half = all / 2;
-        long self = ProcessHandle.current().pid();
-        split = half > 0 && bind(self, "0-" + (half - 1));
-        return split
-                ? "clients on processors 0-" + (half - 1) + ", servers on the others"
-                : "not bound";
+    /** Binds this process and what it starts from now on, where there are several processors. */
+    static void split() throws Exception {
+        split = ALL > 1 && bind(ProcessHandle.current().pid(), 0, ALL / 2);
     }
 
     /** Moves {@code server} to the servers' half. */
     static Server place(Server server) throws Exception {
-        if (split && !bind(server.pid(), all / 2 + "-" + (all - 1))) {
+        if (split && !bind(server.pid(), ALL / 2, ALL)) {
             throw new IOException("a server cannot be bound");
         }
         return server;
     }
 
-    private static boolean bind(long pid, String processors) throws InterruptedException {
-        String[] command = {"taskset", "-a", "-c", "-p", processors, "" + pid};
-        try {
-            Process process =
-                    new ProcessBuilder(command)
-                            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                            .redirectError(ProcessBuilder.Redirect.DISCARD)
-                            .start();
-            return process.waitFor() == 0;
-        } catch (IOException e) {
-            return false;
-        }
-    }
-
-    private static int processors() throws IOException {
-        Path file = Path.of("/proc/cpuinfo");
-        if (!Files.isReadable(file)) {
-            return Runtime.getRuntime().availableProcessors();
-        }
-        return (int)
-                Files.readAllLines(file).stream()
-                        .filter(line -> line.startsWith("processor"))
-                        .count();
+    private static boolean bind(long pid, int from, int to) throws Exception {
+        String processors = from + "-" + (to - 1);
+        return new ProcessBuilder("taskset", "-a", "-c", "-p", processors, "" + pid)
+                        .redirectOutput(Redirect.DISCARD)
+                        .redirectError(Redirect.DISCARD)
+                        .start()
+                        .waitFor()
+                == 0;
     }
 }

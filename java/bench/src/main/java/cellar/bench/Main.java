@@ -1,7 +1,10 @@
 package cellar.bench;
 
-import java.nio.file.Path;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 
 /**
  * Runs one of the measurements: every client on every server, or the table of S3.
@@ -17,34 +20,27 @@ public final class Main {
     /** See the class. */
     public static void main(String[] arguments) throws Exception {
         List<String> words = List.of(arguments);
-        Path out = Path.of(option(words, "--out", "figures.json"));
-        Plan plan = plan(words);
+        boolean quick = words.contains("--quick");
+        String rows = option(words, "--rows", "");
         Cores.split();
+        ObjectMapper json = new ObjectMapper();
+        Map<String, Object> figures = new LinkedHashMap<>();
+        figures.put("setting", json.readTree(System.getProperty("bench.setting", "null")));
         switch (option(words, "--only", "")) {
-            case "clients" -> ClientRows.run(plan, option(words, "--rows", ""), out);
-            case "s3" -> S3.run(plan.quick(), option(words, "--rows", ""), out);
+            case "clients" -> {
+                boolean full = words.contains("--full");
+                ClientRows plan = full ? ClientRows.full() : ClientRows.usual();
+                figures.put("rows", (quick ? ClientRows.quick() : plan).run(rows));
+            }
+            case "s3" -> figures.putAll(S3.run(quick, rows));
             default -> throw new IllegalArgumentException("--only is clients or s3");
         }
-    }
-
-    /** The machine and the moment, as JSON. */
-    static String setting() {
-        return System.getProperty("bench.setting", "null");
-    }
-
-    private static Plan plan(List<String> words) {
-        if (words.contains("--quick")) {
-            return Plan.trial();
-        }
-        return words.contains("--full") ? Plan.full() : Plan.usual();
+        json.writerWithDefaultPrettyPrinter()
+                .writeValue(new File(option(words, "--out", "figures.json")), figures);
     }
 
     private static String option(List<String> words, String name, String otherwise) {
         int at = words.indexOf(name);
         return at < 0 ? otherwise : words.get(at + 1);
-    }
-
-    static void show(String line) {
-        System.out.println(line);
     }
 }

@@ -1,39 +1,63 @@
 package cellar.bench;
 
-import java.util.Collection;
+import java.io.IOException;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** A client under measurement, reduced to what is measured. */
-public interface Peer extends AutoCloseable {
-    /** Reads and waits; null is a miss. */
-    Object get(String key) throws Exception;
+/**
+ * A client under measurement, reduced to what is measured.
+ *
+ * @param get reads and waits; null is a miss
+ * @param set stores and waits for the server's word
+ * @param getAsync reads; gives the value, decoded, when it is there; null if there is none
+ * @param end closes
+ */
+public record Peer(Get get, Set set, GetAsync getAsync, Closing end) implements AutoCloseable {
+    static final int TTL_S = 3600;
 
-    /** Stores and waits for the server's word. */
-    void set(String key, Object value) throws Exception;
+    /** Names of all clients. */
+    static final List<String> NAMES =
+            List.of(
+                    "cellar",
+                    "spymemcached",
+                    "spymemcached-binary",
+                    "elasticache",
+                    "elasticache-binary",
+                    "xmemcached",
+                    "xmemcached-binary",
+                    "folsom",
+                    "folsom-binary",
+                    "whalin",
+                    "lettuce");
 
-    /** Reads; {@code done} is given the value, decoded, when it is there; null if there is none. */
-    default void getAsync(String key, Consumer<Object> done) throws Exception {
-        throw new UnsupportedOperationException("no asynchronous requests");
+    /** {@link Peer#get}. */
+    public interface Get {
+        Object of(String key) throws Exception;
+    }
+
+    /** {@link Peer#set}. */
+    public interface Set {
+        void to(String key, Object value) throws Exception;
+    }
+
+    /** {@link Peer#getAsync}. */
+    public interface GetAsync {
+        void of(String key, Consumer<Object> done) throws Exception;
+    }
+
+    /** {@link Peer#end}. */
+    public interface Closing {
+        void run() throws IOException;
+    }
+
+    /** A client without asynchronous requests. */
+    Peer(Get get, Set set, Closing end) {
+        this(get, set, null, end);
     }
 
     @Override
-    void close();
-
-    /** Names of all clients. */
-    static Collection<String> names() {
-        return List.of(
-                "cellar",
-                "spymemcached",
-                "spymemcached-binary",
-                "elasticache",
-                "elasticache-binary",
-                "xmemcached",
-                "xmemcached-binary",
-                "folsom",
-                "folsom-binary",
-                "whalin",
-                "lettuce");
+    public void close() throws IOException {
+        end.run();
     }
 
     /** Whether {@code name} has asynchronous requests. */
@@ -43,23 +67,20 @@ public interface Peer extends AutoCloseable {
 
     /** Whether {@code name} can talk to {@code server}; Cellar has no binary protocol. */
     static boolean fits(String name, String server) {
-        if (name.equals("lettuce")) {
-            return server.equals("cellar") || server.equals("redis");
-        }
-        return !(server.equals("cellar") && name.endsWith("-binary")) && !server.equals("redis");
+        return server.equals("cellar") ? !name.endsWith("-binary") : !name.equals("lettuce");
     }
 
     /** Connects {@code name} to servers at {@code ports} for values of kind {@code value}. */
     static Peer open(String name, List<Integer> ports, String value) throws Exception {
         boolean binary = name.endsWith("-binary");
         return switch (name.replace("-binary", "")) {
-            case "cellar" -> new CellarPeer(ports, value);
-            case "spymemcached" -> new SpyPeer(ports, binary);
-            case "elasticache" -> Apart.elasticache(ports, binary);
-            case "xmemcached" -> new XmemcachedPeer(ports, binary);
-            case "folsom" -> new FolsomPeer(ports, binary, value);
-            case "whalin" -> new WhalinPeer(ports);
-            case "lettuce" -> new LettucePeer(ports.get(0));
+            case "cellar" -> Peers.cellar(ports, value, false);
+            case "spymemcached" -> Spy.open(ports, binary);
+            case "elasticache" -> Spy.elasticache(ports, binary);
+            case "xmemcached" -> Peers.xmemcached(ports, binary);
+            case "folsom" -> Peers.folsom(ports, binary, value);
+            case "whalin" -> Peers.whalin(ports, false);
+            case "lettuce" -> Peers.lettuce(ports.get(0), value);
             default -> throw new IllegalArgumentException("no client " + name);
         };
     }

@@ -1,16 +1,14 @@
 package cellar.bench;
 
-import cellar.client.CacheClientBuilder;
 import cellar.client.testing.Server;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 /**
  * The table of source S3: 100 threads, each with 1000 puts and 1000 gets, against the old client.
@@ -30,10 +28,6 @@ final class S3 {
             boolean alive,
             int gets) {}
 
-    private interface Opener {
-        Peer open() throws Exception;
-    }
-
     private static final List<Case> CASES =
             List.of(
                     new Case("simple, liveness check", 41, "100B", 1, false, true, 1000),
@@ -46,144 +40,95 @@ final class S3 {
 
     private S3() {}
 
-    /** Measures all cases in whose title {@code rows} is found. */
-    static void run(boolean quick, String rows, Path file) throws Exception {
+    /** Measures all cases in whose title {@code wanted} is found. */
+    static Map<String, Object> run(boolean quick, String wanted) throws Exception {
         int puts = quick ? 50 : 1000;
-        List<String> measured = new ArrayList<>();
+        List<Map<String, Object>> rows = new ArrayList<>();
         for (Server.Kind kind : Server.Kind.values()) {
-            for (Case wanted : CASES) {
-                if (wanted.title().contains(rows)) {
-                    measured.add(measure(wanted, kind, quick ? 1 : 5, puts));
+            for (Case row : CASES) {
+                if (row.title().contains(wanted)) {
+                    rows.add(measure(row, kind, quick ? 1 : 5, puts));
+                    System.out.println(rows.get(rows.size() - 1));
                 }
             }
         }
-        String head =
-                "{\n\"setting\": %s,\n\"threads\": %d, \"puts_per_thread\": %d,\n\"rows\": [\n";
-        Files.writeString(
-                file,
-                String.format(Locale.ROOT, head, Main.setting(), THREADS, puts)
-                        + String.join(",\n", measured)
-                        + "\n]}\n");
+        return Map.of("threads", THREADS, "puts_per_thread", puts, "rows", rows);
     }
 
-    /** One case as JSON. */
-    private static String measure(Case wanted, Server.Kind kind, int rounds, int puts)
+    /** One turn of each to warm up, then {@code rounds} of each in alternation. */
+    private static Map<String, Object> measure(Case row, Server.Kind kind, int rounds, int puts)
             throws Exception {
         List<Server> servers = new ArrayList<>();
         try {
-            for (int i = 0; i < wanted.servers(); i++) {
+            for (int i = 0; i < row.servers(); i++) {
                 servers.add(Cores.place(Server.start(kind)));
             }
             List<Integer> ports = servers.stream().map(Server::port).toList();
-            double[][] seconds = turns(wanted, ports, rounds, puts);
-            double old = median(seconds[0]);
-            double own = median(seconds[1]);
-            String server = kind.name().toLowerCase(Locale.ROOT);
-            System.out.printf(
-                    Locale.ROOT,
-                    "%s, %s: %+.0f %%, claimed %+d %%%n",
-                    wanted.title(),
-                    server,
-                    (old / own - 1) * 100,
-                    wanted.claim());
-            return String.format(
-                    Locale.ROOT,
-                    "{\"case\": \"%s\", \"claim_pct\": %d, \"server\": \"%s\", \"servers\": %d, "
-                            + "\"old_client_s\": %s, \"own_client_s\": %s}",
-                    wanted.title(),
-                    wanted.claim(),
-                    server,
-                    wanted.servers(),
-                    Arrays.toString(seconds[0]),
-                    Arrays.toString(seconds[1]));
+            List<Double> old = new ArrayList<>();
+            List<Double> own = new ArrayList<>();
+            for (int round = 0; round <= rounds; round++) {
+                old.add(turn(old(row, ports), row, puts));
+                own.add(turn(Peers.cellar(ports, row.value(), row.cluster()), row, puts));
+            }
+            return Map.of(
+                    "case", row.title(),
+                    "claim_pct", row.claim(),
+                    "server", kind.name().toLowerCase(Locale.ROOT),
+                    "servers", row.servers(),
+                    "old_client_s", old.subList(1, old.size()),
+                    "own_client_s", own.subList(1, own.size()));
         } finally {
             servers.forEach(Server::close);
         }
     }
 
-    /** One turn of each to warm up, then {@code rounds} of each in alternation. */
-    private static double[][] turns(Case wanted, List<Integer> ports, int rounds, int puts)
-            throws Exception {
-        Opener old = () -> old(wanted, ports);
-        Opener own = () -> own(wanted, ports);
-        turn(old, wanted, puts);
-        turn(own, wanted, puts);
-        double[][] seconds = new double[2][rounds];
-        for (int round = 0; round < rounds; round++) {
-            seconds[0][round] = turn(old, wanted, puts);
-            seconds[1][round] = turn(own, wanted, puts);
+    private static Peer old(Case row, List<Integer> ports) {
+        if (!row.cluster()) {
+            return Peers.whalin(ports, row.alive());
         }
-        return seconds;
+        List<Peer> each =
+                ports.stream().map(port -> Peers.whalin(List.of(port), row.alive())).toList();
+        return new Peer(
+                key -> each.get((key.hashCode() & 0x7fffffff) % each.size()).get().of(key),
+                (key, value) -> {
+                    for (Peer peer : each) {
+                        peer.set().to(key, value);
+                    }
+                },
+                () -> {
+                    for (Peer peer : each) {
+                        peer.close();
+                    }
+                });
     }
 
-    private static Peer own(Case wanted, List<Integer> ports) {
-        CacheClientBuilder.Mode mode =
-                wanted.cluster()
-                        ? CacheClientBuilder.Mode.REPLICATED
-                        : CacheClientBuilder.Mode.SHARDED;
-        return new CellarPeer(ports, wanted.value(), mode);
-    }
-
-    private static Peer old(Case wanted, List<Integer> ports) {
-        if (!wanted.cluster()) {
-            return new WhalinPeer(ports, wanted.alive());
+    /** The seconds from the start of all threads until the last one is done. */
+    private static double turn(Peer peer, Case row, int puts) throws Exception {
+        Object value = Values.of(row.value());
+        int gets = row.gets() * puts / 1000;
+        List<Callable<Integer>> work = new ArrayList<>();
+        for (int t = 0; t < THREADS; t++) {
+            String prefix = "s3-" + t + "-";
+            work.add(() -> work(peer, prefix, value, puts, gets));
         }
-        List<WhalinPeer> each =
-                ports.stream().map(port -> new WhalinPeer(List.of(port), wanted.alive())).toList();
-        return new Peer() {
-            @Override
-            public Object get(String key) {
-                return each.get((key.hashCode() & 0x7fffffff) % each.size()).get(key);
-            }
-
-            @Override
-            public void set(String key, Object value) {
-                each.forEach(peer -> peer.set(key, value));
-            }
-
-            @Override
-            public void close() {
-                each.forEach(WhalinPeer::close);
-            }
-        };
-    }
-
-    private static double turn(Opener opener, Case wanted, int puts) throws Exception {
-        Object value = Values.of(wanted.value());
-        int gets = wanted.gets() * puts / 1000;
-        CountDownLatch start = new CountDownLatch(1);
-        AtomicInteger wrong = new AtomicInteger();
-        AtomicReference<Exception> failure = new AtomicReference<>();
-        try (Peer peer = opener.open()) {
-            List<Thread> threads = new ArrayList<>();
-            for (int t = 0; t < THREADS; t++) {
-                String prefix = "s3-" + t + "-";
-                threads.add(
-                        new Thread(
-                                () -> {
-                                    try {
-                                        start.await();
-                                        wrong.addAndGet(work(peer, prefix, value, puts, gets));
-                                    } catch (Exception e) {
-                                        failure.compareAndSet(null, e);
-                                    }
-                                }));
-            }
-            threads.forEach(Thread::start);
+        ExecutorService threads = Executors.newFixedThreadPool(THREADS);
+        try {
+            // All threads are there before the time starts.
+            threads.invokeAll(work.stream().map(it -> (Callable<Integer>) () -> 0).toList());
             long begin_ns = System.nanoTime();
-            start.countDown();
-            for (Thread thread : threads) {
-                thread.join();
-            }
+            List<Future<Integer>> ended = threads.invokeAll(work);
             double seconds = (System.nanoTime() - begin_ns) / 1e9;
-            Exception first = failure.get();
-            if (first != null) {
-                throw new IllegalStateException(wanted.title() + " failed", first);
+            int wrong = 0;
+            for (Future<Integer> thread : ended) {
+                wrong += thread.get();
             }
-            if (wrong.get() > 0) {
-                throw new IllegalStateException(wrong + " wrong answers in " + wanted.title());
+            if (wrong > 0) {
+                throw new IllegalStateException(wrong + " wrong answers in " + row.title());
             }
             return seconds;
+        } finally {
+            threads.shutdown();
+            peer.close();
         }
     }
 
@@ -192,19 +137,13 @@ final class S3 {
             throws Exception {
         int wrong = 0;
         for (int i = 0; i < puts; i++) {
-            peer.set(prefix + i, value);
+            peer.set().to(prefix + i, value);
         }
         for (int i = 0; i < gets; i++) {
-            if (peer.get(prefix + i % puts) == null) {
+            if (peer.get().of(prefix + i % puts) == null) {
                 wrong++;
             }
         }
         return wrong;
-    }
-
-    private static double median(double[] values) {
-        double[] sorted = values.clone();
-        Arrays.sort(sorted);
-        return sorted[sorted.length / 2];
     }
 }

@@ -12,6 +12,7 @@ use std::io::Write;
 use cellar_protocol::http::target::encode_percent;
 use memchr::memmem;
 
+use super::Event;
 use crate::clock::{NS_PER_S, unix_ns};
 use crate::quantity::TtlMix;
 
@@ -19,8 +20,6 @@ use crate::quantity::TtlMix;
 const HEAD_BYTES_MAX: usize = 4096;
 const FIELDS_MAX: usize = 32;
 const HEAD_END: &[u8] = b"\r\n\r\n";
-/// Line ends of a request for a value.
-pub const LINES_PER_GET: usize = 3;
 /// What stands behind the request line and ends a request without a body.
 const HOST: &[u8] = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n";
 
@@ -66,24 +65,6 @@ pub fn push_put(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// One piece of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Response<'a> {
-    /// A value of so many bytes begins.
-    Value {
-        /// Its length.
-        bytes: usize,
-    },
-    /// The next bytes of the value.
-    Data(&'a [u8]),
-    /// The value is complete, or there is none.
-    End,
-    /// 201 or 204.
-    Stored,
-    /// Status and reason of any other response, whose body is left out.
-    Refused(&'a [u8]),
-}
-
 /// What a response is, by its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -111,7 +92,7 @@ impl ResponseScanner {
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
-    ) -> Result<Option<Response<'a>>, String> {
+    ) -> Result<Option<Event<'a>>, String> {
         let (kind, left) = match self.body {
             Some(body) => body,
             None => {
@@ -120,7 +101,7 @@ impl ResponseScanner {
                 };
                 self.body = Some((kind, bytes));
                 if kind == Kind::Value {
-                    return Ok(Some(Response::Value { bytes }));
+                    return Ok(Some(Event::Value { key: None, bytes }));
                 }
                 (kind, bytes)
             }
@@ -130,14 +111,14 @@ impl ResponseScanner {
         *input = rest;
         if kind == Kind::Value && taken > 0 {
             self.body = Some((kind, left - taken));
-            return Ok(Some(Response::Data(data)));
+            return Ok(Some(Event::Data(data)));
         }
         self.body = (left > taken).then_some((kind, left - taken));
         Ok(match kind {
             _ if left > taken => None,
-            Kind::Value | Kind::Missing => Some(Response::End),
-            Kind::Stored => Some(Response::Stored),
-            Kind::Refused => Some(Response::Refused(&self.refusal)),
+            Kind::Value | Kind::Missing => Some(Event::GetDone),
+            Kind::Stored => Some(Event::SetDone { stored: true }),
+            Kind::Refused => Some(Event::Refused(&self.refusal)),
         })
     }
 
@@ -204,9 +185,9 @@ mod tests {
             let mut input = *part;
             while let Some(reply) = scanner.next(&mut input)? {
                 match reply {
-                    Response::Data(bytes) => data.extend_from_slice(bytes),
-                    Response::Refused(text) => pieces.push(String::from_utf8_lossy(text).into()),
-                    Response::End => pieces.push(format!("{:?}", std::mem::take(&mut data))),
+                    Event::Data(bytes) => data.extend_from_slice(bytes),
+                    Event::Refused(text) => pieces.push(String::from_utf8_lossy(text).into()),
+                    Event::GetDone => pieces.push(format!("{:?}", std::mem::take(&mut data))),
                     other => pieces.push(format!("{other:?}")),
                 }
             }
@@ -225,13 +206,13 @@ mod tests {
               Content-Length: 0\r\n\r\n",
         );
         let expected = [
-            "Value { bytes: 2 }",
+            "Value { key: None, bytes: 2 }",
             "[97, 98]",
-            "Value { bytes: 0 }",
+            "Value { key: None, bytes: 0 }",
             "[]",
             "[]",
-            "Stored",
-            "Stored",
+            "SetDone { stored: true }",
+            "SetDone { stored: true }",
             "429 Too Many",
         ];
         assert_eq!(scan(&[&bytes]).unwrap(), expected);

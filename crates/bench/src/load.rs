@@ -1,19 +1,19 @@
 //! `cellar-bench load`: its options, and how they become a plan.
 
-use std::io::IsTerminal;
-
 use clap::Args;
 
-use crate::address::Address;
-use crate::drive::{Drive, Limit};
-use crate::error::Error;
-use crate::load;
-use crate::plan::{Keys, Plan};
-use crate::popularity::Popularity;
-use crate::quantity::{ByteRange, TtlMix, parse_bytes, parse_count};
-use crate::record::Records;
-use crate::report::Report;
-use crate::wire::Wire;
+use crate::page::flowed;
+use crate::template;
+use cellar_load::address::Address;
+use cellar_load::clock::nanoseconds;
+use cellar_load::drive::{Drive, Limit};
+use cellar_load::error::Error;
+use cellar_load::load;
+use cellar_load::plan::{Keys, Plan};
+use cellar_load::popularity::Popularity;
+use cellar_load::quantity::{ByteRange, TtlMix, parse_bytes, parse_count};
+use cellar_load::record::Records;
+use cellar_load::wire::Wire;
 
 /// Options of `cellar-bench load`.
 #[derive(Args, Clone, Debug)]
@@ -81,21 +81,16 @@ pub struct LoadArgs {
     /// Prints the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Shows progress on stderr even if that is no terminal
-    #[arg(long)]
-    pub progress: bool,
 }
 
 const DEFAULT_GET_SHARE: f64 = 0.9;
 const DEFAULT_REQUESTS: u64 = 1_000_000;
-const SECONDS_MAX: f64 = 1e7;
 
 impl LoadArgs {
     /// The plan that these options describe.
     ///
     /// # Errors
     /// [`Error::Usage`] if they contradict each other.
-    #[expect(clippy::cast_precision_loss, reason = "rates are checked to be small")]
     pub fn plan(&self) -> Result<Plan, Error> {
         let key_bytes = usize::try_from(self.key_bytes).unwrap_or(usize::MAX);
         let limit = match (self.requests, self.seconds) {
@@ -109,7 +104,6 @@ impl LoadArgs {
             rate_per_s: self.rate.map(|rate| rate as f64),
             cpus: self.cpus.clone(),
             server_pid: self.server_pid,
-            has_progress: self.progress || std::io::stderr().is_terminal(),
             ..Drive::new(self.protocol, &self.target, self.connections, limit)
         };
         Ok(Plan {
@@ -119,7 +113,7 @@ impl LoadArgs {
             ttl: self.ttl.clone(),
             verify: self.verify,
             seed: self.seed,
-            ..Plan::gets(drive, records.map_err(Error::Usage)?)
+            ..Plan::gets(drive, records?)
         })
     }
 
@@ -148,24 +142,6 @@ impl LoadArgs {
     }
 }
 
-/// Seconds of an option as nanoseconds.
-///
-/// # Errors
-/// [`Error::Usage`] if they are not above zero or too many.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked just above"
-)]
-pub fn nanoseconds(seconds: f64) -> Result<u64, Error> {
-    if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
-        return Err(Error::Usage(format!(
-            "--seconds is above 0 and at most {SECONDS_MAX}"
-        )));
-    }
-    Ok((seconds * 1e9) as u64)
-}
-
 /// Runs the load and prints its report.
 ///
 /// # Errors
@@ -174,15 +150,21 @@ pub fn command(args: &LoadArgs) -> Result<(), Error> {
     let plan = args.plan()?;
     if args.fill {
         let fill = load::run(&plan.fill())?;
-        note_fill(&fill);
+        let (stored, requests, elapsed_s) = (fill.set.stored, fill.requests, fill.elapsed_s);
+        eprintln!("filled {stored} of {requests} keys in {elapsed_s:.1} s");
+        if let Some(first) = &fill.first_error {
+            eprintln!("{} stores were refused, the first: {first}", fill.errors);
+        }
     }
     let report = load::run(&plan)?;
+    let figures = serde_json::to_value(&report)
+        .map_err(|error| Error::system("writing the report", error))?;
     if args.json {
-        let text = serde_json::to_string_pretty(&report)
-            .map_err(|error| Error::system("writing the report", error))?;
-        println!("{text}");
+        println!("{figures:#}");
     } else {
-        print!("{report}");
+        let shown = template::render("load", include_str!("../pages/load.md.jinja"), &figures);
+        let (text, _) = shown.map_err(|error| Error::Wrong(format!("the report: {error:#}")))?;
+        print!("{}", flowed(&text));
     }
     if report.mismatches > 0 {
         return Err(Error::Wrong(format!(
@@ -191,17 +173,6 @@ pub fn command(args: &LoadArgs) -> Result<(), Error> {
         )));
     }
     Ok(())
-}
-
-/// Tells on stderr how the fill went.
-fn note_fill(fill: &Report) {
-    eprintln!(
-        "filled {} of {} keys in {:.1} s",
-        fill.set.stored, fill.requests, fill.elapsed_s
-    );
-    if let Some(first) = &fill.first_error {
-        eprintln!("{} stores were refused, the first: {first}", fill.errors);
-    }
 }
 
 #[cfg(test)]

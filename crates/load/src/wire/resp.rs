@@ -11,6 +11,7 @@ use std::io::Write;
 
 use memchr::memchr;
 
+use super::Event;
 use crate::quantity::TtlMix;
 
 /// Longest reply line; Redis' error lines are far below.
@@ -54,52 +55,17 @@ pub fn push_count(out: &mut Vec<u8>, key: &[u8]) {
     push_command(out, &[b"INCR", key]);
 }
 
-/// One piece of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply<'a> {
-    /// A value of so many bytes begins.
-    Value {
-        /// Its length.
-        bytes: usize,
-    },
-    /// The next bytes of the value.
-    Data(&'a [u8]),
-    /// The value is complete, or there is none.
-    End,
-    /// `+OK`.
-    Ok,
-    /// `:7`.
-    Number(u64),
-    /// A whole line `-ERR ...`, without its end.
-    Error(&'a [u8]),
-}
-
-/// Where the scanner stands between two pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Line,
-    Value { left: usize },
-    ValueEnd { seen: usize },
-}
-
-/// Cuts the received bytes of one connection into replies.
-#[derive(Clone, Debug)]
+/// Cuts the received bytes of one connection into events.
+#[derive(Clone, Debug, Default)]
 pub struct ReplyScanner {
-    state: State,
+    /// Bytes of a value, with its line end, that are still to come.
+    left: usize,
     line: Vec<u8>,
     /// The line was returned, or used, and is free.
     is_line_over: bool,
 }
 
-impl Default for ReplyScanner {
-    fn default() -> ReplyScanner {
-        ReplyScanner {
-            state: State::Line,
-            line: Vec::new(),
-            is_line_over: false,
-        }
-    }
-}
+const END: &[u8] = b"\r\n";
 
 impl ReplyScanner {
     /// Takes the next piece off the front of `input`; `None` when it is used up.
@@ -109,46 +75,30 @@ impl ReplyScanner {
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
-    ) -> Result<Option<Reply<'a>>, String> {
-        match self.state {
-            State::Line => self.line(input),
-            State::Value { left } if left > 0 => {
-                let taken = left.min(input.len());
-                if taken == 0 {
-                    return Ok(None);
-                }
-                let (data, rest) = input.split_at(taken);
-                *input = rest;
-                self.state = State::Value { left: left - taken };
-                Ok(Some(Reply::Data(data)))
-            }
-            State::Value { .. } => self.value_end(0, input),
-            State::ValueEnd { seen } => self.value_end(seen, input),
+    ) -> Result<Option<Event<'a>>, String> {
+        if self.left == 0 {
+            return self.line(input);
         }
-    }
-
-    fn value_end(
-        &mut self,
-        mut seen: usize,
-        input: &mut &[u8],
-    ) -> Result<Option<Reply<'static>>, String> {
-        const END: &[u8] = b"\r\n";
-        while seen < END.len() {
-            let Some((&byte, rest)) = input.split_first() else {
-                self.state = State::ValueEnd { seen };
-                return Ok(None);
-            };
-            if byte != END[seen] {
-                return Err("a value does not end with a line end".to_owned());
-            }
+        if input.is_empty() {
+            return Ok(None);
+        }
+        if self.left > END.len() {
+            let (data, rest) = input.split_at(input.len().min(self.left - END.len()));
             *input = rest;
-            seen += 1;
+            self.left -= data.len();
+            return Ok(Some(Event::Data(data)));
         }
-        self.state = State::Line;
-        Ok(Some(Reply::End))
+        let expected = &END[END.len() - self.left..];
+        let (end, rest) = input.split_at(input.len().min(self.left));
+        if !expected.starts_with(end) {
+            return Err("a value does not end with a line end".to_owned());
+        }
+        *input = rest;
+        self.left -= end.len();
+        Ok((self.left == 0).then_some(Event::GetDone))
     }
 
-    fn line(&mut self, input: &mut &[u8]) -> Result<Option<Reply<'_>>, String> {
+    fn line(&mut self, input: &mut &[u8]) -> Result<Option<Event<'_>>, String> {
         if std::mem::take(&mut self.is_line_over) {
             self.line.clear();
         }
@@ -165,19 +115,21 @@ impl ReplyScanner {
         self.is_line_over = true;
         let line = self.line.strip_suffix(b"\r\n").unwrap_or_default();
         match line {
-            b"$-1" | b"_" => return Ok(Some(Reply::End)),
-            b"+OK" => return Ok(Some(Reply::Ok)),
-            [b'-', ..] => return Ok(Some(Reply::Error(line))),
+            b"$-1" | b"_" => return Ok(Some(Event::GetDone)),
+            b"+OK" => return Ok(Some(Event::SetDone { stored: true })),
+            [b'-', ..] => return Ok(Some(Event::Refused(line))),
             _ => {}
         }
         let text = String::from_utf8_lossy(line);
         if let Some(number) = text.strip_prefix(':').and_then(|text| text.parse().ok()) {
-            return Ok(Some(Reply::Number(number)));
+            return Ok(Some(Event::CountDone {
+                number: Some(number),
+            }));
         }
         match text.strip_prefix('$').and_then(|text| text.parse().ok()) {
             Some(bytes) => {
-                self.state = State::Value { left: bytes };
-                Ok(Some(Reply::Value { bytes }))
+                self.left = bytes + END.len();
+                Ok(Some(Event::Value { key: None, bytes }))
             }
             None => Err(format!("no known reply of Redis: {text:?}")),
         }
@@ -195,11 +147,11 @@ mod tests {
         for mut part in parts.iter().copied() {
             while let Some(reply) = scanner.next(&mut part).unwrap() {
                 match reply {
-                    Reply::Data(data) => match found.last_mut().filter(|one| one.contains('=')) {
+                    Event::Data(data) => match found.last_mut().filter(|one| one.contains('=')) {
                         Some(last) => last.push_str(&String::from_utf8_lossy(data)),
                         None => found.push(format!("={}", String::from_utf8_lossy(data))),
                     },
-                    Reply::Error(line) => found.push(String::from_utf8_lossy(line).into_owned()),
+                    Event::Refused(line) => found.push(String::from_utf8_lossy(line).into_owned()),
                     other => found.push(format!("{other:?}")),
                 }
             }
@@ -211,15 +163,15 @@ mod tests {
     fn replies_are_the_same_however_they_are_cut() {
         let bytes: &[u8] = b"$3\r\na\r\n\r\n$-1\r\n+OK\r\n:7\r\n-ERR no\r\n$0\r\n\r\n";
         let expected = [
-            "Value { bytes: 3 }",
+            "Value { key: None, bytes: 3 }",
             "=a\r\n",
-            "End",
-            "End",
-            "Ok",
-            "Number(7)",
+            "GetDone",
+            "GetDone",
+            "SetDone { stored: true }",
+            "CountDone { number: Some(7) }",
             "-ERR no",
-            "Value { bytes: 0 }",
-            "End",
+            "Value { key: None, bytes: 0 }",
+            "GetDone",
         ];
         for cut in 0..=bytes.len() {
             assert_eq!(scan(&[&bytes[..cut], &bytes[cut..]]), expected, "at {cut}");
