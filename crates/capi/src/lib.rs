@@ -8,7 +8,7 @@
 //! alone of the near cache's has unsafe code, each block with its condition; what the callers have
 //! to keep stands in the header, `include/cellar/near.h`, which is made from these files.
 //!
-//! Why: docs/decisions/0037-a-blocking-face-and-c.md. Guide: docs/near-cxx.md.
+//! Why: docs/decisions/0038-a-blocking-face-and-c.md. Guide: docs/near-cxx.md.
 
 #![deny(unsafe_code)]
 

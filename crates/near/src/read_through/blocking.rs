@@ -7,7 +7,7 @@
 //!
 //! Invariant: nobody waits where an async runtime runs, and no loader waits for itself.
 //!
-//! Why: docs/decisions/0037-a-blocking-face-and-c.md. Tests: tests/blocking.rs.
+//! Why: docs/decisions/0038-a-blocking-face-and-c.md. Tests: tests/blocking.rs.
 
 mod background; // the thread of connections and timers
 mod wait; // how a thread waits for an answer
