@@ -185,8 +185,10 @@ pub(crate) fn border(error: *mut ErrorOut, work: impl FnOnce() -> Result<(), Fai
 fn tell_panic(panic: Box<dyn Any + Send>, error: *mut ErrorOut) -> Status {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-    // What was panicked with may panic again when it is dropped, and nobody is left to catch that.
-    std::mem::forget(panic);
+    // What was panicked with may panic again when it is dropped; what that leaves is left.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
+    }
     let text = text.unwrap_or_else(|| "a panic without a text".into());
     Failure::new(CELLAR_PANIC, text).tell(error)
 }

@@ -10,6 +10,7 @@ use crate::border::{
 use crate::key::KeyIn;
 use crate::store::{
     AnyStore, CELLAR_KEYS_BYTES, CELLAR_S3_FIFO, FilledDraft, StoreSettings, open, policy,
+    write_none,
 };
 use crate::value::{CELLAR_BYTES_MAX, DraftOut, HeldOut, Maker, Slot, ValueType};
 
@@ -289,6 +290,8 @@ pub unsafe extern "C" fn cellar_local_get(
 ) -> Status {
     // SAFETY: as the caller promises.
     let Some(handle) = (unsafe { local.as_ref() }) else {
+        // SAFETY: as the caller promises.
+        unsafe { write_none(held) };
         return CELLAR_BAD_ARGUMENT;
     };
     let (store, get) = handle.store.reader();
@@ -345,9 +348,9 @@ pub unsafe extern "C" fn cellar_local_get_or_load(
     let context = Foreign(context);
     border(error, || {
         // SAFETY: as the caller promises.
-        let handle = unsafe { reference(local) }?;
-        // SAFETY: as the caller promises.
         unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
         let loader = loader.ok_or_else(|| Failure::argument("no loader"))?;
         let mut made = LoadedOut {
             draft: DraftOut::NONE,

@@ -349,9 +349,9 @@ pub unsafe extern "C" fn cellar_near_get(
 ) -> Status {
     border(error, || {
         // SAFETY: as the caller promises.
-        let handle = unsafe { reference(near) }?;
-        // SAFETY: as the caller promises.
         unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
         // SAFETY: as the caller promises.
         let look = unsafe { BytesKey::look(&key) }?;
         // SAFETY: as above, where it was not null.
@@ -372,9 +372,9 @@ pub unsafe extern "C" fn cellar_near_peek(
     let mut status = CELLAR_OK;
     let ended = border(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
-        let handle = unsafe { reference(near) }?;
-        // SAFETY: as the caller promises.
         unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
         // SAFETY: as the caller promises.
         let look = unsafe { BytesKey::look(&key) }?;
         match handle.near.peek::<Sought>(look) {
@@ -409,9 +409,9 @@ pub unsafe extern "C" fn cellar_near_get_or_load(
     let context = Foreign(context);
     border(error, || {
         // SAFETY: as the caller promises.
-        let handle = unsafe { reference(near) }?;
-        // SAFETY: as the caller promises.
         unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
         // SAFETY: as the caller promises.
         let look = unsafe { BytesKey::look(&key) }?;
         let loader = loader.ok_or_else(|| Failure::argument("no loader"))?;

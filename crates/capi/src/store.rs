@@ -258,5 +258,19 @@ unsafe extern "C" fn get<K: StoreKey, const N: usize>(
         // SAFETY: as the caller promises.
         unsafe { write(held, found) }
     });
-    if ended == CELLAR_OK { status } else { ended }
+    if ended == CELLAR_OK {
+        return status;
+    }
+    // Nothing is held after an error either.
+    // SAFETY: as the caller promises.
+    unsafe { write_none(held) };
+    ended
+}
+
+/// # Safety
+/// `held` is null or room for one.
+#[cold]
+pub(crate) unsafe fn write_none(held: *mut HeldOut) {
+    // SAFETY: as the caller promises. An error means that there is no room to write to.
+    let _ = unsafe { write(held, HeldOut::NONE) };
 }

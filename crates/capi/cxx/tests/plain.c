@@ -103,9 +103,14 @@ static void null_and_huge_are_refused(cellar_local* local) {
     CHECK(cellar_local_open(NULL, &none_open, &error) == bad && none_open == NULL);
     cellar_local_options options = cellar_local_defaults();
     CHECK(cellar_local_open(&options, NULL, &error) == bad);
-    CHECK(cellar_local_get(NULL, key, &held) == bad && cellar_local_get(local, key, NULL) == bad);
-    CHECK(cellar_local_get(local, nowhere, &held) == bad);
-    CHECK(cellar_local_get(local, endless, &held) == bad && held.value == NULL);
+    /* Whatever stood there before: after an error nothing is held. */
+    memset(&held, 0xff, sizeof held);
+    CHECK(cellar_local_get(NULL, key, &held) == bad && held.value == NULL);
+    memset(&held, 0xff, sizeof held);
+    CHECK(cellar_local_get(local, nowhere, &held) == bad && held.value == NULL);
+    memset(&held, 0xff, sizeof held);
+    CHECK(cellar_local_get(local, endless, &held) == bad && held.holder == NULL);
+    CHECK(cellar_local_get(local, key, NULL) == bad);
     CHECK(cellar_local_insert(local, key, NULL, 0, 0, &error) == bad);
     CHECK(cellar_local_insert(local, key, &draft, 0, 0, &error) == bad);
     CHECK(cellar_local_insert_bytes(local, key, NULL, 5, 0, &error) == bad);
