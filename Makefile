@@ -40,6 +40,19 @@ run: compilers ## start the server with its defaults, or with ARGS="--memory 1Gi
 	$(CARGO) build --release --locked --package cellar
 	$(RELEASE)/cellar $(ARGS)
 
+PREFIX ?= /usr/local
+
+# A profile of its own: a panic has to unwind to be caught at the border.
+library: compilers ## the near cache for C and C++: static and shared library
+	$(CARGO) build --locked --profile library --package cellar-capi --lib
+
+install-library: library ## install it with headers, pkg-config and CMake files below DESTDIR and PREFIX
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" crates/capi/install $(CARGO_TARGET_DIR)/library
+
+bench-library: ## hits in C++ beside Rust, an LRU with a mutex and TBB's (libtbb-dev); ENTRIES=20000
+	$(CARGO) build --locked --profile library --package cellar-capi --lib --example hits
+	crates/capi/cxx/bench/run $(CARGO_TARGET_DIR)/library
+
 tools: ## install what the tests need: Debian and Python packages, if missing
 	.ci/install
 
@@ -113,6 +126,7 @@ docs: ## write the generated pages in docs/ anew, then the API pages
 	$(CARGO) run --locked --quiet --package cellar-bench -- pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar --test complexity page
+	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-capi --test header
 	$(CARGO) doc --locked --workspace --no-deps
 
 miri: ## the engine's unit, handle, model and stress tests under Miri (nightly; 15 minutes)
@@ -141,7 +155,20 @@ asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly;
 		--test resp_scripts --test resp_script_sandbox --test resp_script_limits \
 		--test collections --test hostile
 
+# The programs in C++ are compiled for the sanitizer too. Its runtime is that of g++ for addresses,
+# which has the same interface as Rust's.
+asan-library: ## the tests in C and C++ with library and programs under AddressSanitizer (nightly)
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/asan RUSTFLAGS=-Zsanitizer=address CELLAR_SANITIZE=address \
+		$(CARGO) +nightly test --locked --target x86_64-unknown-linux-gnu --package cellar-capi \
+		--test cxx
+
+tsan-library: ## the same under ThreadSanitizer (nightly), the standard library too
+	rustup component add --toolchain nightly rust-src
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/tsan RUSTFLAGS=-Zsanitizer=thread CELLAR_SANITIZE=thread \
+		$(CARGO) +nightly test --locked -Zbuild-std --target x86_64-unknown-linux-gnu \
+		--package cellar-capi --test cxx
+
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run tools check lints test test-rust test-java-client test-clients java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan ci
+.PHONY: help compilers build run library install-library bench-library tools check lints test test-rust test-java-client test-clients java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

@@ -11,15 +11,17 @@
 
 pub mod clock; // time, as a cache sees it
 pub mod local; // the store in the process's memory, its face and its shards
+mod loading; // the store whose missing values one thread makes for all
 #[cfg(feature = "read-through")]
 mod read_through; // near caches: what they believe, where they read, how they ask
 
 pub use clock::Clock;
+pub use loading::{LoadError, LoadingLocal, Making};
 pub use local::{Cause, InsertOptions, Local, LocalBuilder, LocalStats, Policy};
 #[cfg(feature = "read-through")]
 pub use read_through::{
-    Codec, Entry, Error, Held, Key, Near, NearBuilder, Stats, codec, error, fault, key, origin,
-    trust,
+    BlockingNear, Codec, Entry, Error, Held, Key, Near, NearBuilder, Stats, codec, error, fault,
+    key, origin, trust,
 };
 
 /// The guide's examples, compiled.

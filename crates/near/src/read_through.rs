@@ -19,9 +19,11 @@ pub mod origin; // where a near cache reads: Redis, cluster, memcached, function
 mod store; // which load may leave a copy, who waits for it, when it sweeps
 mod builder; // what a near cache will be
 mod near; // what a near cache serves, how it asks
+mod blocking; // the same for threads without an async runtime
 #[cfg(feature = "metrics")]
 mod metrics; // the counts of a cache, told to whatever recorder of the `metrics` crate there is
 
+pub use blocking::BlockingNear;
 pub use builder::NearBuilder;
 pub use codec::Codec;
 pub use counts::Stats;

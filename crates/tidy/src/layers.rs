@@ -10,11 +10,12 @@ use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// Every crate and the crates of the project it may depend on.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("engine", &[]),
     ("protocol", &[]),
     ("server", &["cellar-engine", "cellar-protocol"]),
     ("near", &["cellar-protocol"]),
+    ("capi", &["cellar-near"]),
     ("load", &["cellar-protocol"]),
     ("bench", &["cellar-engine", "cellar-load", "cellar-near"]),
     ("tidy", &[]),
@@ -34,10 +35,11 @@ const LOOPS: [&str; 3] = [
 ];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
-const UNSAFE_ATTRIBUTES: [(&str, &str); 6] = [
+const UNSAFE_ATTRIBUTES: [(&str, &str); 7] = [
     ("protocol", "#![forbid(unsafe_code)]"),
     ("server", "#![deny(unsafe_code)]"),
     ("near", "#![forbid(unsafe_code)]"),
+    ("capi", "#![deny(unsafe_code)]"),
     ("load", "#![forbid(unsafe_code)]"),
     ("bench", "#![forbid(unsafe_code)]"),
     ("tidy", "#![forbid(unsafe_code)]"),

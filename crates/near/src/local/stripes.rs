@@ -74,7 +74,8 @@ impl<K, V> Lines<K, V> {
     }
 
     /// What `ask` says about the entry of the key that `is_it` knows, and about its stamp.
-    #[inline]
+    // Always: as `Local::get`.
+    #[inline(always)]
     pub(super) fn read<R>(
         &self,
         hash: u64,

@@ -196,6 +196,12 @@ impl<V> Held<V> {
     pub fn is_stale(&self) -> bool {
         self.stale
     }
+
+    /// The entry that it is of, which always has a value; for whoever keeps the count elsewhere.
+    #[must_use]
+    pub fn into_entry(self) -> Arc<Entry<V>> {
+        self.entry
+    }
 }
 
 impl<V> Clone for Held<V> {

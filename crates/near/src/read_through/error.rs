@@ -35,6 +35,16 @@ pub enum Error {
     /// The caller's own function failed.
     #[error("the loader failed: {0}")]
     Loader(Arc<dyn std::error::Error + Send + Sync>),
+    /// A blocking call that would wait was made where an async runtime runs: whoever waits there
+    /// stops all other tasks of its thread, perhaps the one that it waits for.
+    #[error("a blocking call inside an async runtime would stop its thread: await Near instead")]
+    InsideRuntime,
+    /// A loader asks for the key that it is to make: it would wait for itself.
+    #[error("the loader of a key asks for the same key")]
+    OwnLoad,
+    /// The thread behind a blocking cache cannot be started.
+    #[error("no thread for the cache's connections: {0}")]
+    Thread(Arc<str>),
     /// The origin can only be read.
     #[error("this origin takes no writes")]
     ReadOnly,

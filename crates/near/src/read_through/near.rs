@@ -30,6 +30,8 @@ mod settle;
 mod make; // who loads what is missing, in one process and among many
 mod write;
 
+pub(crate) use make::Made;
+
 /// A typed cache in front of an origin, shared by cloning.
 pub struct Near<K, V> {
     inner: Arc<NearInner<K, V>>,
@@ -44,7 +46,7 @@ struct NearInner<K, V> {
 }
 
 /// What memory has for a reader.
-enum Found<V> {
+pub(crate) enum Found<V> {
     /// This.
     Hit(Arc<Entry<V>>),
     /// This, and the origin should be asked soon.
@@ -218,7 +220,7 @@ where
 
     /// What memory has for a reader who accepts entries up to `age_max`.
     #[inline]
-    fn find<Q>(&self, key: &Q, age_max: Option<Duration>) -> Found<V>
+    pub(crate) fn find<Q>(&self, key: &Q, age_max: Option<Duration>) -> Found<V>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -244,7 +246,7 @@ where
     }
 
     /// Waits for the load of `key` or does it.
-    async fn miss(&self, key: K, age_max: Option<Duration>) -> Outcome<V> {
+    pub(crate) async fn miss(&self, key: K, age_max: Option<Duration>) -> Outcome<V> {
         self.inner.store.counts.misses.up();
         loop {
             match self.inner.store.board(&key) {
@@ -313,7 +315,7 @@ where
 
     /// Asks again beside the reader, who has found `entry` in the last part of its life.
     #[cold]
-    fn refresh<Q>(&self, key: &Q, entry: &Arc<Entry<V>>, age_max: Option<Duration>)
+    pub(crate) fn refresh<Q>(&self, key: &Q, entry: &Arc<Entry<V>>, age_max: Option<Duration>)
     where
         Q: ToOwned<Owned = K> + ?Sized,
     {
@@ -346,13 +348,45 @@ where
         }
         let (near, key, entry) = (self.clone(), key.to_owned(), Arc::clone(entry));
         runtime.spawn(async move {
-            let store = &near.inner.store;
-            let Boarding::Load(ticket) = store.board(&key) else {
-                return entry.release_refresh();
-            };
-            store.counts.refreshes.up();
-            store.counts.loads.up();
-            renew(near, ticket, entry).await;
+            if let Some(ticket) = near.board_to_renew(&key, &entry) {
+                renew(near, ticket, entry).await;
+            }
         });
+    }
+
+    /// Has `making` replace `entry`, unless somebody does so already; ends when it is done.
+    pub(crate) async fn remake_here(
+        &self,
+        key: K,
+        entry: &Arc<Entry<V>>,
+        age_max: Option<Duration>,
+        making: impl Future<Output = Made<V>>,
+    ) {
+        if let Some(ticket) = self.board_to_renew(&key, entry) {
+            self.remake_ticketed(ticket, entry, age_max, making).await;
+        }
+    }
+
+    /// The right to load what comes after `entry`, which the caller has claimed to refresh.
+    fn board_to_renew(&self, key: &K, entry: &Entry<V>) -> Option<Ticket<K, V>> {
+        let store = &self.inner.store;
+        let Boarding::Load(ticket) = store.board(key) else {
+            entry.release_refresh();
+            return None;
+        };
+        store.counts.refreshes.up();
+        store.counts.loads.up();
+        Some(ticket)
+    }
+
+    /// The cache's own bound on the age of what it serves.
+    pub(crate) fn age_max(&self) -> Option<Duration> {
+        self.inner.settings.local_ttl
+    }
+
+    /// A number that tells this key of this cache from others.
+    pub(crate) fn identity(&self, key: &K) -> (usize, u64) {
+        let store = &self.inner.store;
+        (Arc::as_ptr(store).addr(), store.hash(key))
     }
 }

@@ -173,6 +173,11 @@ where
             .retain(|_, entry| !entry.is_void() && (self.keep_lost || !entry.has_lost_touch()));
     }
 
+    /// A number by which this store tells keys apart, nearly always.
+    pub(crate) fn hash(&self, key: &K) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
     fn lane(&self, key: &K) -> MutexGuard<'_, Lane<K, V>> {
         #[expect(
             clippy::cast_possible_truncation,

@@ -24,3 +24,4 @@ mod promises;
 mod tls;
 mod cluster;
 mod judged;
+mod blocking;

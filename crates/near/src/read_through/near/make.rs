@@ -29,7 +29,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What a loader makes: a value, or the news that there is none.
-type Made<V> = Result<Option<V>, Error>;
+pub(crate) type Made<V> = Result<Option<V>, Error>;
 
 impl<K, V> Near<K, V>
 where
@@ -71,7 +71,16 @@ where
             }
             _ => {}
         }
-        let key = key.to_owned();
+        self.make_or_wait(key.to_owned(), age_max, making).await
+    }
+
+    /// Waits for the load of `key`, or does it with what `making` makes.
+    pub(crate) async fn make_or_wait(
+        &self,
+        key: K,
+        age_max: Option<Duration>,
+        making: impl Future<Output = Made<V>>,
+    ) -> Outcome<V> {
         self.inner.store.counts.misses.up();
         loop {
             let waiting = match self.inner.store.board(&key) {
@@ -303,26 +312,38 @@ where
         Q: ToOwned<Owned = K> + ?Sized,
     {
         self.renew_beside(key, entry, move |near, ticket, entry| async move {
-            let asked_at = near.inner.store.clock.now();
-            let claimed = near.claim_once(ticket.key(), near.early(&entry)).await;
-            match claimed {
-                Err(error) => near.leave(ticket, &entry, error),
-                // What somebody else makes is told, or found when this one has ended.
-                Ok(claimed) if claimed.turn == Turn::Theirs => {
-                    drop(ticket.land(Landing::Leave, Ok(Held::of(entry, false))));
-                }
-                Ok(Claimed {
-                    loaded,
-                    turn: Turn::Nobody,
-                }) => {
-                    drop(near.settle(ticket, Ok(loaded), Some(entry), asked_at, age_max));
-                }
-                Ok(claimed) => {
-                    near.remake_claimed(ticket, claimed, &entry, age_max, making)
-                        .await;
-                }
-            }
+            near.remake_ticketed(ticket, &entry, age_max, making).await;
         });
+    }
+
+    /// Makes the value that comes after `entry`, if it is this process's turn.
+    pub(super) async fn remake_ticketed(
+        &self,
+        ticket: Ticket<K, V>,
+        entry: &Arc<Entry<V>>,
+        age_max: Option<Duration>,
+        making: impl Future<Output = Made<V>>,
+    ) {
+        let asked_at = self.inner.store.clock.now();
+        let claimed = self.claim_once(ticket.key(), self.early(entry)).await;
+        match claimed {
+            Err(error) => self.leave(ticket, entry, error),
+            // What somebody else makes is told, or found when this one has ended.
+            Ok(claimed) if claimed.turn == Turn::Theirs => {
+                drop(ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false))));
+            }
+            Ok(Claimed {
+                loaded,
+                turn: Turn::Nobody,
+            }) => {
+                let known = Some(Arc::clone(entry));
+                drop(self.settle(ticket, Ok(loaded), known, asked_at, age_max));
+            }
+            Ok(claimed) => {
+                self.remake_claimed(ticket, claimed, entry, age_max, making)
+                    .await;
+            }
+        }
     }
 
     /// Asks the loader, whose turn it is, and stores what it makes in place of `entry`.

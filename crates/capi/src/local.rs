@@ -1,0 +1,466 @@
+//! The local store's functions.
+#![allow(unsafe_code, reason = "the caller's pointers are followed here")]
+
+use std::ffi::c_void;
+
+use crate::border::{
+    CELLAR_BAD_ARGUMENT, CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status,
+    border, bytes, change, reference, take, time, write,
+};
+use crate::key::KeyIn;
+use crate::store::{
+    AnyStore, CELLAR_KEYS_BYTES, CELLAR_S3_FIFO, FilledDraft, StoreSettings, open, policy,
+    write_none,
+};
+use crate::value::{CELLAR_BYTES_MAX, DraftOut, HeldOut, Maker, Slot, ValueType};
+
+/// Entries of a store whose bound nobody sets.
+const ENTRIES_MAX: u64 = 10_000;
+
+/// A store in this process. Any thread may use it; `cellar_local_close` ends it.
+pub struct LocalHandle {
+    store: Box<dyn AnyStore>,
+    maker: Maker,
+}
+
+/// How a store is bounded, cut and keyed. `cellar_local_defaults` fills it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LocalOptions {
+    /// Most entries; 10,000 by default.
+    pub entries_max: u64,
+    /// If it is not zero, the bound is this many bytes instead: of key, room for the value, 80 for
+    /// the store itself, and `more_bytes`. Each shard has an equal part of them.
+    pub bytes_max: u64,
+    /// How long an entry lives in milliseconds, or `CELLAR_UNSET`, the default: for ever.
+    pub ttl_ms: u64,
+    /// Into how many parts it is cut; 0, the default, as fits the machine.
+    pub shards: usize,
+    /// `CELLAR_S3_FIFO`, the default, or `CELLAR_LRU`.
+    pub policy: i32,
+    /// `CELLAR_KEYS_BYTES`, the default, or `CELLAR_KEYS_NUMBERS`.
+    pub keys: i32,
+    /// The type of its values; all zero, the default: `cellar_bytes`.
+    pub values: ValueType,
+}
+
+/// What a loader has made.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LoadedOut {
+    /// A draft of the store with the value in it. The library takes it.
+    pub draft: DraftOut,
+    /// How long it lives in milliseconds; `CELLAR_UNSET`, which is there at first: as the store's.
+    pub ttl_ms: u64,
+    /// Bytes that the value has outside of its slot; 0 at first.
+    pub more_bytes: u64,
+}
+
+/// Makes a value that is missing: fills `made` and returns `CELLAR_OK`, or returns `CELLAR_NONE`,
+/// or another status and tells in `error` why.
+///
+/// It runs on the thread that called, must not throw, and may use the store for other keys.
+pub type LoaderIn = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        made: *mut LoadedOut,
+        error: *mut ErrorOut,
+    ) -> Status,
+>;
+
+/// What a store has counted, and what it holds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LocalFigures {
+    /// Reads that found a live entry.
+    pub hits: u64,
+    /// Reads that found none.
+    pub misses: u64,
+    /// Values that were stored.
+    pub inserts: u64,
+    /// Values that left because the room was needed.
+    pub evictions: u64,
+    /// Values that left because their time was over.
+    pub expirations: u64,
+    /// Values that another took the place of.
+    pub replacements: u64,
+    /// Values that were removed.
+    pub removals: u64,
+    /// Entries that are there, expired ones that have not left included.
+    pub entries: u64,
+    /// What they weigh: bytes, or one each.
+    pub weight: u64,
+}
+
+impl LocalOptions {
+    fn settings(&self) -> Result<StoreSettings, Failure> {
+        Ok(StoreSettings {
+            entries_max: self.entries_max,
+            bytes_max: self.bytes_max,
+            ttl_ms: self.ttl_ms,
+            shards: self.shards,
+            policy: policy(self.policy)?,
+        })
+    }
+}
+
+/// The defaults: 10,000 entries of bytes under keys of bytes, without a time limit.
+#[unsafe(no_mangle)]
+pub extern "C" fn cellar_local_defaults() -> LocalOptions {
+    LocalOptions {
+        entries_max: ENTRIES_MAX,
+        bytes_max: 0,
+        ttl_ms: CELLAR_UNSET,
+        shards: 0,
+        policy: CELLAR_S3_FIFO,
+        keys: CELLAR_KEYS_BYTES,
+        values: ValueType {
+            size: 0,
+            alignment: 0,
+            drop: None,
+        },
+    }
+}
+
+/// Opens a store.
+///
+/// # Safety
+/// Pointers are null or point to what their types say; `values.drop` may be called with a value of
+/// the type by any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_open(
+    options: *const LocalOptions,
+    local: *mut *mut LocalHandle,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let options = unsafe { reference(options) }?;
+        let maker = Maker::of(options.values)?;
+        let store = open(options.keys, maker, options.settings()?)?;
+        let handle = Box::into_raw(Box::new(LocalHandle { store, maker }));
+        // SAFETY: as the caller promises.
+        unsafe { write(local, handle) }.inspect_err(|_| {
+            // SAFETY: the box of above, which nobody was told of.
+            drop(unsafe { Box::from_raw(handle) });
+        })
+    })
+}
+
+/// Ends a store and leaves null, so that a second call does nothing. Values that are held live on.
+///
+/// # Safety
+/// `local` is null, or points to null or to an open store; no other thread uses it meanwhile, and
+/// nobody afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_close(
+    local: *mut *mut LocalHandle,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { take(local) }?;
+        if !handle.is_null() {
+            // SAFETY: not null, so a box of `cellar_local_open`, which ends once.
+            drop(unsafe { Box::from_raw(handle) });
+        }
+        Ok(())
+    })
+}
+
+/// Room for a value, to be filled by the caller and stored, or given back by `cellar_draft_free`.
+///
+/// # Safety
+/// `local` is null or an open store, `draft` null or room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_draft(
+    local: *const LocalHandle,
+    draft: *mut DraftOut,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
+        // SAFETY: as the caller promises.
+        let draft = unsafe { change(draft) }?;
+        *draft = handle.maker.draft();
+        Ok(())
+    })
+}
+
+/// A draft of a copy of `length` bytes, for a loader to hand over; only for stores without a type
+/// of values. One that is not handed over leaks its bytes.
+///
+/// # Safety
+/// `local` is null or an open store, `draft` null or room for one; the bytes are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_draft_bytes(
+    local: *const LocalHandle,
+    data: *const u8,
+    length: usize,
+    draft: *mut DraftOut,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
+        // SAFETY: as the caller promises.
+        let data = unsafe { bytes(data, length, CELLAR_BYTES_MAX) }?;
+        // SAFETY: as the caller promises.
+        let draft = unsafe { change(draft) }?;
+        *draft = handle.maker.draft_of_bytes(data)?;
+        Ok(())
+    })
+}
+
+/// Stores the value that the caller has made in a draft, in place of an older one.
+///
+/// If it returns `CELLAR_OK`, the draft is the library's and leaves none; else it is still the
+/// caller's. `ttl_ms` is how long it lives, or `CELLAR_UNSET`; zero is over at once. `more_bytes`
+/// is what it has outside of its slot, and counts against `bytes_max`.
+///
+/// # Safety
+/// `local` is null or an open store; `key`'s bytes are there; `draft` is null, none, or a draft of
+/// this store with a whole value in it, which nobody else uses any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_insert(
+    local: *const LocalHandle,
+    key: KeyIn,
+    draft: *mut DraftOut,
+    ttl_ms: u64,
+    more_bytes: u64,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
+        let draft = FilledDraft {
+            // SAFETY: as the caller promises.
+            draft: unsafe { change(draft) }?,
+            ttl_ms,
+            more_bytes,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { handle.store.insert(&key, draft) }
+    })
+}
+
+/// Stores a copy of `length` bytes; only for stores without a type of values.
+///
+/// # Safety
+/// `local` is null or an open store; the bytes of `key` and `data` are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_insert_bytes(
+    local: *const LocalHandle,
+    key: KeyIn,
+    data: *const u8,
+    length: usize,
+    ttl_ms: u64,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
+        // SAFETY: as the caller promises.
+        let data = unsafe { bytes(data, length, CELLAR_BYTES_MAX) }?;
+        let mut draft = handle.maker.draft_of_bytes(data)?;
+        let filled = FilledDraft {
+            draft: &mut draft,
+            ttl_ms,
+            more_bytes: data.len() as u64,
+        };
+        // SAFETY: the key as the caller promises; the draft was made and filled above.
+        unsafe { handle.store.insert(&key, filled) }.inspect_err(|_| {
+            // SAFETY: a draft that was not taken; filled now, so that its bytes end with it.
+            drop(unsafe { Slot::filled(&mut draft, handle.maker) });
+        })
+    })
+}
+
+/// The value of `key`, to be given back by `cellar_release`; `CELLAR_NONE` if there is none or its
+/// time is over.
+///
+/// # Safety
+/// `local` is null or an open store; `key`'s bytes are there; `held` is null or room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_get(
+    local: *const LocalHandle,
+    key: KeyIn,
+    held: *mut HeldOut,
+) -> Status {
+    // SAFETY: as the caller promises.
+    let Some(handle) = (unsafe { local.as_ref() }) else {
+        // SAFETY: as the caller promises.
+        unsafe { write_none(held) };
+        return CELLAR_BAD_ARGUMENT;
+    };
+    let (store, get) = handle.store.reader();
+    // SAFETY: as the caller promises; the function is the store's own, and has the border.
+    unsafe { get(store, key, held) }
+}
+
+/// A store's own way of reading, without a look at which store it is: for loops of hits.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ReaderOut {
+    /// What `get` takes for the store, as long as it is open.
+    pub store: *const c_void,
+    /// As `cellar_local_get`.
+    pub get: unsafe extern "C" fn(store: *const c_void, key: KeyIn, held: *mut HeldOut) -> Status,
+}
+
+/// How `cellar_local_get` reads from this store.
+///
+/// # Safety
+/// `local` is null or an open store, `reader` null or room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_reader(
+    local: *const LocalHandle,
+    reader: *mut ReaderOut,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let (store, get) = unsafe { reference(local) }?.store.reader();
+        // SAFETY: as the caller promises.
+        unsafe { write(reader, ReaderOut { store, get }) }
+    })
+}
+
+/// The value of `key`; if there is none, `loader` makes it, or this thread waits for another one's,
+/// for `wait_max_ms` at most (`CELLAR_UNSET`: as long as it takes).
+///
+/// However many threads miss the key, one loader runs, and all of them get what it made, or its
+/// status and text. Errors, and that there is nothing, are not remembered.
+///
+/// # Safety
+/// As `cellar_local_get`; `loader` is null or keeps what its type says, and may be given `context`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_get_or_load(
+    local: *const LocalHandle,
+    key: KeyIn,
+    loader: LoaderIn,
+    context: *mut c_void,
+    wait_max_ms: u64,
+    held: *mut HeldOut,
+    error: *mut ErrorOut,
+) -> Status {
+    let context = Foreign(context);
+    border(error, || {
+        // SAFETY: as the caller promises.
+        unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
+        let loader = loader.ok_or_else(|| Failure::argument("no loader"))?;
+        let mut made = LoadedOut {
+            draft: DraftOut::NONE,
+            ttl_ms: CELLAR_UNSET,
+            more_bytes: 0,
+        };
+        let mut given = Some(&mut made);
+        let mut load = || {
+            // A store asks its loader once.
+            let Some(made) = given.take() else {
+                return Ok(None);
+            };
+            let mut told = ErrorOut::empty();
+            // SAFETY: as the caller promises; both are room of this function's.
+            match unsafe { loader(context.0, &raw mut *made, &raw mut told) } {
+                CELLAR_OK => Ok(Some(FilledDraft {
+                    draft: &mut made.draft,
+                    ttl_ms: made.ttl_ms,
+                    more_bytes: made.more_bytes,
+                })),
+                CELLAR_NONE => Ok(None),
+                status => Err(Failure::of_callback(status, &told)),
+            }
+        };
+        let wait_max = time(wait_max_ms);
+        // SAFETY: as the caller promises, of the loader's drafts too.
+        let found = unsafe { handle.store.get_or_load(&key, wait_max, &mut load) }?;
+        // SAFETY: as above, where it was not null.
+        unsafe { write(held, found.ok_or_else(Failure::none)?) }
+    })
+}
+
+/// Removes `key`; `CELLAR_NONE` if it was not there.
+///
+/// # Safety
+/// `local` is null or an open store; `key`'s bytes are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_remove(
+    local: *const LocalHandle,
+    key: KeyIn,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
+        // SAFETY: as the caller promises.
+        match unsafe { handle.store.remove(&key) }? {
+            true => Ok(()),
+            false => Err(Failure::none()),
+        }
+    })
+}
+
+/// Removes everything.
+///
+/// # Safety
+/// `local` is null or an open store.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_clear(
+    local: *const LocalHandle,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        unsafe { reference(local) }?.store.clear();
+        Ok(())
+    })
+}
+
+/// Removes entries whose time is over, up to 16,384 places of each shard; reads miss them anyhow.
+///
+/// # Safety
+/// `local` is null or an open store.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_reclaim(
+    local: *const LocalHandle,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        unsafe { reference(local) }?.store.reclaim();
+        Ok(())
+    })
+}
+
+/// What has been counted.
+///
+/// # Safety
+/// `local` is null or an open store, `figures` null or room for them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_local_stats(
+    local: *const LocalHandle,
+    figures: *mut LocalFigures,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let stats = unsafe { reference(local) }?.store.stats();
+        let told = LocalFigures {
+            hits: stats.hits,
+            misses: stats.misses,
+            inserts: stats.inserts,
+            evictions: stats.evictions,
+            expirations: stats.expirations,
+            replacements: stats.replacements,
+            removals: stats.removals,
+            entries: stats.entries,
+            weight: stats.weight,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { write(figures, told) }
+    })
+}

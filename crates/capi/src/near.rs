@@ -1,0 +1,541 @@
+//! The near cache's functions.
+#![allow(unsafe_code, reason = "the caller's pointers are followed here")]
+
+use std::ffi::c_void;
+use std::time::Duration;
+
+use cellar_near::origin::redis::Tracking;
+use cellar_near::origin::{Memcached, Redis, Remote};
+use cellar_near::{BlockingNear, Held, Near, NearBuilder};
+
+use crate::border::{
+    CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status, border, bytes,
+    change, reference, take, time, write,
+};
+use crate::codec::{CodecIn, SlotCodec};
+use crate::key::{BytesKey, KeyIn, Sought, StoreKey};
+use crate::local::{LoadedOut, LoaderIn};
+use crate::store::{CELLAR_S3_FIFO, policy};
+use crate::value::{Bytes, CELLAR_BYTES_MAX, DraftOut, HeldOut, Maker, Slot, ValueType};
+
+/// The server tells of each key that was read.
+pub const CELLAR_TRACK_KEYS: i32 = 0;
+/// The server tells of all keys that begin with the prefix, and remembers none.
+pub const CELLAR_TRACK_PREFIX: i32 = 1;
+/// The server tells of nothing; set `local_ttl_ms`.
+pub const CELLAR_TRACK_OFF: i32 = 2;
+
+/// A setting that is a time.
+type TimeSetting = fn(NearBuilder<BytesKey, Slot>, Duration) -> NearBuilder<BytesKey, Slot>;
+
+/// Entries of a cache whose bound nobody sets.
+const ENTRIES_MAX: u64 = 10_000;
+/// Longest address of a server, and longest prefix.
+const TEXT_BYTES_MAX: usize = 4096;
+/// How an address of a server that speaks memcached's protocol begins.
+const MEMCACHED: &str = "memcached://";
+
+/// A cache in front of a server. Any thread may use it; `cellar_near_close` ends it.
+pub struct NearHandle {
+    near: BlockingNear<BytesKey, Slot>,
+    maker: Maker,
+}
+
+/// What a near cache is. `cellar_near_defaults` fills it; times are milliseconds, and
+/// `CELLAR_UNSET` where docs/near.md tells of a default or of none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NearOptions {
+    /// The server: `redis://host:port`, `memcached://host:port`.
+    pub address: Bytes,
+    /// What stands before every key at the server.
+    pub prefix: Bytes,
+    /// Most entries; 10,000 by default.
+    pub entries_max: u64,
+    /// Into how many parts the store is cut; 0, the default, as fits the machine.
+    pub shards: usize,
+    /// `CELLAR_S3_FIFO`, the default, or `CELLAR_LRU`.
+    pub policy: i32,
+    /// `CELLAR_TRACK_KEYS`, the default, or another; nothing to memcached.
+    pub tracking: i32,
+    /// How long a copy is served at most.
+    pub local_ttl_ms: u64,
+    /// How long it is remembered that a key has no value.
+    pub negative_ttl_ms: u64,
+    /// The time to live that writes and loaders give to values at the server.
+    pub origin_ttl_ms: u64,
+    /// How long a copy is served after it was last good if the server fails.
+    pub serve_stale_ms: u64,
+    /// After so long another process may load; zero takes no leases.
+    pub lease_timeout_ms: u64,
+    /// How long another process that loads is waited for.
+    pub patience_ms: u64,
+    /// How long an answer is waited for.
+    pub timeout_ms: u64,
+    /// How long a silent connection is believed.
+    pub alive_bound_ms: u64,
+    /// How long a call waits for the server and for other threads that load.
+    pub wait_max_ms: u64,
+    /// The last part of an entry's life in which it is asked for again, 0 to 1; 0, the default,
+    /// never.
+    pub refresh_ahead: f64,
+    /// The part of a time to live that may be taken off it at random, 0 to 1; 0 by default.
+    pub jitter: f64,
+    /// The type of its values; all zero, the default: `cellar_bytes`.
+    pub values: ValueType,
+    /// How they are written; all zero for `cellar_bytes`.
+    pub codec: CodecIn,
+}
+
+/// What a near cache has counted, and what it holds; docs/near.md tells more.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NearFigures {
+    /// Reads answered from memory.
+    pub hits: u64,
+    /// Reads that had to ask or to wait.
+    pub misses: u64,
+    /// Questions to the server.
+    pub loads: u64,
+    /// Misses that waited for somebody else's question.
+    pub shared: u64,
+    /// Questions and loaders that failed.
+    pub errors: u64,
+    /// Entries served out of date because the server failed.
+    pub stale_served: u64,
+    /// Keys told as changed.
+    pub invalidations: u64,
+    /// Times that everything was void.
+    pub flushes: u64,
+    /// Entries held.
+    pub entries: u64,
+}
+
+/// The defaults, with neither address nor prefix.
+#[unsafe(no_mangle)]
+pub extern "C" fn cellar_near_defaults() -> NearOptions {
+    const NO_BYTES: Bytes = Bytes {
+        data: std::ptr::null(),
+        length: 0,
+    };
+    NearOptions {
+        address: NO_BYTES,
+        prefix: NO_BYTES,
+        entries_max: ENTRIES_MAX,
+        shards: 0,
+        policy: CELLAR_S3_FIFO,
+        tracking: CELLAR_TRACK_KEYS,
+        local_ttl_ms: CELLAR_UNSET,
+        negative_ttl_ms: CELLAR_UNSET,
+        origin_ttl_ms: CELLAR_UNSET,
+        serve_stale_ms: CELLAR_UNSET,
+        lease_timeout_ms: CELLAR_UNSET,
+        patience_ms: CELLAR_UNSET,
+        timeout_ms: CELLAR_UNSET,
+        alive_bound_ms: CELLAR_UNSET,
+        wait_max_ms: CELLAR_UNSET,
+        refresh_ahead: 0.0,
+        jitter: 0.0,
+        values: ValueType {
+            size: 0,
+            alignment: 0,
+            drop: None,
+        },
+        codec: CodecIn {
+            context: std::ptr::null_mut(),
+            decode: None,
+            encode: None,
+        },
+    }
+}
+
+impl NearOptions {
+    /// A builder over the server that is named.
+    ///
+    /// # Safety
+    /// The bytes of address and prefix are there.
+    unsafe fn builder(&self, maker: Maker) -> Result<NearBuilder<BytesKey, Slot>, Failure> {
+        let codec = SlotCodec::new(maker, self.codec)?;
+        // SAFETY: as the caller promises.
+        let address = unsafe { bytes(self.address.data, self.address.length, TEXT_BYTES_MAX) }?;
+        let address = std::str::from_utf8(address)
+            .map_err(|error| Failure::argument(format!("an address that is no text: {error}")))?;
+        // SAFETY: as the caller promises.
+        let prefix = unsafe { bytes(self.prefix.data, self.prefix.length, TEXT_BYTES_MAX) }?;
+        if let Some(server) = address.strip_prefix(MEMCACHED) {
+            let mut origin = Memcached::open(server);
+            if let Some(timeout) = time(self.timeout_ms) {
+                origin = origin.timeout(timeout);
+            }
+            return Ok(Near::builder(Remote::new(origin, codec).prefix(prefix)));
+        }
+        let mut origin = Redis::open(address)?.tracking(match self.tracking {
+            CELLAR_TRACK_KEYS => Tracking::Keys,
+            CELLAR_TRACK_PREFIX => Tracking::Broadcast(vec![prefix.to_vec()]),
+            CELLAR_TRACK_OFF => Tracking::Off,
+            other => return Err(Failure::argument(format!("there is no tracking {other}"))),
+        });
+        if let Some(timeout) = time(self.timeout_ms) {
+            origin = origin.timeout(timeout).connect_timeout(timeout);
+        }
+        if let Some(bound) = time(self.alive_bound_ms) {
+            origin = origin.alive_bound(bound);
+        }
+        Ok(Near::builder(Remote::new(origin, codec).prefix(prefix)))
+    }
+
+    /// Adjusts what does not depend on the server.
+    fn adjust(
+        &self,
+        mut near: NearBuilder<BytesKey, Slot>,
+    ) -> Result<NearBuilder<BytesKey, Slot>, Failure> {
+        near = near
+            .entries_max(self.entries_max)
+            .policy(policy(self.policy)?);
+        if self.shards > 0 {
+            near = near.shards(self.shards);
+        }
+        let set: [(u64, TimeSetting); 5] = [
+            (self.local_ttl_ms, NearBuilder::local_ttl),
+            (self.negative_ttl_ms, NearBuilder::negative_ttl),
+            (self.origin_ttl_ms, NearBuilder::origin_ttl),
+            (self.serve_stale_ms, NearBuilder::serve_stale),
+            (self.patience_ms, NearBuilder::patience),
+        ];
+        for (milliseconds, setting) in set {
+            if let Some(given) = time(milliseconds) {
+                near = setting(near, given);
+            }
+        }
+        near = match self.lease_timeout_ms {
+            CELLAR_UNSET => near,
+            0 => near.without_leases(),
+            timeout_ms => near.lease_timeout(Duration::from_millis(timeout_ms)),
+        };
+        for part in [self.refresh_ahead, self.jitter] {
+            if !(0.0..=1.0).contains(&part) {
+                return Err(Failure::argument(format!("{part} is no part of a whole")));
+            }
+        }
+        if self.refresh_ahead > 0.0 {
+            near = near.refresh_ahead(self.refresh_ahead);
+        }
+        Ok(near.jitter(self.jitter))
+    }
+}
+
+/// Opens a near cache and starts its thread. It opens no connection before the first read or write.
+///
+/// # Safety
+/// Pointers are null or point to what their types say; the functions of `values` and `codec` may be
+/// called by any thread until the cache and its last value are gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_open(
+    options: *const NearOptions,
+    near: *mut *mut NearHandle,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let options = unsafe { reference(options) }?;
+        let maker = Maker::of(options.values)?;
+        // SAFETY: as the caller promises.
+        let builder = unsafe { options.builder(maker) }?;
+        let mut opened = options.adjust(builder)?.build_blocking()?;
+        if let Some(most) = time(options.wait_max_ms) {
+            opened = opened.wait_max(most);
+        }
+        let opened = NearHandle {
+            near: opened,
+            maker,
+        };
+        let handle = Box::into_raw(Box::new(opened));
+        // SAFETY: as the caller promises.
+        unsafe { write(near, handle) }.inspect_err(|_| {
+            // SAFETY: the box of above, which nobody was told of.
+            drop(unsafe { Box::from_raw(handle) });
+        })
+    })
+}
+
+/// Ends a near cache with its thread and connections, and leaves null, so that a second call does
+/// nothing. Values that are held live on.
+///
+/// # Safety
+/// `near` is null, or points to null or to an open cache; no other thread uses it meanwhile, and
+/// nobody afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_close(
+    near: *mut *mut NearHandle,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { take(near) }?;
+        if !handle.is_null() {
+            // SAFETY: not null, so a box of `cellar_near_open`, which ends once.
+            drop(unsafe { Box::from_raw(handle) });
+        }
+        Ok(())
+    })
+}
+
+/// Room for a value, to be filled by the caller and stored, or given back by `cellar_draft_free`.
+///
+/// # Safety
+/// `near` is null or an open cache, `draft` null or room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_draft(
+    near: *const NearHandle,
+    draft: *mut DraftOut,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let draft = unsafe { change(draft) }?;
+        *draft = handle.maker.draft();
+        Ok(())
+    })
+}
+
+/// A draft of a copy of `length` bytes, as `cellar_local_draft_bytes`.
+///
+/// # Safety
+/// `near` is null or an open cache, `draft` null or room for one; the bytes are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_draft_bytes(
+    near: *const NearHandle,
+    data: *const u8,
+    length: usize,
+    draft: *mut DraftOut,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let data = unsafe { bytes(data, length, CELLAR_BYTES_MAX) }?;
+        // SAFETY: as the caller promises.
+        let draft = unsafe { change(draft) }?;
+        *draft = handle.maker.draft_of_bytes(data)?;
+        Ok(())
+    })
+}
+
+/// Hands out what was found.
+///
+/// # Safety
+/// `to` points to room for one.
+unsafe fn hand_out(found: Option<Held<Slot>>, to: *mut HeldOut) -> Result<(), Failure> {
+    let held = found.ok_or_else(Failure::none)?;
+    let is_stale = held.is_stale();
+    // SAFETY: as the caller promises.
+    unsafe { write(to, HeldOut::of_entry(held.into_entry(), is_stale)) }
+}
+
+/// The value of `key`, from memory or from the server, to be given back by `cellar_release`;
+/// `CELLAR_NONE` if there is none. Threads that miss the same key share one question.
+///
+/// # Safety
+/// `near` is null or an open cache; `key`'s bytes are there; `held` is null or room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_get(
+    near: *const NearHandle,
+    key: KeyIn,
+    held: *mut HeldOut,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { BytesKey::look(&key) }?;
+        // SAFETY: as above, where it was not null.
+        unsafe { hand_out(handle.near.get::<Sought>(look)?, held) }
+    })
+}
+
+/// The same from memory only; asks nobody.
+///
+/// # Safety
+/// As `cellar_near_get`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_peek(
+    near: *const NearHandle,
+    key: KeyIn,
+    held: *mut HeldOut,
+) -> Status {
+    let mut status = CELLAR_OK;
+    let ended = border(std::ptr::null_mut(), || {
+        // SAFETY: as the caller promises.
+        unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { BytesKey::look(&key) }?;
+        match handle.near.peek::<Sought>(look) {
+            // SAFETY: as above, where it was not null.
+            Some(found) => unsafe { hand_out(Some(found), held) },
+            None => {
+                status = CELLAR_NONE;
+                Ok(())
+            }
+        }
+    });
+    if ended == CELLAR_OK { status } else { ended }
+}
+
+/// The value of `key`; if neither memory nor the server has one, `loader` makes it, it is stored at
+/// the server and read back. Its `ttl_ms` and `more_bytes` are not looked at.
+///
+/// Of all threads that miss the key one loader runs, and of all processes one, where the server has
+/// leases; all get what it made, or its status and text.
+///
+/// # Safety
+/// As `cellar_near_get`; `loader` is null or keeps what its type says, and may be given `context`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_get_or_load(
+    near: *const NearHandle,
+    key: KeyIn,
+    loader: LoaderIn,
+    context: *mut c_void,
+    held: *mut HeldOut,
+    error: *mut ErrorOut,
+) -> Status {
+    let context = Foreign(context);
+    border(error, || {
+        // SAFETY: as the caller promises.
+        unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { BytesKey::look(&key) }?;
+        let loader = loader.ok_or_else(|| Failure::argument("no loader"))?;
+        let load = || {
+            let mut made = LoadedOut {
+                draft: DraftOut::NONE,
+                ttl_ms: CELLAR_UNSET,
+                more_bytes: 0,
+            };
+            let mut told = ErrorOut::empty();
+            // SAFETY: as the caller promises; both are room of this function's.
+            match unsafe { loader(context.0, &raw mut made, &raw mut told) } {
+                // SAFETY: a draft that the loader has filled, by the promise of its type.
+                CELLAR_OK => unsafe { Slot::filled(&mut made.draft, handle.maker) }.map(Some),
+                CELLAR_NONE => Ok(None),
+                status => Err(Failure::of_callback(status, &told)),
+            }
+        };
+        let found = handle.near.get_or_load::<Sought, _, _>(look, load)?;
+        // SAFETY: as above, where it was not null.
+        unsafe { hand_out(found, held) }
+    })
+}
+
+/// Stores the value that the caller has made in a draft at the server; readers of this cache see it
+/// as soon as this returns. If the draft leaves none, the library has taken it, whatever it
+/// returns; else it is still the caller's. `ttl_ms` is how long it lives at the server, or
+/// `CELLAR_UNSET`.
+///
+/// # Safety
+/// `near` is null or an open cache; `key`'s bytes are there; `draft` is null, none, or a draft of
+/// this cache with a whole value in it, which nobody else uses any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_set(
+    near: *const NearHandle,
+    key: KeyIn,
+    draft: *mut DraftOut,
+    ttl_ms: u64,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { BytesKey::look(&key) }?;
+        // SAFETY: as the caller promises.
+        let draft = unsafe { change(draft) }?;
+        // SAFETY: as the caller promises.
+        let value = unsafe { Slot::filled(draft, handle.maker) }?;
+        match time(ttl_ms) {
+            Some(ttl) => handle.near.set_for::<Sought>(look, &value, ttl)?,
+            None => handle.near.set::<Sought>(look, &value)?,
+        }
+        Ok(())
+    })
+}
+
+/// Removes `key` at the server and here; `CELLAR_NONE` if the server had none.
+///
+/// # Safety
+/// `near` is null or an open cache; `key`'s bytes are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_remove(
+    near: *const NearHandle,
+    key: KeyIn,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { BytesKey::look(&key) }?;
+        match handle.near.remove::<Sought>(look)? {
+            true => Ok(()),
+            false => Err(Failure::none()),
+        }
+    })
+}
+
+/// Drops the copy of `key` in memory; the server is not asked and not told.
+///
+/// # Safety
+/// As `cellar_near_remove`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_forget(
+    near: *const NearHandle,
+    key: KeyIn,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { BytesKey::look(&key) }?;
+        handle.near.forget::<Sought>(look);
+        Ok(())
+    })
+}
+
+/// What has been counted.
+///
+/// # Safety
+/// `near` is null or an open cache, `figures` null or room for them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_stats(
+    near: *const NearHandle,
+    figures: *mut NearFigures,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let stats = unsafe { reference(near) }?.near.stats();
+        let told = NearFigures {
+            hits: stats.hits,
+            misses: stats.misses,
+            loads: stats.loads,
+            shared: stats.shared,
+            errors: stats.errors,
+            stale_served: stats.stale_served,
+            invalidations: stats.invalidations,
+            flushes: stats.flushes,
+            entries: stats.entries,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { write(figures, told) }
+    })
+}

@@ -1,0 +1,276 @@
+//! A local store, whatever its keys and values.
+//!
+//! [`open`] chooses one of the stores that are compiled, by the kind of keys and the size of
+//! values; [`AnyStore`] is what all of them can do.
+#![allow(unsafe_code, reason = "keys and drafts are pointers from C")]
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellar_near::{InsertOptions, LoadingLocal, Local, LocalBuilder, LocalStats, Policy};
+
+use crate::border::{
+    CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, Failure, Status, border, reference, time, write,
+};
+use crate::key::{BytesKey, KeyIn, StoreKey};
+use crate::value::{CELLAR_VALUE_BYTES_MAX, DraftOut, HeldOut, Inline, Maker};
+
+/// Keys are bytes.
+pub const CELLAR_KEYS_BYTES: i32 = 0;
+/// Keys are numbers of 64 bits.
+pub const CELLAR_KEYS_NUMBERS: i32 = 1;
+
+/// What was read once leaves early; the best unless LRU itself is wanted.
+pub const CELLAR_S3_FIFO: i32 = 0;
+/// What was used longest ago leaves.
+pub const CELLAR_LRU: i32 = 1;
+
+/// What a store takes beside key and value for each entry, as it is counted against `bytes_max`.
+const ENTRY_BYTES: usize = 80;
+
+/// The policy of this number.
+pub(crate) fn policy(number: i32) -> Result<Policy, Failure> {
+    match number {
+        CELLAR_S3_FIFO => Ok(Policy::S3Fifo),
+        CELLAR_LRU => Ok(Policy::Lru),
+        other => Err(Failure::argument(format!("there is no policy {other}"))),
+    }
+}
+
+/// What a loader has made, to be stored.
+#[derive(Debug)]
+pub(crate) struct FilledDraft<'a> {
+    /// None once it is taken.
+    pub(crate) draft: &'a mut DraftOut,
+    /// Unless set, the store's own.
+    pub(crate) ttl_ms: u64,
+    /// Bytes that the value has elsewhere.
+    pub(crate) more_bytes: u64,
+}
+
+/// A loader, as a store calls it.
+pub(crate) type Loading<'a, 'd> = &'a mut dyn FnMut() -> Result<Option<FilledDraft<'d>>, Failure>;
+
+/// How C reads from a store of one type.
+pub(crate) type GetIn =
+    unsafe extern "C" fn(store: *const c_void, key: KeyIn, held: *mut HeldOut) -> Status;
+
+/// A local store behind its C functions.
+///
+/// What is returned is the caller's to release.
+pub(crate) trait AnyStore: Send + Sync {
+    /// The function that reads from it, and what that takes for the store.
+    fn reader(&self) -> (*const c_void, GetIn);
+
+    /// # Safety
+    /// As [`StoreKey::look`]; drafts that `loader` returns as [`Inline::filled`].
+    unsafe fn get_or_load(
+        &self,
+        key: &KeyIn,
+        wait_max: Option<Duration>,
+        loader: Loading<'_, '_>,
+    ) -> Result<Option<HeldOut>, Failure>;
+
+    /// # Safety
+    /// As [`StoreKey::look`]; the draft as [`Inline::filled`].
+    unsafe fn insert(&self, key: &KeyIn, draft: FilledDraft<'_>) -> Result<(), Failure>;
+
+    /// # Safety
+    /// As [`StoreKey::look`].
+    unsafe fn remove(&self, key: &KeyIn) -> Result<bool, Failure>;
+
+    fn clear(&self);
+
+    fn reclaim(&self);
+
+    fn stats(&self) -> LocalStats;
+}
+
+/// How a store is bounded and cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoreSettings {
+    pub(crate) entries_max: u64,
+    /// Instead of entries, if it is not zero.
+    pub(crate) bytes_max: u64,
+    pub(crate) ttl_ms: u64,
+    pub(crate) shards: usize,
+    pub(crate) policy: Policy,
+}
+
+/// A store for these keys and values.
+pub(crate) fn open(
+    keys: i32,
+    maker: Maker,
+    settings: StoreSettings,
+) -> Result<Box<dyn AnyStore>, Failure> {
+    match keys {
+        CELLAR_KEYS_BYTES => Ok(sized::<BytesKey>(maker, settings)),
+        CELLAR_KEYS_NUMBERS => Ok(sized::<u64>(maker, settings)),
+        other => Err(Failure::argument(format!("there are no keys {other}"))),
+    }
+}
+
+fn sized<K: StoreKey>(maker: Maker, settings: StoreSettings) -> Box<dyn AnyStore> {
+    match maker.size() {
+        8 => Box::new(SizedStore::<K, 8>::new(maker, settings)),
+        24 => Box::new(SizedStore::<K, 24>::new(maker, settings)),
+        40 => Box::new(SizedStore::<K, 40>::new(maker, settings)),
+        72 => Box::new(SizedStore::<K, 72>::new(maker, settings)),
+        120 => Box::new(SizedStore::<K, 120>::new(maker, settings)),
+        _ => Box::new(SizedStore::<K, CELLAR_VALUE_BYTES_MAX>::new(
+            maker, settings,
+        )),
+    }
+}
+
+/// A store whose values have room of one size.
+struct SizedStore<K, const N: usize> {
+    store: LoadingLocal<K, Inline<N>, Failure>,
+    maker: Maker,
+    is_weighed: bool,
+}
+
+impl<K: StoreKey, const N: usize> SizedStore<K, N> {
+    fn new(maker: Maker, settings: StoreSettings) -> Self {
+        let local: LocalBuilder<K, Inline<N>> = Local::builder().policy(settings.policy);
+        let is_weighed = settings.bytes_max > 0;
+        let local = match is_weighed {
+            true => local.bytes_max(settings.bytes_max, |_, value| value.weight()),
+            false => local.entries_max(settings.entries_max),
+        };
+        let local = match settings.shards {
+            0 => local,
+            shards => local.shards(shards),
+        };
+        let local = match time(settings.ttl_ms) {
+            Some(ttl) => local.ttl(ttl),
+            None => local,
+        };
+        SizedStore {
+            store: LoadingLocal::new(local.build()),
+            maker,
+            is_weighed,
+        }
+    }
+
+    /// The value of a draft, and how it is stored.
+    ///
+    /// # Safety
+    /// As [`Inline::filled`].
+    unsafe fn accept(
+        &self,
+        look: &K::Look,
+        draft: FilledDraft<'_>,
+    ) -> Result<(Arc<Inline<N>>, InsertOptions), Failure> {
+        let weight = match self.is_weighed {
+            true => {
+                let more = usize::try_from(draft.more_bytes).unwrap_or(usize::MAX);
+                let whole = more.saturating_add(K::weight(look) + N + ENTRY_BYTES);
+                u32::try_from(whole).unwrap_or(u32::MAX)
+            }
+            false => 1,
+        };
+        // SAFETY: as the caller promises.
+        let value = unsafe { Inline::filled(draft.draft, self.maker, weight) }?;
+        let options = InsertOptions::default();
+        Ok(match draft.ttl_ms {
+            CELLAR_UNSET => (value, options),
+            ttl_ms => (value, options.ttl(Duration::from_millis(ttl_ms))),
+        })
+    }
+}
+
+impl<K: StoreKey, const N: usize> AnyStore for SizedStore<K, N> {
+    fn reader(&self) -> (*const c_void, GetIn) {
+        (std::ptr::from_ref(self).cast(), get::<K, N>)
+    }
+
+    unsafe fn get_or_load(
+        &self,
+        key: &KeyIn,
+        wait_max: Option<Duration>,
+        loader: Loading<'_, '_>,
+    ) -> Result<Option<HeldOut>, Failure> {
+        // SAFETY: as the caller promises.
+        let look = unsafe { K::look(key) }?;
+        let found = self.store.get_or_load(look, wait_max, || {
+            let Some(draft) = loader()? else {
+                return Ok(None);
+            };
+            // SAFETY: as the caller promises.
+            unsafe { self.accept(look, draft) }.map(Some)
+        })?;
+        Ok(found.map(|value| self.maker.hold(value)))
+    }
+
+    unsafe fn insert(&self, key: &KeyIn, draft: FilledDraft<'_>) -> Result<(), Failure> {
+        // SAFETY: as the caller promises.
+        let look = unsafe { K::look(key) }?;
+        // SAFETY: as the caller promises.
+        let (value, options) = unsafe { self.accept(look, draft) }?;
+        self.store.insert_with(look.to_owned(), value, options);
+        Ok(())
+    }
+
+    unsafe fn remove(&self, key: &KeyIn) -> Result<bool, Failure> {
+        // SAFETY: as the caller promises.
+        let look = unsafe { K::look(key) }?;
+        Ok(self.store.remove(look).is_some())
+    }
+
+    fn clear(&self) {
+        self.store.clear();
+    }
+
+    fn reclaim(&self) {
+        self.store.local().reclaim();
+    }
+
+    fn stats(&self) -> LocalStats {
+        self.store.local().stats()
+    }
+}
+
+/// Reads from a store of one type: all of a hit in one function.
+///
+/// # Safety
+/// `store` is a `SizedStore<K, N>` that lives meanwhile, the key's bytes are there, and `held` is
+/// null or room for one.
+unsafe extern "C" fn get<K: StoreKey, const N: usize>(
+    store: *const c_void,
+    key: KeyIn,
+    held: *mut HeldOut,
+) -> Status {
+    let mut status = CELLAR_NONE;
+    let ended = border(std::ptr::null_mut(), || {
+        // SAFETY: as the caller promises.
+        let store = unsafe { reference(store.cast::<SizedStore<K, N>>()) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { K::look(&key) }?;
+        let found = match store.store.get(look) {
+            Some(value) => {
+                status = CELLAR_OK;
+                store.maker.hold(value)
+            }
+            None => HeldOut::NONE,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { write(held, found) }
+    });
+    if ended == CELLAR_OK {
+        return status;
+    }
+    // Nothing is held after an error either.
+    // SAFETY: as the caller promises.
+    unsafe { write_none(held) };
+    ended
+}
+
+/// # Safety
+/// `held` is null or room for one.
+#[cold]
+pub(crate) unsafe fn write_none(held: *mut HeldOut) {
+    // SAFETY: as the caller promises. An error means that there is no room to write to.
+    let _ = unsafe { write(held, HeldOut::NONE) };
+}

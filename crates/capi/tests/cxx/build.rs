@@ -1,0 +1,145 @@
+//! Build: compilers, what they link, where an installed library lies.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// What a source is written in.
+#[derive(Clone, Copy)]
+pub(crate) enum Language {
+    C,
+    Cpp,
+}
+
+/// Which library a program gets.
+pub(crate) enum Linked<'a> {
+    /// The one that cargo has built beside this test.
+    Built,
+    /// An installed one, as pkg-config tells of it.
+    Package(&'a Installed, &'a str),
+}
+
+/// The folder of this crate.
+pub(crate) fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    folder().join("../..")
+}
+
+/// The folder in which cargo has put the library, which is that of this test.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().to_owned()
+}
+
+fn sanitizer() -> Option<String> {
+    std::env::var("CELLAR_SANITIZE").ok()
+}
+
+/// Whether the programs are compiled for a sanitizer.
+pub(crate) fn is_sanitized() -> bool {
+    sanitizer().is_some()
+}
+
+/// Runs a command that has to succeed; what it has printed.
+pub(crate) fn passes(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| {
+        panic!("{command:?}: {error} (make tools installs what is needed)");
+    });
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let status = output.status;
+    assert!(status.success(), "{command:?}: {status}\n{told}{errors}");
+    told
+}
+
+/// A program in a folder that goes with it.
+pub(crate) struct Program {
+    place: TempDir,
+    library: Option<PathBuf>,
+}
+
+impl Program {
+    /// How it is run.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(self.place.path().join("program"));
+        if let Some(library) = &self.library {
+            command.env("LD_LIBRARY_PATH", library);
+        }
+        // Threads of the system's libraries are known only by their own sanitizer.
+        command.env("TSAN_OPTIONS", "halt_on_error=1");
+        command
+    }
+}
+
+/// Compiles and links a program, without a warning.
+pub(crate) fn compile(source: &Path, language: Language, linked: Linked<'_>) -> Program {
+    let place = tempfile::tempdir().unwrap();
+    let (compiler, standard) = match language {
+        Language::C => ("gcc", "-std=c11"),
+        Language::Cpp => ("g++", "-std=c++17"),
+    };
+    let mut command = Command::new(compiler);
+    command.args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"]);
+    if let Some(sanitizer) = sanitizer() {
+        command.args([format!("-fsanitize={sanitizer}"), "-O1".into()]);
+    }
+    command
+        .arg("-o")
+        .arg(place.path().join("program"))
+        .arg(source);
+    let mut library = None;
+    match linked {
+        Linked::Built => {
+            command.arg("-I").arg(folder().join("include"));
+            command.arg(built().join("libcellar_capi.a"));
+            command.args(["-pthread", "-ldl", "-lm"]);
+        }
+        Linked::Package(installed, package) => {
+            let flags = passes(installed.pkg_config().args(["--cflags", "--libs", package]));
+            command.args(flags.split_whitespace());
+            library = Some(installed.prefix().join("lib"));
+        }
+    }
+    passes(&mut command);
+    Program { place, library }
+}
+
+/// The library below a prefix of its own.
+pub(crate) struct Installed {
+    place: TempDir,
+}
+
+impl Installed {
+    /// Where programs find it: `DESTDIR` and `PREFIX` in one.
+    pub(crate) fn prefix(&self) -> PathBuf {
+        self.place.path().join("opt/cellar")
+    }
+
+    /// pkg-config, which is told that everything lies below `DESTDIR`.
+    pub(crate) fn pkg_config(&self) -> Command {
+        let mut command = Command::new("pkg-config");
+        command
+            .env("PKG_CONFIG_PATH", self.prefix().join("lib/pkgconfig"))
+            .env("PKG_CONFIG_SYSROOT_DIR", self.place.path());
+        command
+    }
+}
+
+/// Installs the library.
+pub(crate) fn install() -> Installed {
+    let place = tempfile::tempdir().unwrap();
+    let program: OsString = folder().join("install").into();
+    passes(
+        Command::new(program)
+            .arg(built())
+            .env("DESTDIR", place.path())
+            .env("PREFIX", "/opt/cellar"),
+    );
+    Installed { place }
+}

@@ -1,0 +1,361 @@
+//! The local store with loads: of all threads that miss a key one makes the value, the others wait.
+//!
+//! A load boards before its loader runs and lands with what that made. An own write takes the load
+//! of its key off the board, and what is not on the board at the end is told to those who wait and
+//! not kept: it may be older than the write. Hits are those of [`Local`] and see nothing of this.
+//!
+//! Invariant: board and entry of a key change together under its lane's lock, as long as loads are
+//! under way. Lock order: lane, then the store; a flight's own lock alone.
+//!
+//! Why: docs/decisions/0038-a-blocking-face-and-c.md. Tests: tests/loading_local.rs.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rapidhash::fast::RandomState;
+
+use crate::local::{InsertOptions, Local};
+
+/// Into how many lanes the board is cut.
+const BOARD_LANES: usize = 64;
+
+/// Why there is no value although a loader was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadError<E> {
+    /// The loader failed, here or in the thread that was waited for.
+    Loader(E),
+    /// The loader of a key asks for the same key: it would wait for itself.
+    OwnLoad,
+    /// Another thread's loader took longer than the caller waits.
+    Timeout(Duration),
+}
+
+impl<E: fmt::Display> fmt::Display for LoadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Loader(error) => write!(f, "the loader failed: {error}"),
+            LoadError::OwnLoad => write!(f, "the loader of a key asks for the same key"),
+            LoadError::Timeout(most) => write!(f, "another thread's loader took over {most:?}"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for LoadError<E> {}
+
+/// What a loader makes: a value and how it is stored, or the news that there is none.
+pub type Making<V, E> = Result<Option<(Arc<V>, InsertOptions)>, E>;
+
+/// How a load ends, for all who wait for it.
+type Ending<V, E> = Result<Option<Arc<V>>, E>;
+
+/// A [`Local`] whose missing values one thread makes for all, shared by cloning.
+///
+/// It needs no async runtime. `E` is the error of loaders, which all who wait are told.
+///
+/// ```
+/// use std::sync::Arc;
+/// use cellar_near::{InsertOptions, Local, LoadingLocal};
+///
+/// let users: LoadingLocal<u64, String, String> = LoadingLocal::new(Local::builder().build());
+/// let load = || Ok(Some((Arc::new("Ada".to_owned()), InsertOptions::default())));
+/// let user = users.get_or_load(&7, None, load).unwrap();
+/// assert_eq!(user.as_deref().map(String::as_str), Some("Ada"));
+/// assert!(users.get(&7).is_some());
+/// ```
+pub struct LoadingLocal<K, V, E> {
+    local: Local<K, V>,
+    board: Arc<Board<K, V, E>>,
+}
+
+type BoardLane<K, V, E> = HashMap<K, Arc<LocalFlight<V, E>>, RandomState>;
+
+struct Board<K, V, E> {
+    lanes: Box<[Mutex<BoardLane<K, V, E>>]>,
+    hasher: RandomState,
+    // SeqCst: a write that sees none comes before every load that begins later.
+    under_way: AtomicUsize,
+}
+
+/// A load that is under way.
+struct LocalFlight<V, E> {
+    pilot: ThreadId,
+    state: Mutex<FlightState<V, E>>,
+    ended: Condvar,
+}
+
+enum FlightState<V, E> {
+    Flying,
+    GivenUp,
+    Landed(Ending<V, E>),
+}
+
+impl<K, V, E> Clone for LoadingLocal<K, V, E> {
+    fn clone(&self) -> Self {
+        LoadingLocal {
+            local: self.local.clone(),
+            board: Arc::clone(&self.board),
+        }
+    }
+}
+
+impl<K, V, E> fmt::Debug for LoadingLocal<K, V, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadingLocal").finish_non_exhaustive()
+    }
+}
+
+impl<K, V, E> LoadingLocal<K, V, E>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    E: Clone,
+{
+    /// The same store with loads. Who writes to `local` itself takes no load off the board.
+    #[must_use]
+    pub fn new(local: Local<K, V>) -> Self {
+        LoadingLocal {
+            local,
+            board: Arc::new(Board {
+                lanes: (0..BOARD_LANES).map(|_| Mutex::default()).collect(),
+                hasher: RandomState::new(),
+                under_way: AtomicUsize::new(0),
+            }),
+        }
+    }
+
+    /// The store, to be read and asked for its figures.
+    #[must_use]
+    pub fn local(&self) -> &Local<K, V> {
+        &self.local
+    }
+
+    /// The value of `key`, unless its time is over; as [`Local::get`].
+    #[inline(always)]
+    pub fn get<Q>(&self, key: &Q) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.local.get(key)
+    }
+
+    /// The value of `key`; if there is none, `loader` makes it on this thread, or this thread waits
+    /// for the one that does, for `wait_max` at most. `None` if the loader found nothing, which is
+    /// not remembered.
+    ///
+    /// A loader may use the store for other keys. When it panics, one who waits takes over.
+    ///
+    /// # Errors
+    /// [`LoadError`]; nothing of it is remembered.
+    pub fn get_or_load<Q>(
+        &self,
+        key: &Q,
+        wait_max: Option<Duration>,
+        loader: impl FnOnce() -> Making<V, E>,
+    ) -> Result<Option<Arc<V>>, LoadError<E>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.local.get(key) {
+            Some(value) => Ok(Some(value)),
+            None => self.load_or_wait(key.to_owned(), wait_max, loader),
+        }
+    }
+
+    fn load_or_wait(
+        &self,
+        key: K,
+        wait_max: Option<Duration>,
+        loader: impl FnOnce() -> Making<V, E>,
+    ) -> Result<Option<Arc<V>>, LoadError<E>> {
+        loop {
+            let flight = match self.begin(&key) {
+                Ok(pass) => return self.load(pass, loader),
+                Err(flight) => flight,
+            };
+            if flight.pilot == std::thread::current().id() {
+                return Err(LoadError::OwnLoad);
+            }
+            if let Some(told) = flight.wait(wait_max)? {
+                return told.map_err(LoadError::Loader);
+            }
+        }
+    }
+
+    fn load(
+        &self,
+        pass: Pass<'_, K, V, E>,
+        loader: impl FnOnce() -> Making<V, E>,
+    ) -> Result<Option<Arc<V>>, LoadError<E>> {
+        // Landed since this thread missed it.
+        if let Some(value) = self.local.peek(&pass.key) {
+            pass.land(Ok(Some(Arc::clone(&value))), || ());
+            return Ok(Some(value));
+        }
+        let made = match loader() {
+            Ok(made) => made,
+            Err(error) => {
+                pass.land(Err(error.clone()), || ());
+                return Err(LoadError::Loader(error));
+            }
+        };
+        let value = made.as_ref().map(|(value, _)| Arc::clone(value));
+        let key = pass.key.clone();
+        pass.land(Ok(value.clone()), || {
+            if let Some((value, options)) = made {
+                self.local.insert_with(key, value, options);
+            }
+        });
+        Ok(value)
+    }
+
+    /// The right to load `key`, or the load that is under way.
+    fn begin(&self, key: &K) -> Result<Pass<'_, K, V, E>, Arc<LocalFlight<V, E>>> {
+        let mut lane = self.board.lane(key);
+        if let Some(flight) = lane.get(key) {
+            return Err(Arc::clone(flight));
+        }
+        let flight = Arc::new(LocalFlight {
+            pilot: std::thread::current().id(),
+            state: Mutex::new(FlightState::Flying),
+            ended: Condvar::new(),
+        });
+        lane.insert(key.clone(), Arc::clone(&flight));
+        // SeqCst: as at its declaration.
+        self.board.under_way.fetch_add(1, Ordering::SeqCst);
+        Ok(Pass {
+            board: &self.board,
+            key: key.clone(),
+            flight,
+        })
+    }
+
+    /// Stores `value` as `options` say, as [`Local::insert_with`]; a load of the key that is under
+    /// way is not kept.
+    pub fn insert_with(&self, key: K, value: Arc<V>, options: InsertOptions) {
+        let _lane = self.board.take_off(&key);
+        self.local.insert_with(key, value, options);
+    }
+
+    /// Removes `key` and returns its value, as [`Local::remove`]; a load of the key that is under
+    /// way is not kept.
+    pub fn remove<Q>(&self, key: &Q) -> Option<Arc<V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let _lane = self.board.take_off(key);
+        self.local.remove(key)
+    }
+
+    /// Removes everything, as [`Local::clear`]; no load that is under way is kept.
+    pub fn clear(&self) {
+        for lane in &self.board.lanes {
+            lane.lock().clear();
+        }
+        self.local.clear();
+    }
+}
+
+impl<K: Hash + Eq, V, E> Board<K, V, E> {
+    fn lane<Q: Hash + ?Sized>(&self, key: &Q) -> MutexGuard<'_, BoardLane<K, V, E>> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "any part of the hash will do"
+        )]
+        let index = self.hasher.hash_one(key) as usize % BOARD_LANES;
+        self.lanes[index].lock()
+    }
+
+    /// Takes the load of `key` off the board; the lane stays locked for what changes the entry.
+    fn take_off<Q>(&self, key: &Q) -> Option<MutexGuard<'_, BoardLane<K, V, E>>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        // SeqCst: as at its declaration. A load that begins now sees what the caller has done.
+        if self.under_way.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut lane = self.lane(key);
+        lane.remove(key);
+        Some(lane)
+    }
+}
+
+/// The right to load one key; given up when dropped.
+struct Pass<'a, K: Hash + Eq, V, E> {
+    board: &'a Board<K, V, E>,
+    key: K,
+    flight: Arc<LocalFlight<V, E>>,
+}
+
+impl<K: Hash + Eq, V, E> Pass<'_, K, V, E> {
+    /// Ends the load: lets `keep` store what was made unless the key was touched, and tells all who
+    /// wait.
+    fn land(self, told: Ending<V, E>, keep: impl FnOnce()) {
+        let mut lane = self.board.lane(&self.key);
+        if self.remove_from(&mut lane) {
+            keep();
+        }
+        drop(lane);
+        *self.flight.state.lock() = FlightState::Landed(told);
+    }
+
+    /// Takes the load off the board; whether it was on it.
+    fn remove_from(&self, lane: &mut BoardLane<K, V, E>) -> bool {
+        let on_board = lane.get(&self.key);
+        let is_ours = on_board.is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
+        if is_ours {
+            lane.remove(&self.key);
+        }
+        is_ours
+    }
+}
+
+impl<K: Hash + Eq, V, E> Drop for Pass<'_, K, V, E> {
+    /// A load that has not landed has failed by a panic: the board is free for one who waits.
+    fn drop(&mut self) {
+        let mut lane = self.board.lane(&self.key);
+        self.remove_from(&mut lane);
+        drop(lane);
+        // SeqCst: as at its declaration.
+        self.board.under_way.fetch_sub(1, Ordering::SeqCst);
+        let mut state = self.flight.state.lock();
+        if matches!(*state, FlightState::Flying) {
+            *state = FlightState::GivenUp;
+        }
+        drop(state);
+        self.flight.ended.notify_all();
+    }
+}
+
+impl<V, E: Clone> LocalFlight<V, E> {
+    /// What the load has made; `None` if it was given up.
+    fn wait(&self, most: Option<Duration>) -> Result<Option<Ending<V, E>>, LoadError<E>> {
+        let mut state = self.state.lock();
+        let is_flying = |state: &mut FlightState<V, E>| matches!(state, FlightState::Flying);
+        match most {
+            None => self.ended.wait_while(&mut state, is_flying),
+            Some(most) => {
+                let waited = self.ended.wait_while_for(&mut state, is_flying, most);
+                if waited.timed_out() {
+                    return Err(LoadError::Timeout(most));
+                }
+            }
+        }
+        match &*state {
+            FlightState::Landed(told) => Ok(Some(told.clone())),
+            FlightState::Flying | FlightState::GivenUp => Ok(None),
+        }
+    }
+}
