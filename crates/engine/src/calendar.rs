@@ -137,6 +137,8 @@ impl Sum {
 /// The deadlines of one space's items in a shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calendar {
+    /// Whether it has no wheel and never gets one, so that nothing counts as over.
+    is_plain: bool,
     /// All items with a deadline.
     timed: Sum,
     /// Of these, those that are over.
@@ -157,6 +159,14 @@ pub(crate) struct Timed {
 }
 
 impl Calendar {
+    /// A calendar without a wheel.
+    pub(crate) fn plain() -> Calendar {
+        Calendar {
+            is_plain: true,
+            ..Calendar::default()
+        }
+    }
+
     /// Counts an item.
     #[inline]
     pub(crate) fn add(&mut self, due: Due, hand: Hand) {
@@ -176,7 +186,7 @@ impl Calendar {
             return;
         };
         self.timed.take(slot);
-        if slot >= hand.end_of(due.horizon) {
+        if self.is_plain || slot >= hand.end_of(due.horizon) {
             return;
         }
         if slot < hand.next {
@@ -199,6 +209,9 @@ impl Calendar {
 
     #[inline]
     fn place(&mut self, slot: u64, hand: Hand) {
+        if self.is_plain {
+            return;
+        }
         if slot < hand.next {
             self.over.add(1, slot);
         } else {
@@ -238,9 +251,13 @@ impl Calendar {
     }
 }
 
-/// Two that count the same; a wheel without items is none.
+/// Two that count the same; a wheel without items is none, and which spaces have one depends on
+/// which came first.
 impl PartialEq for Calendar {
     fn eq(&self, other: &Calendar) -> bool {
+        if self.is_plain || other.is_plain {
+            return self.timed == other.timed;
+        }
         let counts = |calendar: &Calendar| -> [u32; SLOTS] {
             calendar.wheel.as_deref().copied().unwrap_or([0; SLOTS])
         };

@@ -13,6 +13,10 @@ use crate::calendar::{self, Calendar, Due, Hand, Timed};
 use crate::clock::Instant;
 use crate::space::Space;
 
+/// Spaces besides the main one that have a wheel in their calendar. Those beyond count what is over
+/// until somebody meets it: a wheel stands beside the cache's memory.
+const WHEELS_MAX: usize = 64;
+
 /// The spaces of one shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
@@ -153,7 +157,15 @@ impl Tally {
             *left += 1;
             return;
         }
-        let held = self.others.entry(space).or_default();
+        let is_plain = self.others.len() >= WHEELS_MAX;
+        let held = self.others.entry(space).or_insert_with(|| Held {
+            calendar: if is_plain {
+                Calendar::plain()
+            } else {
+                Calendar::default()
+            },
+            items: 0,
+        });
         held.add(due, self.hand);
     }
 

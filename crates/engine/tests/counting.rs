@@ -201,3 +201,41 @@ fn a_clock_that_jumps_far_ahead_leaves_nothing_that_is_counted_wrongly_for_long(
         assert!(stats.items > 0 || jump_ms == SLOT_MS);
     }
 }
+
+#[test]
+fn of_very_many_spaces_some_count_what_is_over_until_it_is_met() {
+    const SPACES: u32 = 200;
+    let timed = Timed::new(8 << 20);
+    let mut upkeep = Upkeep::default();
+    for number in 0..20 * SPACES {
+        let ttl_ms = [Some(1_000), Some(30 * MINUTE_MS)][(number / SPACES) as usize % 2];
+        set_in(
+            &timed,
+            1 + number % SPACES,
+            &format!("key {number}"),
+            ttl_ms,
+        );
+    }
+    let later_ms = now_ms(&timed).next_multiple_of(SLOT_MS) + 10 * SLOT_MS;
+    pass(&timed, &mut upkeep, later_ms);
+    timed.cache.audit().unwrap();
+    let counts = |spaces: std::ops::RangeInclusive<u32>| {
+        let stats = spaces.map(|space| timed.cache.space_stats(Space(space)).items);
+        stats.collect::<Vec<_>>()
+    };
+    assert_eq!(counts(1..=64), [10; 64]);
+    assert!(
+        counts(65..=SPACES)
+            .iter()
+            .all(|items| (10..=20).contains(items))
+    );
+    for number in 0..20 * SPACES {
+        let name = format!("key {number}");
+        let key = timed
+            .cache
+            .key_in(Space(1 + number % SPACES), name.as_bytes());
+        timed.cache.get(key.unwrap(), |_| ());
+    }
+    assert_eq!(counts(1..=SPACES), [10; SPACES as usize]);
+    timed.cache.audit().unwrap();
+}
