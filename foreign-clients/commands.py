@@ -469,10 +469,10 @@ class Maker:
                 lambda: [
                     "config",
                     "set",
-                    self.choice(["nosuch", "appendonly", "hz"]),
+                    self.choice(["nosuch", "active-expire-effort", "slowlog-max-len"]),
                     self.choice(["x", "10"]),
                 ],
-                lambda: ["config", "get", self.choice(["save", "appendonly", "hz", "nosuch"])],
+                lambda: ["config", "get", self.choice(["save", "slowlog-max-len", "hz", "nosuch"])],
                 lambda: ["client", self.choice(["getname", "nosuch", "getredir"])],
                 lambda: ["client", "setname", self.choice(["me", "", "a b"])],
                 lambda: ["client", "no-evict", self.choice(["on", "off", "x"])],
