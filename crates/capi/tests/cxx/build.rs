@@ -71,8 +71,9 @@ impl Program {
         if let Some(library) = &self.library {
             command.env("LD_LIBRARY_PATH", library);
         }
-        // Threads of the system's libraries are known only by their own sanitizer.
-        command.env("TSAN_OPTIONS", "halt_on_error=1");
+        let known = folder().join("cxx/tests/tsan.supp");
+        let options = format!("halt_on_error=1 suppressions={}", known.display());
+        command.env("TSAN_OPTIONS", options);
         command
     }
 }
@@ -88,6 +89,9 @@ pub(crate) fn compile(source: &Path, language: Language, linked: Linked<'_>) -> 
     command.args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"]);
     if let Some(sanitizer) = sanitizer() {
         command.args([format!("-fsanitize={sanitizer}"), "-O1".into()]);
+        if sanitizer == "thread" {
+            command.arg(folder().join("cxx/tests/tsan.c"));
+        }
     }
     command
         .arg("-o")
