@@ -276,7 +276,7 @@ fn start_cellar(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) {
 fn cellar() -> PathBuf {
     match std::env::var_os("CELLAR_BIN") {
         Some(path) => path.into(),
-        None => built("cellar", &["--package", "cellar-server"]),
+        None => built("cellar", &["--package", "cellar"]),
     }
 }
 
