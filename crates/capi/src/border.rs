@@ -231,12 +231,41 @@ pub(crate) unsafe fn write<T>(to: *mut T, value: T) -> Result<(), Failure> {
 ///
 /// # Safety
 /// `from` is null, or points to a pointer that nobody else uses meanwhile.
-pub(crate) unsafe fn take<T>(from: *mut *mut T) -> Result<*mut T, Failure> {
+unsafe fn take<T>(from: *mut *mut T) -> Result<*mut T, Failure> {
     if from.is_null() {
         return Err(null());
     }
     // SAFETY: not null, so as the caller promises.
     Ok(unsafe { from.replace(std::ptr::null_mut()) })
+}
+
+/// Hands out a handle of the library's, to be ended by [`close_handle`]; it ends at once where
+/// there is no room for it.
+///
+/// # Safety
+/// As for [`write`].
+pub(crate) unsafe fn open_handle<T>(to: *mut *mut T, handle: T) -> Result<(), Failure> {
+    let handle = Box::into_raw(Box::new(handle));
+    // SAFETY: as the caller promises.
+    unsafe { write(to, handle) }.inspect_err(|_| {
+        // SAFETY: the box of above, which nobody was told of.
+        drop(unsafe { Box::from_raw(handle) });
+    })
+}
+
+/// Ends a handle and leaves null, so that a second call does nothing.
+///
+/// # Safety
+/// As for [`take`]; the pointer is null or one of [`open_handle`], and nobody uses what it points to
+/// any more.
+pub(crate) unsafe fn close_handle<T>(from: *mut *mut T) -> Result<(), Failure> {
+    // SAFETY: as the caller promises.
+    let handle = unsafe { take(from) }?;
+    if !handle.is_null() {
+        // SAFETY: not null, so a box of `open_handle`, which ends once.
+        drop(unsafe { Box::from_raw(handle) });
+    }
+    Ok(())
 }
 
 /// The bytes from `data` on.

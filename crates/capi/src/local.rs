@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use crate::border::{
     CELLAR_BAD_ARGUMENT, CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status,
-    border, bytes, change, reference, take, time, write,
+    border, bytes, change, close_handle, open_handle, reference, time, write,
 };
 use crate::key::KeyIn;
 use crate::store::{
@@ -138,12 +138,8 @@ pub unsafe extern "C" fn cellar_local_open(
         let options = unsafe { reference(options) }?;
         let maker = Maker::of(options.values)?;
         let store = open(options.keys, maker, options.settings()?)?;
-        let handle = Box::into_raw(Box::new(LocalHandle { store, maker }));
         // SAFETY: as the caller promises.
-        unsafe { write(local, handle) }.inspect_err(|_| {
-            // SAFETY: the box of above, which nobody was told of.
-            drop(unsafe { Box::from_raw(handle) });
-        })
+        unsafe { open_handle(local, LocalHandle { store, maker }) }
     })
 }
 
@@ -158,13 +154,8 @@ pub unsafe extern "C" fn cellar_local_close(
     error: *mut ErrorOut,
 ) -> Status {
     border(error, || {
-        // SAFETY: as the caller promises.
-        let handle = unsafe { take(local) }?;
-        if !handle.is_null() {
-            // SAFETY: not null, so a box of `cellar_local_open`, which ends once.
-            drop(unsafe { Box::from_raw(handle) });
-        }
-        Ok(())
+        // SAFETY: as the caller promises, of a handle that `cellar_local_open` has opened.
+        unsafe { close_handle(local) }
     })
 }
 
@@ -182,9 +173,7 @@ pub unsafe extern "C" fn cellar_local_draft(
         // SAFETY: as the caller promises.
         let handle = unsafe { reference(local) }?;
         // SAFETY: as the caller promises.
-        let draft = unsafe { change(draft) }?;
-        *draft = handle.maker.draft();
-        Ok(())
+        unsafe { handle.maker.hand_out(draft) }
     })
 }
 
@@ -205,11 +194,7 @@ pub unsafe extern "C" fn cellar_local_draft_bytes(
         // SAFETY: as the caller promises.
         let handle = unsafe { reference(local) }?;
         // SAFETY: as the caller promises.
-        let data = unsafe { bytes(data, length, CELLAR_BYTES_MAX) }?;
-        // SAFETY: as the caller promises.
-        let draft = unsafe { change(draft) }?;
-        *draft = handle.maker.draft_of_bytes(data)?;
-        Ok(())
+        unsafe { handle.maker.hand_out_bytes(data, length, draft) }
     })
 }
 

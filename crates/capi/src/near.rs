@@ -10,13 +10,13 @@ use cellar_near::{BlockingNear, Held, Near, NearBuilder};
 
 use crate::border::{
     CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status, border, bytes,
-    change, reference, take, time, write,
+    change, close_handle, open_handle, reference, time, write,
 };
 use crate::codec::{CodecIn, SlotCodec};
 use crate::key::{BytesKey, KeyIn, Sought, StoreKey};
 use crate::local::{LoadedOut, LoaderIn};
 use crate::store::{CELLAR_S3_FIFO, policy};
-use crate::value::{Bytes, CELLAR_BYTES_MAX, DraftOut, HeldOut, Maker, Slot, ValueType};
+use crate::value::{Bytes, DraftOut, HeldOut, Maker, Slot, ValueType};
 
 /// The server tells of each key that was read.
 pub const CELLAR_TRACK_KEYS: i32 = 0;
@@ -249,12 +249,8 @@ pub unsafe extern "C" fn cellar_near_open(
             near: opened,
             maker,
         };
-        let handle = Box::into_raw(Box::new(opened));
         // SAFETY: as the caller promises.
-        unsafe { write(near, handle) }.inspect_err(|_| {
-            // SAFETY: the box of above, which nobody was told of.
-            drop(unsafe { Box::from_raw(handle) });
-        })
+        unsafe { open_handle(near, opened) }
     })
 }
 
@@ -270,13 +266,8 @@ pub unsafe extern "C" fn cellar_near_close(
     error: *mut ErrorOut,
 ) -> Status {
     border(error, || {
-        // SAFETY: as the caller promises.
-        let handle = unsafe { take(near) }?;
-        if !handle.is_null() {
-            // SAFETY: not null, so a box of `cellar_near_open`, which ends once.
-            drop(unsafe { Box::from_raw(handle) });
-        }
-        Ok(())
+        // SAFETY: as the caller promises, of a handle that `cellar_near_open` has opened.
+        unsafe { close_handle(near) }
     })
 }
 
@@ -294,9 +285,7 @@ pub unsafe extern "C" fn cellar_near_draft(
         // SAFETY: as the caller promises.
         let handle = unsafe { reference(near) }?;
         // SAFETY: as the caller promises.
-        let draft = unsafe { change(draft) }?;
-        *draft = handle.maker.draft();
-        Ok(())
+        unsafe { handle.maker.hand_out(draft) }
     })
 }
 
@@ -316,11 +305,7 @@ pub unsafe extern "C" fn cellar_near_draft_bytes(
         // SAFETY: as the caller promises.
         let handle = unsafe { reference(near) }?;
         // SAFETY: as the caller promises.
-        let data = unsafe { bytes(data, length, CELLAR_BYTES_MAX) }?;
-        // SAFETY: as the caller promises.
-        let draft = unsafe { change(draft) }?;
-        *draft = handle.maker.draft_of_bytes(data)?;
-        Ok(())
+        unsafe { handle.maker.hand_out_bytes(data, length, draft) }
     })
 }
 

@@ -289,6 +289,36 @@ impl Maker {
         }
     }
 
+    /// Hands out a draft.
+    ///
+    /// # Safety
+    /// `to` is null, or room for one that nobody else uses meanwhile.
+    pub(crate) unsafe fn hand_out(self, to: *mut DraftOut) -> Result<(), Failure> {
+        // SAFETY: as the caller promises.
+        let to = unsafe { change(to) }?;
+        *to = self.draft();
+        Ok(())
+    }
+
+    /// Hands out a draft with a copy of `length` bytes in it, of a maker of bytes.
+    ///
+    /// # Safety
+    /// As for [`Maker::hand_out`], and the bytes are there.
+    pub(crate) unsafe fn hand_out_bytes(
+        self,
+        data: *const u8,
+        length: usize,
+        to: *mut DraftOut,
+    ) -> Result<(), Failure> {
+        // SAFETY: as the caller promises.
+        let data = unsafe { bytes(data, length, CELLAR_BYTES_MAX) }?;
+        // Before there is a draft, which nobody would end.
+        // SAFETY: as the caller promises.
+        let to = unsafe { change(to) }?;
+        *to = self.draft_of_bytes(data)?;
+        Ok(())
+    }
+
     /// A draft with a copy of `data` in it, of a maker of bytes.
     pub(crate) fn draft_of_bytes(self, data: &[u8]) -> Result<DraftOut, Failure> {
         if !self.makes_bytes() {
