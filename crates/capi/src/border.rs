@@ -256,8 +256,8 @@ pub(crate) unsafe fn open_handle<T>(to: *mut *mut T, handle: T) -> Result<(), Fa
 /// Ends a handle and leaves null, so that a second call does nothing.
 ///
 /// # Safety
-/// As for [`take`]; the pointer is null or one of [`open_handle`], and nobody uses what it points to
-/// any more.
+/// As for [`take`]; the pointer is null or one of [`open_handle`], and nobody uses what it points
+/// to any more.
 pub(crate) unsafe fn close_handle<T>(from: *mut *mut T) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
     let handle = unsafe { take(from) }?;

@@ -159,10 +159,10 @@ pub(crate) struct Timed {
 }
 
 impl Calendar {
-    /// A calendar without a wheel.
-    pub(crate) fn plain() -> Calendar {
+    /// A calendar without items, and without a wheel if it is a plain one.
+    pub(crate) fn new(is_plain: bool) -> Calendar {
         Calendar {
-            is_plain: true,
+            is_plain,
             ..Calendar::default()
         }
     }

@@ -27,8 +27,9 @@ pub struct Config {
     /// is partly dead even when nobody asks for memory.
     pub release_memory: bool,
     /// How hard upkeep looks for items whose time is over while nobody asks for their memory, 1 to
-    /// 10: with 1 at most 3 % of what is held is overdue, with more about so many times less, for
-    /// more copies of what lives beside them (docs/decisions/0034).
+    /// [`Config::EXPIRE_EFFORT_MAX`]: with 1 at most 3 % of what is held is overdue, with more
+    /// about so many times less, for more copies of what lives beside them
+    /// (docs/decisions/0034).
     pub expire_effort: u8,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
@@ -39,6 +40,8 @@ pub struct Config {
 impl Config {
     /// Longest value any cache takes, in bytes.
     pub const VALUE_BYTES_LIMIT: usize = 512 << 20;
+    /// Most of [`Config::expire_effort`].
+    pub const EXPIRE_EFFORT_MAX: u8 = 10;
 
     /// A cache of `memory_bytes` with the defaults: one thread, values to 1 MiB, leases of 30 s.
     #[must_use]
@@ -62,7 +65,7 @@ impl Config {
 /// How hard upkeep tries to win memory back that nobody asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// For what is overdue: 1 to 10, as [`Config::expire_effort`].
+    /// For what is overdue: [`Config::expire_effort`].
     pub(crate) expire: u8,
     /// Whether memory is to go back to the system.
     pub(crate) release: bool,

@@ -159,12 +159,8 @@ impl Tally {
         }
         let is_plain = self.others.len() >= WHEELS_MAX;
         let held = self.others.entry(space).or_insert_with(|| Held {
-            calendar: if is_plain {
-                Calendar::plain()
-            } else {
-                Calendar::default()
-            },
             items: 0,
+            calendar: Calendar::new(is_plain),
         });
         held.add(due, self.hand);
     }

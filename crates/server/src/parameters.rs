@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::settings::Settings;
+use crate::settings::{EXPIRE_EFFORT_MAX, Settings};
 
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
 pub const REDIS_VERSION: &str = "7.4.0";
@@ -54,6 +54,9 @@ const fn row(name: &'static str, form: Form, initial: &'static str) -> Parameter
 
 /// A number that is not negative.
 const NATURAL: Form = Form::Number(0, i64::MAX);
+
+/// How hard the cache looks for what is overdue.
+const EFFORT: Form = Form::Number(1, EXPIRE_EFFORT_MAX as i64);
 
 /// All parameters. An initial value of `?` follows from the settings.
 const TABLE: &[ParameterRow] = &[
@@ -125,7 +128,7 @@ const TABLE: &[ParameterRow] = &[
     row("acllog-max-len", Form::Unused, "128"),
     row("activerehashing", Form::Unused, "yes"),
     row("activedefrag", Form::Unused, "no"),
-    row("active-expire-effort", Form::Number(1, 10), "?"),
+    row("active-expire-effort", EFFORT, "?"),
     row("release-memory", Form::Switch, "?"),
     row("lfu-log-factor", Form::Unused, "10"),
     row("lfu-decay-time", Form::Unused, "1"),

@@ -28,6 +28,8 @@ pub use self::table::{Row, TABLE};
 pub const SWITCH: &str = "on|off";
 /// Most event loops.
 pub const THREADS_MAX: usize = 256;
+/// Most effort that may be asked for.
+pub const EXPIRE_EFFORT_MAX: u8 = cellar_engine::Config::EXPIRE_EFFORT_MAX;
 /// Most databases that may be asked for.
 pub const DATABASES_MAX: usize = 10_000;
 /// Most connections that may be asked for.

@@ -119,12 +119,13 @@ impl Cache {
 
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
     /// others while more than some 2 % of what is held is overdue; shrinks an index that has become
-    /// too large, touches the memory that a growing shard needs next, and with
-    /// [`Config::release_memory`] compacts what is partly dead and
+    /// too large, touches the memory that a growing shard needs next, brings deadlines that come
+    /// near into the counts, and with [`Config::release_memory`] compacts what is partly dead and
     /// gives free memory back to the system. Whether more of it is waiting.
     ///
     /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds while more
-    /// is waiting. Holds each shard's lock for some 128 items at most.
+    /// is waiting. Holds each shard's lock for some 128 items at most, and every two minutes for a
+    /// look at the deadlines of one segment.
     pub fn tick(&self) -> bool {
         let now = self.now();
         let effort = self.wishes.effort(now);

@@ -9,8 +9,8 @@ use tracing::level_filters::LevelFilter;
 use super::hosts::Hosts;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::{
-    CLIENT_MEMORY_BYTES_MIN, CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, Settings,
-    THREADS_MAX, letters,
+    CLIENT_MEMORY_BYTES_MIN, CONNECTIONS_MAX, DATABASES_MAX, EXPIRE_EFFORT_MAX, LogFormat, SWITCH,
+    Settings, THREADS_MAX, letters,
 };
 
 /// One setting.
@@ -385,7 +385,8 @@ fn number(text: &str, min: usize, max: usize) -> Result<usize, String> {
 
 /// See `Config::expire_effort` of the engine.
 fn effort(text: &str) -> Result<u8, String> {
-    number(text, 1, 10).map(|effort| effort as u8)
+    let effort = number(text, 1, usize::from(EXPIRE_EFFORT_MAX))?;
+    Ok(effort as u8)
 }
 
 fn addresses(text: &str) -> Result<Vec<String>, String> {
