@@ -17,6 +17,8 @@ use crate::clock::{Deadline, Instant};
 
 /// log2 of the milliseconds of a slot.
 const SLOT_SHIFT: u32 = 8;
+/// Length of a slot.
+pub(crate) const SLOT_MS: u64 = 1 << SLOT_SHIFT;
 /// Slots of the wheel.
 const SLOTS: usize = 1024;
 /// Horizons lie so many slots apart, so that there is time to go through all segments.
@@ -29,7 +31,7 @@ pub(crate) const WHEEL_BYTES: usize = SLOTS * size_of::<u32>();
 #[inline]
 fn slot_of(deadline: Deadline) -> Option<u64> {
     let at = deadline.instant()?;
-    Some((at.0 >> SLOT_SHIFT) + u64::from(at.0 & ((1 << SLOT_SHIFT) - 1) != 0))
+    Some((at.0 >> SLOT_SHIFT) + u64::from(at.0 & (SLOT_MS - 1) != 0))
 }
 
 /// Which horizon a segment has: there are never more than two.

@@ -37,7 +37,7 @@ const ENTRIES_PER_INSERT: usize = 16;
 const ENTRIES_AHEAD: usize = 16;
 /// Entries that one call of [`Reclaimer::tick`] processes, and bytes of them that it copies, or one
 /// item that has more.
-const ENTRIES_PER_TICK: usize = 128;
+pub(crate) const ENTRIES_PER_TICK: usize = 128;
 const COPY_BYTES_PER_TICK: usize = 256 << 10;
 /// Pause of upkeep between two looks at all segments when the first found nothing to do.
 const SCAN_MS: u64 = 50;

@@ -13,6 +13,7 @@
 //! Why: docs/decisions/0004, 0013 and 0034. Tests: tests/expiry.rs, tests/overdue.rs,
 //! tests/observer.rs.
 
+use crate::calendar::SLOT_MS;
 use crate::clock::{Deadline, Instant};
 use crate::index::SlotRef;
 use crate::item::Layout;
@@ -37,6 +38,11 @@ const OVERDUE_PPM: u64 = 22_000;
 /// A segment that is being filled is emptied as well if this part of it, as a divisor, is overdue:
 /// what little a cache holds may all lie in such.
 const SEALED_SHARE: usize = 32;
+/// A segment is emptied whatever is overdue in all if a fourth of it is and next to nothing of it
+/// follows soon: its live items are copied once more at most, and now as well as later.
+const RIPE_SHARE: usize = 4;
+const FOLLOWING_SHARE: usize = 8;
+const FOLLOWING_MS: u64 = 10_000;
 /// An item lasts that lives on for so many times its segment's age, which counts for so much at
 /// least.
 const LASTING_AGES: u64 = 8;
@@ -106,6 +112,8 @@ pub(crate) struct Overdue {
     overdue_bytes: usize,
     /// The segment with most of it that can be emptied, and how much that is.
     most: Option<(u32, usize)>,
+    /// The same of the segments in which most is over and little follows.
+    ripest: Option<(u32, usize)>,
 }
 
 impl Overdue {
@@ -119,22 +127,50 @@ impl Overdue {
             }
             let bytes = segment.overdue_bytes(now);
             overdue.overdue_bytes += bytes;
-            let is_most = bytes > overdue.most.map_or(0, |(_, most)| most);
+            let is_more = |than: Option<(u32, usize)>| bytes > than.map_or(0, |(_, most)| most);
             let is_open = segment.used == Use::Open && !store.is_pinned(number);
             let is_worth_sealing = is_open && bytes * SEALED_SHARE >= segment.written_bytes();
-            if is_most && (is_worth_sealing || store.can_be_emptied(number)) {
+            if !is_worth_sealing && !store.can_be_emptied(number) {
+                continue;
+            }
+            if is_more(overdue.most) {
                 overdue.most = Some((number, bytes));
+            }
+            if is_more(overdue.ripest) && is_ripe(segment, bytes, now) {
+                overdue.ripest = Some((number, bytes));
             }
         }
         overdue
     }
 
-    /// The segment to be emptied, if more is overdue than may be with this effort.
+    /// The segment to be emptied, if there is a ripe one or more is overdue than may be with this
+    /// effort.
     pub(crate) fn worth_emptying(&self, effort: u8) -> Option<u32> {
-        let most = self.held_bytes as u64 * OVERDUE_PPM / u64::from(effort.max(1));
-        let is_much = self.overdue_bytes as u64 * 1_000_000 > most;
-        self.most.filter(|_| is_much).map(|(segment, _)| segment)
+        let is_much = self.overdue_bytes as u64 > tolerated(self.held_bytes as u64, effort);
+        let segment = self.most.filter(|_| is_much).or(self.ripest);
+        segment.map(|(segment, _)| segment)
     }
+}
+
+/// How much of what is held may be overdue with this effort.
+fn tolerated(held: u64, effort: u8) -> u64 {
+    held * OVERDUE_PPM / u64::from(effort.max(1)) / 1_000_000
+}
+
+/// Whether much of a segment is overdue, so many bytes, and little of it follows soon.
+fn is_ripe(segment: &Segment, overdue_bytes: usize, now: Instant) -> bool {
+    if overdue_bytes * RIPE_SHARE < segment.written_bytes() {
+        return false;
+    }
+    let soon = Instant(now.0 + FOLLOWING_MS);
+    let following = segment.overdue_bytes(soon).saturating_sub(overdue_bytes);
+    following * FOLLOWING_SHARE <= overdue_bytes
+}
+
+/// Items that are over, those included that are so in a moment, beyond what may be.
+pub(crate) fn excess(store: &Store, effort: u8, now: Instant) -> u64 {
+    let over = store.tally.over(Instant(now.0 + SLOT_MS));
+    over.saturating_sub(tolerated(store.items() as u64, effort))
 }
 
 /// With what a live item of an emptied segment is written: what outlives the segment's age by

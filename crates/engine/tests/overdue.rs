@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
 use cellar_engine::{Config, Upkeep};
 
@@ -61,7 +62,7 @@ struct Run {
     timed: Timed,
     random: Random,
     upkeep: Upkeep,
-    upkeep_at_ms: u64,
+    upkeep_at_us: u64,
     now_ms: u64,
     /// When each item that was stored is over.
     ends_ms: Vec<u64>,
@@ -83,7 +84,7 @@ impl Run {
             timed,
             random: Random::from_seed(7),
             upkeep: Upkeep::default(),
-            upkeep_at_ms: 0,
+            upkeep_at_us: 0,
             now_ms: 0,
             ends_ms: Vec::new(),
             unread: BinaryHeap::new(),
@@ -102,9 +103,10 @@ impl Run {
                 self.store();
             }
             self.read_the_dead();
-            if self.now_ms >= self.upkeep_at_ms {
+            while self.now_ms * 1_000 >= self.upkeep_at_us {
                 let pause = self.upkeep.step(&self.timed.cache);
-                self.upkeep_at_ms = self.now_ms + u64::try_from(pause.as_millis()).unwrap();
+                let before_us = (self.now_ms - STEP_MS) * 1_000;
+                self.upkeep_at_us = self.upkeep_at_us.max(before_us) + micros(pause);
             }
         }
     }
@@ -145,6 +147,10 @@ impl Run {
         let held = audit.live_bytes + audit.expired_bytes + met;
         (audit.expired_bytes + met) * 1_000_000 / held.max(1)
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap()
 }
 
 /// Checks a load while it runs, and when it rests.
@@ -264,6 +270,46 @@ fn little_is_overdue_whatever_the_times_to_live_are() {
     });
 }
 
+/// Many items end in one second, beside others: as many as there are of each, and in what order
+/// they were stored.
+fn check_wave(dying: u64, staying: u64, is_mixed: bool) {
+    let mut run = Run::new(Load {
+        ttl_ms: |random| random.below(1),
+        memory_mib: 512,
+        ..MIXED
+    });
+    let ends_ms = 60 * SECOND;
+    for number in 0..dying + staying {
+        let is_dying = match is_mixed {
+            true => run.random.below(dying + staying) < dying,
+            false => number >= staying,
+        };
+        let ttl_ms = if is_dying { ends_ms } else { DAY };
+        let key = format!("key:{number}");
+        run.timed.set(&key, &[7; 100], Some(ttl_ms)).unwrap();
+        run.ends_ms.push(ttl_ms);
+    }
+    run.go_on(60, false);
+    run.go_on(1, false);
+    let audit = run.timed.cache.audit().unwrap();
+    let alive = run.ends_ms.iter().filter(|&&at| at > run.now_ms).count() as u64;
+    assert_eq!(audit.live_items, alive, "what is alive stays");
+    let dead = (dying + staying - alive) * 120;
+    let left = audit.expired_bytes * 100;
+    assert!(left <= dead, "{left} of {dead}");
+}
+
+#[test]
+fn a_wave_of_deaths_is_gone_within_a_second() {
+    check_wave(500_000, 500_000, false);
+    check_wave(500_000, 500_000, true);
+}
+
+#[test]
+fn a_small_wave_leaves_nothing_beside_the_living() {
+    check_wave(10_000, 990_000, false);
+}
+
 #[test]
 fn upkeep_lets_nothing_leave_to_win_memory_back() {
     for release_memory in [false, true] {
@@ -297,11 +343,11 @@ fn upkeep_lets_nothing_leave_to_win_memory_back() {
 #[test]
 fn who_stores_copies_nothing_for_it() {
     let mut run = Run::new(MIXED);
-    run.upkeep_at_ms = u64::MAX;
+    run.upkeep_at_us = u64::MAX;
     run.go_on(60, true);
     assert!(run.overdue_ppm() > 10 * OVERDUE_PPM_MAX);
     assert_eq!(run.timed.cache.stats().copied, 0);
-    run.upkeep_at_ms = 0;
+    run.upkeep_at_us = 0;
     run.go_on(5, false);
     assert!(run.overdue_ppm() <= OVERDUE_PPM_MAX);
     assert!(run.timed.cache.stats().copied > 0);

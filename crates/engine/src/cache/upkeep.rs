@@ -13,10 +13,16 @@ use std::time::Duration;
 use super::{Cache, ShardCell};
 use crate::clock::Instant;
 use crate::config::{Config, Effort};
+use crate::evict::ENTRIES_PER_TICK;
+use crate::expire::excess;
 use crate::memory::HUGE_PAGE_BYTES;
 
 /// Pause between two steps when there was something to do, now or shortly before.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
+/// Shortest pause, while very much is over: a step in four shards takes some 40 us.
+const HASTY_PAUSE: Duration = Duration::from_micros(50);
+/// In what time steps at the present pace should get through what is over.
+const GONE_WITHIN: Duration = Duration::from_millis(50);
 /// While nothing is to do, a pause is this part of the time since there was.
 const PAUSE_SHARE: u32 = 100;
 /// Time without work before memory is put on huge pages, and the pause between two of them.
@@ -75,10 +81,12 @@ impl Upkeep {
     /// Does one step, [`Cache::tick`] or [`Cache::use_huge_pages`], and says how long to pause
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
-        if cache.tick() {
-            (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
-        }
+        let waiting = cache.tick_shards();
         let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Upkeep::PAUSE);
+        if let Some(waiting) = waiting {
+            (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
+            pause = waiting.pause(cache.shards.len());
+        }
         if self.quiet >= QUIET && cache.use_huge_pages() {
             self.settled = Duration::ZERO;
             pause = HUGE_PAUSE;
@@ -92,6 +100,23 @@ impl Upkeep {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.settled >= SETTLED
+    }
+}
+
+/// What upkeep has still to do.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Items whose time is over and whose memory should be back.
+    overdue: u64,
+}
+
+impl Waiting {
+    /// How long to pause before the next step in so many shards: the shorter, the more is over, so
+    /// that a wave of deaths is gone as soon as few are.
+    fn pause(self, shards: usize) -> Duration {
+        let steps = self.overdue / (shards * ENTRIES_PER_TICK) as u64;
+        let steps = u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
+        (GONE_WITHIN / steps).clamp(HASTY_PAUSE, SHORT_PAUSE)
     }
 }
 
@@ -123,26 +148,39 @@ impl Cache {
     /// near into the counts, and with [`Config::release_memory`] compacts what is partly dead and
     /// gives free memory back to the system. Whether more of it is waiting.
     ///
-    /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds while more
-    /// is waiting. Holds each shard's lock for some 128 items at most, and every two minutes for a
-    /// look at the deadlines of one segment.
+    /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds or sooner
+    /// while more is waiting. Holds each shard's lock for some 128 items at most, and every two
+    /// minutes for a look at the deadlines of one segment.
     pub fn tick(&self) -> bool {
+        self.tick_shards().is_some()
+    }
+
+    fn tick_shards(&self) -> Option<Waiting> {
         let now = self.now();
         let effort = self.wishes.effort(now);
-        let mut is_left = false;
+        let (mut is_left, mut overdue) = (false, 0);
         for cell in &self.shards {
-            is_left |= self.tick_shard(cell, effort, now);
+            is_left |= self.tick_shard(cell, effort, now, &mut overdue);
         }
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
-        is_left | (effort.release && cells.any(|cell| self.release_segment(cell, now)))
+        is_left |= effort.release && cells.any(|cell| self.release_segment(cell, now));
+        is_left.then_some(Waiting { overdue })
     }
 
     /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
-    /// without the lock. Whether there was anything.
-    fn tick_shard(&self, cell: &ShardCell, effort: Effort, now: Instant) -> bool {
+    /// without the lock. Whether there was anything; items that should be gone are added to
+    /// `overdue`.
+    fn tick_shard(
+        &self,
+        cell: &ShardCell,
+        effort: Effort,
+        now: Instant,
+        overdue: &mut u64,
+    ) -> bool {
         let mut shard = self.lock(cell);
         let is_left = shard.tick(effort, now);
+        *overdue += excess(&shard.store, effort.expire, now);
         let (index, log) = shard.store.begin_touch(now);
         let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);
