@@ -35,8 +35,8 @@ pub trait Collection: Sized {
     /// What the value is to Redis.
     const KIND: Kind;
 
-    /// One without members.
-    fn empty(now: Instant) -> Self;
+    /// One without members, which is to go at `deadline`.
+    fn empty(deadline: Deadline, now: Instant) -> Self;
 
     /// Takes the bytes of a value apart; what has expired in it at `now` is left out.
     fn open(value: &[u8], deadline: Deadline, now: Instant) -> Self;

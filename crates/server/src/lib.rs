@@ -36,6 +36,7 @@ pub mod observer; // who is told what happens to items, whatever protocol it cam
 pub mod script; // what a script may do, its limits
 pub mod content_types; // where a Content-Type is kept
 pub mod guesses; // how often a password or token may be wrong
+pub mod lifetimes; // how long an item lives that is stored without a time to live
 pub mod state; // what all event loops share
 pub mod metrics; // what Prometheus is shown, by which names
 pub mod limits_page; // docs/limits.md, written from the bounds themselves

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::settings::default_ttl::DefaultTtl;
 use crate::settings::{EXPIRE_EFFORT_MAX, Settings};
 
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
@@ -34,6 +35,8 @@ enum Form {
     Number(i64, i64),
     /// Classes of keyspace events.
     Events,
+    /// What items live that are stored without a time to live.
+    DefaultTtl,
 }
 
 /// One parameter.
@@ -130,6 +133,7 @@ const TABLE: &[ParameterRow] = &[
     row("activedefrag", Form::Unused, "no"),
     row("active-expire-effort", EFFORT, "?"),
     row("release-memory", Form::Switch, "?"),
+    row("default-ttl", Form::DefaultTtl, "?"),
     row("lfu-log-factor", Form::Unused, "10"),
     row("lfu-decay-time", Form::Unused, "1"),
     row("lazyfree-lazy-eviction", Form::Unused, "no"),
@@ -192,7 +196,10 @@ pub enum Refused {
 
 /// The present values.
 #[derive(Debug)]
-pub struct Parameters(Mutex<Vec<String>>);
+pub struct Parameters {
+    values: Mutex<Vec<String>>,
+    databases: usize,
+}
 
 impl Parameters {
     /// The values at start.
@@ -202,7 +209,10 @@ impl Parameters {
             "?" => of_settings(row.name, settings),
             text => text.to_owned(),
         };
-        Parameters(Mutex::new(TABLE.iter().map(initial).collect()))
+        Parameters {
+            values: Mutex::new(TABLE.iter().map(initial).collect()),
+            databases: settings.databases,
+        }
     }
 
     /// Names and values of the parameters that one of the patterns fits, in any case.
@@ -232,6 +242,27 @@ impl Parameters {
         place.map_or_else(String::new, |place| self.lock()[place].clone())
     }
 
+    /// Puts the values that can be changed into the settings that they came from.
+    pub fn put_into(&self, settings: &mut Settings) {
+        let values = self.lock();
+        for (row, value) in TABLE.iter().zip(values.iter()) {
+            match row.name {
+                "notify-keyspace-events" => settings.notify_keyspace_events.clone_from(value),
+                "tracking-table-max-keys" => {
+                    settings.tracking_table_max_keys = value.parse().unwrap_or(usize::MAX);
+                }
+                "active-expire-effort" => {
+                    settings.expire_effort = value.parse().unwrap_or(EXPIRE_EFFORT_MAX);
+                }
+                "release-memory" => settings.release_memory = value == "yes",
+                "default-ttl" => {
+                    settings.default_ttl = DefaultTtl::parse(value).unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Changes all of these parameters or none, and returns them as they are now.
     ///
     /// # Errors
@@ -252,7 +283,7 @@ impl Parameters {
         let mut changed = Vec::with_capacity(pairs.len());
         for (&place, (_, text)) in places.iter().zip(pairs) {
             let row = &TABLE[place];
-            let value = row.form.read(text, &values[place]);
+            let value = row.form.read(text, &values[place], self.databases);
             let value = value.map_err(|reason| refused(row.name, reason))?;
             changed.push((place, value));
         }
@@ -264,7 +295,7 @@ impl Parameters {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -297,13 +328,14 @@ fn of_settings(name: &str, settings: &Settings) -> String {
         "io-threads" => settings.threads.to_string(),
         "active-expire-effort" => settings.expire_effort.to_string(),
         "release-memory" => yes_or_no(settings.release_memory),
+        "default-ttl" => settings.default_ttl.to_string(),
         _ => String::new(),
     }
 }
 
 impl Form {
-    /// The value that `text` means; `old` is the present one.
-    fn read(self, text: &[u8], old: &str) -> Result<String, Cow<'static, str>> {
+    /// The value that `text` means; `old` is the present one, and so many databases there are.
+    fn read(self, text: &[u8], old: &str, databases: usize) -> Result<String, Cow<'static, str>> {
         let text = std::str::from_utf8(text).map_err(|_| "the text is not UTF-8")?;
         if text.len() > TEXT_BYTES_MAX {
             return Err("the text is too long".into());
@@ -318,6 +350,7 @@ impl Form {
             Form::Switch => Err("argument must be 'yes' or 'no'"),
             Form::Number(least, most) => return number(text, least, most),
             Form::Events => return events(text),
+            Form::DefaultTtl => return default_ttl(text, databases),
         };
         is_right.map(|()| text.to_owned()).map_err(Cow::Borrowed)
     }
@@ -329,6 +362,13 @@ fn number(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>
         Some(number) if (least..=most).contains(&number) => Ok(number.to_string()),
         Some(_) => Err(format!("argument must be between {least} and {most} inclusive").into()),
     }
+}
+
+/// What `--default-ttl` would take, as it is shown.
+fn default_ttl(text: &str, databases: usize) -> Result<String, Cow<'static, str>> {
+    let ttl = DefaultTtl::parse(text)?;
+    ttl.check(databases)?;
+    Ok(ttl.to_string())
 }
 
 /// Classes of events in the order in which Redis shows them.
@@ -387,7 +427,7 @@ mod tests {
     #[test]
     fn values_are_read_as_redis_reads_them() {
         let check = |form: Form, text: &str, expected: Option<&str>| {
-            let read = form.read(text.as_bytes(), "old");
+            let read = form.read(text.as_bytes(), "old", 16);
             assert_eq!(read.ok().as_deref(), expected, "{text}");
         };
         check(Form::Events, "KEA", Some("AKE"));
@@ -399,5 +439,8 @@ mod tests {
         check(Form::Unused, "OLD", Some("old"));
         check(Form::Unused, "new", None);
         check(Form::Switch, "on", None);
+        check(Form::DefaultTtl, "60s", Some("1m"));
+        check(Form::DefaultTtl, "60", None);
+        check(Form::DefaultTtl, "resp:16=1m", None);
     }
 }

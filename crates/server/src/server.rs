@@ -43,6 +43,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     memory::check(settings.memory_bytes)?;
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
+    check_default_ttl(&settings)?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
     warn_of_open_listeners(&settings, &listeners);
@@ -149,6 +150,16 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
     }
     settings.watchdog_ms = settings.script_time_ms.saturating_mul(2);
     Ok(())
+}
+
+/// Checks that there are the databases that have a time to live of their own.
+fn check_default_ttl(settings: &Settings) -> Result<(), Error> {
+    let checked = settings.default_ttl.check(settings.databases);
+    checked.map_err(|reason| Error::Setting {
+        flag: "default-ttl",
+        origin: String::new(),
+        reason,
+    })
 }
 
 /// Binds everything that clients may connect to.

@@ -9,6 +9,7 @@
 pub mod units;
 pub mod letters;
 pub mod hosts;
+pub mod default_ttl; // how --default-ttl is written
 pub mod table;
 pub mod top;
 pub mod load;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use crate::protocol::Protocol;
 
@@ -95,6 +97,8 @@ pub struct Settings {
     pub release_memory: bool,
     /// How hard upkeep looks for what is overdue, 1 to 10.
     pub expire_effort: u8,
+    /// How long items live that are stored without a time to live.
+    pub default_ttl: DefaultTtl,
     /// Milliseconds for which a lease keeps others out.
     pub lease_ms: u64,
     /// Whether DEBUG is answered.
@@ -196,6 +200,7 @@ impl Default for Settings {
             drain_timeout_ms: 5_000,
             release_memory: false,
             expire_effort: 1,
+            default_ttl: DefaultTtl::default(),
             lease_ms: 30_000,
             enable_debug_commands: false,
             script_time_ms: 5_000,

@@ -15,6 +15,7 @@ use crate::databases::Databases;
 use crate::error_stats::Errors;
 use crate::gate::Gates;
 use crate::guesses::Guesses;
+use crate::lifetimes::Lifetimes;
 use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::parameters::Parameters;
@@ -40,6 +41,8 @@ pub struct State {
     pub gates: Gates,
     /// Which of the engine's spaces each database is.
     pub databases: Databases,
+    /// How long items live that are stored without a time to live.
+    pub lifetimes: Lifetimes,
     /// What clients have the server hold outside of the cache's memory.
     pub budget: Arc<Budget>,
     /// Clients of the Redis protocol.
@@ -123,6 +126,7 @@ impl State {
             cache,
             acceptor: Arc::default(),
             gates: Gates::new(settings.threads),
+            lifetimes: Lifetimes::new(&settings.default_ttl, observer.databases().count()),
             databases: observer.databases().clone(),
             clients: Clients::new(Arc::clone(&budget)),
             budget,
@@ -145,6 +149,14 @@ impl State {
             wall,
             stats_zero: Mutex::default(),
         }
+    }
+
+    /// The settings with what CONFIG SET has changed since the start.
+    #[must_use]
+    pub fn settings_in_effect(&self) -> Settings {
+        let mut settings = self.settings.clone();
+        self.parameters.put_into(&mut settings);
+        settings
     }
 
     /// Unix time of the start, in seconds, by the wall clock as it goes now.

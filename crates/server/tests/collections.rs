@@ -27,7 +27,7 @@ fn change<C: Collection>(
 ) {
     let mut collection = match value {
         Some((bytes, deadline)) => C::open(bytes, *deadline, now),
-        None => C::empty(now),
+        None => C::empty(Deadline::NEVER, now),
     };
     decide(&mut collection);
     *value = if collection.is_empty() {

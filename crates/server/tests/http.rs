@@ -429,7 +429,7 @@ fn a_body_that_is_no_message_is_refused() {
         (r#"{"id":"a","content":1,"ttl":0.0001}"#, "bad_ttl"),
         (r#"{"id":"a","content":1,"ttl":true}"#, "bad_json"),
         (r#"{"id":"a","content":1,"ttl":0}"#, "bad_ttl"),
-        (r#"{"id":"a","content":1,"ttl":"never"}"#, "bad_ttl"),
+        (r#"{"id":"a","content":1,"ttl":"soon"}"#, "bad_ttl"),
         (r#"{"id":"","content":1}"#, "bad_key"),
         (
             r#"{"id":"a","content":"?","encoding":"base64"}"#,

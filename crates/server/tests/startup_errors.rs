@@ -111,6 +111,20 @@ fn memory_that_is_not_there_is_told_with_what_is_there() {
 }
 
 #[test]
+fn a_time_to_live_for_nothing_that_there_is_is_told() {
+    for (value, reason) in [
+        (
+            "http=10",
+            "\"10\" is not a duration; write 500ms, 30s, 10m, 2h or 0",
+        ),
+        ("resp:16=1h", "there is no database 16; --databases is 16"),
+    ] {
+        let expected = format!("--default-ttl: {reason}");
+        check(&["--default-ttl", value], &[], &expected);
+    }
+}
+
+#[test]
 fn a_watchdog_that_would_bite_scripts_is_told() {
     check(
         &["--watchdog", "3s"],

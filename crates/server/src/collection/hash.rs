@@ -242,9 +242,9 @@ impl Hash {
 impl Collection for Hash {
     const KIND: Kind = super::HASH;
 
-    fn empty(now: Instant) -> Hash {
+    fn empty(deadline: Deadline, now: Instant) -> Hash {
         Hash {
-            own: Deadline::NEVER,
+            own: deadline,
             earliest: Deadline::NEVER,
             now,
             is_changed: false,

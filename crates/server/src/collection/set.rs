@@ -136,9 +136,9 @@ impl Set {
 impl Collection for Set {
     const KIND: Kind = super::SET;
 
-    fn empty(_now: Instant) -> Set {
+    fn empty(deadline: Deadline, _now: Instant) -> Set {
         Set {
-            own: Deadline::NEVER,
+            own: deadline,
             is_changed: false,
             members: Members::empty(),
         }

@@ -238,9 +238,9 @@ impl SortedSet {
 impl Collection for SortedSet {
     const KIND: Kind = super::SORTED_SET;
 
-    fn empty(_now: Instant) -> SortedSet {
+    fn empty(deadline: Deadline, _now: Instant) -> SortedSet {
         SortedSet {
-            own: Deadline::NEVER,
+            own: deadline,
             is_changed: false,
             is_sorted: true,
             removed: 0,

@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::events::Class;
 use crate::gate::Pass;
 use crate::output::Output;
+use crate::protocol::Protocol;
 use crate::state::State;
 
 /// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
@@ -99,6 +100,26 @@ impl<'s> Context<'s> {
     pub(in crate::execute) fn memcached_value_bytes_max(&self) -> usize {
         let limit = self.state.settings.memcached_value_bytes_max();
         limit.min(self.cache().value_bytes_max())
+    }
+
+    /// The deadline of an item that is stored without a time to live: by `--default-ttl`.
+    #[inline]
+    pub(in crate::execute) fn default_deadline(
+        &self,
+        protocol: Protocol,
+        database: u32,
+    ) -> Deadline {
+        let now = self.cache().now();
+        self.state.lifetimes.deadline(protocol, database, now)
+    }
+
+    /// The deadline that the exptime of a store means, where zero says that the client names none.
+    #[inline]
+    pub(in crate::execute) fn stored_deadline(&self, exptime: i32) -> Deadline {
+        match exptime {
+            0 => self.default_deadline(Protocol::Memcached, 0),
+            exptime => self.deadline(exptime),
+        }
     }
 
     /// The deadline that an exptime means.

@@ -167,6 +167,19 @@ pub const FAMILIES: &[Family] = &[
         write: |facts, samples| each_span(facts, samples, |leaving| leaving.1),
     },
     Family {
+        name: "cellar_default_ttl_seconds",
+        kind: MetricType::Gauge,
+        labels: "scope",
+        help: "How long items live that are stored without a time to live, 0 for ever: by \
+               protocol, and resp:3 for a database that has its own.",
+        write: |facts, samples| {
+            let ttl = facts.state.settings_in_effect().default_ttl;
+            for (scope, ttl_ms) in ttl.scopes() {
+                samples.with(&[("scope", &scope)], seconds(ttl_ms, 1e3));
+            }
+        },
+    },
+    Family {
         name: "cellar_database_keys",
         kind: MetricType::Gauge,
         labels: "database",

@@ -472,9 +472,10 @@ fn threads(facts: &Facts<'_>) -> Vec<Thread> {
 }
 
 fn settings(state: &State) -> Vec<Setting> {
+    let in_effect = state.settings_in_effect();
     let setting = |row: &crate::settings::Row| Setting {
         name: row.name.to_owned(),
-        value: row.shown(&state.settings),
+        value: row.shown(&in_effect),
     };
     TABLE.iter().map(setting).collect()
 }

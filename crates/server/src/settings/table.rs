@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::{
@@ -300,6 +301,17 @@ pub const TABLE: &[Row] = &[
         show: |s| s.expire_effort.to_string(),
     },
     Row {
+        name: "default-ttl",
+        value: "DURATION",
+        default: "0",
+        help: "How long items live that are stored without a time to live; 0 = until they are \
+               evicted. http=10m is for one protocol, resp:3=1h for one database; several with \
+               commas between them, the narrowest counts. CONFIG SET default-ttl changes it for \
+               what is stored from then on.",
+        set: |s, v| put(&mut s.default_ttl, DefaultTtl::parse(v)),
+        show: |s| s.default_ttl.to_string(),
+    },
+    Row {
         name: "lease-timeout",
         value: "DURATION",
         default: "30s",
@@ -550,6 +562,8 @@ mod tests {
             ("max-value", "0"),
             ("idle-timeout", "10"),
             ("write-timeout", "0"),
+            ("default-ttl", "10"),
+            ("default-ttl", "http:1=10m"),
             ("lease-timeout", "-1s"),
             ("script-time-limit", "0"),
             ("watchdog", "on"),

@@ -26,13 +26,18 @@ pub(crate) fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero:
         threads: 1,
         ..Settings::default()
     };
+    state_of(settings, clock, unix_ms_at_zero)
+}
+
+/// The same with these settings.
+pub(crate) fn state_of(settings: Settings, clock: Arc<dyn Clock>, unix_ms_at_zero: u64) -> State {
     let config = Config {
         clock,
         seed: Some(7),
         lease_ms: settings.lease_ms,
         value_bytes_max: settings.value_bytes_max(),
         update_bytes_max: settings.update_bytes_max(),
-        ..Config::with_memory(memory_bytes)
+        ..Config::with_memory(settings.memory_bytes)
     };
     let cache = Cache::new(config).expect("the memory of a test is there");
     let state = State::new(cache, settings, unix_ms_at_zero);

@@ -28,8 +28,9 @@ const OUT_OF_RANGE: Failure = Failure::new(
 struct CountOrder {
     delta: i64,
     initial: i64,
-    /// The deadline of a number that is created.
+    /// The deadline of a number that is created, and whether the client named it.
     deadline: Deadline,
+    names_ttl: bool,
     must_exist: bool,
 }
 
@@ -43,13 +44,12 @@ impl CountOrder {
             let message = "the only condition of a count is If-Match: *";
             return Err(Failure::bad("bad_condition", message));
         }
+        let deadline = call.named_deadline(ttl.as_deref())?;
         Ok(CountOrder {
             delta: number(delta.as_deref(), 1)?,
             initial: number(initial.as_deref(), 0)?,
-            deadline: match ttl {
-                Some(ttl) => call.deadline_in(parameters::milliseconds(&ttl)?),
-                None => Deadline::NEVER,
-            },
+            names_ttl: deadline.is_some_and(|deadline| deadline != Deadline::NEVER),
+            deadline: deadline.unwrap_or_else(|| call.default_deadline()),
             must_exist,
         })
     }
@@ -130,7 +130,7 @@ pub(super) fn increment(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
         (false, true) => counters.decr_misses.add(1),
     }
     call.context.notify(Class::String, "incrby", key);
-    if !was_there && order.deadline != Deadline::NEVER {
+    if !was_there && order.names_ttl {
         call.context.notify(Class::Generic, "expire", key);
     }
     call.json(

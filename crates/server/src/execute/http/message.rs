@@ -12,14 +12,14 @@ use std::fmt;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cellar_engine::{Deadline, Handle, Key, Kind, SetOptions, When};
+use cellar_engine::{Deadline, Handle, Key, Kind, When};
 use cellar_protocol::http::{Mark, Request, Status};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use super::call::{Call, DOCUMENT_BYTES_MAX, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
 use super::parameters::{self, BAD_TTL, milliseconds};
-use super::write::{self, LENGTH_REQUIRED};
+use super::write::{self, LENGTH_REQUIRED, StoreOrder};
 use crate::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
 use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
@@ -38,10 +38,14 @@ pub(super) struct Message<'a> {
 
 /// How long a message is kept.
 #[derive(Clone, Copy, Debug)]
-struct Ttl(
-    /// Milliseconds; `None` for a text that is no duration.
-    Option<u64>,
-);
+enum Ttl {
+    /// So many milliseconds.
+    Ms(u64),
+    /// Until it is evicted.
+    Never,
+    /// It is a text that is no duration.
+    Bad,
+}
 
 impl<'de> Deserialize<'de> for Ttl {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Ttl, D::Error> {
@@ -56,24 +60,27 @@ impl Visitor<'_> for TtlVisitor {
     type Value = Ttl;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("seconds, or a duration such as 10m")
+        to.write_str("seconds, a duration such as 10m, or never")
     }
 
     fn visit_u64<E>(self, seconds: u64) -> Result<Ttl, E> {
-        Ok(Ttl(Some(seconds.saturating_mul(1_000))))
+        Ok(Ttl::Ms(seconds.saturating_mul(1_000)))
     }
 
     fn visit_i64<E>(self, _below_zero: i64) -> Result<Ttl, E> {
-        Ok(Ttl(Some(0)))
+        Ok(Ttl::Ms(0))
     }
 
     fn visit_f64<E>(self, seconds: f64) -> Result<Ttl, E> {
         // A number that is too large becomes the largest, one below zero becomes zero.
-        Ok(Ttl(Some((seconds * 1_000.0) as u64)))
+        Ok(Ttl::Ms((seconds * 1_000.0) as u64))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Ttl, E> {
-        Ok(Ttl(milliseconds(text).ok()))
+        Ok(match text {
+            parameters::NEVER => Ttl::Never,
+            text => milliseconds(text).map_or(Ttl::Bad, Ttl::Ms),
+        })
     }
 }
 
@@ -87,17 +94,14 @@ enum Encoding {
 pub(super) struct Checked<'m> {
     key: Key<'m>,
     value: Cow<'m, [u8]>,
-    options: SetOptions,
+    order: StoreOrder,
 }
 
 impl Checked<'_> {
     /// Stores it if the condition holds.
     pub(super) fn store(&self, when: When, context: Context<'_>) -> Result<(), Failure> {
-        let options = SetOptions {
-            when,
-            ..self.options
-        };
-        write::store(self.key, ValueSource::Bytes(&self.value), &options, context)?;
+        let order = self.order.when(when);
+        write::store(self.key, ValueSource::Bytes(&self.value), &order, context)?;
         Ok(())
     }
 }
@@ -110,24 +114,18 @@ impl Message<'_> {
             ..failure
         })?;
         let (value, flags) = self.value()?;
-        let options = SetOptions {
-            deadline: self.deadline(call)?,
-            flags,
-            ..SetOptions::default()
-        };
-        Ok(Checked {
-            key,
-            value,
-            options,
-        })
+        let order = StoreOrder::new(call, self.deadline(call)?, flags);
+        Ok(Checked { key, value, order })
     }
 
-    fn deadline(&self, call: &Call<'_>) -> Result<Deadline, Failure> {
-        match self.ttl {
-            None => Ok(Deadline::NEVER),
-            Some(Ttl(Some(ms @ 1..))) => Ok(call.deadline_in(ms)),
-            Some(Ttl(_)) => Err(BAD_TTL),
-        }
+    /// The deadline that it names, if it does.
+    fn deadline(&self, call: &Call<'_>) -> Result<Option<Deadline>, Failure> {
+        Ok(match self.ttl {
+            None => None,
+            Some(Ttl::Never) => Some(Deadline::NEVER),
+            Some(Ttl::Ms(ms @ 1..)) => Some(call.deadline_in(ms)),
+            Some(Ttl::Ms(0) | Ttl::Bad) => return Err(BAD_TTL),
+        })
     }
 
     /// The bytes to be stored, and their flags.

@@ -10,12 +10,16 @@ use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Target};
 
 use super::call::{Call, Failure};
+use crate::protocol::Protocol;
 use crate::settings::units::parse_duration_ms;
 
 pub(super) const BAD_TTL: Failure = Failure::bad(
     "bad_ttl",
     "a time to live is a number of seconds, or a duration such as 500ms, 30s, 10m or 2h; not 0",
 );
+
+/// The time to live of what stays until it is evicted, whatever the server's default is.
+pub(super) const NEVER: &str = "never";
 
 /// The values of the parameters with these names, in their order.
 pub(super) fn take<'a, const N: usize>(
@@ -73,15 +77,27 @@ impl Call<'_> {
         self.context.cache().now().plus_ms(ms)
     }
 
-    /// The deadline of a value that is stored: by the parameter, else by the header, else never.
-    pub(super) fn deadline(&self, ttl: Option<&str>) -> Result<Deadline, Failure> {
-        if let Some(ttl) = ttl {
-            return Ok(self.deadline_in(milliseconds(ttl)?));
+    /// The deadline that a parameter names for a value that is stored, if it is there.
+    pub(super) fn named_deadline(&self, ttl: Option<&str>) -> Result<Option<Deadline>, Failure> {
+        Ok(match ttl {
+            None => None,
+            Some(NEVER) => Some(Deadline::NEVER),
+            Some(ttl) => Some(self.deadline_in(milliseconds(ttl)?)),
+        })
+    }
+
+    /// The same of the parameter, else of the header.
+    pub(super) fn deadline(&self, ttl: Option<&str>) -> Result<Option<Deadline>, Failure> {
+        if ttl.is_some() {
+            return self.named_deadline(ttl);
         }
-        match self.max_age_s()? {
-            Some(seconds) => Ok(self.deadline_in(seconds.saturating_mul(1_000))),
-            None => Ok(Deadline::NEVER),
-        }
+        let max_age_s = self.max_age_s()?;
+        Ok(max_age_s.map(|seconds| self.deadline_in(seconds.saturating_mul(1_000))))
+    }
+
+    /// The deadline of a value that is stored without one.
+    pub(super) fn default_deadline(&self) -> Deadline {
+        self.context.default_deadline(Protocol::Http, 0)
     }
 
     /// The seconds that Cache-Control gives a value, less its Age; `None` if it does not say.

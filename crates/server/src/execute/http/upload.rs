@@ -3,14 +3,13 @@
 //! A large value of known length goes straight into the engine's memory ([`Upload`]). Other bodies
 //! are gathered ([`Gather`]): those in chunks, and long documents of JSON.
 
-use cellar_engine::SetOptions;
 use cellar_protocol::http::reply::{self, Stay};
 use cellar_protocol::http::{Body, Chunks, Fed, Kept, Mark, Method, Status};
 
 use super::call::{Call, DOCUMENT_BYTES_MAX, Failure, write_failure};
 use super::etag::Tag;
 use super::route::Route;
-use super::write;
+use super::write::{self, StoreOrder};
 use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, ValueSource};
@@ -39,7 +38,7 @@ pub(super) struct Upload {
     pub(super) filling: Filling,
     request: Kept,
     key: Box<[u8]>,
-    options: SetOptions,
+    order: StoreOrder,
 }
 
 /// A request whose body is being gathered.
@@ -150,15 +149,15 @@ fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Next {
 fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> {
     let key_bytes = super::key_bytes(text)?;
     let key = call.key(&key_bytes)?;
-    let options = write::order(call, key)?;
+    let order = write::order(call, key)?;
     let draft = call.context.cache().draft(key, bytes);
     let draft =
-        draft.inspect_err(|error| write::note_failure(key, error, &options, call.context))?;
+        draft.inspect_err(|error| write::note_failure(key, error, &order.options, call.context))?;
     Ok(Upload {
         filling: Filling::without_line_end(draft, bytes),
         request: Kept::of(call.request),
         key: key_bytes.into(),
-        options,
+        order,
     })
 }
 
@@ -177,7 +176,7 @@ impl Upload {
             filling,
             request,
             key,
-            options,
+            order,
         } = self;
         let request = request.with_body(&[]);
         let mut call = Call::new(&request, context, output);
@@ -185,9 +184,9 @@ impl Upload {
         let mut draft = filling.finish();
         let outcome = call.key(&key).and_then(|key| {
             // A small one comes this way if its client has waited for leave to send it.
-            let tag = Tag::of_content(small_part(draft.value_mut()), options.flags);
+            let tag = Tag::of_content(small_part(draft.value_mut()), order.options.flags);
             let source = ValueSource::Draft(draft);
-            let tag = write::put_value(key, source, value_bytes, options, context, || tag)?;
+            let tag = write::put_value(key, source, value_bytes, order, context, || tag)?;
             write::answer_put(&mut call, tag);
             super::call::DONE
         });

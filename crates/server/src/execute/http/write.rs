@@ -12,15 +12,44 @@ use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
+/// What the engine is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoreOrder {
+    pub(super) options: SetOptions,
+    /// Whether the client named a time to live.
+    names_ttl: bool,
+}
+
+impl StoreOrder {
+    /// A store of a value with these flags, and with the deadline that the client named, if it did.
+    pub(super) fn new(call: &Call<'_>, deadline: Option<Deadline>, flags: u32) -> StoreOrder {
+        let options = SetOptions {
+            deadline: deadline.unwrap_or_else(|| call.default_deadline()),
+            flags,
+            ..SetOptions::default()
+        };
+        StoreOrder {
+            options,
+            names_ttl: deadline.is_some_and(|deadline| deadline != Deadline::NEVER),
+        }
+    }
+
+    /// The same on a condition.
+    pub(super) fn when(self, when: When) -> StoreOrder {
+        let options = SetOptions {
+            when,
+            ..self.options
+        };
+        StoreOrder { options, ..self }
+    }
+}
+
 /// What a PUT asks the engine for.
-pub(super) fn order(call: &Call<'_>, key: Key<'_>) -> Result<SetOptions, Failure> {
+pub(super) fn order(call: &Call<'_>, key: Key<'_>) -> Result<StoreOrder, Failure> {
     let [ttl] = parameters::take(&call.request.target, ["ttl"])?;
-    Ok(SetOptions {
-        deadline: call.deadline(ttl.as_deref())?,
-        flags: flags(call)?,
-        when: call.when(key)?,
-        ..SetOptions::default()
-    })
+    let deadline = call.deadline(ttl.as_deref())?;
+    let order = StoreOrder::new(call, deadline, flags(call)?);
+    Ok(order.when(call.when(key)?))
 }
 
 /// The flags that stand for the type of the body.
@@ -52,9 +81,10 @@ fn flags(call: &Call<'_>) -> Result<u32, Failure> {
 pub(super) fn store(
     key: Key<'_>,
     source: ValueSource<'_>,
-    options: &SetOptions,
+    order: &StoreOrder,
     context: Context<'_>,
 ) -> Result<u64, Failure> {
+    let options = &order.options;
     let counters = context.counters;
     let cache = context.cache();
     let stored = match source {
@@ -74,7 +104,7 @@ pub(super) fn store(
         return Err(PRECONDITION_FAILED);
     };
     context.notify(Class::String, "set", key);
-    if options.deadline != Deadline::NEVER {
+    if order.names_ttl {
         context.notify(Class::Generic, "expire", key);
     }
     Ok(version)
@@ -105,15 +135,15 @@ pub(super) fn put(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     {
         return Err(LENGTH_REQUIRED);
     }
-    let options = order(call, key)?;
+    let order = order(call, key)?;
     let value = call.request.body;
     let tag = put_value(
         key,
         ValueSource::Bytes(value),
         value.len(),
-        options,
+        order,
         call.context,
-        || Tag::of_content(value, options.flags),
+        || Tag::of_content(value, order.options.flags),
     )?;
     answer_put(call, tag);
     DONE
@@ -131,16 +161,13 @@ pub(super) fn put_value(
     key: Key<'_>,
     source: ValueSource<'_>,
     value_bytes: usize,
-    options: SetOptions,
+    mut order: StoreOrder,
     context: Context<'_>,
     content: impl FnOnce() -> Tag,
 ) -> Result<Tag, Failure> {
     let is_large = value_bytes >= PINNED_VALUE_BYTES_MIN;
-    let options = SetOptions {
-        version: is_large,
-        ..options
-    };
-    let version = store(key, source, &options, context)?;
+    order.options.version = is_large;
+    let version = store(key, source, &order, context)?;
     Ok(if is_large {
         Tag::Version(version)
     } else {

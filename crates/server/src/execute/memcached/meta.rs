@@ -14,6 +14,7 @@ use super::read;
 use crate::events::Class;
 use crate::execute::context::Context;
 use crate::output::Output;
+use crate::protocol::Protocol;
 
 /// mg
 pub(super) fn get(
@@ -26,8 +27,8 @@ pub(super) fn get(
     let mut encode = |found: Found<'_>| hit(meta, &found, context, output.bytes());
     let found = context.with_key(meta, key, |key| {
         let found = look_up(meta, key, context, &mut encode)?;
-        if let Some(exptime) = meta.time(b'T') {
-            context.notify_deadline(context.deadline(exptime), key);
+        if let Some(deadline) = touched(meta, context) {
+            context.notify_deadline(deadline, key);
         }
         Some(found)
     });
@@ -57,7 +58,7 @@ fn look_up<R>(
     encode: &mut impl FnMut(Found<'_>) -> R,
 ) -> Option<R> {
     let cache = context.cache();
-    let mut touch = meta.time(b'T').map(|exptime| context.deadline(exptime));
+    let mut touch = touched(meta, context);
     let mut before = None;
     if meta.is_before(b'T', b'R')
         && let Some(deadline) = touch
@@ -77,7 +78,7 @@ fn look_up<R>(
     };
     let lookup = Lookup {
         touch,
-        vivify: meta.time(b'N').map(|exptime| context.deadline(exptime)),
+        vivify: created(meta, context),
         recache_ms: meta
             .time(b'R')
             .and_then(|exptime| recache_ms(exptime, context)),
@@ -133,9 +134,15 @@ fn recache_ms(exptime: i32, context: Context<'_>) -> Option<u64> {
     Some((left_ms + 1).saturating_sub(1000)).filter(|_| left_ms > 0)
 }
 
-/// The deadline that flag T or N names.
-fn named_deadline(meta: &Meta<'_>, flag: u8, context: Context<'_>) -> Deadline {
-    context.deadline(meta.time(flag).unwrap_or(0))
+/// The deadline that flag T names: an item that is there gets it, with zero it stays for ever.
+fn touched(meta: &Meta<'_>, context: Context<'_>) -> Option<Deadline> {
+    meta.time(b'T').map(|exptime| context.deadline(exptime))
+}
+
+/// The deadline that flag N names for an item that is created; zero names none.
+fn created(meta: &Meta<'_>, context: Context<'_>) -> Option<Deadline> {
+    meta.time(b'N')
+        .map(|exptime| context.stored_deadline(exptime))
 }
 
 /// Encodes a hit; returns a value that is too large to be copied.
@@ -159,8 +166,8 @@ fn hit(
     };
     for token in meta.flags() {
         match token[0] {
-            b'T' => deadline = named_deadline(meta, b'T', context),
-            b'N' if found.created => deadline = named_deadline(meta, b'N', context),
+            b'T' => deadline = touched(meta, context).unwrap_or(deadline),
+            b'N' if found.created => deadline = created(meta, context).unwrap_or(deadline),
             b's' => reply::meta_number(out, b's', value.len() as u64),
             b't' => reply::meta_ttl(out, context.ttl_s(deadline)),
             b'c' => reply::meta_number(out, b'c', found.version),
@@ -200,10 +207,10 @@ pub(super) fn delete(
         when_version: meta.number(b'C'),
         mark_stale,
         drop_value,
-        // An emptied item has no deadline unless one is given.
+        // An emptied item is one that is stored anew.
         touch: match touch {
             Some(exptime) => Some(context.deadline(exptime)),
-            None => drop_value.then_some(Deadline::NEVER),
+            None => drop_value.then(|| context.default_deadline(Protocol::Memcached, 0)),
         },
         new_version: meta.number(b'E'),
     };
@@ -249,8 +256,8 @@ pub(super) fn arithmetic(
     context: Context<'_>,
     output: &mut Output,
 ) {
-    let touch = meta.time(b'T').map(|exptime| context.deadline(exptime));
-    let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
+    let touch = touched(meta, context);
+    let vivify = created(meta, context);
     let created_deadline = if meta.is_before(b'N', b'T') {
         touch
     } else {
@@ -313,7 +320,7 @@ pub(super) fn arithmetic(
 fn arithmetic_done(
     out: &mut Vec<u8>,
     meta: &Meta<'_>,
-    (number, version, created): (u64, u64, bool),
+    (number, version, is_created): (u64, u64, bool),
     before: Deadline,
     context: Context<'_>,
 ) {
@@ -327,8 +334,8 @@ fn arithmetic_done(
     let mut deadline = before;
     for token in meta.flags() {
         match token[0] {
-            b'T' => deadline = named_deadline(meta, b'T', context),
-            b'N' if created => deadline = named_deadline(meta, b'N', context),
+            b'T' => deadline = touched(meta, context).unwrap_or(deadline),
+            b'N' if is_created => deadline = created(meta, context).unwrap_or(deadline),
             b't' => reply::meta_ttl(out, context.ttl_s(deadline)),
             b'c' => reply::meta_number(out, b'c', version),
             _ => reply::meta_repeat(out, meta, token),

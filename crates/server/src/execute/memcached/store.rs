@@ -19,6 +19,8 @@ pub(super) struct Order {
     options: SetOptions,
     /// The deadline of an item that append or prepend may create.
     vivify: Option<Deadline>,
+    /// Whether the client named a time to live.
+    names_ttl: bool,
     /// Whether a store that finds no room removes the old value, so that nobody reads it on.
     removes_old: bool,
 }
@@ -32,7 +34,7 @@ impl Order {
             Verb::Cas => When::Version(request.version),
         };
         let options = SetOptions {
-            deadline: context.deadline(request.exptime),
+            deadline: context.stored_deadline(request.exptime),
             flags: request.flags,
             when,
             value_bytes_max: context.memcached_value_bytes_max(),
@@ -42,6 +44,7 @@ impl Order {
             verb: request.verb,
             options,
             vivify: None,
+            names_ttl: request.exptime != 0,
             removes_old: request.verb == Verb::Set,
         }
     }
@@ -59,9 +62,10 @@ impl Order {
                 _ => When::Always,
             },
         };
+        let exptime = meta.time(b'T').unwrap_or(0);
         let options = SetOptions {
             kind: Kind::STRING,
-            deadline: context.deadline(meta.time(b'T').unwrap_or(0)),
+            deadline: context.stored_deadline(exptime),
             flags: u32::try_from(meta.number(b'F').unwrap_or(0)).unwrap_or(0),
             when,
             accept_older: meta.has(b'I'),
@@ -70,11 +74,12 @@ impl Order {
             value_bytes_max: context.memcached_value_bytes_max(),
             version: meta.has(b'c'),
         };
-        let vivify = meta.time(b'N').map(|exptime| context.deadline(exptime));
+        let vivify = meta.time(b'N');
         Order {
             verb,
             options,
-            vivify,
+            vivify: vivify.map(|exptime| context.stored_deadline(exptime)),
+            names_ttl: exptime != 0,
             removes_old: true,
         }
     }
@@ -158,7 +163,7 @@ impl Order {
             return context.notify(Class::String, "append", key);
         }
         context.notify(Class::String, "set", key);
-        if self.options.deadline != Deadline::NEVER {
+        if self.names_ttl {
             context.notify(Class::Generic, "expire", key);
         }
     }

@@ -13,6 +13,7 @@ use super::session::Session;
 use crate::execute::context::{Context, Flow};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::output::Output;
+use crate::protocol::Protocol;
 
 /// How a handler ends: with its reply written, or with the failure that is to be the reply.
 pub(super) type Outcome = Result<Flow, Failure>;
@@ -87,6 +88,13 @@ impl<'c> Call<'c> {
     /// The Unix time of an engine's moment, in milliseconds.
     pub(super) fn unix_ms(&self, at: Instant) -> u64 {
         self.context.state.wall.unix_ms(at)
+    }
+
+    /// The deadline of a key that is stored without a time to live.
+    #[inline]
+    pub(super) fn default_deadline(&self) -> Deadline {
+        self.context
+            .default_deadline(Protocol::Resp, self.session.database)
     }
 
     /// Milliseconds until a deadline; `None` for never.

@@ -67,7 +67,8 @@ impl Call<'_> {
     }
 
     /// Changes the collection of a key in one step; one that does not exist begins without
-    /// members, one that has none in the end does not exist. `decide` may run more than once.
+    /// members and time to live, one that has none in the end does not exist. `decide` may run more
+    /// than once.
     ///
     /// # Errors
     /// [`Failure::WrongType`], what `decide` says, and what the cache says to the new value.
@@ -79,7 +80,7 @@ impl Call<'_> {
         if self.args.iter().map(|arg| arg.len()).sum::<usize>() > ADDED_BYTES_MAX {
             return Err(too_long());
         }
-        let now = self.now();
+        let (now, default) = (self.now(), self.default_deadline());
         let mut scratch = Vec::new();
         let pass = self.context.pass;
         let edited = self.cache().update(key, &mut scratch, |old, scratch| {
@@ -91,11 +92,11 @@ impl Call<'_> {
                     return (Err(Failure::WrongType), Change::Keep);
                 }
                 Some(item) => C::open(item.value, item.deadline, now),
-                None => C::empty(now),
+                None => C::empty(default, now),
             };
             let had_members = old.is_some() && !collection.is_empty();
             if !had_members {
-                collection = C::empty(now);
+                collection = C::empty(default, now);
             }
             let answer = match decide(&mut collection) {
                 Ok(answer) => answer,
@@ -123,8 +124,8 @@ impl Call<'_> {
         edited.map_err(failure_of)?
     }
 
-    /// Stores a whole collection under a key, whatever was there; one without members removes the
-    /// key. Whether the key existed.
+    /// Stores a whole collection under a key without a time to live, whatever was there; one
+    /// without members removes the key. Whether the key existed.
     ///
     /// # Errors
     /// What the cache says to the value.
@@ -135,7 +136,7 @@ impl Call<'_> {
     ) -> Result<bool, Failure> {
         let mut value = Vec::new();
         let is_empty = collection.is_empty();
-        let deadline = collection.write(&mut value);
+        let deadline = collection.write(&mut value).min(self.default_deadline());
         let mut scratch = Vec::new();
         let existed = self.cache().update(key, &mut scratch, |old, scratch| {
             let change = if is_empty {

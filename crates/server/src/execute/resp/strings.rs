@@ -74,13 +74,18 @@ pub(super) fn read(
 pub(super) fn set(call: &mut Call<'_>) -> Outcome {
     let (key, value) = (call.first_key()?, call.args[2]);
     call.context.counters.cmd_set.add(1);
+    let default = call.default_deadline();
     if call.args.len() == 3 {
-        call.cache().set(key, value, &SetOptions::default())?;
+        let options = SetOptions {
+            deadline: default,
+            ..SetOptions::default()
+        };
+        call.cache().set(key, value, &options)?;
         call.notify(Class::String, "set", key.bytes());
         return call.ok();
     }
     let options = StoreOptions::parse(&call.args[3..], "set", call.context)?;
-    if let Some(simple) = options.for_store() {
+    if let Some(simple) = options.for_store(default) {
         let stored = call.cache().set(key, value, &simple)?;
         return answer_stored(call, key, &options, stored);
     }
@@ -90,7 +95,7 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
             return Ok(((false, old_value), Change::Keep));
         }
         scratch.extend_from_slice(value);
-        let deadline = options.deadline_after(old.map(own_deadline));
+        let deadline = options.deadline_after(old.map(own_deadline), default);
         Ok(((true, old_value), store_until(deadline)))
     })?;
     answer_old(call, key, &options, is_stored, old_value)
@@ -157,14 +162,15 @@ pub(super) fn set_draft(
 fn set_received(call: &mut Call<'_>, key: &[u8], draft: Draft) -> Outcome {
     let key = call.cache().key_in(call.space(), key)?;
     let options = StoreOptions::parse(call.args, "set", call.context)?;
-    if let Some(simple) = options.for_store() {
+    let default = call.default_deadline();
+    if let Some(simple) = options.for_store(default) {
         let stored = call.cache().commit(draft, &simple)?;
         return answer_stored(call, key, &options, stored);
     }
     call.alone(|call| {
         let (holds, old_value, deadline) = update(call, key, |old, _| {
             let seen = (options.when.holds(old)?, options.old_value(old)?);
-            let deadline = options.deadline_after(old.map(own_deadline));
+            let deadline = options.deadline_after(old.map(own_deadline), default);
             Ok(((seen.0, seen.1, deadline), Change::Keep))
         })?;
         if holds {

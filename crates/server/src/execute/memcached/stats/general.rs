@@ -188,4 +188,6 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "inline_ascii_response", "no");
     stat(out, "client_flags_size", size_of::<u32>());
     stat(out, "lease_ms", settings.lease_ms);
+    let parameters = &context.state.parameters;
+    stat(out, "default_ttl", parameters.value("default-ttl"));
 }

@@ -3,6 +3,7 @@
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::parameters::Refused;
+use crate::settings::default_ttl::DefaultTtl;
 use crate::state::State;
 
 /// Most patterns of CONFIG GET; each is tried on each name.
@@ -63,6 +64,12 @@ fn take_effect(name: &str, value: &str, state: &State) {
             state
                 .cache
                 .set_expire_effort(u8::try_from(number()).unwrap_or(u8::MAX));
+        }
+        "default-ttl" => {
+            // The parameter has checked the text.
+            if let Ok(ttl) = DefaultTtl::parse(value) {
+                state.lifetimes.change(&ttl);
+            }
         }
         "release-memory" => state.cache.set_release_memory(value == "yes"),
         "notify-keyspace-events" => {

@@ -209,6 +209,7 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.bytes("maxmemory", engine.memory_bytes);
     let parameters = &facts.call.context.state.parameters;
     text.field("maxmemory_policy", parameters.value("maxmemory-policy"));
+    text.field("default_ttl", parameters.value("default-ttl"));
     text.field("mem_fragmentation_ratio", ratio(resident, *used));
     text.field("mem_fragmentation_bytes", resident.saturating_sub(*used));
     text.fields([

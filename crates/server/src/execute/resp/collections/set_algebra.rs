@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-use cellar_engine::{Handle, Instant};
+use cellar_engine::{Deadline, Handle, Instant};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
@@ -121,7 +121,7 @@ fn store_result(call: &mut Call<'_>, result: Combining) -> Result<(), Failure> {
         _ => "sdiffstore",
     };
     let set = result.parts.into_iter().next();
-    let set = set.unwrap_or_else(|| Set::empty(Instant(0)));
+    let set = set.unwrap_or_else(|| Set::empty(Deadline::NEVER, Instant(0)));
     let existed = call.store(call.key_at(1)?, set)?;
     if result.count > 0 {
         call.notify(Class::Set, event, call.args[1]);
@@ -222,7 +222,9 @@ impl Combining {
             sources,
             at: 0,
             hasher: RandomState::new(),
-            parts: (0..PARTS).map(|_| Set::empty(Instant(0))).collect(),
+            parts: (0..PARTS)
+                .map(|_| Set::empty(Deadline::NEVER, Instant(0)))
+                .collect(),
             count: 0,
             bytes: 0,
             most: usize::MAX,

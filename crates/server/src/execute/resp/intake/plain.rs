@@ -12,6 +12,7 @@ use crate::execute::resp::call::{DONE, Outcome};
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{append_failure, execute, prepare, strings};
 use crate::output::Output;
+use crate::protocol::Protocol;
 
 /// Why the key of a plain request can be hashed.
 const SHORT: &str = "a plain request has a key of at most 999 bytes";
@@ -95,9 +96,11 @@ pub(in crate::execute::resp) fn execute_set(
     }
     note(Verb::Set, session, context);
     context.counters.cmd_set.add(1);
-    let stored = context
-        .cache()
-        .set(set.key, set.value, &SetOptions::default());
+    let options = SetOptions {
+        deadline: context.default_deadline(Protocol::Resp, session.database),
+        ..SetOptions::default()
+    };
+    let stored = context.cache().set(set.key, set.value, &options);
     let outcome = match stored {
         Ok(_) => {
             let observer = &context.state.observer;

@@ -50,7 +50,7 @@ pub(in crate::execute::resp) fn setbit(call: &mut Call<'_>) -> Outcome {
         } else {
             scratch[byte] &= !mask;
         }
-        Ok((before, store_keeping(old)))
+        Ok((before, store_keeping(call, old)))
     })?;
     call.notify(Class::String, "setbit", key.bytes());
     call.integer(i64::from(before))

@@ -215,10 +215,14 @@ fn count<N>(
         if !is_stored {
             return Ok(((false, counted, None), Change::Keep));
         }
-        let before = old.map_or(Deadline::NEVER, |item| item.deadline);
-        let wanted = match deadline {
-            _ if options.persists => Deadline::NEVER,
-            Some(deadline) if !options.only_without || before == Deadline::NEVER => deadline,
+        let named = deadline.or(options.persists.then_some(Deadline::NEVER));
+        let before = match (old, named) {
+            (Some(item), _) => item.deadline,
+            (None, Some(_)) => Deadline::NEVER,
+            (None, None) => call.default_deadline(),
+        };
+        let wanted = match named {
+            Some(named) if !options.only_without || before == Deadline::NEVER => named,
             _ => before,
         };
         let event = if wanted == before {
@@ -228,7 +232,7 @@ fn count<N>(
         } else {
             Some("expire")
         };
-        let change = match store_keeping(old) {
+        let change = match store_keeping(call, old) {
             Change::Store { kind, flags, .. } => Change::Store {
                 kind,
                 flags,

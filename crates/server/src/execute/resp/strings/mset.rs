@@ -196,7 +196,7 @@ fn store_all(
             false => None,
         };
         let set = SetOptions {
-            deadline: options.deadline_after(old),
+            deadline: options.deadline_after(old, call.default_deadline()),
             ..SetOptions::default()
         };
         cache.set(key, value, &set)?;

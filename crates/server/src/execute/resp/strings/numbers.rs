@@ -54,7 +54,7 @@ fn add(call: &mut Call<'_>, delta: i64) -> Outcome {
         let number = integer_of(old)?;
         let number = number.checked_add(delta).ok_or(Failure::Overflow)?;
         scratch.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-        Ok((number, store_keeping(old)))
+        Ok((number, store_keeping(call, old)))
     })?;
     call.notify(Class::String, "incrby", key.bytes());
     call.integer(number)
@@ -67,7 +67,7 @@ pub(in crate::execute::resp) fn incrbyfloat(call: &mut Call<'_>) -> Outcome {
         let delta = Decimal::parse(delta).ok_or(Failure::NotFloat)?;
         let sum = number.plus(delta).ok_or(NOT_FINITE)?;
         sum.write(scratch);
-        Ok((scratch.clone(), store_keeping(old)))
+        Ok((scratch.clone(), store_keeping(call, old)))
     })?;
     call.notify(Class::String, "incrbyfloat", key.bytes());
     call.reply().bulk(text);

@@ -93,8 +93,9 @@ impl<'a> StoreOptions<'a> {
         Ok(options)
     }
 
-    /// The same for the engine's own store, if that can do it.
-    pub(in crate::execute::resp) fn for_store(&self) -> Option<SetOptions> {
+    /// The same for the engine's own store, if that can do it; `default` is the deadline of what is
+    /// stored without a time to live.
+    pub(in crate::execute::resp) fn for_store(&self, default: Deadline) -> Option<SetOptions> {
         let (when, accept_older) = match self.when {
             Condition::Always => (When::Always, false),
             Condition::Absent => (When::Absent, false),
@@ -109,7 +110,7 @@ impl<'a> StoreOptions<'a> {
         is_plain.then(|| SetOptions {
             when,
             accept_older,
-            deadline: self.deadline.unwrap_or(Deadline::NEVER),
+            deadline: self.deadline.unwrap_or(default),
             ..SetOptions::default()
         })
     }
@@ -125,10 +126,14 @@ impl<'a> StoreOptions<'a> {
         Ok(as_string(old)?.map(|item| item.pin()))
     }
 
-    /// The deadline of what replaces an item that had `old`.
-    pub(in crate::execute::resp) fn deadline_after(&self, old: Option<Deadline>) -> Deadline {
+    /// The deadline of what replaces an item that had `old`; `default` as above.
+    pub(in crate::execute::resp) fn deadline_after(
+        &self,
+        old: Option<Deadline>,
+        default: Deadline,
+    ) -> Deadline {
         let kept = old.filter(|_| self.keeps_deadline);
-        self.deadline.or(kept).unwrap_or(Deadline::NEVER)
+        self.deadline.or(kept).unwrap_or(default)
     }
 }
 

@@ -38,7 +38,7 @@ pub(in crate::execute::resp) fn append(call: &mut Call<'_>) -> Outcome {
         scratch.reserve(bytes);
         scratch.extend_from_slice(head);
         scratch.extend_from_slice(tail);
-        Ok((bytes, store_keeping(old)))
+        Ok((bytes, store_keeping(call, old)))
     })?;
     call.notify(Class::String, "append", key.bytes());
     call.integer(length(bytes))
@@ -111,7 +111,7 @@ pub(in crate::execute::resp) fn setrange(call: &mut Call<'_>) -> Outcome {
         scratch.extend_from_slice(value);
         scratch.resize(value.len().max(end), 0);
         scratch[offset..end].copy_from_slice(part);
-        Ok(((scratch.len(), true), store_keeping(old)))
+        Ok(((scratch.len(), true), store_keeping(call, old)))
     })?;
     if is_changed {
         call.notify(Class::String, "setrange", key.bytes());

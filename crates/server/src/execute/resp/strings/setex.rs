@@ -2,7 +2,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/setnx and its neighbours.
 
-use cellar_engine::{Deadline, SetOptions, Stored, When};
+use cellar_engine::{SetOptions, Stored, When};
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
@@ -16,6 +16,7 @@ pub(in crate::execute::resp) fn setnx(call: &mut Call<'_>) -> Outcome {
     let (key, value) = (call.first_key()?, call.args[2]);
     call.context.counters.cmd_set.add(1);
     let options = SetOptions {
+        deadline: call.default_deadline(),
         when: When::Absent,
         ..SetOptions::default()
     };
@@ -53,7 +54,7 @@ pub(in crate::execute::resp) fn getset(call: &mut Call<'_>) -> Outcome {
     let old = update(call, key, |old, scratch| -> Result<_, Failure> {
         let old = as_string(old)?.map(|item| item.pin());
         scratch.extend_from_slice(value);
-        Ok((old, store_until(Deadline::NEVER)))
+        Ok((old, store_until(call.default_deadline())))
     })?;
     call.notify(Class::String, "set", key.bytes());
     answer_value(call, old)

@@ -50,11 +50,12 @@ pub(in crate::execute::resp) fn bytes_of(old: Option<Item<'_>>) -> Result<&[u8],
     Ok(as_string(old)?.map_or(&[], |item| item.value))
 }
 
-/// Stores the buffer as a string that has the deadline and flags of the old one.
-pub(in crate::execute::resp) fn store_keeping(old: Option<Item<'_>>) -> Change {
+/// Stores the buffer as a string that has the deadline and flags of the old one; without one it is
+/// a string that was stored without a time to live.
+pub(in crate::execute::resp) fn store_keeping(call: &Call<'_>, old: Option<Item<'_>>) -> Change {
     Change::Store {
         kind: Kind::STRING,
-        deadline: old.map_or(Deadline::NEVER, |item| item.deadline),
+        deadline: old.map_or_else(|| call.default_deadline(), |item| item.deadline),
         flags: old.map_or(0, |item| item.flags),
     }
 }
