@@ -187,6 +187,17 @@ fn little_is_overdue_however_much_memory_there_is() {
 }
 
 #[test]
+fn little_is_overdue_where_one_shard_takes_all_of_a_high_rate() {
+    check(Load {
+        memory_mib: 512,
+        shards: 1,
+        stores_per_s: 10_000,
+        looked_at_s: 30,
+        ..MIXED
+    });
+}
+
+#[test]
 fn what_is_met_too_late_does_not_stay_held_either() {
     check(Load {
         is_read: true,
