@@ -10,8 +10,8 @@ import java.util.List;
 /**
  * whalin's client: 3.0.2, or 2.0.1, on which S3's rests, from a folder.
  *
- * <p>Both have the same methods in packages of different names, and nobody has published 2.0.1 as
- * an artifact; so they are called by reflection.
+ * <p>Both have the same methods in packages of different names, and 2.0.1 was found as no artifact;
+ * so they are called by reflection.
  */
 final class Whalin {
     /** Classes of 2.0.1 and of what it needs; empty if they are not there. */
