@@ -6,7 +6,7 @@ Every fenced block is tried, in order, in one folder; a block that nobody could 
   sh      commands without their output; one that ends with ` &` runs until the page has been tried
   python  a program
   rust    compiled by the tests of a crate that includes the page; this is checked
-  java, yaml, properties
+  java, yaml, properties, xml of a cache
           stands word for word in a file below java/, which is compiled and tested; this is checked
   xml, kotlin
           what a build names is a module of java/ with this version; this is checked
@@ -263,7 +263,9 @@ class Examples:
 
 
 def is_part_of_java(language, body):
-    """Whether it is YAML that no example uses as a file."""
+    """Whether it is YAML that no example uses as a file, or sets a cache up."""
+    if language == "xml":
+        return body.startswith("<memcached>")
     return language == "yaml" and not re.match(r"# (\S+\.\w+)\n", body)
 
 

@@ -95,7 +95,7 @@ pub const PARTS: &[Part] = &[
     part!(
         "old-client",
         None,
-        "The Java client beside the one that its source replaced, in the source's own seven cases."
+        "The Java client beside the one that its source replaced, in the source's own eight cases."
     ),
     part!(
         "service",

@@ -74,12 +74,12 @@ public record Peer(Get get, Set set, GetAsync getAsync, Closing end) implements 
     static Peer open(String name, List<Integer> ports, String value) throws Exception {
         boolean binary = name.endsWith("-binary");
         return switch (name.replace("-binary", "")) {
-            case "cellar" -> Peers.cellar(ports, value, false);
+            case "cellar" -> Peers.cellar(ports, Peers.codec(value), builder -> {});
             case "spymemcached" -> Spy.open(ports, binary);
             case "elasticache" -> Spy.elasticache(ports, binary);
             case "xmemcached" -> Peers.xmemcached(ports, binary);
             case "folsom" -> Peers.folsom(ports, binary, value);
-            case "whalin" -> Peers.whalin(ports, false);
+            case "whalin" -> Whalin.open("com.whalin", ports, false);
             case "lettuce" -> Peers.lettuce(ports.get(0), value);
             default -> throw new IllegalArgumentException("no client " + name);
         };

@@ -2,7 +2,7 @@ package cellar.bench;
 
 import cellar.client.BlockingCacheClient;
 import cellar.client.CacheClient;
-import cellar.client.CacheClientBuilder.Mode;
+import cellar.client.CacheClientBuilder;
 import cellar.client.Codec;
 import cellar.client.Codecs;
 import cellar.client.Node;
@@ -12,8 +12,6 @@ import com.spotify.folsom.MemcacheClientBuilder;
 import com.spotify.folsom.Transcoder;
 import com.spotify.folsom.transcoder.SerializableObjectTranscoder;
 import com.spotify.folsom.transcoder.StringTranscoder;
-import com.whalin.MemCached.MemCachedClient;
-import com.whalin.MemCached.SockIOPool;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.SetArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
@@ -22,8 +20,8 @@ import io.lettuce.core.codec.StringCodec;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Date;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import net.rubyeye.xmemcached.MemcachedClient;
 import net.rubyeye.xmemcached.XMemcachedClientBuilder;
@@ -33,27 +31,29 @@ import net.rubyeye.xmemcached.utils.AddrUtil;
 
 /** How each client is connected and asked. */
 final class Peers {
-    private static final int CONNECTIONS_MAX = 128;
-
     private Peers() {}
 
-    /** This repository's client; objects travel as JSON. */
+    /** This repository's client, set up further by {@code more}. */
     @SuppressWarnings("unchecked")
-    static Peer cellar(List<Integer> ports, String value, boolean replicated) {
+    static Peer cellar(List<Integer> ports, Codec<?> codec, Consumer<CacheClientBuilder> more) {
         Duration ttl = Duration.ofSeconds(Peer.TTL_S);
-        Codec<?> codec = value.equals("object") ? Codecs.json(Values.Order.class) : Codecs.string();
-        CacheClient<Object> client =
+        CacheClientBuilder builder =
                 CacheClient.builder()
                         .nodes(ports.stream().map(port -> Node.of("127.0.0.1", port)).toList())
-                        .mode(replicated ? Mode.REPLICATED : Mode.SHARDED)
-                        .timeout(Duration.ofSeconds(10))
-                        .build((Codec<Object>) codec);
+                        .timeout(Duration.ofSeconds(10));
+        more.accept(builder);
+        CacheClient<Object> client = builder.build((Codec<Object>) codec);
         BlockingCacheClient<Object> blocking = client.blocking();
         return new Peer(
                 blocking::get,
                 (key, stored) -> blocking.set(key, stored, ttl),
                 (key, done) -> client.get(key).whenComplete((found, failure) -> done.accept(found)),
                 client::close);
+    }
+
+    /** The codec that it is used with for values of a kind: objects travel as JSON. */
+    static Codec<?> codec(String value) {
+        return value.equals("object") ? Codecs.json(Values.Order.class) : Codecs.string();
     }
 
     static Peer xmemcached(List<Integer> ports, boolean binary) throws Exception {
@@ -99,29 +99,6 @@ final class Peers {
                         ? SerializableObjectTranscoder.INSTANCE
                         : new StringTranscoder(StandardCharsets.UTF_8);
         return (Transcoder<Object>) transcoder;
-    }
-
-    /** whalin's client, on which S3's client rests; {@code aliveCheck} is its liveness check. */
-    static Peer whalin(List<Integer> ports, boolean aliveCheck) {
-        String name = "pool-" + System.nanoTime();
-        SockIOPool pool = SockIOPool.getInstance(name);
-        pool.setServers(nodes(ports).toArray(String[]::new));
-        pool.setInitConn(10);
-        pool.setMinConn(10);
-        pool.setMaxConn(CONNECTIONS_MAX);
-        pool.setNagle(false);
-        pool.setAliveCheck(aliveCheck);
-        pool.setHashingAlg(SockIOPool.CONSISTENT_HASH);
-        pool.initialize();
-        MemCachedClient client = new MemCachedClient(name);
-        return new Peer(
-                client::get,
-                (key, value) -> {
-                    if (!client.set(key, value, new Date(Peer.TTL_S * 1000L))) {
-                        throw new IllegalStateException("not stored");
-                    }
-                },
-                pool::shutDown);
     }
 
     /** Lettuce, over Redis's protocol; values become bytes as Folsom's do. */

@@ -1,5 +1,9 @@
 package cellar.bench;
 
+import cellar.client.CacheClientBuilder.Mode;
+import cellar.client.Codecs;
+import cellar.client.JavaClasses;
+import cellar.client.WhalinOptions;
 import cellar.client.testing.Server;
 import java.util.ArrayList;
 import java.util.List;
@@ -9,53 +13,77 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.regex.Pattern;
 
 /**
  * The table of source S3: 100 threads, each with 1000 puts and 1000 gets, against the old client.
  *
- * <p>The old client is whalin's, on which S3's rests. A cluster is, for it, a put to each of two
- * servers and a get from one. Clients take turns; the median of all turns counts.
+ * <p>First both clients do the same: check connections or not, serialise objects. Then each comes
+ * as it is, the old one in its last version. A cluster is, for that, a put to each of two servers
+ * and a get from one. In each round Cellar's client has a turn before and after the old one; a
+ * short round warms up; medians count.
  */
 final class S3 {
     private static final int THREADS = 100;
 
+    private enum Table {
+        SAME,
+        USUAL
+    }
+
     private record Case(
+            Table table,
             String title,
-            int claim,
             String value,
             int servers,
             boolean cluster,
-            boolean alive,
+            boolean check,
             int gets) {}
 
     private static final List<Case> CASES =
             List.of(
-                    new Case("simple, liveness check", 41, "100B", 1, false, true, 1000),
-                    new Case("simple, no check", 35, "100B", 1, false, false, 1000),
-                    new Case("simple, 2000 gets", 43, "100B", 1, false, true, 2000),
-                    new Case("complex, liveness check", 37, "object", 1, false, true, 1000),
-                    new Case("complex, no check", 25, "object", 1, false, false, 1000),
-                    new Case("simple, two servers", 43, "100B", 2, false, true, 1000),
-                    new Case("simple, cluster of two", 66, "100B", 2, true, true, 1000));
+                    new Case(Table.SAME, "simple, check", "100B", 1, false, true, 1000),
+                    new Case(Table.SAME, "simple, no check", "100B", 1, false, false, 1000),
+                    new Case(Table.SAME, "2000 gets, check", "100B", 1, false, true, 2000),
+                    new Case(Table.SAME, "2000 gets, no check", "100B", 1, false, false, 2000),
+                    new Case(Table.SAME, "complex, check", "object", 1, false, true, 1000),
+                    new Case(Table.SAME, "complex, no check", "object", 1, false, false, 1000),
+                    new Case(Table.SAME, "two servers", "100B", 2, false, true, 1000),
+                    new Case(Table.SAME, "cluster", "100B", 2, true, true, 1000),
+                    new Case(Table.USUAL, "simple", "100B", 1, false, false, 1000),
+                    new Case(Table.USUAL, "2000 gets", "100B", 1, false, false, 2000),
+                    new Case(Table.USUAL, "complex", "object", 1, false, false, 1000),
+                    new Case(Table.USUAL, "two servers", "100B", 2, false, false, 1000),
+                    new Case(Table.USUAL, "cluster", "100B", 2, true, false, 1000));
 
     private S3() {}
 
-    /** Measures all cases in whose title {@code wanted} is found. */
-    static Map<String, Object> run(boolean quick, String wanted) throws Exception {
+    /** Measures all cases in whose server, table and title {@code wanted} is found. */
+    static Map<String, Object> run(boolean quick, Pattern wanted) throws Exception {
         int puts = quick ? 50 : 1000;
         List<Map<String, Object>> rows = new ArrayList<>();
         for (Server.Kind kind : Server.Kind.values()) {
             for (Case row : CASES) {
-                if (row.title().contains(wanted)) {
-                    rows.add(measure(row, kind, quick ? 1 : 5, puts));
+                String name = String.join(" ", lower(kind), lower(row.table()), row.title());
+                if (wanted.matcher(name).find()) {
+                    int rounds = quick ? 1 : row.table() == Table.SAME ? 2 : 3;
+                    rows.add(measure(row, kind, rounds, puts));
                     System.out.println(rows.get(rows.size() - 1));
                 }
             }
         }
-        return Map.of("threads", THREADS, "puts_per_thread", puts, "rows", rows);
+        return Map.of(
+                "threads", THREADS,
+                "puts_per_thread", puts,
+                "old_version", Whalin.oldVersion(),
+                "rows", rows);
     }
 
-    /** One turn of each to warm up, then {@code rounds} of each in alternation. */
+    private static String lower(Enum<?> name) {
+        return name.name().toLowerCase(Locale.ROOT);
+    }
+
+    /** A short round to warm up, then {@code rounds} that count. */
     private static Map<String, Object> measure(Case row, Server.Kind kind, int rounds, int puts)
             throws Exception {
         List<Server> servers = new ArrayList<>();
@@ -67,27 +95,40 @@ final class S3 {
             List<Double> old = new ArrayList<>();
             List<Double> own = new ArrayList<>();
             for (int round = 0; round <= rounds; round++) {
-                old.add(turn(old(row, ports), row, puts));
-                own.add(turn(Peers.cellar(ports, row.value(), row.cluster()), row, puts));
+                int count = round == 0 ? puts / 5 : puts;
+                own.add(turn("own", own(row, ports), row, count));
+                old.add(turn("old", old(row, ports), row, count));
+                own.add(turn("own", own(row, ports), row, count));
             }
             return Map.of(
+                    "table", lower(row.table()),
                     "case", row.title(),
-                    "claim_pct", row.claim(),
-                    "server", kind.name().toLowerCase(Locale.ROOT),
-                    "servers", row.servers(),
+                    "server", lower(kind),
                     "old_client_s", old.subList(1, old.size()),
-                    "own_client_s", own.subList(1, own.size()));
+                    "own_client_s", own.subList(2, own.size()));
         } finally {
             servers.forEach(Server::close);
         }
     }
 
-    private static Peer old(Case row, List<Integer> ports) {
+    private static Peer own(Case row, List<Integer> ports) {
+        WhalinOptions objects = WhalinOptions.plain().javaClasses(JavaClasses.of("cellar.bench.*"));
+        return Peers.cellar(
+                ports,
+                row.table() == Table.SAME ? Codecs.whalin(objects) : Peers.codec(row.value()),
+                builder ->
+                        builder.mode(row.cluster() ? Mode.REPLICATED : Mode.SHARDED)
+                                .checkedConnections(row.check()));
+    }
+
+    private static Peer old(Case row, List<Integer> ports) throws Exception {
         if (!row.cluster()) {
-            return Peers.whalin(ports, row.alive());
+            return oldOne(row, ports);
         }
-        List<Peer> each =
-                ports.stream().map(port -> Peers.whalin(List.of(port), row.alive())).toList();
+        List<Peer> each = new ArrayList<>();
+        for (Integer port : ports) {
+            each.add(oldOne(row, List.of(port)));
+        }
         return new Peer(
                 key -> each.get((key.hashCode() & 0x7fffffff) % each.size()).get().of(key),
                 (key, value) -> {
@@ -102,13 +143,22 @@ final class S3 {
                 });
     }
 
-    /** The seconds from the start of all threads until the last one is done. */
-    private static double turn(Peer peer, Case row, int puts) throws Exception {
+    private static Peer oldOne(Case row, List<Integer> ports) throws Exception {
+        return row.table() == Table.SAME
+                ? Whalin.old(ports, row.check())
+                : Whalin.open("com.whalin", ports, row.check());
+    }
+
+    /**
+     * The seconds from the start of all threads until the last one is done. Each client has keys of
+     * its own, so that none finds what the other has left.
+     */
+    private static double turn(String name, Peer peer, Case row, int puts) throws Exception {
         Object value = Values.of(row.value());
         int gets = row.gets() * puts / 1000;
         List<Callable<Integer>> work = new ArrayList<>();
         for (int t = 0; t < THREADS; t++) {
-            String prefix = "s3-" + t + "-";
+            String prefix = name + "-" + t + "-";
             work.add(() -> work(peer, prefix, value, puts, gets));
         }
         ExecutorService threads = Executors.newFixedThreadPool(THREADS);

@@ -66,6 +66,8 @@ public final class CacheClientBuilder {
     private int connections = 1;
     private int blockingConnections = Math.max(1, Runtime.getRuntime().availableProcessors() / 4);
     private int threads = Math.max(1, Math.min(4, Runtime.getRuntime().availableProcessors() / 2));
+    private boolean checkedConnections;
+    private boolean nagle;
     private int inFlightMax = 16384;
     private int replicationQueueMax = 100_000;
     private Transport transport = Transport.AUTO;
@@ -156,6 +158,23 @@ public final class CacheClientBuilder {
     }
 
     /**
+     * Before requests of blocking calls are sent, the server is asked for a sign of life and has
+     * answered: over a connection that turns out to be dead no request is sent, nor lost. All who
+     * are about to send share one question, which costs them a round trip. Not asked unless said:
+     * after a second without use a connection is looked at anyway, without a round trip.
+     */
+    public CacheClientBuilder checkedConnections(boolean checked) {
+        this.checkedConnections = checked;
+        return this;
+    }
+
+    /** Whether the system may hold small requests back to send more at once; not unless said. */
+    public CacheClientBuilder nagle(boolean nagle) {
+        this.nagle = nagle;
+        return this;
+    }
+
+    /**
      * Most requests to a node that wait for an answer, for each of its connections; further ones
      * fail with {@link CacheException.Overloaded}. 16384 unless said.
      */
@@ -228,6 +247,8 @@ public final class CacheClientBuilder {
                         backoffMax,
                         connections,
                         blockingConnections,
+                        checkedConnections,
+                        nagle,
                         inFlightMax,
                         tls,
                         user,

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 
-/** The codecs that come with the client. None uses Java's serialisation. */
+/** The codecs that come with the client. Java's serialisation is for declared classes only. */
 public final class Codecs {
     private static final String JSON_ARTIFACT = "com.fasterxml.jackson.core:jackson-databind";
 
@@ -106,6 +106,11 @@ public final class Codecs {
      * memcache-client-forjava rests. Serialised objects are refused.
      */
     public static Codec<Object> whalin() {
-        return new WhalinCodec();
+        return whalin(WhalinOptions.plain());
+    }
+
+    /** The same, also with objects of declared classes, as that client serialises them. */
+    public static Codec<Object> whalin(WhalinOptions options) {
+        return new WhalinCodec(options);
     }
 }

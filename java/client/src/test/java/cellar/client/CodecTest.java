@@ -3,13 +3,17 @@ package cellar.client;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import cellar.client.testing.Marked;
 import cellar.client.testing.Server;
 import com.whalin.MemCached.MemCachedClient;
 import com.whalin.MemCached.SockIOPool;
+import java.io.Serializable;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Date;
 import java.util.List;
 import java.util.Map;
@@ -112,8 +116,40 @@ class CodecTest {
         }
     }
 
-    /** What is stored as JSON. */
-    public record Person(String name, int age, List<String> tags) {}
+    @Test
+    void objectsOfDeclaredClassesTravelBetweenWhalinsClientAndThis() {
+        SockIOPool pool = SockIOPool.getInstance("objects-test");
+        pool.setServers(new String[] {server.node().address()});
+        pool.initialize();
+        MemCachedClient whalin = new MemCachedClient("objects-test");
+        WhalinOptions options =
+                WhalinOptions.plain()
+                        .javaClasses(JavaClasses.of(Person.class.getName()))
+                        .compressedFrom(WhalinOptions.COMPRESSED_FROM);
+        try (CacheClient<Object> client = client(Codecs.whalin(options))) {
+            List<String> many = Collections.nCopies(10_000, "tag").stream().toList();
+            for (Object value :
+                    List.of(
+                            new Person("Ada", 36, List.of("a", "b")),
+                            new Person("Ada", 36, new ArrayList<>(many)),
+                            new ArrayList<>(List.of(1, "two", 3L)),
+                            "x".repeat(50_000))) {
+                whalin.set("whalin", value);
+                assertEquals(value, client.blocking().get("whalin"));
+                client.blocking().set("own", value, TTL);
+                assertEquals(value, whalin.get("own"));
+            }
+            BlockingCacheClient<byte[]> bytes = client.withCodec(Codecs.bytes()).blocking();
+            assertTrue(bytes.get("own").length < 1000, "long text is compressed");
+            whalin.set("gadget", new Marked());
+            assertThrows(CacheException.Coding.class, () -> client.blocking().get("gadget"));
+        } finally {
+            pool.shutDown();
+        }
+    }
+
+    /** What is stored as JSON, or serialised. */
+    public record Person(String name, int age, List<String> tags) implements Serializable {}
 
     @Test
     void objectsTravelAsJson() {

@@ -359,4 +359,58 @@ class FaultTest {
         }
         assertEquals(1000, answered.get());
     }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void overADeadConnectionNoCheckedRequestIsSent(boolean checked) throws Exception {
+        server.answer("HD\r\n");
+        try (CacheClient<String> other =
+                CacheClient.builder()
+                        .nodes(List.of(server.node()))
+                        .timeout(Duration.ofSeconds(5))
+                        .checkedConnections(checked)
+                        .build(Codecs.string())) {
+            other.blocking().set("k", "v", TTL);
+            other.blocking().set("k", "v", TTL);
+            server.closeConnections();
+            if (checked) {
+                other.blocking().set("k", "v", TTL);
+            } else {
+                assertThrows(
+                        CacheException.Connection.class, () -> other.blocking().set("k", "v", TTL));
+            }
+            other.blocking().set("k", "v", TTL);
+        }
+    }
+
+    @Test
+    void callersShareACheck() throws Exception {
+        try (Server real = Server.memcached(0);
+                CacheClient<String> other =
+                        CacheClient.builder()
+                                .nodes(List.of(real.node()))
+                                .timeout(Duration.ofSeconds(20))
+                                .checkedConnections(true)
+                                .build(Codecs.string())) {
+            List<Thread> threads = new ArrayList<>();
+            AtomicInteger right = new AtomicInteger();
+            for (int t = 0; t < 16; t++) {
+                String key = "k" + t;
+                threads.add(
+                        new Thread(
+                                () -> {
+                                    for (int i = 0; i < 200; i++) {
+                                        other.blocking().set(key, key + i, TTL);
+                                        boolean same = (key + i).equals(other.blocking().get(key));
+                                        right.addAndGet(same ? 1 : 0);
+                                    }
+                                }));
+            }
+            threads.forEach(Thread::start);
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            assertEquals(16 * 200, right.get());
+        }
+    }
 }

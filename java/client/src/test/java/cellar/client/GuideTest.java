@@ -45,6 +45,12 @@ class GuideTest {
                 .build(Codecs.string());
     }
 
+    static Codec<Object> oldObjects() {
+        return Codecs.whalin(
+                WhalinOptions.plain()
+                        .javaClasses(JavaClasses.of("com.example.Order", "com.example.dto.*")));
+    }
+
     static String greet(CacheClient<String> client) {
         BlockingCacheClient<String> cache = client.blocking();
         cache.set("greeting", "hello", Duration.ofMinutes(10));

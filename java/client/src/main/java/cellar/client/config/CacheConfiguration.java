@@ -18,9 +18,11 @@ public final class CacheConfiguration {
     private static final String PREFIX = "cache.";
 
     private final Map<String, CacheSettings> caches;
+    private final List<String> warnings;
 
-    CacheConfiguration(Map<String, CacheSettings> caches) {
+    CacheConfiguration(Map<String, CacheSettings> caches, List<String> warnings) {
         this.caches = Map.copyOf(caches);
+        this.warnings = List.copyOf(warnings);
     }
 
     /**
@@ -58,7 +60,7 @@ public final class CacheConfiguration {
                             (name, keys) ->
                                     caches.put(
                                             name, CacheSettings.of(name, keys, yaml.lines(name))));
-            return new CacheConfiguration(caches);
+            return new CacheConfiguration(caches, List.of());
         } catch (NoClassDefFoundError e) {
             throw new CacheException.Configuration(
                     "YAML needs org.snakeyaml:snakeyaml-engine on the class path: no class "
@@ -71,17 +73,24 @@ public final class CacheConfiguration {
      * The clients and clusters of a {@code memcached.xml}, as memcache-client-forjava reads it.
      *
      * <p>Values have whalin's flags. A cluster becomes a replicated cache of the servers of its
-     * clients, which must have one server each. Settings of the old connection pool have no meaning
-     * here and are left out.
+     * clients, which must have one server each. Every client keeps local copies for calls that say
+     * how old these may be, up to 16 MiB. Objects are refused unless {@code java-classes} names
+     * theirs: it and all other keys of {@link CacheSettings} may be attributes of a client, a pool
+     * or a cluster. What the file sets without effect is among the {@link #warnings}.
      */
     public static CacheConfiguration memcachedXml(InputStream document) {
-        return new CacheConfiguration(MemcachedXml.read(document));
+        return MemcachedXml.read(document);
     }
 
     private static CacheConfiguration of(Map<String, Map<String, String>> byName) {
         Map<String, CacheSettings> caches = new LinkedHashMap<>();
         byName.forEach((name, keys) -> caches.put(name, CacheSettings.of(name, keys, Map.of())));
-        return new CacheConfiguration(caches);
+        return new CacheConfiguration(caches, List.of());
+    }
+
+    /** What the file sets without effect, each with the reason; logged as well. */
+    public List<String> warnings() {
+        return warnings;
     }
 
     /** The names of all caches, sorted. */

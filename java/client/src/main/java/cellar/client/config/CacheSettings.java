@@ -6,8 +6,10 @@ import cellar.client.CacheException;
 import cellar.client.Codec;
 import cellar.client.Codecs;
 import cellar.client.Discovery;
+import cellar.client.JavaClasses;
 import cellar.client.LocalCacheOptions;
 import cellar.client.Node;
+import cellar.client.WhalinOptions;
 import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.Arrays;
@@ -35,9 +37,15 @@ import org.jspecify.annotations.Nullable;
  * <tr><td>protocol</td><td>memcached or redis</td></tr>
  * <tr><td>codec</td><td>string, bytes, spymemcached, whalin, {@code json:CLASS}, {@code
  * json:List<CLASS>} or, for several classes, {@code json:NAME=CLASS,NAME=CLASS}</td></tr>
+ * <tr><td>java-classes</td><td>with codec whalin: classes whose objects are serialised, as {@link
+ * cellar.client.JavaClasses} has them, with commas between; none without it</td></tr>
+ * <tr><td>compress-from-bytes</td><td>with codec whalin: how long a value is that is compressed
+ * </td></tr>
  * <tr><td>timeout, connect-timeout, backoff-min, backoff-max</td><td>durations</td></tr>
  * <tr><td>connections, blocking-connections, threads, in-flight-max, replication-queue-max</td>
  * <td>numbers</td></tr>
+ * <tr><td>check-connections</td><td>true for a sign of life before requests are sent</td></tr>
+ * <tr><td>nagle</td><td>true if the system may hold small requests back</td></tr>
  * <tr><td>transport</td><td>auto, epoll, io_uring or nio</td></tr>
  * <tr><td>tls</td><td>true for the JVM's default context</td></tr>
  * <tr><td>user, password</td><td>memcached's authentication</td></tr>
@@ -59,6 +67,8 @@ public final class CacheSettings {
     private static final List<String> JOINED =
             List.of(
                     "codec",
+                    "java-classes",
+                    "compress-from-bytes",
                     "discovery",
                     "discovery-period",
                     "backoff-min",
@@ -103,15 +113,22 @@ public final class CacheSettings {
                 "transport",
                 (builder, text) ->
                         builder.transport(word(CacheClientBuilder.Transport.class, text)));
+        keys.put("check-connections", (builder, text) -> builder.checkedConnections(truth(text)));
+        keys.put("nagle", (builder, text) -> builder.nagle(truth(text)));
         keys.put("tls", CacheSettings::tls);
         return keys;
+    }
+
+    /** Whether there is a key of this name. */
+    static boolean isKey(String key) {
+        return KEYS.containsKey(key) || JOINED.contains(key);
     }
 
     /** {@code lines} has where keys stand, as far as that is known. */
     static CacheSettings of(String name, Map<String, String> values, Map<String, Integer> lines) {
         CacheSettings settings = new CacheSettings(name, values, lines);
         for (String key : values.keySet()) {
-            if (!KEYS.containsKey(key) && !JOINED.contains(key)) {
+            if (!isKey(key)) {
                 throw settings.wrong(key, "unknown key " + key, null);
             }
         }
@@ -177,15 +194,36 @@ public final class CacheSettings {
     @SuppressWarnings("unchecked")
     public Codec<Object> codec() {
         String text = values.getOrDefault("codec", "string");
+        for (String key : List.of("java-classes", "compress-from-bytes")) {
+            if (values.containsKey(key) && !text.equals("whalin")) {
+                throw wrong(key, key + " is for codec whalin, not " + text, null);
+            }
+        }
         Codec<?> codec =
                 switch (text) {
                     case "string" -> Codecs.string();
                     case "bytes" -> Codecs.bytes();
                     case "spymemcached" -> Codecs.spymemcached();
-                    case "whalin" -> Codecs.whalin();
+                    case "whalin" -> Codecs.whalin(whalin());
                     default -> json(text);
                 };
         return (Codec<Object>) codec;
+    }
+
+    private WhalinOptions whalin() {
+        WhalinOptions[] options = {WhalinOptions.plain()};
+        String bytes = values.get("compress-from-bytes");
+        if (bytes != null) {
+            read(
+                    "compress-from-bytes",
+                    () -> options[0] = options[0].compressedFrom(number(bytes)));
+        }
+        String classes = values.get("java-classes");
+        if (classes != null) {
+            List<String> names = Arrays.stream(classes.split(",")).map(String::strip).toList();
+            read("java-classes", () -> options[0] = options[0].javaClasses(JavaClasses.of(names)));
+        }
+        return options[0];
     }
 
     private Codec<?> json(String text) {
@@ -266,16 +304,20 @@ public final class CacheSettings {
     }
 
     private static void tls(CacheClientBuilder builder, String text) {
-        if (!text.equals("true") && !text.equals("false")) {
-            throw new IllegalArgumentException("true or false, not " + text);
-        }
-        if (text.equals("true")) {
+        if (truth(text)) {
             try {
                 builder.tls(SSLContext.getDefault());
             } catch (NoSuchAlgorithmException e) {
                 throw new CacheException.Configuration("there is no default TLS context", e);
             }
         }
+    }
+
+    private static boolean truth(String text) {
+        if (!text.equals("true") && !text.equals("false")) {
+            throw new IllegalArgumentException("true or false, not " + text);
+        }
+        return text.equals("true");
     }
 
     private static List<Node> nodes(String text) {

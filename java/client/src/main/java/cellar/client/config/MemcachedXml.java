@@ -1,26 +1,84 @@
 package cellar.client.config;
 
 import cellar.client.CacheException;
+import cellar.client.WhalinOptions;
 import java.io.InputStream;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import javax.xml.stream.XMLInputFactory;
 import javax.xml.stream.XMLStreamConstants;
 import javax.xml.stream.XMLStreamException;
 import javax.xml.stream.XMLStreamReader;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Reads memcache-client-forjava's {@code memcached.xml}; tags and attributes in any case.
  *
- * <p>Document types and entities are not read, so a file cannot make the reader fetch anything.
+ * <p>Beside the old client's settings an element may have any key of {@link CacheSettings} as an
+ * attribute, which then counts. A setting without a meaning here is told of in a warning that says
+ * why. Document types and entities are not read, so a file cannot make the reader fetch anything.
  */
 final class MemcachedXml {
-    private record Element(Map<String, String> attributes, Map<String, String> children) {
-        String required(String kind, String name) {
+    private static final Logger LOG = LoggerFactory.getLogger(MemcachedXml.class);
+
+    /** Most bytes of local copies; the old client kept them for every client, without a limit. */
+    private static final String LOCAL_BYTES = String.valueOf(16 << 20);
+
+    private static final String SHARED =
+            "callers share few connections and none waits for a free one; blocking-connections"
+                    + " says how many there are";
+
+    /** Settings that mean nothing here, and why. */
+    private static final Map<String, String> UNUSED =
+            Map.of(
+                    "initconn", "connections are opened when they are first needed",
+                    "minconn", SHARED,
+                    "maxconn", SHARED,
+                    "maintsleep", "there is no pool to look after: who needs a connection opens it",
+                    "maxidle", "an idle connection stays open, and is looked at before it is used",
+                    "buffersize", "buffers grow with what is sent and shrink by themselves",
+                    "errorhandler", "a call that fails throws a CacheException");
+
+    /** The old client's settings that become keys, or are the names of things, by element. */
+    private static final Map<String, Set<String>> USED =
+            Map.of(
+                    "client", Set.of("name", "socketpool", "compressenable", "defaultencoding"),
+                    "socketpool",
+                            Set.of(
+                                    "name",
+                                    "servers",
+                                    "weights",
+                                    "failover",
+                                    "nagle",
+                                    "socketto",
+                                    "alivecheck",
+                                    "checkalive"),
+                    "cluster", Set.of("name", "mode", "memcachedclients"));
+
+    private record Element(
+            String kind, Map<String, String> attributes, Map<String, String> children) {
+        String or(String name, String otherwise) {
+            return attributes.getOrDefault(name, otherwise);
+        }
+
+        /** What it has of a key of {@link CacheSettings}. */
+        void keys(Map<String, String> target) {
+            attributes.forEach(
+                    (name, value) -> {
+                        if (isKey(kind, name)) {
+                            target.put(name, value);
+                        }
+                    });
+        }
+
+        String required(String name) {
             String value = attributes.get(name);
             if (value == null || value.isEmpty()) {
                 throw new CacheException.Configuration(kind + " without " + name, null);
@@ -33,9 +91,12 @@ final class MemcachedXml {
     private final Map<String, Element> pools = new LinkedHashMap<>();
     private final Map<String, Element> clusters = new LinkedHashMap<>();
 
+    /** Each once, though a client is looked at again for each cluster that it is in. */
+    private final Set<String> warnings = new LinkedHashSet<>();
+
     private MemcachedXml() {}
 
-    static Map<String, CacheSettings> read(InputStream document) {
+    static CacheConfiguration read(InputStream document) {
         XMLInputFactory factory = XMLInputFactory.newDefaultFactory();
         factory.setProperty(XMLInputFactory.SUPPORT_DTD, false);
         factory.setProperty(XMLInputFactory.IS_SUPPORTING_EXTERNAL_ENTITIES, false);
@@ -50,7 +111,9 @@ final class MemcachedXml {
         } catch (XMLStreamException e) {
             throw new CacheException.Configuration("not a memcached.xml", e);
         }
-        return xml.settings();
+        Map<String, CacheSettings> caches = xml.settings();
+        xml.warnings.forEach(LOG::warn);
+        return new CacheConfiguration(caches, List.copyOf(xml.warnings));
     }
 
     private void element(XMLStreamReader reader) throws XMLStreamException {
@@ -63,19 +126,39 @@ final class MemcachedXml {
         }
     }
 
-    private static void put(Map<String, Element> target, String kind, XMLStreamReader reader)
+    private void put(Map<String, Element> target, String kind, XMLStreamReader reader)
             throws XMLStreamException {
+        String where = kind + " " + reader.getAttributeValue(null, "name");
         Map<String, String> attributes = new TreeMap<>();
         for (int i = 0; i < reader.getAttributeCount(); i++) {
-            attributes.put(
-                    lower(reader.getAttributeLocalName(i)), reader.getAttributeValue(i).strip());
+            String name = reader.getAttributeLocalName(i);
+            attributes.put(lower(name), reader.getAttributeValue(i).strip());
+            warn(kind, where, name);
         }
         Map<String, String> children = new TreeMap<>();
         while (reader.nextTag() == XMLStreamConstants.START_ELEMENT) {
-            children.put(lower(reader.getLocalName()), reader.getElementText().strip());
+            String name = reader.getLocalName();
+            children.put(lower(name), reader.getElementText().strip());
+            warn(kind, where, name);
         }
-        Element element = new Element(attributes, children);
-        target.put(element.required(kind, "name"), element);
+        Element element = new Element(kind, attributes, children);
+        target.put(element.required("name"), element);
+    }
+
+    private static Set<String> used(String kind) {
+        return USED.getOrDefault(kind, Set.of());
+    }
+
+    private static boolean isKey(String kind, String name) {
+        return CacheSettings.isKey(name) && !used(kind).contains(name);
+    }
+
+    private void warn(String kind, String where, String name) {
+        String lower = lower(name);
+        if (!used(kind).contains(lower) && !CacheSettings.isKey(lower)) {
+            String why = UNUSED.getOrDefault(lower, "it is no setting of memcached.xml");
+            warnings.add(where + ": " + name + " is not used: " + why);
+        }
     }
 
     private static String lower(String word) {
@@ -97,7 +180,7 @@ final class MemcachedXml {
     }
 
     private Map<String, String> keys(String name, Element client) {
-        String encoding = client.attributes().getOrDefault("defaultencoding", "UTF-8");
+        String encoding = client.or("defaultencoding", "UTF-8");
         if (!encoding.equalsIgnoreCase("UTF-8")) {
             throw new CacheException.Configuration(
                     "client " + name + ": only UTF-8 is read, not " + encoding, null);
@@ -112,17 +195,46 @@ final class MemcachedXml {
         Map<String, String> keys = new LinkedHashMap<>();
         keys.put("nodes", String.join(",", nodes));
         keys.put("codec", "whalin");
-        boolean failover = !"false".equals(pool.attributes().get("failover"));
-        keys.put("mode", failover ? "sharded-with-failover" : "sharded");
+        keys.put("local-cache-bytes", LOCAL_BYTES);
+        keys.put("mode", isTrue(pool.or("failover", "true")) ? "sharded-with-failover" : "sharded");
+        keys.put("nagle", truth(pool.or("nagle", "false")));
+        String check = pool.or("checkalive", "false");
+        keys.put("check-connections", truth(pool.or("alivecheck", check)));
+        compress(name, client, client.or("codec", pool.or("codec", "whalin")), keys);
         String timeout_ms = pool.attributes().get("socketto");
         if (timeout_ms != null) {
             keys.put("timeout", timeout_ms + "ms");
         }
+        pool.keys(keys);
+        client.keys(keys);
         return keys;
     }
 
+    private void compress(String name, Element client, String codec, Map<String, String> keys) {
+        if (!isTrue(client.or("compressenable", "true"))) {
+            return;
+        }
+        if (codec.equals("whalin")) {
+            keys.put("compress-from-bytes", String.valueOf(WhalinOptions.COMPRESSED_FROM));
+        } else if (client.attributes().containsKey("compressenable")) {
+            warnings.add(
+                    "client "
+                            + name
+                            + ": compressEnable is not used: only codec whalin compresses");
+        }
+    }
+
+    /** As the old client understands it: whatever is not true is false. */
+    private static boolean isTrue(String text) {
+        return text.equalsIgnoreCase("true");
+    }
+
+    private static String truth(String text) {
+        return String.valueOf(isTrue(text));
+    }
+
     private Element pool(String name, Element client) {
-        String wanted = client.required("client " + name, "socketpool");
+        String wanted = client.required("socketpool");
         Element pool = pools.get(wanted);
         if (pool == null) {
             throw new CacheException.Configuration("client " + name + ": no pool " + wanted, null);
@@ -142,7 +254,8 @@ final class MemcachedXml {
     }
 
     /**
-     * Both modes, active and standby, become the same: all nodes hold all, the trusted are read.
+     * Active: a key is read and changed at its home, keys have different homes, the others are told
+     * later; what a node lacks is read elsewhere and added. There is no standby.
      */
     private Map<String, String> replicated(String name, Element cluster) {
         List<String> nodes = new ArrayList<>();
@@ -162,6 +275,18 @@ final class MemcachedXml {
         }
         keys.put("nodes", String.join(",", nodes));
         keys.put("mode", "replicated");
+        if (!cluster.or("mode", "active").equalsIgnoreCase("active")) {
+            warnings.add(
+                    "cluster "
+                            + name
+                            + ": mode "
+                            + cluster.or("mode", "")
+                            + " is not used: every node is read and written, as in mode active");
+        }
+        if (!cluster.or("codec", "whalin").equals("whalin")) {
+            keys.remove("compress-from-bytes");
+        }
+        cluster.keys(keys);
         return keys;
     }
 }

@@ -2,6 +2,7 @@ package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
 import cellar.client.internal.Stages;
+import cellar.client.internal.cluster.CopyQueue.Pace;
 import cellar.client.internal.cluster.Peer.If;
 import cellar.client.internal.cluster.View.State;
 import cellar.client.internal.wire.CountOperation;
@@ -260,13 +261,13 @@ final class Changes {
             if (everywhere) {
                 return everywhere(home, copy).thenApply(done -> answer);
             }
-            spread(home, key, copy);
+            spread(home, key, copy, Pace.SOON);
             return CompletableFuture.completedFuture(answer);
         }
 
         /** All other nodes have the copy, or are out. */
         private CompletableFuture<@Nullable Void> everywhere(Replica home, Item copy) {
-            return Stages.all(spread(home, key, copy))
+            return Stages.all(spread(home, key, copy, Pace.AT_ONCE))
                     .thenCompose(
                             all -> {
                                 if (!all.contains(false)) {
@@ -286,7 +287,7 @@ final class Changes {
             for (Replica replica : watch.replicas()) {
                 State state = view.state(replica.name());
                 if (replica != home && state != State.OUT) {
-                    CompletableFuture<Boolean> told = replica.queue().add(key, null);
+                    CompletableFuture<Boolean> told = replica.queue().add(key, null, Pace.AT_ONCE);
                     if (replica == next || state == State.FILLING) {
                         heirs.add(told);
                     }
@@ -329,17 +330,18 @@ final class Changes {
     private void tell(Replica home, Homes homes, byte[] key, Found found) {
         Item copy = found.copy(homes.numberOf(home));
         if (copy != null) {
-            spread(home, key, copy.isNumber() ? null : copy);
+            spread(home, key, copy.isNumber() ? null : copy, Pace.AT_ONCE);
         }
     }
 
     /** Tells the other nodes of what {@code home} has; {@code copy} is null if it has no order. */
-    private List<CompletableFuture<Boolean>> spread(Replica home, byte[] key, @Nullable Item copy) {
+    private List<CompletableFuture<Boolean>> spread(
+            Replica home, byte[] key, @Nullable Item copy, Pace pace) {
         List<CompletableFuture<Boolean>> told = new ArrayList<>();
         View view = watch.homes().view();
         for (Replica replica : watch.replicas()) {
             if (replica != home && view.state(replica.name()) != State.OUT) {
-                told.add(replica.queue().add(key, copy));
+                told.add(replica.queue().add(key, copy, pace));
             }
         }
         return told;

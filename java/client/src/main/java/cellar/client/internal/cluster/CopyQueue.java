@@ -20,8 +20,20 @@ import org.jspecify.annotations.Nullable;
  */
 final class CopyQueue {
     private static final int UNDER_WAY_MAX = 128;
+
+    /** So long copies that nobody waits for are gathered, to be sent together. */
+    private static final long GATHERING_MS = 1;
+
     private static final long PAUSE_MS_MIN = 5;
     private static final long PAUSE_MS_MAX = 80;
+
+    /** When a copy is delivered. */
+    enum Pace {
+        /** Somebody waits for it. */
+        AT_ONCE,
+        /** With those that come in the next moment: many in one write cost far less. */
+        SOON
+    }
 
     /** Who delivers, and who is told. */
     interface Target {
@@ -96,6 +108,7 @@ final class CopyQueue {
     private long pause_ms = PAUSE_MS_MIN;
     private long unansweredSince_ms = Long.MAX_VALUE;
     private boolean open = true;
+    private boolean gathering;
     private int queued;
     private int underWay;
 
@@ -114,8 +127,9 @@ final class CopyQueue {
      * Queues a copy, null for what the item's home has; completes with whether it, or a later one,
      * is known to be there. What is not is tried again, unless the queue is shut.
      */
-    CompletableFuture<Boolean> add(byte[] key, @Nullable Item copy) {
+    CompletableFuture<Boolean> add(byte[] key, @Nullable Item copy, Pace pace) {
         CompletableFuture<Boolean> done;
+        boolean gathers;
         int count;
         lock.lock();
         try {
@@ -126,16 +140,30 @@ final class CopyQueue {
             done = item.next;
             put(item, copy);
             count = queued;
+            gathers = pace == Pace.SOON && !gathering;
+            gathering |= gathers;
         } finally {
             lock.unlock();
         }
         target.waiting(count);
         if (count > queuedMax) {
             target.full("more than " + queuedMax + " changes wait");
-        } else {
+        } else if (gathers) {
+            ticks.later(GATHERING_MS, this::gathered);
+        } else if (pace == Pace.AT_ONCE) {
             pump();
         }
         return done;
+    }
+
+    private void gathered() {
+        lock.lock();
+        try {
+            gathering = false;
+        } finally {
+            lock.unlock();
+        }
+        pump();
     }
 
     private void put(Pending item, @Nullable Item copy) {

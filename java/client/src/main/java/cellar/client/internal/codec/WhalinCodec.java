@@ -2,20 +2,25 @@ package cellar.client.internal.codec;
 
 import cellar.client.CacheException;
 import cellar.client.Codec;
+import cellar.client.JavaClasses;
+import cellar.client.WhalinOptions;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Date;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The flags of whalin's client: one bit for each type, 2 for compressed, 0 for serialised.
+ * The flags of whalin's client: one bit for each type, 2 for compressed, 8 for serialised; its 3.0
+ * has 0 for that, and reads both.
  *
- * <p>Numbers are big-endian in full length. Source: Memcached-Java-Client 3.0.2, NativeHandler.
+ * <p>Numbers are big-endian in full length. Source: Memcached-Java-Client 2.0.1 and 3.0.2,
+ * NativeHandler, MemCachedClient.
  */
 public final class WhalinCodec implements Codec<Object> {
     private static final int COMPRESSED = 2;
     private static final int BYTE = 1;
     private static final int INT = 4;
+    private static final int SERIALISED = 8;
     private static final int CHARACTER = 16;
     private static final int TEXT = 32;
     private static final int BUFFER = 64;
@@ -28,6 +33,16 @@ public final class WhalinCodec implements Codec<Object> {
     private static final int BOOLEAN = 8192;
     private static final int LONG = 16384;
 
+    private final @Nullable JavaObjects objects;
+    private final int compressedFrom;
+
+    /** Values as {@code options} allow them. */
+    public WhalinCodec(WhalinOptions options) {
+        JavaClasses classes = options.javaClasses();
+        objects = classes == null ? null : new JavaObjects(classes);
+        compressedFrom = options.compressedFrom();
+    }
+
     @Override
     public Encoded encode(Object value) {
         Encoded encoded = number(value);
@@ -35,9 +50,24 @@ public final class WhalinCodec implements Codec<Object> {
             encoded = text(value);
         }
         if (encoded == null) {
-            throw new CacheException.Coding("no flags for " + value.getClass(), null);
+            encoded = object(value);
         }
-        return encoded;
+        return encoded.bytes().length < compressedFrom ? encoded : compressed(encoded);
+    }
+
+    private Encoded object(Object value) {
+        if (objects == null) {
+            throw new CacheException.Coding(
+                    value.getClass().getName() + " is not written without java-classes", null);
+        }
+        return new Encoded(objects.write(value), SERIALISED);
+    }
+
+    private static Encoded compressed(Encoded plain) {
+        byte[] bytes = Gzip.compress(plain.bytes());
+        return bytes.length < plain.bytes().length
+                ? new Encoded(bytes, plain.flags() | COMPRESSED)
+                : plain;
     }
 
     private static @Nullable Encoded number(Object value) {
@@ -102,8 +132,16 @@ public final class WhalinCodec implements Codec<Object> {
             case BUILDER -> new StringBuilder(new String(bytes, StandardCharsets.UTF_8));
             case BUFFER -> new StringBuffer(new String(bytes, StandardCharsets.UTF_8));
             case BYTES -> bytes;
-            case 0 -> throw new CacheException.Coding("a serialised object is not read", null);
+            case 0, SERIALISED -> object(bytes);
             default -> throw new CacheException.Coding("unknown flags " + flags, null);
         };
+    }
+
+    private Object object(byte[] bytes) {
+        if (objects == null) {
+            throw new CacheException.Coding(
+                    "a serialised object is not read without java-classes", null);
+        }
+        return objects.read(bytes);
     }
 }

@@ -69,7 +69,7 @@ public final class Connector {
         return new Bootstrap()
                 .group(loop)
                 .channel(endpoint.loops().channel())
-                .option(ChannelOption.TCP_NODELAY, true)
+                .option(ChannelOption.TCP_NODELAY, !endpoint.settings().nagle())
                 .option(ChannelOption.SO_KEEPALIVE, true)
                 .option(ChannelOption.CONNECT_TIMEOUT_MILLIS, timeout_ms)
                 .handler(

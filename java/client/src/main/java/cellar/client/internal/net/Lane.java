@@ -14,7 +14,6 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,7 +22,9 @@ import org.jspecify.annotations.Nullable;
  * <p>A caller queues its request. One of the callers leads: it writes all that is queued at once,
  * reads, and wakes the others as their answers come. When it has its own, it sends what has been
  * queued meanwhile and makes the first who waits the leader. A caller that is alone thus costs one
- * write and one read; many together share them.
+ * write and one read; many together share them. Where connections are checked, the leader first
+ * asks for a sign of life, so that whoever has queued until the answer came knows that the
+ * connection worked; while answers are expected, nothing more is sent.
  *
  * <p>Invariant: all fields but the queue and the volatile ones belong to the leader; leadership is
  * passed by {@link Waiter#promote} and by {@link #led}, which order what was written before.
@@ -34,6 +35,12 @@ final class Lane {
 
     /** A connection that was not used for so long is looked at before it is. */
     private static final long IDLE_NS_MAX = 1_000_000_000;
+
+    /**
+     * A caller lets others go first so often before it sleeps. Where there are more callers than
+     * processors its answer is often there when it is its turn again, and nobody has to wake it.
+     */
+    private static final int YIELDS_MAX = 2;
 
     private final Endpoint endpoint;
     private final Settings settings;
@@ -47,6 +54,10 @@ final class Lane {
     private long used_ns;
     private boolean greeted;
     private boolean wasOpen;
+
+    /** Whether the server has just answered the greeting, and nothing has been sent since. */
+    private boolean answered;
+
     private volatile @Nullable Wire wire;
 
     /** By when the leader must have read something; 0 while it does not read. */
@@ -78,6 +89,9 @@ final class Lane {
     }
 
     private void follow(Waiter me) {
+        for (int i = 0; i < YIELDS_MAX && me.isOnlyWaiting(); i++) {
+            Thread.yield();
+        }
         while (!me.isDone()) {
             if (me.leads() || led.compareAndSet(false, true)) {
                 lead(me);
@@ -86,7 +100,7 @@ final class Lane {
             long left_ns = me.deadline_ns() - System.nanoTime();
             boolean interrupted = Thread.currentThread().isInterrupted();
             if (left_ns > 0 && !interrupted) {
-                LockSupport.parkNanos(this, left_ns);
+                me.sleep(this, left_ns);
             } else if (me.leave()) {
                 me.fail(interrupted ? interrupted() : endpoint.timedOut(me.operation()));
             }
@@ -101,7 +115,9 @@ final class Lane {
                     send();
                     receive();
                 }
-                send();
+                if (!settings.checked()) {
+                    send();
+                }
             } catch (IOException | RuntimeException e) {
                 breakDown(e);
             }
@@ -152,6 +168,9 @@ final class Lane {
     // What the leader does.
 
     private void send() throws IOException {
+        if (settings.checked() && !checked()) {
+            return;
+        }
         Waiter next;
         while ((next = queue.peek()) != null) {
             Operation<?> operation = next.operation();
@@ -174,6 +193,22 @@ final class Lane {
             waitUntil_ns = 0;
             out.clear();
         }
+    }
+
+    /** Has the server give a sign of life; false if it is to give other answers first. */
+    private boolean checked() throws IOException {
+        Wire to = wire;
+        Waiter first = queue.peek();
+        if (!sent.isEmpty() || to == null || first == null) {
+            return false;
+        }
+        if (!answered) {
+            waitUntil_ns = first.deadline_ns();
+            ask(to, LineOperation.alive(dialect));
+            waitUntil_ns = 0;
+        }
+        answered = false;
+        return true;
     }
 
     private void receive() throws IOException {
@@ -219,7 +254,7 @@ final class Lane {
         if (endpoint.isClosed()) {
             throw new CacheException.Closed();
         }
-        Wire opened = Wire.open(endpoint.node(), settings.connectTimeout(), settings.tls());
+        Wire opened = Wire.open(endpoint.node(), settings);
         wire = opened;
         greeted = false;
         in = new In();
@@ -230,6 +265,7 @@ final class Lane {
         greet(opened);
         waitUntil_ns = 0;
         greeted = true;
+        answered = true;
         settings.metrics().connected(endpoint.name(), wasOpen);
         wasOpen = true;
     }
@@ -263,7 +299,10 @@ final class Lane {
     }
 
     private String ask(Wire opened, String request) throws IOException {
-        LineOperation greeting = new LineOperation("greeting", request);
+        return ask(opened, new LineOperation("greeting", request));
+    }
+
+    private String ask(Wire opened, LineOperation greeting) throws IOException {
         greeting.encode(out, dialect);
         opened.write(out);
         out.clear();

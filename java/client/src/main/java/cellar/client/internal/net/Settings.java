@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
  * @param backoffMax longest pause
  * @param pipes asynchronous connections to a node
  * @param lanes connections to a node on which callers wait
+ * @param checked whether the server is asked for a sign of life before callers' requests are sent
+ * @param nagle whether the system may hold small requests back to send more at once
  * @param inFlightMax most requests to a node that are not answered
  * @param tls null for none
  * @param user null for no authentication
@@ -32,6 +34,8 @@ public record Settings(
         Duration backoffMax,
         int pipes,
         int lanes,
+        boolean checked,
+        boolean nagle,
         int inFlightMax,
         @Nullable SSLContext tls,
         @Nullable String user,
@@ -84,6 +88,8 @@ public record Settings(
                 backoffMax,
                 pipes,
                 lanes,
+                checked,
+                nagle,
                 inFlightMax,
                 tls,
                 user,

@@ -15,6 +15,9 @@ final class Waiter extends Call {
     private final Thread thread = Thread.currentThread();
     private volatile int role;
 
+    /** Written before it looks once more whether it has to sleep, read after it need not. */
+    private volatile boolean sleeps;
+
     /** The calling thread is the one that waits. */
     Waiter(Operation<?> operation, long deadline_ns) {
         super(operation, deadline_ns);
@@ -40,7 +43,24 @@ final class Waiter extends Call {
         return thread == Thread.currentThread();
     }
 
+    /** Whether it has neither an answer nor to lead. */
+    boolean isOnlyWaiting() {
+        return !isDone() && !leads();
+    }
+
+    /** Sleeps until it is woken, at most {@code nanos}. */
+    void sleep(Object lane, long nanos) {
+        sleeps = true;
+        if (isOnlyWaiting()) {
+            LockSupport.parkNanos(lane, nanos);
+        }
+        sleeps = false;
+    }
+
+    /** Ends its sleep; it is answered, or has to lead. */
     void wake() {
-        LockSupport.unpark(thread);
+        if (sleeps) {
+            LockSupport.unpark(thread);
+        }
     }
 }

@@ -11,11 +11,9 @@ import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
-import java.time.Duration;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
-import org.jspecify.annotations.Nullable;
 
 /** A socket on which the calling thread writes and waits. Closing it from elsewhere ends a wait. */
 interface Wire extends Closeable {
@@ -36,14 +34,14 @@ interface Wire extends Closeable {
     boolean isOpen() throws IOException;
 
     /** Connects to {@code node}. */
-    static Wire open(Node node, Duration connectTimeout, @Nullable SSLContext tls)
-            throws IOException {
+    static Wire open(Node node, Settings settings) throws IOException {
+        SSLContext tls = settings.tls();
         SocketChannel channel = SocketChannel.open();
         try {
-            channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+            channel.setOption(StandardSocketOptions.TCP_NODELAY, !settings.nagle());
             channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
             InetSocketAddress address = new InetSocketAddress(node.host(), node.port());
-            int timeout_ms = Math.toIntExact(connectTimeout.toMillis());
+            int timeout_ms = Math.toIntExact(settings.connectTimeout().toMillis());
             channel.socket().connect(address, timeout_ms);
             return tls == null ? new Plain(channel) : encrypt(channel, node, timeout_ms, tls);
         } catch (IOException | RuntimeException e) {

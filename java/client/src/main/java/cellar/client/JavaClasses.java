@@ -1,0 +1,115 @@
+package cellar.client;
+
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/**
+ * Whose objects are written and read by Java's serialisation. Immutable.
+ *
+ * <p>Beside what is declared these are: numbers, characters, truth values, enumerations' own class,
+ * dates of {@code java.util} and {@code java.time}, the usual collections of {@code java.util}, and
+ * arrays of all of them. Whoever can write to the cache can have objects of these classes made with
+ * any content, so declare none that does something when it is read.
+ */
+public final class JavaClasses {
+    private static final Set<String> USUAL =
+            Set.of(
+                    "java.lang.Object",
+                    "java.lang.Number",
+                    "java.lang.Byte",
+                    "java.lang.Short",
+                    "java.lang.Integer",
+                    "java.lang.Long",
+                    "java.lang.Float",
+                    "java.lang.Double",
+                    "java.lang.Boolean",
+                    "java.lang.Character",
+                    "java.lang.String",
+                    "java.lang.Enum",
+                    "java.math.BigInteger",
+                    "java.math.BigDecimal",
+                    "java.util.Date",
+                    "java.util.UUID",
+                    "java.util.ArrayList",
+                    "java.util.LinkedList",
+                    "java.util.HashMap",
+                    "java.util.LinkedHashMap",
+                    "java.util.TreeMap",
+                    "java.util.HashSet",
+                    "java.util.LinkedHashSet",
+                    "java.util.TreeSet",
+                    "java.util.Vector",
+                    "java.util.Hashtable",
+                    // What List.of, Set.of and Map.of give is written as the first and becomes
+                    // others.
+                    "java.util.CollSer",
+                    "java.util.ImmutableCollections$List12",
+                    "java.util.ImmutableCollections$ListN",
+                    "java.util.ImmutableCollections$Set12",
+                    "java.util.ImmutableCollections$SetN",
+                    "java.util.ImmutableCollections$Map1",
+                    "java.util.ImmutableCollections$MapN",
+                    "java.util.Arrays$ArrayList",
+                    // HashMap and HashSet ask for an array of these before they read their entries.
+                    "java.util.Map$Entry");
+
+    /** The dates in it are written as a class of its own and become themselves. */
+    private static final String DATES = "java.time.";
+
+    private final Set<String> names;
+    private final List<String> packages;
+
+    private JavaClasses(Set<String> names, List<String> packages) {
+        this.names = names;
+        this.packages = packages;
+    }
+
+    /**
+     * These, by their full names as {@link Class#getName} has them; {@code com.example.*} is all
+     * classes of a package, without those below it.
+     *
+     * @throws IllegalArgumentException if one is no such name; {@code *} alone is none
+     */
+    public static JavaClasses of(String... declared) {
+        return of(Arrays.asList(declared));
+    }
+
+    /** The same. */
+    public static JavaClasses of(Collection<String> declared) {
+        for (String one : declared) {
+            if (!one.matches(
+                    "[\\p{L}_$][\\p{L}\\p{N}_$]*(\\.[\\p{L}_$][\\p{L}\\p{N}_$]*)*(\\.\\*)?")) {
+                throw new IllegalArgumentException("not the name of a class: " + one);
+            }
+        }
+        return new JavaClasses(
+                declared.stream().filter(one -> !one.endsWith("*")).collect(Collectors.toSet()),
+                declared.stream()
+                        .filter(one -> one.endsWith("*"))
+                        .map(one -> one.substring(0, one.length() - 1))
+                        .toList());
+    }
+
+    /** Whether objects of the class of this name, or of the array, are written and read. */
+    public boolean contains(String name) {
+        int dimensions = name.lastIndexOf('[') + 1;
+        if (dimensions > 0) {
+            boolean primitive = name.charAt(dimensions) != 'L';
+            return primitive || contains(name.substring(dimensions + 1, name.length() - 1));
+        }
+        if (USUAL.contains(name) || names.contains(name)) {
+            return true;
+        }
+        int dot = name.lastIndexOf('.');
+        String home = name.substring(0, dot + 1);
+        return home.equals(DATES) || packages.contains(home);
+    }
+
+    @Override
+    public String toString() {
+        return "JavaClasses" + names + packages;
+    }
+}

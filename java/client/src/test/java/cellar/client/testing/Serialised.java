@@ -1,0 +1,19 @@
+package cellar.client.testing;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectOutputStream;
+
+/** What anybody can store under a key. */
+public final class Serialised {
+    private Serialised() {}
+
+    /** {@code value} as Java serialises it. */
+    public static byte[] bytes(Object value) throws IOException {
+        ByteArrayOutputStream target = new ByteArrayOutputStream();
+        try (ObjectOutputStream objects = new ObjectOutputStream(target)) {
+            objects.writeObject(value);
+        }
+        return target.toByteArray();
+    }
+}
