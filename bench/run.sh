@@ -65,18 +65,7 @@ run_ads() { measure ads "${cellar[@]}"; }
 
 run_threads() { measure threads "${cellar[@]}" "${peers[@]}"; }
 
-# The old client is compiled from its repository, at the tag release_2.0.1 in the folder WHALIN.
-run_old-client() {
-    old=
-    if [ -n "${WHALIN:-}" ]; then
-        old=$scratch/whalin
-        mkdir -p "$old"
-        cp "$WHALIN/lib/log4j.jar" "$old"
-        javac -nowarn -encoding ISO-8859-1 -cp "$old/log4j.jar" -d "$old" \
-            "$WHALIN"/src/com/danga/MemCached/*.java
-    fi
-    run_in_java old-client s3
-}
+run_old-client() { run_in_java old-client s3; }
 
 # The peer is a program in Go that puts BigCache behind net/http or fasthttp.
 run_service() {
@@ -151,7 +140,7 @@ run_in_java() {
     mvn -q -B -f java -pl client,bench -DskipTests package
     java -cp "java/bench/target/classes:$(cat java/bench/target/class-path)" \
         -Dcellar.server="$target/cellar" -Dbench.apart="$PWD/java/bench/target/apart" \
-        -Dbench.old="${old:-}" \
+        -Dbench.old="${WHALIN:-}" \
         -Dbench.setting="$("$bench" setting --for "make bench PART=$part")" \
         cellar.bench.Main ${quick[@]+"${quick[@]}"} ${FULL:+--full} --only "$what" \
         --out "$scratch/$part.json"

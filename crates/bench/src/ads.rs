@@ -1,11 +1,12 @@
 //! `cellar-bench ads`: an ad service in front of Redis, with better and better caches in
 //! its own process.
 //!
-//! A request reads many ads by their ids and looks into each. Requests are due at fixed times, and
-//! their latency counts from then. The stages are those of the source: Redis alone; a map with a
-//! list under one lock that copies what it hands out; the same with a lifetime; cut into 16;
-//! handing out references; and last a near cache, to which the server tells what has changed.
-//! Meanwhile ads change in Redis, and every ad that is read is compared with what was written last.
+//! A request reads many ads by their ids and looks into each. Requests come at random moments, and
+//! their latency counts from when each was due. The stages are those of the source: Redis alone; a
+//! map with a list under one lock that copies what it hands out; the same with a lifetime; cut into
+//! 8, 16 and 24; handing out counted values; and last a near cache, to which the server tells what
+//! has changed. Meanwhile ads change in Redis, and every ad that is read is compared with what was
+//! written. Why requests are as they are: docs/decisions/0040-the-ladder-again.md.
 
 mod ad;
 mod stage;
@@ -17,50 +18,76 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use self::ad::{Ad, LastWrites, fill};
+use self::ad::{Ad, Writes, fill};
 use self::stage::{LruStage, NearStage, Stage};
-use self::sweep::{Load, Point};
+use self::sweep::{Load, Run};
 use crate::measurement::Measurement;
 use crate::peers::CellarArgs;
+use cellar_load::clock::now_ns;
 use cellar_load::error::Error;
 use cellar_load::process::{Ingredients, Recipe, Server};
 use cellar_load::wire::Wire;
 
-/// Shards of the sharded stages, as in the source.
+/// How a stage gets its ads.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// From maps under so many locks, as copies, with or without a lifetime.
+    Copied(usize, bool),
+    /// Counted, with a lifetime, under as many locks as the source found best.
+    Counted,
+    /// Through a near cache over Redis, and over Cellar.
+    Near,
+    NearCellar,
+}
+
+/// The stages.
+const STAGES: [(&str, Way); 9] = [
+    ("Redis alone", Way::Copied(0, false)),
+    ("LRU under one lock", Way::Copied(1, false)),
+    ("+ lifetime", Way::Copied(1, true)),
+    ("+ 8 shards", Way::Copied(8, true)),
+    ("+ 16 shards", Way::Copied(16, true)),
+    ("+ 24 shards", Way::Copied(24, true)),
+    ("+ counted values", Way::Counted),
+    ("near cache", Way::Near),
+    ("near cache, Cellar", Way::NearCellar),
+];
 const SHARDS: usize = 16;
 /// Memory of a server; far more than the ads need.
-const MEMORY_MIB: u64 = 512;
-const QUICK_SECONDS: f64 = 0.5;
+const MEMORY_MIB: u64 = 1024;
 
 /// Options of `cellar-bench ads`.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct AdsArgs {
     /// Requests per second, one run for each
-    #[arg(long, value_delimiter = ',', default_values_t = [125, 250, 500, 1000, 2000, 4000])]
+    #[arg(long, value_delimiter = ',', default_values_t = [250, 500, 1000, 1500])]
     qps: Vec<u64>,
     /// Seconds of each run
-    #[arg(long, default_value_t = 8.0)]
-    seconds: f64,
+    #[arg(long, value_delimiter = ',', default_values_t = [4.0, 4.0, 34.0, 12.0])]
+    seconds: Vec<f64>,
+    /// Rounds over all stages and rates
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
     /// Ads in Redis
     #[arg(long, default_value_t = 20_000)]
     ads: u64,
     /// Ads that the process may hold
-    #[arg(long, default_value_t = 19_800)]
+    #[arg(long, default_value_t = 16_000)]
     held: u64,
     /// Ads that one request reads
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 100)]
     ads_per_request: usize,
     /// Threads that serve requests
     #[arg(long, default_value_t = 16)]
     threads: usize,
     /// Seconds after which an ad is read anew, in the stages that have a lifetime
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 20)]
     ttl_s: u64,
     /// Ads that change each second
     #[arg(long, default_value_t = 50)]
     #[serde(rename = "changes_per_s")]
     changes: u64,
-    /// Two short runs for each stage: shows that it works, not how fast
+    /// One round of two short runs for each stage: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
     /// redis-server's program
@@ -82,11 +109,11 @@ pub(crate) struct AdsOutcome {
     stages: Vec<StageResult>,
 }
 
-/// One stage at all rates.
-#[derive(Debug, Serialize)]
+/// One stage at all rates, in all rounds.
+#[derive(Clone, Debug, Serialize)]
 struct StageResult {
-    name: String,
-    points: Vec<Point>,
+    name: &'static str,
+    runs: Vec<Run>,
 }
 
 impl Measurement for AdsArgs {
@@ -95,8 +122,8 @@ impl Measurement for AdsArgs {
     fn measure(&self) -> Result<AdsOutcome, Error> {
         let mut args = self.clone();
         if args.quick {
-            args.seconds = QUICK_SECONDS;
-            args.qps.truncate(2);
+            args.rounds = 1;
+            (args.qps, args.seconds) = (vec![250, 500], vec![0.5, 0.5]);
         }
         if args.held > args.ads || args.ads_per_request == 0 || args.threads == 0 {
             let text = "--held may not exceed --ads; a request reads ads, and threads serve it";
@@ -115,79 +142,64 @@ fn run(args: &AdsArgs) -> Result<AdsOutcome, Error> {
     let redis = Recipe::redis(&args.redis).start(with)?;
     let cellar = args.cellar.recipe(Wire::Resp)?;
     let cellar = cellar.map(|recipe| recipe.start(with)).transpose()?;
-    let mut stages = Vec::new();
-    for number in 0..=LAST_WITH_REDIS {
-        stages.push(measure(args, number, &redis)?);
-    }
-    if let Some(cellar) = &cellar {
-        stages.push(measure(args, LAST_WITH_REDIS + 1, cellar)?);
+    let seed = now_ns();
+    let mut stages = STAGES.map(|(name, _)| StageResult {
+        name,
+        runs: Vec::new(),
+    });
+    for round in 0..args.rounds {
+        for ((name, way), found) in STAGES.into_iter().zip(&mut stages) {
+            let server = match way {
+                Way::NearCellar => cellar.as_ref(),
+                _ => Some(&redis),
+            };
+            let Some(server) = server else { continue };
+            eprintln!("round {} of {}: {name}", round + 1, args.rounds);
+            let runs = measure(args, way, server, seed + round as u64)?;
+            found.runs.extend(runs);
+        }
     }
     Ok(AdsOutcome {
         redis_version: redis.version()?,
         args: args.clone(),
         ad_bytes: Ad::new(0, 0).encode().len(),
-        stages,
+        stages: stages.into(),
     })
 }
 
-/// Where a server is, for redis-rs.
-fn url(server: &Server) -> String {
-    format!("redis://{}", server.address())
-}
-
-/// The number of the last stage whose server is Redis.
-const LAST_WITH_REDIS: usize = 5;
-
-/// The stages, the first one being number 0.
-fn stage(args: &AdsArgs, number: usize, server: &Server) -> Result<Box<dyn Stage>, Error> {
-    let url = url(server);
+fn stage(args: &AdsArgs, way: Way, url: &str) -> Result<Box<dyn Stage>, Error> {
     let held = usize::try_from(args.held).unwrap_or(usize::MAX);
     let ttl = Some(Duration::from_secs(args.ttl_s));
-    let copying = |name, shards, ttl| LruStage::<Ad>::new(name, &url, held, shards, ttl);
-    Ok(match number {
-        0 => Box::new(copying("Redis alone", 0, None)?),
-        1 => Box::new(copying("+ LRU under one lock", 1, None)?),
-        2 => Box::new(copying("+ lifetime", 1, ttl)?),
-        3 => Box::new(copying("+ 16 shards", SHARDS, ttl)?),
-        4 => Box::new(LruStage::<Arc<Ad>>::new(
-            "+ zero copy",
-            &url,
-            held,
-            SHARDS,
-            ttl,
-        )?),
-        LAST_WITH_REDIS => Box::new(NearStage::new("near cache", &url, args.held)?),
-        _ => Box::new(NearStage::new("near cache, Cellar", &url, args.held)?),
+    Ok(match way {
+        Way::Copied(shards, is_mortal) => {
+            let ttl = ttl.filter(|_| is_mortal);
+            Box::new(LruStage::<Ad>::new(url, held, shards, ttl)?)
+        }
+        Way::Counted => Box::new(LruStage::<Arc<Ad>>::new(url, held, SHARDS, ttl)?),
+        Way::Near | Way::NearCellar => Box::new(NearStage::new(url, args.held)?),
     })
 }
 
-fn measure(args: &AdsArgs, number: usize, server: &Server) -> Result<StageResult, Error> {
-    let stage = stage(args, number, server)?;
-    eprintln!("{}", stage.name());
+/// All rates of one round, up to the first that is too much.
+fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<Run>, Error> {
+    let url = format!("redis://{}", server.address());
+    let stage = stage(args, way, &url)?;
+    // All ads are set back to their first version, as `writes` has them.
+    fill(&url, args.ads)?;
     let load = Load {
         args,
-        writes: LastWrites::new(args.ads),
-        url: url(server),
+        writes: Writes::new(args.ads),
+        url,
+        seed,
     };
-    // All ads are set back to their first version, as `writes` has them.
-    fill(&load.url, args.ads)?;
     load.warm_up(&*stage)?;
-    let mut points = Vec::new();
-    for &qps in &args.qps {
-        let point = load.run(&*stage, qps)?;
-        let is_overloaded = point.is_overloaded;
-        eprintln!(
-            "  {qps} requests/s: mean {:.3} ms, {:.2} % hits, {} stale of {}",
-            point.latency.latency_us_mean / 1000.0,
-            100.0 * point.hit_ratio,
-            point.stale_ads,
-            point.ads,
-        );
-        points.push(point);
-        if is_overloaded {
-            break;
+    let mut runs: Vec<Run> = Vec::new();
+    for (&qps, &seconds) in args.qps.iter().zip(&args.seconds) {
+        if !runs.last().is_some_and(|run| run.is_overloaded) {
+            let run = load.run(&*stage, qps, seconds)?;
+            eprintln!("  {run:?}");
+            runs.push(run);
         }
     }
-    let name = stage.name().to_owned();
-    Ok(StageResult { name, points })
+    Ok(runs)
 }

@@ -2,30 +2,31 @@
 //!
 //! The measurement of S2, "memcached hash optimisation": servers with one thread and with more
 //! under a YCSB-like load. 48 connections insert new records and then read them with Zipf
-//! popularity. Each combination gets a fresh server, and rounds alternate over all of them. The
-//! echo floor takes part in the reads.
+//! popularity: once as many as in the source, for the latency of each operation; and fewer in
+//! rounds, in which all combinations of servers and threads take turns. Each gets a fresh server.
 //!
-//! Server threads and load share the machine's processors, unbound. Throughput per wall second
-//! therefore says what the machine gives; throughput per second of server processor time is what
-//! can be compared between thread counts when there are too few processors for all.
+//! Server threads and load share the machine's processors, unbound, so throughput by the clock on
+//! the wall says what the machine gives. What sharing costs shows one server with more threads
+//! beside as many servers with one thread each, under the same load, by their processor time.
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
-use crate::spread::{Spread, short};
+use crate::spread::short;
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
+use cellar_load::latency::LatencySummary;
 use cellar_load::load;
 use cellar_load::plan::{Keys, Plan};
-use cellar_load::process::{Ingredients, Recipe};
+use cellar_load::process::{Ingredients, Recipe, Server};
 use cellar_load::quantity::{ByteRange, parse_count};
 use cellar_load::record::Records;
 use cellar_load::report::Report;
 use cellar_load::wire::Wire;
 
-const QUICK_RECORDS: u64 = 100_000;
+const QUICK_RECORDS: u64 = 20_000;
 
 /// Options of `cellar-bench threads`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -34,22 +35,22 @@ pub(crate) struct ThreadsArgs {
     #[serde(skip)]
     peers: PeerArgs,
     /// Memory of each server in MiB
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 2048)]
     memory_mib: u64,
-    /// Records to insert
-    #[arg(long, default_value = "1M", value_parser = parse_count)]
+    /// Records to insert where it is the source's load
+    #[arg(long, default_value = "5M", value_parser = parse_count)]
     records: u64,
-    /// Reads after the inserts
-    #[arg(long, default_value = "1M", value_parser = parse_count)]
+    /// Reads after these inserts
+    #[arg(long, default_value = "20M", value_parser = parse_count)]
     reads: u64,
-    /// Client connections
+    /// Records to insert in each round, and reads after them
+    #[arg(long, default_value = "500k", value_parser = parse_count)]
+    round_records: u64,
+    /// Client connections, of all servers together
     #[arg(long, default_value_t = 48)]
     connections: usize,
-    /// Requests in flight per connection
-    #[arg(long, default_value_t = 1)]
-    depth: usize,
     /// Threads of the load generator
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 2)]
     load_threads: usize,
     /// Numbers of server threads
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
@@ -61,8 +62,11 @@ pub(crate) struct ThreadsArgs {
     #[arg(long, default_value_t = 100)]
     value_bytes: usize,
     /// Rounds; the median counts
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// How often the source's load runs
+    #[arg(long, default_value_t = 1)]
+    full_rounds: usize,
     /// One round of few records: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
@@ -73,151 +77,180 @@ pub(crate) struct ThreadsArgs {
 pub(crate) struct ThreadsOutcome {
     #[serde(flatten)]
     args: ThreadsArgs,
-    rows: Vec<YcsbResult>,
+    /// Under the source's load.
+    full: Vec<Row>,
+    /// In rounds.
+    rows: Vec<Row>,
 }
 
-/// One server with one number of threads.
-#[derive(Debug, Serialize)]
-struct YcsbResult {
+/// Servers with so many threads each, together under one load.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    #[serde(skip)]
+    recipe: Recipe,
     server: String,
     version: String,
     is_floor: bool,
+    servers: usize,
     threads: usize,
-    inserts_per_s: Spread,
-    reads_per_s: Spread,
-    server_cpu_us_per_insert: Spread,
-    server_cpu_us_per_read: Spread,
-    inserts_per_server_cpu_s: Spread,
-    reads_per_server_cpu_s: Spread,
-    misses: u64,
-    errors: u64,
+    /// Round by round.
+    inserts: Vec<Figures>,
+    reads: Vec<Figures>,
 }
 
-/// One server with one number of threads, before the figures are added up.
-struct Case {
-    recipe: Recipe,
-    is_floor: bool,
-    threads: usize,
-    version: String,
-    inserts: Vec<Report>,
-    reads: Vec<Report>,
+/// Inserts or reads of one round.
+#[derive(Clone, Debug, Serialize)]
+struct Figures {
+    per_s: f64,
+    server_cpu_us: f64,
+    misses: u64,
+    errors: u64,
+    /// Of the first server.
+    #[serde(flatten)]
+    latency: LatencySummary,
 }
 
 impl Measurement for ThreadsArgs {
     type Outcome = ThreadsOutcome;
 
     fn measure(&self) -> Result<ThreadsOutcome, Error> {
-        let args = self.settled()?;
+        let mut args = self.clone();
+        if args.quick {
+            (args.rounds, args.full_rounds) = (1, 1);
+            (args.records, args.reads) = (QUICK_RECORDS, QUICK_RECORDS);
+            args.round_records = QUICK_RECORDS;
+        }
+        if args.threads.is_empty() || args.threads.contains(&0) {
+            return Err(Error::Usage("--threads is at least 1".to_owned()));
+        }
         let floor = Recipe::echo(Wire::Memcached, args.key_bytes, args.value_bytes)?;
         let recipes = some(args.peers.all(Wire::Memcached)?)?;
-        let mut cases = Vec::new();
-        for &threads in &args.threads {
-            cases.push(Case::new(&floor, threads, true));
-            cases.extend(recipes.iter().map(|it| Case::new(it, threads, false)));
-        }
-        for round in 0..args.rounds {
-            for case in &mut cases {
-                args.run(case, round)?;
-            }
-        }
-        let rows = cases.iter().map(Case::row).collect();
-        Ok(ThreadsOutcome { args, rows })
+        let cases = || recipes.iter().map(|recipe| (recipe, false));
+        let alone = args.threads.iter().map(|&threads| (1, threads));
+        let apart = args.threads.iter().filter(|&&threads| threads > 1);
+        let apart = apart.map(|&servers| (servers, 1));
+        let full = args.run(
+            cases(),
+            alone.clone(),
+            args.full_rounds,
+            args.records,
+            args.reads,
+        )?;
+        let all = cases().chain([(&floor, true)]);
+        let few = args.round_records;
+        let rows = args.run(all, alone.chain(apart), args.rounds, few, few)?;
+        Ok(ThreadsOutcome { args, full, rows })
     }
 }
 
 impl ThreadsArgs {
-    /// The options with `--quick` applied and checked.
-    fn settled(&self) -> Result<ThreadsArgs, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            args.rounds = 1;
-            args.records = args.records.min(QUICK_RECORDS);
-            args.reads = args.reads.min(QUICK_RECORDS);
+    /// Rounds over all recipes in all shapes: how many servers, and threads of each.
+    fn run<'r>(
+        &self,
+        recipes: impl Iterator<Item = (&'r Recipe, bool)> + Clone,
+        shapes: impl Iterator<Item = (usize, usize)>,
+        rounds: usize,
+        records: u64,
+        reads: u64,
+    ) -> Result<Vec<Row>, Error> {
+        let rows = shapes.flat_map(|(servers, threads)| {
+            recipes.clone().map(move |(recipe, is_floor)| Row {
+                recipe: recipe.clone(),
+                server: recipe.name.clone(),
+                version: String::new(),
+                is_floor,
+                servers,
+                threads,
+                inserts: Vec::new(),
+                reads: Vec::new(),
+            })
+        });
+        let mut rows: Vec<Row> = rows.collect();
+        for round in 0..rounds {
+            eprintln!("round {} of {rounds}, {records} records", round + 1);
+            for row in &mut rows {
+                self.round(row, round, records, reads)?;
+            }
         }
-        args.rounds = args.rounds.max(1);
-        if args.threads.is_empty() || args.threads.contains(&0) {
-            return Err(Error::Usage("--threads is at least 1".to_owned()));
-        }
-        Ok(args)
+        rows.retain(|row| !row.reads.is_empty());
+        Ok(rows)
     }
 
-    /// One round of one case: a fresh server, all inserts but for the floor, then the reads.
-    fn run(&self, case: &mut Case, round: usize) -> Result<(), Error> {
+    /// One round of one row: fresh servers, all inserts but for the floor, then the reads.
+    fn round(&self, row: &mut Row, round: usize, records: u64, reads: u64) -> Result<(), Error> {
         let with = Ingredients {
             memory_mib: self.memory_mib,
-            threads: case.threads,
+            threads: row.threads,
             cpu: None,
         };
-        let server = case.recipe.start(with)?;
-        let value_bytes = ByteRange::fixed(self.value_bytes);
-        let records = Records::new(self.records, self.key_bytes, value_bytes)?;
-        let limit = Limit::Requests(self.reads);
-        let drive = Drive {
-            depth: self.depth,
-            server_pid: Some(server.pid()),
-            ..Drive::new(Wire::Memcached, server.address(), self.connections, limit)
-        };
-        let reads = Plan {
-            threads: self.load_threads,
-            seed: round as u64 + 1,
-            ..Plan::gets(drive, records)
-        };
-        if !case.is_floor {
-            case.version = server.version()?;
-            let inserts = Plan {
+        let servers = (0..row.servers).map(|_| row.recipe.start(with));
+        let servers = servers.collect::<Result<Vec<_>, _>>()?;
+        let parts = servers.len() as u64;
+        let plans = servers.iter().zip(1..).map(|(server, number)| {
+            let seed = round as u64 * parts + number;
+            self.reads_of(server, parts, records, reads, seed)
+        });
+        let plans = plans.collect::<Result<Vec<_>, _>>()?;
+        if !row.is_floor {
+            row.version = servers[0].version()?;
+            let inserts = plans.iter().map(|plan| Plan {
                 keys: Keys::Each,
                 get_share: 0.0,
-                ..reads.until(Limit::Requests(self.records))
-            };
-            case.inserts.push(load::run(&inserts)?);
+                ..plan.until(Limit::Requests(plan.records.keys()))
+            });
+            row.inserts.push(at_once(&inserts.collect::<Vec<_>>())?);
         }
-        case.reads.push(load::run(&reads)?);
-        let last = |reports: &[Report]| reports.last().map_or(0.0, |it| it.throughput_per_s);
+        row.reads.push(at_once(&plans)?);
+        let last = |all: &[Figures]| short(all.last().map_or(0.0, |it| it.per_s));
+        let (inserts, reads) = (last(&row.inserts), last(&row.reads));
         eprintln!(
-            "round {} of {}: {:12} {} threads: {:>7} inserts/s, {:>7} reads/s",
-            round + 1,
-            self.rounds,
-            case.recipe.name,
-            case.threads,
-            short(last(&case.inserts)),
-            short(last(&case.reads)),
+            "{:12} {} x {} threads: {inserts:>7} inserts/s, {reads:>7} reads/s",
+            row.server, row.servers, row.threads,
         );
         Ok(())
     }
+
+    /// The part of the reads that one of `parts` servers gets.
+    fn reads_of(
+        &self,
+        server: &Server,
+        parts: u64,
+        records: u64,
+        reads: u64,
+        seed: u64,
+    ) -> Result<Plan, Error> {
+        let value_bytes = ByteRange::fixed(self.value_bytes);
+        let records = Records::new(records / parts, self.key_bytes, value_bytes)?;
+        let limit = Limit::Requests(reads / parts);
+        let connections = self.connections / parts as usize;
+        let drive = Drive {
+            server_pid: Some(server.pid()),
+            ..Drive::new(Wire::Memcached, server.address(), connections, limit)
+        };
+        Ok(Plan {
+            threads: (self.load_threads / parts as usize).max(1),
+            seed,
+            ..Plan::gets(drive, records)
+        })
+    }
 }
 
-impl Case {
-    fn new(recipe: &Recipe, threads: usize, is_floor: bool) -> Case {
-        Case {
-            recipe: recipe.clone(),
-            is_floor,
-            threads,
-            version: String::new(),
-            inserts: Vec::new(),
-            reads: Vec::new(),
-        }
-    }
-
-    fn row(&self) -> YcsbResult {
-        let (inserts, reads) = (&self.inserts, &self.reads);
-        let per_cpu_s = |it: &Report| {
-            it.server_cpu
-                .map_or(0.0, |cpu| cpu.requests_per_server_cpu_s)
-        };
-        let both = || inserts.iter().chain(reads);
-        YcsbResult {
-            server: self.recipe.name.clone(),
-            version: self.version.clone(),
-            is_floor: self.is_floor,
-            threads: self.threads,
-            inserts_per_s: Spread::over(inserts, |it| it.throughput_per_s),
-            reads_per_s: Spread::over(reads, |it| it.throughput_per_s),
-            server_cpu_us_per_insert: Spread::over(inserts, Report::cpu_us),
-            server_cpu_us_per_read: Spread::over(reads, Report::cpu_us),
-            inserts_per_server_cpu_s: Spread::over(inserts, per_cpu_s),
-            reads_per_server_cpu_s: Spread::over(reads, per_cpu_s),
-            misses: both().map(|it| it.get.misses).sum(),
-            errors: both().map(|it| it.errors).sum(),
-        }
-    }
+/// Runs the loads of several servers at once.
+fn at_once(plans: &[Plan]) -> Result<Figures, Error> {
+    let reports = std::thread::scope(|scope| {
+        let run = |plan| scope.spawn(move || load::run(plan));
+        let running: Vec<_> = plans.iter().map(run).collect();
+        let ended = running.into_iter().map(|load| load.join());
+        let reports = ended.map(|it| it.expect("a load panics only by a bug"));
+        reports.collect::<Result<Vec<_>, _>>()
+    })?;
+    let sum = |figure: fn(&Report) -> f64| reports.iter().map(figure).sum::<f64>();
+    let requests = sum(|it| it.requests as f64);
+    Ok(Figures {
+        per_s: sum(|it| it.throughput_per_s),
+        server_cpu_us: sum(|it| it.cpu_us() * it.requests as f64) / requests.max(1.0),
+        misses: reports.iter().map(|it| it.get.misses).sum(),
+        errors: reports.iter().map(|it| it.errors).sum(),
+        latency: reports[0].latency,
+    })
 }

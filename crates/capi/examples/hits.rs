@@ -1,6 +1,6 @@
-//! The loop of cxx/bench/hits.cpp over the Rust store: hits on one and two threads.
+//! The loop of cxx/bench/hits.cpp in Rust: hits on one and two threads.
 //!
-//! hits ENTRIES READS ROUNDS
+//! hits ENTRIES READS SERVER
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on fails")]
 
 use std::borrow::Borrow;
@@ -8,10 +8,26 @@ use std::hash::Hash;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use cellar_near::Local;
 use cellar_near::clock::{Clock, SystemClock};
+use cellar_near::origin::{Redis, Remote};
+use cellar_near::{Codec, Error, Local, Near};
 
 type Value = [u8; 120];
+
+/// Values as they are.
+struct Bytes;
+
+impl Codec<Value> for Bytes {
+    fn encode(&self, value: &Value) -> Result<Vec<u8>, Error> {
+        Ok(value.to_vec())
+    }
+
+    fn decode(&self, bytes: Vec<u8>) -> Result<Value, Error> {
+        bytes
+            .try_into()
+            .map_err(|_| Error::Protocol("no value".into()))
+    }
+}
 
 struct Load {
     entries: u64,
@@ -95,12 +111,29 @@ where
     }
 }
 
+fn run_near(load: &Load, server: &str, names: &[String]) {
+    let origin = Remote::new(Redis::open(server).unwrap(), Bytes);
+    let near = Near::<String, Value>::builder(origin);
+    let near = near.entries_max(load.entries + load.entries / 4);
+    let near = near.build_blocking().unwrap();
+    for (key, name) in (0..).zip(names) {
+        near.set(name, &value_of(key)).unwrap();
+        near.get(name).unwrap();
+    }
+    for threads in [1, 2] {
+        measure("Rust near cache, text", load, threads, |key| {
+            let held = near.get(&names[key as usize]).unwrap();
+            u64::from(held.unwrap()[0])
+        });
+    }
+}
+
 fn main() {
-    let words = std::env::args().skip(1).map(|word| word.parse::<u64>());
-    let words: Vec<u64> = words.map(Result::unwrap).collect();
-    let [entries, reads, rounds] = words[..] else {
-        panic!("hits ENTRIES READS ROUNDS")
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [entries, reads, server] = &words[..] else {
+        panic!("hits ENTRIES READS SERVER")
     };
+    let (entries, reads) = (entries.parse().unwrap(), reads.parse().unwrap());
     let keys = vec![zipf(entries, reads, 1), zipf(entries, reads, 2)];
     let load = Load {
         entries,
@@ -108,12 +141,11 @@ fn main() {
         keys,
     };
     let numbers: Vec<u64> = (0..entries).collect();
-    let texts: Vec<Box<str>> = numbers
-        .iter()
-        .map(|key| format!("key:{key:010}").into())
-        .collect();
-    for _ in 0..rounds {
-        run::<u64, u64>("Rust store, numbers", &load, &numbers);
-        run::<Box<str>, str>("Rust store, text", &load, &texts);
+    let texts: Vec<String> = numbers.iter().map(|key| format!("key:{key:010}")).collect();
+    run::<u64, u64>("Rust store, numbers", &load, &numbers);
+    let boxed: Vec<Box<str>> = texts.iter().map(|text| text.as_str().into()).collect();
+    run::<Box<str>, str>("Rust store, text", &load, &boxed);
+    if server != "none" {
+        run_near(&load, server, &texts);
     }
 }

@@ -82,6 +82,7 @@ impl Failure {
     }
 
     /// An argument that is no good.
+    #[cold]
     pub(crate) fn argument(text: impl AsRef<str>) -> Failure {
         Failure::new(CELLAR_BAD_ARGUMENT, text)
     }

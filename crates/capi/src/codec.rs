@@ -132,7 +132,8 @@ impl Codec<Slot> for SlotCodec {
         let mut draft = match self.functions {
             CodecFunctions::Plain => self.maker.draft_of_bytes(&bytes).map_err(Error::codec)?,
             CodecFunctions::Foreign { decode, .. } => {
-                let (mut draft, mut told) = (self.maker.draft(), ErrorOut::empty());
+                let mut draft = self.maker.draft().map_err(Error::codec)?;
+                let mut told = ErrorOut::empty();
                 let slot = draft.slot;
                 let (data, length) = (bytes.as_ptr(), bytes.len());
                 // SAFETY: the caller's promise for its codec; the bytes, the draft and the error
@@ -147,7 +148,7 @@ impl Codec<Slot> for SlotCodec {
             }
         };
         // SAFETY: a draft of this maker, filled above.
-        unsafe { Slot::filled(&mut draft, self.maker) }.map_err(Error::codec)
+        unsafe { Slot::filled(&mut draft, self.maker, 0) }.map_err(Error::codec)
     }
 }
 

@@ -4,15 +4,14 @@
 use std::ffi::c_void;
 
 use crate::border::{
-    CELLAR_BAD_ARGUMENT, CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status,
-    border, bytes, change, close_handle, open_handle, reference, time, write,
+    CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status, border, bytes,
+    change, close_handle, open_handle, reference, time, write,
 };
 use crate::key::KeyIn;
 use crate::store::{
     AnyStore, CELLAR_KEYS_BYTES, CELLAR_S3_FIFO, FilledDraft, StoreSettings, open, policy,
-    write_none,
 };
-use crate::value::{CELLAR_BYTES_MAX, DraftOut, HeldOut, Maker, Slot, ValueType};
+use crate::value::{CELLAR_BYTES_MAX, DraftOut, HeldOut, Holder, Maker, SLOTS, Slot, ValueType};
 
 /// Entries of a store whose bound nobody sets.
 const ENTRIES_MAX: u64 = 10_000;
@@ -257,7 +256,7 @@ pub unsafe extern "C" fn cellar_local_insert_bytes(
         // SAFETY: the key as the caller promises; the draft was made and filled above.
         unsafe { handle.store.insert(&key, filled) }.inspect_err(|_| {
             // SAFETY: a draft that was not taken; filled now, so that its bytes end with it.
-            drop(unsafe { Slot::filled(&mut draft, handle.maker) });
+            drop(unsafe { Slot::filled(&mut draft, handle.maker, 0) });
         })
     })
 }
@@ -273,15 +272,16 @@ pub unsafe extern "C" fn cellar_local_get(
     key: KeyIn,
     held: *mut HeldOut,
 ) -> Status {
-    // SAFETY: as the caller promises.
-    let Some(handle) = (unsafe { local.as_ref() }) else {
+    border(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
-        unsafe { write_none(held) };
-        return CELLAR_BAD_ARGUMENT;
-    };
-    let (store, get) = handle.store.reader();
-    // SAFETY: as the caller promises; the function is the store's own, and has the border.
-    unsafe { get(store, key, held) }
+        unsafe { write(held, HeldOut::NONE) }?;
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(local) }?;
+        // SAFETY: as the caller promises.
+        let found = unsafe { handle.store.get(&key) }?;
+        // SAFETY: as above, where it was not null.
+        unsafe { write(held, found.ok_or_else(Failure::none)?) }
+    })
 }
 
 /// A store's own way of reading, without a look at which store it is: for loops of hits.
@@ -290,8 +290,10 @@ pub unsafe extern "C" fn cellar_local_get(
 pub struct ReaderOut {
     /// What `get` takes for the store, as long as it is open.
     pub store: *const c_void,
-    /// As `cellar_local_get`.
-    pub get: unsafe extern "C" fn(store: *const c_void, key: KeyIn, held: *mut HeldOut) -> Status,
+    /// The value of `key`, which is its own token, or null if there is none or something is wrong.
+    pub get: unsafe extern "C" fn(store: *const c_void, key: KeyIn) -> *const c_void,
+    /// The holder of what `get` returns.
+    pub holder: *const Holder,
 }
 
 /// How `cellar_local_get` reads from this store.
@@ -308,7 +310,16 @@ pub unsafe extern "C" fn cellar_local_reader(
         // SAFETY: as the caller promises.
         let (store, get) = unsafe { reference(local) }?.store.reader();
         // SAFETY: as the caller promises.
-        unsafe { write(reader, ReaderOut { store, get }) }
+        unsafe {
+            write(
+                reader,
+                ReaderOut {
+                    store,
+                    get,
+                    holder: &raw const SLOTS,
+                },
+            )
+        }
     })
 }
 

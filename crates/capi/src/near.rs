@@ -410,7 +410,7 @@ pub unsafe extern "C" fn cellar_near_get_or_load(
             // SAFETY: as the caller promises; both are room of this function's.
             match unsafe { loader(context.0, &raw mut made, &raw mut told) } {
                 // SAFETY: a draft that the loader has filled, by the promise of its type.
-                CELLAR_OK => unsafe { Slot::filled(&mut made.draft, handle.maker) }.map(Some),
+                CELLAR_OK => unsafe { Slot::filled(&mut made.draft, handle.maker, 0) }.map(Some),
                 CELLAR_NONE => Ok(None),
                 status => Err(Failure::of_callback(status, &told)),
             }
@@ -445,7 +445,7 @@ pub unsafe extern "C" fn cellar_near_set(
         // SAFETY: as the caller promises.
         let draft = unsafe { change(draft) }?;
         // SAFETY: as the caller promises.
-        let value = unsafe { Slot::filled(draft, handle.maker) }?;
+        let value = unsafe { Slot::filled(draft, handle.maker, 0) }?;
         match time(ttl_ms) {
             Some(ttl) => handle.near.set_for::<Sought>(look, &value, ttl)?,
             None => handle.near.set::<Sought>(look, &value)?,

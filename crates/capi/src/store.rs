@@ -1,20 +1,17 @@
 //! A local store, whatever its keys and values.
 //!
-//! [`open`] chooses one of the stores that are compiled, by the kind of keys and the size of
-//! values; [`AnyStore`] is what all of them can do.
+//! [`open`] chooses one of the stores that are compiled, by the kind of keys; [`AnyStore`] is what
+//! both can do.
 #![allow(unsafe_code, reason = "keys and drafts are pointers from C")]
 
 use std::ffi::c_void;
-use std::sync::Arc;
 use std::time::Duration;
 
-use cellar_near::{InsertOptions, LoadingLocal, Local, LocalBuilder, LocalStats, Policy};
+use cellar_near::{InsertOptions, LoadingOf, LocalOf, LocalStats, Policy};
 
-use crate::border::{
-    CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, Failure, Status, border, reference, time, write,
-};
+use crate::border::{CELLAR_UNSET, Failure, border, reference, time};
 use crate::key::{BytesKey, KeyIn, StoreKey};
-use crate::value::{CELLAR_VALUE_BYTES_MAX, DraftOut, HeldOut, Inline, Maker};
+use crate::value::{DraftOut, HeldOut, Maker, Slot};
 
 /// Keys are bytes.
 pub const CELLAR_KEYS_BYTES: i32 = 0;
@@ -52,9 +49,8 @@ pub(crate) struct FilledDraft<'a> {
 /// A loader, as a store calls it.
 pub(crate) type Loading<'a, 'd> = &'a mut dyn FnMut() -> Result<Option<FilledDraft<'d>>, Failure>;
 
-/// How C reads from a store of one type.
-pub(crate) type GetIn =
-    unsafe extern "C" fn(store: *const c_void, key: KeyIn, held: *mut HeldOut) -> Status;
+/// How C reads from a store of one type: a value with a count for the caller, or null.
+pub(crate) type GetIn = unsafe extern "C" fn(store: *const c_void, key: KeyIn) -> *const c_void;
 
 /// A local store behind its C functions.
 ///
@@ -64,7 +60,11 @@ pub(crate) trait AnyStore: Send + Sync {
     fn reader(&self) -> (*const c_void, GetIn);
 
     /// # Safety
-    /// As [`StoreKey::look`]; drafts that `loader` returns as [`Inline::filled`].
+    /// As [`StoreKey::look`].
+    unsafe fn get(&self, key: &KeyIn) -> Result<Option<HeldOut>, Failure>;
+
+    /// # Safety
+    /// As [`StoreKey::look`]; drafts that `loader` returns as [`Slot::filled`].
     unsafe fn get_or_load(
         &self,
         key: &KeyIn,
@@ -73,7 +73,7 @@ pub(crate) trait AnyStore: Send + Sync {
     ) -> Result<Option<HeldOut>, Failure>;
 
     /// # Safety
-    /// As [`StoreKey::look`]; the draft as [`Inline::filled`].
+    /// As [`StoreKey::look`]; the draft as [`Slot::filled`].
     unsafe fn insert(&self, key: &KeyIn, draft: FilledDraft<'_>) -> Result<(), Failure>;
 
     /// # Safety
@@ -105,38 +105,25 @@ pub(crate) fn open(
     settings: StoreSettings,
 ) -> Result<Box<dyn AnyStore>, Failure> {
     match keys {
-        CELLAR_KEYS_BYTES => Ok(sized::<BytesKey>(maker, settings)),
-        CELLAR_KEYS_NUMBERS => Ok(sized::<u64>(maker, settings)),
+        CELLAR_KEYS_BYTES => Ok(Box::new(KeyedStore::<BytesKey>::new(maker, settings))),
+        CELLAR_KEYS_NUMBERS => Ok(Box::new(KeyedStore::<u64>::new(maker, settings))),
         other => Err(Failure::argument(format!("there are no keys {other}"))),
     }
 }
 
-fn sized<K: StoreKey>(maker: Maker, settings: StoreSettings) -> Box<dyn AnyStore> {
-    match maker.size() {
-        8 => Box::new(SizedStore::<K, 8>::new(maker, settings)),
-        24 => Box::new(SizedStore::<K, 24>::new(maker, settings)),
-        40 => Box::new(SizedStore::<K, 40>::new(maker, settings)),
-        72 => Box::new(SizedStore::<K, 72>::new(maker, settings)),
-        120 => Box::new(SizedStore::<K, 120>::new(maker, settings)),
-        _ => Box::new(SizedStore::<K, CELLAR_VALUE_BYTES_MAX>::new(
-            maker, settings,
-        )),
-    }
-}
-
-/// A store whose values have room of one size.
-struct SizedStore<K, const N: usize> {
-    store: LoadingLocal<K, Inline<N>, Failure>,
+/// A store of keys of one kind.
+struct KeyedStore<K> {
+    store: LoadingOf<K, Slot, Failure>,
     maker: Maker,
     is_weighed: bool,
 }
 
-impl<K: StoreKey, const N: usize> SizedStore<K, N> {
+impl<K: StoreKey> KeyedStore<K> {
     fn new(maker: Maker, settings: StoreSettings) -> Self {
-        let local: LocalBuilder<K, Inline<N>> = Local::builder().policy(settings.policy);
+        let local = LocalOf::<K, Slot>::builder().policy(settings.policy);
         let is_weighed = settings.bytes_max > 0;
         let local = match is_weighed {
-            true => local.bytes_max(settings.bytes_max, |_, value| value.weight()),
+            true => local.bytes_max(settings.bytes_max, |_, head| head.weight()),
             false => local.entries_max(settings.entries_max),
         };
         let local = match settings.shards {
@@ -147,8 +134,8 @@ impl<K: StoreKey, const N: usize> SizedStore<K, N> {
             Some(ttl) => local.ttl(ttl),
             None => local,
         };
-        SizedStore {
-            store: LoadingLocal::new(local.build()),
+        KeyedStore {
+            store: LoadingOf::new(local.build()),
             maker,
             is_weighed,
         }
@@ -157,22 +144,22 @@ impl<K: StoreKey, const N: usize> SizedStore<K, N> {
     /// The value of a draft, and how it is stored.
     ///
     /// # Safety
-    /// As [`Inline::filled`].
+    /// As [`Slot::filled`].
     unsafe fn accept(
         &self,
         look: &K::Look,
         draft: FilledDraft<'_>,
-    ) -> Result<(Arc<Inline<N>>, InsertOptions), Failure> {
+    ) -> Result<(Slot, InsertOptions), Failure> {
         let weight = match self.is_weighed {
             true => {
                 let more = usize::try_from(draft.more_bytes).unwrap_or(usize::MAX);
-                let whole = more.saturating_add(K::weight(look) + N + ENTRY_BYTES);
+                let whole = more.saturating_add(K::weight(look) + self.maker.size() + ENTRY_BYTES);
                 u32::try_from(whole).unwrap_or(u32::MAX)
             }
             false => 1,
         };
         // SAFETY: as the caller promises.
-        let value = unsafe { Inline::filled(draft.draft, self.maker, weight) }?;
+        let value = unsafe { Slot::filled(draft.draft, self.maker, weight) }?;
         let options = InsertOptions::default();
         Ok(match draft.ttl_ms {
             CELLAR_UNSET => (value, options),
@@ -181,9 +168,15 @@ impl<K: StoreKey, const N: usize> SizedStore<K, N> {
     }
 }
 
-impl<K: StoreKey, const N: usize> AnyStore for SizedStore<K, N> {
+impl<K: StoreKey> AnyStore for KeyedStore<K> {
     fn reader(&self) -> (*const c_void, GetIn) {
-        (std::ptr::from_ref(self).cast(), get::<K, N>)
+        (std::ptr::from_ref(self).cast(), get::<K>)
+    }
+
+    unsafe fn get(&self, key: &KeyIn) -> Result<Option<HeldOut>, Failure> {
+        // SAFETY: as the caller promises.
+        let look = unsafe { K::look(key) }?;
+        Ok(self.store.get(look).map(HeldOut::of_slot))
     }
 
     unsafe fn get_or_load(
@@ -201,7 +194,7 @@ impl<K: StoreKey, const N: usize> AnyStore for SizedStore<K, N> {
             // SAFETY: as the caller promises.
             unsafe { self.accept(look, draft) }.map(Some)
         })?;
-        Ok(found.map(|value| self.maker.hold(value)))
+        Ok(found.map(HeldOut::of_slot))
     }
 
     unsafe fn insert(&self, key: &KeyIn, draft: FilledDraft<'_>) -> Result<(), Failure> {
@@ -232,45 +225,21 @@ impl<K: StoreKey, const N: usize> AnyStore for SizedStore<K, N> {
     }
 }
 
-/// Reads from a store of one type: all of a hit in one function.
+/// Reads from a store of one type: all of a hit in one function, whose answer is one register.
 ///
 /// # Safety
-/// `store` is a `SizedStore<K, N>` that lives meanwhile, the key's bytes are there, and `held` is
-/// null or room for one.
-unsafe extern "C" fn get<K: StoreKey, const N: usize>(
-    store: *const c_void,
-    key: KeyIn,
-    held: *mut HeldOut,
-) -> Status {
-    let mut status = CELLAR_NONE;
-    let ended = border(std::ptr::null_mut(), || {
+/// `store` is a `KeyedStore<K>` that lives meanwhile, and the key's bytes are there.
+unsafe extern "C" fn get<K: StoreKey>(store: *const c_void, key: KeyIn) -> *const c_void {
+    let mut value = std::ptr::null();
+    border(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
-        let store = unsafe { reference(store.cast::<SizedStore<K, N>>()) }?;
+        let store = unsafe { reference(store.cast::<KeyedStore<K>>()) }?;
         // SAFETY: as the caller promises.
         let look = unsafe { K::look(&key) }?;
-        let found = match store.store.get(look) {
-            Some(value) => {
-                status = CELLAR_OK;
-                store.maker.hold(value)
-            }
-            None => HeldOut::NONE,
-        };
-        // SAFETY: as the caller promises.
-        unsafe { write(held, found) }
+        if let Some(slot) = store.store.get(look) {
+            value = slot.into_raw();
+        }
+        Ok(())
     });
-    if ended == CELLAR_OK {
-        return status;
-    }
-    // Nothing is held after an error either.
-    // SAFETY: as the caller promises.
-    unsafe { write_none(held) };
-    ended
-}
-
-/// # Safety
-/// `held` is null or room for one.
-#[cold]
-pub(crate) unsafe fn write_none(held: *mut HeldOut) {
-    // SAFETY: as the caller promises. An error means that there is no room to write to.
-    let _ = unsafe { write(held, HeldOut::NONE) };
+    value
 }

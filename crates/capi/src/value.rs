@@ -1,17 +1,20 @@
 //! Values of the caller's types, in room of ours.
 //!
-//! A value lies in one allocation with the counts of its [`Arc`], which stand right before it, so a
-//! hit leads to the value itself; what has to be known at its end stands behind it ([`Foot`]). Room
-//! comes in a few sizes ([`SIZES`]). It is a draft, which the caller alone has, until it is stored;
-//! from then on the value is shared and nobody changes it.
+//! A value lies in one allocation with its [`Head`], which stands right before it and counts its
+//! holders, so a hit leads to the value itself and touches no other line. Room is as large as its
+//! type. It is a draft, which the caller alone has, until it is stored; from then on the value is
+//! shared and nobody changes it. The count is ours, not the standard library's, so that the header
+//! for C++ may count by itself what it holds ([`Holder::end`]).
 //!
-//! Invariant: a slot is the address of an [`Inline`] whose Arc was made into a pointer, and each
-//! slot that C has stands for one of the Arc's counts.
+//! Invariant: a slot is the address behind a [`Head`], and each slot that C has, as each [`Slot`],
+//! stands for one of its counts.
 #![allow(unsafe_code, reason = "values are handed to C as pointers")]
 
-use std::cell::UnsafeCell;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cellar_near::Entry;
@@ -19,14 +22,13 @@ use cellar_near::Entry;
 use crate::border::{ErrorOut, Failure, Status, border, bytes, change, reference};
 
 /// Largest value that lies in a slot; of a larger one store a pointer.
-pub const CELLAR_VALUE_BYTES_MAX: usize = 248;
+pub const CELLAR_VALUE_BYTES_MAX: usize = 4096;
 /// Strictest alignment that a slot has.
 pub const CELLAR_VALUE_ALIGNMENT_MAX: usize = 16;
+/// So far before a value that is its own token stands the count of its holders, 64 bits.
+pub const CELLAR_COUNT_BEFORE: usize = 16;
 /// Most bytes that `cellar_bytes` can have.
 pub const CELLAR_BYTES_MAX: usize = 512 << 20;
-
-/// The sizes in which there is room; with what stands behind it each is a multiple of 16.
-pub(crate) const SIZES: [usize; 6] = [8, 24, 40, 72, 120, CELLAR_VALUE_BYTES_MAX];
 
 /// Types of values in one process.
 const KINDS_MAX: usize = 1024;
@@ -62,6 +64,10 @@ pub struct Holder {
     pub retain: unsafe extern "C" fn(token: *const c_void),
     /// One less.
     pub release: unsafe extern "C" fn(token: *const c_void),
+    /// There where the value is its own token. Who holds it may then count by itself, by atomic
+    /// additions to the 64 bits that stand `CELLAR_COUNT_BEFORE` bytes before it: whoever takes the
+    /// last one away, by a release, calls this instead of `release`.
+    pub end: Option<unsafe extern "C" fn(token: *const c_void)>,
     /// Whether what it keeps was served out of date.
     pub is_stale: bool,
 }
@@ -95,50 +101,140 @@ pub(crate) struct Kind {
     number: u32,
     size: usize,
     drop: Option<unsafe extern "C" fn(value: *mut c_void)>,
-    holder: Holder,
 }
 
-/// What stands behind each value.
+/// What stands before each value.
+#[repr(C, align(16))]
 #[derive(Debug)]
-struct Foot {
-    /// The number of its kind once there is a value, which has to be ended; zero before.
+pub(crate) struct Head {
+    /// Who holds it. C++ changes it too.
+    // Relaxed to add, since who adds holds one; Release to take away and Acquire before the end, so
+    // that all that its holders have read comes before.
+    count: AtomicU64,
+    /// The number of its kind, and [`FILLED`] once there is a value, which has to be ended.
     kind: u32,
     weight: u32,
 }
 
-/// Room for a value of at most `N` bytes.
-#[repr(C, align(16))]
-pub(crate) struct Inline<const N: usize> {
-    room: UnsafeCell<[MaybeUninit<u8>; N]>,
-    foot: Foot,
+/// The bit of a head's kind that tells of a value.
+const FILLED: u32 = 1 << 31;
+
+const _: () = assert!(
+    size_of::<Head>() == CELLAR_COUNT_BEFORE,
+    "values stand behind it"
+);
+const _: () = assert!(
+    align_of::<Head>() == CELLAR_VALUE_ALIGNMENT_MAX,
+    "so they are aligned"
+);
+
+impl Head {
+    /// What the value weighs, as its store was told.
+    pub(crate) fn weight(&self) -> u32 {
+        self.weight
+    }
 }
 
-const _: () = assert!(size_of::<Inline<8>>() == 16 && size_of::<Inline<24>>() == 32);
-const _: () = assert!(size_of::<Inline<40>>() == 48 && size_of::<Inline<72>>() == 80);
-const _: () = assert!(size_of::<Inline<120>>() == 128 && align_of::<Inline<120>>() == 16);
+impl Kind {
+    /// The room of a head and a value behind it.
+    fn layout(&self) -> Result<Layout, Failure> {
+        let bytes = size_of::<Head>() + self.size;
+        Layout::from_size_align(bytes, align_of::<Head>())
+            .map_err(|_| Failure::argument("values of no size"))
+    }
 
-// SAFETY: the library reads nothing of the room; that values may be read and ended by any thread is
-// the caller's promise, where it names the type.
-unsafe impl<const N: usize> Send for Inline<N> {}
-// SAFETY: as above.
-unsafe impl<const N: usize> Sync for Inline<N> {}
-
-impl<const N: usize> Drop for Inline<N> {
-    fn drop(&mut self) {
-        if let Some(drop) = kind_of(self.foot.kind).and_then(|kind| kind.drop) {
-            // SAFETY: the last holder is gone, the value is whole (it has a kind), and it ends
-            // once, because this does.
-            unsafe { drop(self.room.get().cast()) };
+    /// Room in which there is no value yet, behind its head.
+    fn room(&self) -> Result<NonNull<c_void>, Failure> {
+        let layout = self.layout()?;
+        // SAFETY: a head at least, so not of size zero.
+        let Some(head) = NonNull::new(unsafe { alloc(layout) }.cast::<Head>()) else {
+            handle_alloc_error(layout)
+        };
+        // SAFETY: new room, large enough and aligned for a head; what follows lies inside it.
+        unsafe {
+            head.write(Head {
+                count: AtomicU64::new(1),
+                kind: self.number,
+                weight: 0,
+            });
+            Ok(head.add(1).cast())
         }
     }
 }
 
-impl<const N: usize> Inline<N> {
-    /// What the value weighs, as its store was told.
-    pub(crate) fn weight(&self) -> u32 {
-        self.foot.weight
-    }
+/// The head before a value.
+///
+/// # Safety
+/// `value` is a slot of the library's.
+unsafe fn head_of(value: NonNull<c_void>) -> NonNull<Head> {
+    // SAFETY: as the caller promises: a head stands before it in the same allocation.
+    unsafe { value.cast::<Head>().sub(1) }
+}
 
+/// One of a value's counts, given back when it is dropped.
+#[repr(transparent)]
+#[derive(Debug)]
+pub(crate) struct Slot(NonNull<c_void>);
+
+// SAFETY: the library reads nothing of the room; that values may be read and ended by any thread is
+// the caller's promise, where it names the type.
+unsafe impl Send for Slot {}
+// SAFETY: as above.
+unsafe impl Sync for Slot {}
+
+impl Deref for Slot {
+    type Target = Head;
+
+    fn deref(&self) -> &Head {
+        // SAFETY: a slot stands for a count, so its head is there, and only its count changes.
+        unsafe { head_of(self.0).as_ref() }
+    }
+}
+
+impl Clone for Slot {
+    #[inline]
+    fn clone(&self) -> Slot {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Slot(self.0)
+    }
+}
+
+impl Drop for Slot {
+    #[inline]
+    fn drop(&mut self) {
+        if self.count.fetch_sub(1, Ordering::Release) == 1 {
+            // SAFETY: the last count was this one.
+            unsafe { end(self.0) };
+        }
+    }
+}
+
+/// Ends a value, if there is one, and its room.
+///
+/// # Safety
+/// `value` is a slot whose last count has just been taken away.
+#[cold]
+unsafe fn end(value: NonNull<c_void>) {
+    // SAFETY: as the caller promises.
+    let head = unsafe { head_of(value) };
+    // SAFETY: as above. Acquire: what others did before they let go comes before the end.
+    let head_seen = unsafe { head.as_ref() };
+    head_seen.count.load(Ordering::Acquire);
+    let kind = head_seen.kind;
+    let Some(known) = kind_of(kind & !FILLED) else {
+        return;
+    };
+    if let Some(drop) = known.drop.filter(|_| kind & FILLED != 0) {
+        // SAFETY: the last holder is gone, the value is whole, and it ends once, because this does.
+        unsafe { drop(value.as_ptr()) };
+    }
+    if let Ok(layout) = known.layout() {
+        // SAFETY: of this layout, by `Kind::room`, and nobody has it any more.
+        unsafe { dealloc(head.as_ptr().cast(), layout) };
+    }
+}
+
+impl Slot {
     /// The value in a draft, from now on shared, and the draft is none.
     ///
     /// # Safety
@@ -148,58 +244,76 @@ impl<const N: usize> Inline<N> {
         draft: &mut DraftOut,
         maker: Maker,
         weight: u32,
-    ) -> Result<Arc<Inline<N>>, Failure> {
-        if draft.slot.is_null() || !std::ptr::eq(draft.kind.cast(), maker.0) {
-            return Err(Failure::argument("no draft of this store"));
-        }
-        // SAFETY: a draft of this kind, so of this `N` (`Maker::of`), whose count the caller gives.
-        let mut value = unsafe { Arc::from_raw(draft.slot.cast_const().cast::<Inline<N>>()) };
-        let foot = Arc::get_mut(&mut value).map(|inline| &mut inline.foot);
-        let Some(foot) = foot.filter(|foot| foot.kind == 0) else {
-            // The count stays where it was.
-            let _ = Arc::into_raw(value);
+    ) -> Result<Slot, Failure> {
+        let value = NonNull::new(draft.slot).filter(|_| std::ptr::eq(draft.kind.cast(), maker.0));
+        let value = value.ok_or_else(|| Failure::argument("no draft of this store"))?;
+        // SAFETY: a draft of this kind, so a slot.
+        let head = unsafe { head_of(value) };
+        // SAFETY: as above; of a value that was stored, which others may hold, it is only read.
+        if unsafe { (*head.as_ptr()).kind } != maker.0.number {
             return Err(Failure::argument("no draft, but a value that was stored"));
-        };
-        *foot = Foot {
-            kind: maker.0.number,
-            weight,
-        };
+        }
+        // SAFETY: a draft, which nobody else uses.
+        unsafe {
+            (*head.as_ptr()).kind |= FILLED;
+            (*head.as_ptr()).weight = weight;
+        }
         *draft = DraftOut::NONE;
-        Ok(value)
+        Ok(Slot(value))
     }
 
-    /// # Safety
-    /// `slot` stands for a count of an `Inline<N>`.
-    unsafe extern "C" fn retain(slot: *const c_void) {
-        // SAFETY: as the caller promises.
-        unsafe { Arc::increment_strong_count(slot.cast::<Inline<N>>()) };
+    /// Where the value lies.
+    #[inline]
+    pub(crate) fn value(&self) -> *const c_void {
+        self.0.as_ptr()
     }
 
-    /// # Safety
-    /// `slot` stands for a count of an `Inline<N>`, which ends here.
-    unsafe extern "C" fn release(slot: *const c_void) {
-        border(std::ptr::null_mut(), || {
-            // SAFETY: as the caller promises.
-            drop(unsafe { Arc::from_raw(slot.cast::<Inline<N>>()) });
-            Ok(())
-        });
-    }
-
-    const HOLDER: Holder = Holder {
-        retain: Inline::<N>::retain,
-        release: Inline::<N>::release,
-        is_stale: false,
-    };
-
-    /// Room in which there is no value yet.
-    fn empty() -> *mut c_void {
-        let inline = Arc::new(Inline {
-            room: UnsafeCell::new([MaybeUninit::<u8>::uninit(); N]),
-            foot: Foot { kind: 0, weight: 0 },
-        });
-        Arc::into_raw(inline).cast_mut().cast()
+    /// The value, whose count is the caller's from now on.
+    #[inline]
+    pub(crate) fn into_raw(self) -> *const c_void {
+        std::mem::ManuallyDrop::new(self).value()
     }
 }
+
+/// # Safety
+/// `slot` stands for a count.
+unsafe extern "C" fn retain(slot: *const c_void) {
+    if let Some(slot) = NonNull::new(slot.cast_mut()) {
+        // SAFETY: as the caller promises. Relaxed: as at its declaration.
+        unsafe { head_of(slot).as_ref() }
+            .count
+            .fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// # Safety
+/// `slot` stands for a count, which ends here.
+unsafe extern "C" fn release(slot: *const c_void) {
+    border(std::ptr::null_mut(), || {
+        drop(NonNull::new(slot.cast_mut()).map(Slot));
+        Ok(())
+    });
+}
+
+/// # Safety
+/// `slot` is one whose last count its holder has taken away.
+unsafe extern "C" fn end_counted(slot: *const c_void) {
+    border(std::ptr::null_mut(), || {
+        if let Some(slot) = NonNull::new(slot.cast_mut()) {
+            // SAFETY: as the caller promises.
+            unsafe { end(slot) };
+        }
+        Ok(())
+    });
+}
+
+/// The holder of a store's values, whatever their type.
+pub(crate) static SLOTS: Holder = Holder {
+    retain,
+    release,
+    end: Some(end_counted),
+    is_stale: false,
+};
 
 /// What makes the drafts of a store.
 #[derive(Clone, Copy, Debug)]
@@ -229,13 +343,13 @@ impl Maker {
             false => what,
         };
         let fits = what.alignment.is_power_of_two() && what.alignment <= CELLAR_VALUE_ALIGNMENT_MAX;
-        let size = SIZES.into_iter().find(|&size| size >= what.size);
-        let (Some(size), true) = (size, fits) else {
+        let size = what.size;
+        if !fits || size > CELLAR_VALUE_BYTES_MAX {
             return Err(Failure::argument(format!(
                 "values of {} bytes, aligned to {}: store pointers to them",
                 what.size, what.alignment
             )));
-        };
+        }
         let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |kind: &Kind| kind.size == size && address(kind.drop) == address(what.drop);
         for (number, kind) in (1..).zip(&KINDS) {
@@ -243,7 +357,6 @@ impl Maker {
                 number,
                 size,
                 drop: what.drop,
-                holder: holder_of(size),
             });
             if is_it(kind) {
                 return Ok(Maker(kind));
@@ -252,7 +365,7 @@ impl Maker {
         Err(Failure::argument(format!("more than {KINDS_MAX} types")))
     }
 
-    /// How much room its values have: one of [`SIZES`].
+    /// How much room its values have.
     pub(crate) fn size(self) -> usize {
         self.0.size
     }
@@ -262,31 +375,12 @@ impl Maker {
         address(self.0.drop) == address(Some(drop_bytes))
     }
 
-    /// A value of one of its stores, for C to hold.
-    #[inline]
-    pub(crate) fn hold<const N: usize>(self, value: Arc<Inline<N>>) -> HeldOut {
-        let slot = Arc::into_raw(value).cast();
-        HeldOut {
-            value: slot,
-            token: slot,
-            holder: &raw const self.0.holder,
-        }
-    }
-
     /// Room for one more, the caller's until it is stored or given back.
-    pub(crate) fn draft(self) -> DraftOut {
-        let slot = match self.size() {
-            8 => Inline::<8>::empty(),
-            24 => Inline::<24>::empty(),
-            40 => Inline::<40>::empty(),
-            72 => Inline::<72>::empty(),
-            120 => Inline::<120>::empty(),
-            _ => Inline::<CELLAR_VALUE_BYTES_MAX>::empty(),
-        };
-        DraftOut {
-            slot,
+    pub(crate) fn draft(self) -> Result<DraftOut, Failure> {
+        Ok(DraftOut {
+            slot: self.0.room()?.as_ptr(),
             kind: std::ptr::from_ref(self.0).cast(),
-        }
+        })
     }
 
     /// Hands out a draft.
@@ -296,7 +390,7 @@ impl Maker {
     pub(crate) unsafe fn hand_out(self, to: *mut DraftOut) -> Result<(), Failure> {
         // SAFETY: as the caller promises.
         let to = unsafe { change(to) }?;
-        *to = self.draft();
+        *to = self.draft()?;
         Ok(())
     }
 
@@ -331,7 +425,7 @@ impl Maker {
             data: Box::into_raw(copy).cast(),
             length,
         };
-        let draft = self.draft();
+        let draft = self.draft()?;
         // SAFETY: a draft that nobody else has; its room is large enough and aligned for `Bytes`,
         // because its maker is one of bytes.
         unsafe { draft.slot.cast::<Bytes>().write(bytes) };
@@ -341,17 +435,6 @@ impl Maker {
 
 fn address(drop: Option<unsafe extern "C" fn(value: *mut c_void)>) -> Option<usize> {
     drop.map(|drop| drop as usize)
-}
-
-fn holder_of(size: usize) -> Holder {
-    match size {
-        8 => Inline::<8>::HOLDER,
-        24 => Inline::<24>::HOLDER,
-        40 => Inline::<40>::HOLDER,
-        72 => Inline::<72>::HOLDER,
-        120 => Inline::<120>::HOLDER,
-        _ => Inline::<CELLAR_VALUE_BYTES_MAX>::HOLDER,
-    }
 }
 
 /// # Safety
@@ -373,58 +456,6 @@ pub(crate) unsafe fn bytes_in<'a>(slot: *const c_void) -> Result<&'a [u8], Failu
     let held = unsafe { reference(slot.cast::<Bytes>()) }?;
     // SAFETY: `Bytes` are made by `draft_of_bytes`, of a slice.
     unsafe { bytes(held.data, held.length, CELLAR_BYTES_MAX) }
-}
-
-/// One of a value's counts, given back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    slot: *const c_void,
-    kind: &'static Kind,
-}
-
-// SAFETY: as for `Inline`: a slot only leads to one.
-unsafe impl Send for Slot {}
-// SAFETY: as above.
-unsafe impl Sync for Slot {}
-
-impl Slot {
-    /// # Safety
-    /// As [`Inline::filled`], whatever the size.
-    pub(crate) unsafe fn filled(draft: &mut DraftOut, maker: Maker) -> Result<Slot, Failure> {
-        unsafe fn slot_of<const N: usize>(
-            draft: &mut DraftOut,
-            maker: Maker,
-        ) -> Result<*const c_void, Failure> {
-            // SAFETY: as the caller promises.
-            let value = unsafe { Inline::<N>::filled(draft, maker, 0) }?;
-            Ok(Arc::into_raw(value).cast())
-        }
-        let of_size = match maker.size() {
-            8 => slot_of::<8>,
-            24 => slot_of::<24>,
-            40 => slot_of::<40>,
-            72 => slot_of::<72>,
-            120 => slot_of::<120>,
-            _ => slot_of::<CELLAR_VALUE_BYTES_MAX>,
-        };
-        Ok(Slot {
-            // SAFETY: as the caller promises.
-            slot: unsafe { of_size(draft, maker) }?,
-            kind: maker.0,
-        })
-    }
-
-    /// Where the value lies.
-    pub(crate) fn value(&self) -> *const c_void {
-        self.slot
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        // SAFETY: a slot stands for a count, which ends here; the function is its kind's own.
-        unsafe { (self.kind.holder.release)(self.slot) };
-    }
 }
 
 /// An entry of a near cache, as C holds it.
@@ -455,6 +486,7 @@ const fn entries(is_stale: bool) -> Holder {
     Holder {
         retain: retain_entry,
         release: release_entry,
+        end: None,
         is_stale,
     }
 }
@@ -473,14 +505,7 @@ impl DraftOut {
     /// ended.
     pub(crate) unsafe fn give_back(&mut self) {
         let given = std::mem::replace(self, DraftOut::NONE);
-        if given.slot.is_null() {
-            return;
-        }
-        // SAFETY: a draft's kind is one of those that live for ever.
-        if let Some(kind) = unsafe { given.kind.cast::<Kind>().as_ref() } {
-            // SAFETY: as the caller promises; the function is its kind's own.
-            unsafe { (kind.holder.release)(given.slot) };
-        }
+        drop(NonNull::new(given.slot).map(Slot));
     }
 }
 
@@ -491,6 +516,16 @@ impl HeldOut {
         token: std::ptr::null(),
         holder: std::ptr::null(),
     };
+
+    /// A value of a store.
+    pub(crate) fn of_slot(slot: Slot) -> HeldOut {
+        let value = slot.into_raw();
+        HeldOut {
+            value,
+            token: value,
+            holder: &raw const SLOTS,
+        }
+    }
 
     /// A value of a near cache.
     pub(crate) fn of_entry(entry: Arc<SlotEntry>, is_stale: bool) -> HeldOut {

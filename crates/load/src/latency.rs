@@ -46,8 +46,10 @@ impl Latencies {
         let at = |quantile| microseconds(self.histogram.value_at_quantile(quantile));
         LatencySummary {
             latency_us_mean: round(self.histogram.mean() / 1000.0),
+            latency_us_min: microseconds(self.histogram.min()),
             latency_us_p50: at(0.5),
             latency_us_p90: at(0.9),
+            latency_us_p95: at(0.95),
             latency_us_p99: at(0.99),
             latency_us_p99_9: at(0.999),
             latency_us_p99_99: at(0.9999),
@@ -69,8 +71,10 @@ impl Default for Latencies {
 #[expect(missing_docs, reason = "the names say all")]
 pub struct LatencySummary {
     pub latency_us_mean: f64,
+    pub latency_us_min: f64,
     pub latency_us_p50: f64,
     pub latency_us_p90: f64,
+    pub latency_us_p95: f64,
     pub latency_us_p99: f64,
     pub latency_us_p99_9: f64,
     pub latency_us_p99_99: f64,
@@ -103,7 +107,9 @@ mod tests {
         assert_eq!(a.summary(), all.summary());
         let summary = a.summary();
         for (found, expected) in [
+            (summary.latency_us_min, 1.0),
             (summary.latency_us_p50, 50_000.0),
+            (summary.latency_us_p95, 95_000.0),
             (summary.latency_us_p99, 99_000.0),
             (summary.latency_us_p99_999, 99_999.0),
             (summary.latency_us_max, 100_000.0),

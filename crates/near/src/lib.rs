@@ -16,8 +16,10 @@ mod loading; // the store whose missing values one thread makes for all
 mod read_through; // near caches: what they believe, where they read, how they ask
 
 pub use clock::Clock;
-pub use loading::{LoadError, LoadingLocal, Making};
-pub use local::{Cause, InsertOptions, Local, LocalBuilder, LocalStats, Policy};
+pub use loading::{LoadError, LoadingLocal, LoadingOf, Making, MakingOf};
+pub use local::{
+    Cause, InsertOptions, Local, LocalBuilder, LocalBuilderOf, LocalOf, LocalStats, Policy,
+};
 #[cfg(feature = "read-through")]
 pub use read_through::{
     BlockingNear, Codec, Entry, Error, Held, Key, Near, NearBuilder, Stats, codec, error, fault,

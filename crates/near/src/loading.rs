@@ -2,7 +2,7 @@
 //!
 //! A load boards before its loader runs and lands with what that made. An own write takes the load
 //! of its key off the board, and what is not on the board at the end is told to those who wait and
-//! not kept: it may be older than the write. Hits are those of [`Local`] and see nothing of this.
+//! not kept: it may be older than the write. Hits are those of [`LocalOf`] and see nothing of this.
 //!
 //! Invariant: board and entry of a key change together under its lane's lock, as long as loads are
 //! under way. Lock order: lane, then the store; a flight's own lock alone.
@@ -13,6 +13,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ThreadId;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rapidhash::fast::RandomState;
 
-use crate::local::{InsertOptions, Local};
+use crate::local::{InsertOptions, LocalOf};
 
 /// Into how many lanes the board is cut.
 const BOARD_LANES: usize = 64;
@@ -50,13 +51,19 @@ impl<E: fmt::Display> fmt::Display for LoadError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for LoadError<E> {}
 
+/// What a loader of a [`LoadingLocal`] makes.
+pub type Making<V, E> = MakingOf<Arc<V>, E>;
+
 /// What a loader makes: a value and how it is stored, or the news that there is none.
-pub type Making<V, E> = Result<Option<(Arc<V>, InsertOptions)>, E>;
+pub type MakingOf<P, E> = Result<Option<(P, InsertOptions)>, E>;
 
 /// How a load ends, for all who wait for it.
-type Ending<V, E> = Result<Option<Arc<V>>, E>;
+type Ending<P, E> = Result<Option<P>, E>;
 
-/// A [`Local`] whose missing values one thread makes for all, shared by cloning.
+/// A [`Local`](crate::Local) whose missing values one thread makes for all.
+pub type LoadingLocal<K, V, E> = LoadingOf<K, Arc<V>, E>;
+
+/// A [`LocalOf`] whose missing values one thread makes for all, shared by cloning.
 ///
 /// It needs no async runtime. `E` is the error of loaders, which all who wait are told.
 ///
@@ -70,58 +77,58 @@ type Ending<V, E> = Result<Option<Arc<V>>, E>;
 /// assert_eq!(user.as_deref().map(String::as_str), Some("Ada"));
 /// assert!(users.get(&7).is_some());
 /// ```
-pub struct LoadingLocal<K, V, E> {
-    local: Local<K, V>,
-    board: Arc<Board<K, V, E>>,
+pub struct LoadingOf<K, P: Deref, E> {
+    local: LocalOf<K, P>,
+    board: Arc<Board<K, P, E>>,
 }
 
-type BoardLane<K, V, E> = HashMap<K, Arc<LocalFlight<V, E>>, RandomState>;
+type BoardLane<K, P, E> = HashMap<K, Arc<LocalFlight<P, E>>, RandomState>;
 
-struct Board<K, V, E> {
-    lanes: Box<[Mutex<BoardLane<K, V, E>>]>,
+struct Board<K, P, E> {
+    lanes: Box<[Mutex<BoardLane<K, P, E>>]>,
     hasher: RandomState,
     // SeqCst: a write that sees none comes before every load that begins later.
     under_way: AtomicUsize,
 }
 
 /// A load that is under way.
-struct LocalFlight<V, E> {
+struct LocalFlight<P, E> {
     pilot: ThreadId,
-    state: Mutex<FlightState<V, E>>,
+    state: Mutex<FlightState<P, E>>,
     ended: Condvar,
 }
 
-enum FlightState<V, E> {
+enum FlightState<P, E> {
     Flying,
     GivenUp,
-    Landed(Ending<V, E>),
+    Landed(Ending<P, E>),
 }
 
-impl<K, V, E> Clone for LoadingLocal<K, V, E> {
+impl<K, P: Deref, E> Clone for LoadingOf<K, P, E> {
     fn clone(&self) -> Self {
-        LoadingLocal {
+        LoadingOf {
             local: self.local.clone(),
             board: Arc::clone(&self.board),
         }
     }
 }
 
-impl<K, V, E> fmt::Debug for LoadingLocal<K, V, E> {
+impl<K, P: Deref, E> fmt::Debug for LoadingOf<K, P, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoadingLocal").finish_non_exhaustive()
     }
 }
 
-impl<K, V, E> LoadingLocal<K, V, E>
+impl<K, P, E> LoadingOf<K, P, E>
 where
     K: Hash + Eq + Clone + Send + Sync + 'static,
-    V: Send + Sync + 'static,
+    P: Deref + Clone + Send + Sync + 'static,
     E: Clone,
 {
     /// The same store with loads. Who writes to `local` itself takes no load off the board.
     #[must_use]
-    pub fn new(local: Local<K, V>) -> Self {
-        LoadingLocal {
+    pub fn new(local: LocalOf<K, P>) -> Self {
+        LoadingOf {
             local,
             board: Arc::new(Board {
                 lanes: (0..BOARD_LANES).map(|_| Mutex::default()).collect(),
@@ -133,13 +140,13 @@ where
 
     /// The store, to be read and asked for its figures.
     #[must_use]
-    pub fn local(&self) -> &Local<K, V> {
+    pub fn local(&self) -> &LocalOf<K, P> {
         &self.local
     }
 
-    /// The value of `key`, unless its time is over; as [`Local::get`].
+    /// The value of `key`, unless its time is over; as [`LocalOf::get`].
     #[inline(always)]
-    pub fn get<Q>(&self, key: &Q) -> Option<Arc<V>>
+    pub fn get<Q>(&self, key: &Q) -> Option<P>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -159,8 +166,8 @@ where
         &self,
         key: &Q,
         wait_max: Option<Duration>,
-        loader: impl FnOnce() -> Making<V, E>,
-    ) -> Result<Option<Arc<V>>, LoadError<E>>
+        loader: impl FnOnce() -> MakingOf<P, E>,
+    ) -> Result<Option<P>, LoadError<E>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -175,8 +182,8 @@ where
         &self,
         key: K,
         wait_max: Option<Duration>,
-        loader: impl FnOnce() -> Making<V, E>,
-    ) -> Result<Option<Arc<V>>, LoadError<E>> {
+        loader: impl FnOnce() -> MakingOf<P, E>,
+    ) -> Result<Option<P>, LoadError<E>> {
         loop {
             let flight = match self.begin(&key) {
                 Ok(pass) => return self.load(pass, loader),
@@ -193,12 +200,12 @@ where
 
     fn load(
         &self,
-        pass: Pass<'_, K, V, E>,
-        loader: impl FnOnce() -> Making<V, E>,
-    ) -> Result<Option<Arc<V>>, LoadError<E>> {
+        pass: Pass<'_, K, P, E>,
+        loader: impl FnOnce() -> MakingOf<P, E>,
+    ) -> Result<Option<P>, LoadError<E>> {
         // Landed since this thread missed it.
         if let Some(value) = self.local.peek(&pass.key) {
-            pass.land(Ok(Some(Arc::clone(&value))), || ());
+            pass.land(Ok(Some(value.clone())), || ());
             return Ok(Some(value));
         }
         let made = match loader() {
@@ -208,7 +215,7 @@ where
                 return Err(LoadError::Loader(error));
             }
         };
-        let value = made.as_ref().map(|(value, _)| Arc::clone(value));
+        let value = made.as_ref().map(|(value, _)| value.clone());
         let key = pass.key.clone();
         pass.land(Ok(value.clone()), || {
             if let Some((value, options)) = made {
@@ -219,7 +226,7 @@ where
     }
 
     /// The right to load `key`, or the load that is under way.
-    fn begin(&self, key: &K) -> Result<Pass<'_, K, V, E>, Arc<LocalFlight<V, E>>> {
+    fn begin(&self, key: &K) -> Result<Pass<'_, K, P, E>, Arc<LocalFlight<P, E>>> {
         let mut lane = self.board.lane(key);
         if let Some(flight) = lane.get(key) {
             return Err(Arc::clone(flight));
@@ -239,16 +246,16 @@ where
         })
     }
 
-    /// Stores `value` as `options` say, as [`Local::insert_with`]; a load of the key that is under
+    /// Stores `value` as `options` say, as [`LocalOf::insert_with`]; a load of the key that is under
     /// way is not kept.
-    pub fn insert_with(&self, key: K, value: Arc<V>, options: InsertOptions) {
+    pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
         let _lane = self.board.take_off(&key);
         self.local.insert_with(key, value, options);
     }
 
-    /// Removes `key` and returns its value, as [`Local::remove`]; a load of the key that is under
+    /// Removes `key` and returns its value, as [`LocalOf::remove`]; a load of the key that is under
     /// way is not kept.
-    pub fn remove<Q>(&self, key: &Q) -> Option<Arc<V>>
+    pub fn remove<Q>(&self, key: &Q) -> Option<P>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -257,7 +264,7 @@ where
         self.local.remove(key)
     }
 
-    /// Removes everything, as [`Local::clear`]; no load that is under way is kept.
+    /// Removes everything, as [`LocalOf::clear`]; no load that is under way is kept.
     pub fn clear(&self) {
         for lane in &self.board.lanes {
             lane.lock().clear();
@@ -266,8 +273,8 @@ where
     }
 }
 
-impl<K: Hash + Eq, V, E> Board<K, V, E> {
-    fn lane<Q: Hash + ?Sized>(&self, key: &Q) -> MutexGuard<'_, BoardLane<K, V, E>> {
+impl<K: Hash + Eq, P, E> Board<K, P, E> {
+    fn lane<Q: Hash + ?Sized>(&self, key: &Q) -> MutexGuard<'_, BoardLane<K, P, E>> {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "any part of the hash will do"
@@ -277,7 +284,7 @@ impl<K: Hash + Eq, V, E> Board<K, V, E> {
     }
 
     /// Takes the load of `key` off the board; the lane stays locked for what changes the entry.
-    fn take_off<Q>(&self, key: &Q) -> Option<MutexGuard<'_, BoardLane<K, V, E>>>
+    fn take_off<Q>(&self, key: &Q) -> Option<MutexGuard<'_, BoardLane<K, P, E>>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -293,16 +300,16 @@ impl<K: Hash + Eq, V, E> Board<K, V, E> {
 }
 
 /// The right to load one key; given up when dropped.
-struct Pass<'a, K: Hash + Eq, V, E> {
-    board: &'a Board<K, V, E>,
+struct Pass<'a, K: Hash + Eq, P, E> {
+    board: &'a Board<K, P, E>,
     key: K,
-    flight: Arc<LocalFlight<V, E>>,
+    flight: Arc<LocalFlight<P, E>>,
 }
 
-impl<K: Hash + Eq, V, E> Pass<'_, K, V, E> {
+impl<K: Hash + Eq, P, E> Pass<'_, K, P, E> {
     /// Ends the load: lets `keep` store what was made unless the key was touched, and tells all who
     /// wait.
-    fn land(self, told: Ending<V, E>, keep: impl FnOnce()) {
+    fn land(self, told: Ending<P, E>, keep: impl FnOnce()) {
         let mut lane = self.board.lane(&self.key);
         if self.remove_from(&mut lane) {
             keep();
@@ -312,7 +319,7 @@ impl<K: Hash + Eq, V, E> Pass<'_, K, V, E> {
     }
 
     /// Takes the load off the board; whether it was on it.
-    fn remove_from(&self, lane: &mut BoardLane<K, V, E>) -> bool {
+    fn remove_from(&self, lane: &mut BoardLane<K, P, E>) -> bool {
         let on_board = lane.get(&self.key);
         let is_ours = on_board.is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
         if is_ours {
@@ -322,7 +329,7 @@ impl<K: Hash + Eq, V, E> Pass<'_, K, V, E> {
     }
 }
 
-impl<K: Hash + Eq, V, E> Drop for Pass<'_, K, V, E> {
+impl<K: Hash + Eq, P, E> Drop for Pass<'_, K, P, E> {
     /// A load that has not landed has failed by a panic: the board is free for one who waits.
     fn drop(&mut self) {
         let mut lane = self.board.lane(&self.key);
@@ -339,11 +346,11 @@ impl<K: Hash + Eq, V, E> Drop for Pass<'_, K, V, E> {
     }
 }
 
-impl<V, E: Clone> LocalFlight<V, E> {
+impl<P: Clone, E: Clone> LocalFlight<P, E> {
     /// What the load has made; `None` if it was given up.
-    fn wait(&self, most: Option<Duration>) -> Result<Option<Ending<V, E>>, LoadError<E>> {
+    fn wait(&self, most: Option<Duration>) -> Result<Option<Ending<P, E>>, LoadError<E>> {
         let mut state = self.state.lock();
-        let is_flying = |state: &mut FlightState<V, E>| matches!(state, FlightState::Flying);
+        let is_flying = |state: &mut FlightState<P, E>| matches!(state, FlightState::Flying);
         match most {
             None => self.ended.wait_while(&mut state, is_flying),
             Some(most) => {

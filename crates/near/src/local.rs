@@ -1,7 +1,7 @@
 //! The local store: typed values in this process, bounded, each gone exactly at its deadline.
 //!
 //! A [`Local`] is a number of shards by the hash of the key, each with a policy and a number of
-//! stripes. A read takes the lock of the key's stripe, shared, and clones the [`Arc`] that it finds
+//! stripes. A read takes the lock of the key's stripe, shared, and clones the pointer that it finds
 //! there: a value lives until its last holder drops it, wherever the store is by then. A write
 //! takes the shard's lock and changes one stripe at a time. So shards are for writers, stripes for
 //! readers.
@@ -26,8 +26,8 @@ mod shard;
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rapidhash::fast::RandomState;
@@ -55,22 +55,25 @@ const STRIPES_MIN: usize = 64;
 const RECLAIM_PLACES: u32 = 16_384;
 const RECLAIM_STEPS: u32 = 64;
 
-type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
-type RemovalListener<K, V> = Box<dyn Fn(&K, &Arc<V>, Cause) + Send + Sync>;
+type Weigher<K, P> = Box<dyn Fn(&K, &<P as Deref>::Target) -> u32 + Send + Sync>;
+type RemovalListener<K, P> = Box<dyn Fn(&K, &P, Cause) + Send + Sync>;
+
+/// What a [`Local`] will be.
+pub type LocalBuilder<K, V> = LocalBuilderOf<K, Arc<V>>;
 
 /// What a store will be.
 #[must_use]
-pub struct LocalBuilder<K, V> {
+pub struct LocalBuilderOf<K, P: Deref> {
     weight_max: u64,
-    weigher: Option<Weigher<K, V>>,
+    weigher: Option<Weigher<K, P>>,
     ttl: Option<Duration>,
     shards: Option<usize>,
     policy: Policy,
-    listener: Option<RemovalListener<K, V>>,
+    listener: Option<RemovalListener<K, P>>,
     clock: Option<Arc<dyn Clock>>,
 }
 
-impl<K, V> fmt::Debug for LocalBuilder<K, V> {
+impl<K, P: Deref> fmt::Debug for LocalBuilderOf<K, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalBuilder")
             .field("weight_max", &self.weight_max)
@@ -82,10 +85,10 @@ impl<K, V> fmt::Debug for LocalBuilder<K, V> {
     }
 }
 
-impl<K, V> LocalBuilder<K, V>
+impl<K, P> LocalBuilderOf<K, P>
 where
     K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
+    P: Deref + Clone + Send + Sync + 'static,
 {
     /// Bounds it by this many entries, instead of 10,000.
     ///
@@ -105,7 +108,7 @@ where
     pub fn bytes_max(
         mut self,
         bytes: u64,
-        weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static,
+        weigher: impl Fn(&K, &P::Target) -> u32 + Send + Sync + 'static,
     ) -> Self {
         self.weight_max = bytes;
         self.weigher = Some(Box::new(weigher));
@@ -136,10 +139,7 @@ where
 
     /// Who is told of each entry that leaves: once, after it left, outside all locks, by the thread
     /// that made it leave. It may use the store. When the store itself is dropped, nobody is told.
-    pub fn on_evict(
-        mut self,
-        listener: impl Fn(&K, &Arc<V>, Cause) + Send + Sync + 'static,
-    ) -> Self {
+    pub fn on_evict(mut self, listener: impl Fn(&K, &P, Cause) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
     }
@@ -155,7 +155,7 @@ where
 
     /// The store. Cost: some kilobytes for each shard; room for entries is taken as they come.
     #[must_use]
-    pub fn build(self) -> Local<K, V> {
+    pub fn build(self) -> LocalOf<K, P> {
         let shards = self.shard_count();
         let hasher = RandomState::new();
         let stripes = (cores() * STRIPES_PER_CORE).max(STRIPES_MIN);
@@ -175,7 +175,7 @@ where
             let entries = Stripes::part(&lines, number as usize, bits);
             Shard::new(limits, entries, Arc::clone(&ticks), hasher)
         });
-        Local {
+        LocalOf {
             inner: Arc::new(LocalInner {
                 shards: shards.collect(),
                 lines,
@@ -205,23 +205,21 @@ where
     }
 }
 
-struct LocalInner<K, V> {
+struct LocalInner<K, P: Deref> {
     /// For readers: all stripes, of which each shard has 2^`bits`.
-    lines: Lines<K, V>,
+    lines: Lines<K, P>,
     bits: u32,
     ticks: Arc<Ticks>,
-    shards: Box<[Shard<K, V>]>,
+    shards: Box<[Shard<K, P>]>,
     hasher: RandomState,
     counters: Counters,
-    weigher: Option<Weigher<K, V>>,
+    weigher: Option<Weigher<K, P>>,
     ttl: Option<Duration>,
-    listener: Option<RemovalListener<K, V>>,
+    listener: Option<RemovalListener<K, P>>,
     clock: Arc<dyn Clock>,
 }
 
-/// A bounded map of typed values, shared by cloning.
-///
-/// All methods may be called from any thread. None blocks for long: see each.
+/// A bounded map of typed values, shared by cloning; what it can do stands at [`LocalOf`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -237,19 +235,25 @@ struct LocalInner<K, V> {
 /// assert_eq!(*held, [1]);
 /// assert_eq!((store.get("a"), store.len()), (None, 1));
 /// ```
-pub struct Local<K, V> {
-    inner: Arc<LocalInner<K, V>>,
+pub type Local<K, V> = LocalOf<K, Arc<V>>;
+
+/// A bounded map of values that are held by counted pointers `P`: an [`Arc`], or one that another
+/// language can count by.
+///
+/// All methods may be called from any thread. None blocks for long: see each.
+pub struct LocalOf<K, P: Deref> {
+    inner: Arc<LocalInner<K, P>>,
 }
 
-impl<K, V> Clone for Local<K, V> {
+impl<K, P: Deref> Clone for LocalOf<K, P> {
     fn clone(&self) -> Self {
-        Local {
+        LocalOf {
             inner: Arc::clone(&self.inner),
         }
     }
 }
 
-impl<K, V> fmt::Debug for Local<K, V> {
+impl<K, P: Deref> fmt::Debug for LocalOf<K, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Local")
             .field("shards", &self.inner.shards.len())
@@ -257,14 +261,14 @@ impl<K, V> fmt::Debug for Local<K, V> {
     }
 }
 
-impl<K, V> Local<K, V>
+impl<K, P> LocalOf<K, P>
 where
     K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
+    P: Deref + Clone + Send + Sync + 'static,
 {
     /// A builder with room for 10,000 entries and no time limit.
-    pub fn builder() -> LocalBuilder<K, V> {
-        LocalBuilder {
+    pub fn builder() -> LocalBuilderOf<K, P> {
+        LocalBuilderOf {
             weight_max: ENTRIES_MAX,
             weigher: None,
             ttl: None,
@@ -278,59 +282,49 @@ where
     /// The value of `key`, unless its time is over.
     ///
     /// Cost: a hash, one line of the index, the entry; the entry's own lock, shared; a clone of the
-    /// [`Arc`]. The clock is read only if the entry has a deadline. No allocation, nothing moves.
+    /// pointer. The clock is read only if the entry has a deadline. No allocation, nothing moves.
     // Always: behind the interface for C a call of its own is a twentieth of a hit.
     #[inline(always)]
-    pub fn get<Q>(&self, key: &Q) -> Option<Arc<V>>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        let inner = &*self.inner;
-        let value = self.find(key, |entry, stamp| match stamp {
-            None => entry.mark(),
-            Some(stamp) => inner.ticks.stamp(stamp),
-        });
-        inner.counters.count(value.is_some());
-        value
-    }
-
-    /// The same for nobody: it counts as no read, neither in the statistics nor for the policy.
-    pub fn peek<Q>(&self, key: &Q) -> Option<Arc<V>>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        self.find(key, |_, _| ())
-    }
-
-    #[inline(always)]
-    fn find<Q>(
-        &self,
-        key: &Q,
-        note: impl Fn(&StoredEntry<K, V>, Option<&AtomicU64>),
-    ) -> Option<Arc<V>>
+    pub fn get<Q>(&self, key: &Q) -> Option<P>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
         let inner = &*self.inner;
         let hash = inner.hasher.hash_one(key);
-        let is_it = |one: &K| one.borrow() == key;
-        inner.lines.read(hash, is_it, |entry, stamp| {
-            let deadline = entry.deadline();
-            if deadline.exists() && deadline.is_over(&*inner.clock) {
-                return None;
+        let stripe = inner.lines.read(hash);
+        let value = match stripe.seek(hash, key) {
+            Some((entry, stamp)) if inner.lives(entry) => {
+                match stamp {
+                    None => entry.mark(),
+                    Some(stamp) => inner.ticks.stamp(stamp),
+                }
+                Some(entry.value.clone())
             }
-            note(entry, stamp);
-            Some(Arc::clone(&entry.value))
-        })
+            _ => None,
+        };
+        drop(stripe);
+        inner.counters.count(value.is_some());
+        value
+    }
+
+    /// The same for nobody: it counts as no read, neither in the statistics nor for the policy.
+    pub fn peek<Q>(&self, key: &Q) -> Option<P>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let inner = &*self.inner;
+        let hash = inner.hasher.hash_one(key);
+        let stripe = inner.lines.read(hash);
+        let (entry, _) = stripe.seek(hash, key)?;
+        inner.lives(entry).then(|| entry.value.clone())
     }
 
     /// Stores `value` with the builder's time to live, in place of an older one.
     ///
     /// Cost: that of [`Local::insert_with`].
-    pub fn insert(&self, key: K, value: Arc<V>) {
+    pub fn insert(&self, key: K, value: P) {
         self.insert_with(key, value, InsertOptions::default());
     }
 
@@ -339,7 +333,7 @@ where
     /// A time to live of zero is over at once. Cost: the shard's lock; an entry leaves for each
     /// that comes once the store is full, after a bounded search; four places are looked at for
     /// expired entries. Now and then the shard's index grows, which touches all of its keys.
-    pub fn insert_with(&self, key: K, value: Arc<V>, options: InsertOptions) {
+    pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
         let inner = &*self.inner;
         let ttl = options.ttl.or(inner.ttl);
         let deadline = ttl.map_or(Deadline::NEVER, |ttl| {
@@ -362,7 +356,7 @@ where
     /// Removes `key` and returns its value, unless its time was over.
     ///
     /// Cost: the shard's lock, and two searches of the index.
-    pub fn remove<Q>(&self, key: &Q) -> Option<Arc<V>>
+    pub fn remove<Q>(&self, key: &Q) -> Option<P>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -401,8 +395,10 @@ where
     ///
     /// `keep` runs under a shard's lock, so it must not use the store; nothing is said about the
     /// order. Cost: as for [`Local::clear`].
-    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
-        self.each_shard(|shard, now, departed| shard.retain(&mut keep, now, departed));
+    pub fn retain(&self, mut keep: impl FnMut(&K, &P::Target) -> bool) {
+        self.each_shard(|shard, now, departed| {
+            shard.retain(|key, value| keep(key, value), now, departed)
+        });
     }
 
     /// The sum of the weights; never more than the bound.
@@ -454,7 +450,7 @@ where
 
     fn each_shard(
         &self,
-        mut work: impl FnMut(&Shard<K, V>, &dyn Fn() -> Duration, &mut Departed<K, V>),
+        mut work: impl FnMut(&Shard<K, P>, &dyn Fn() -> Duration, &mut Departed<K, P>),
     ) {
         for shard in &self.inner.shards {
             let mut departed = Departed::new();
@@ -464,14 +460,21 @@ where
     }
 }
 
-impl<K, V> LocalInner<K, V> {
+impl<K, P: Deref> LocalInner<K, P> {
     /// The shard to which the stripe of a hash belongs.
-    fn shard(&self, hash: u64) -> &Shard<K, V> {
+    fn shard(&self, hash: u64) -> &Shard<K, P> {
         &self.shards[self.lines.of_hash(hash) >> self.bits]
     }
 
+    /// Whether an entry's time is not over.
+    #[inline(always)]
+    fn lives(&self, entry: &StoredEntry<K, P>) -> bool {
+        let deadline = entry.deadline();
+        !deadline.exists() || !deadline.is_over(&*self.clock)
+    }
+
     /// Tells the listener what left, and drops it.
-    fn tell(&self, departed: Departed<K, V>) {
+    fn tell(&self, departed: Departed<K, P>) {
         if let Some(listener) = &self.listener {
             for (key, value, cause) in &departed {
                 listener(key, value, *cause);

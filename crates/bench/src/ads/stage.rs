@@ -19,8 +19,6 @@ use cellar_load::error::Error;
 
 /// A way to get ads.
 pub(super) trait Stage: Sync {
-    fn name(&self) -> &'static str;
-
     /// What one thread needs.
     ///
     /// # Errors
@@ -66,7 +64,6 @@ struct Loaded<T> {
 /// Maps with lists, one lock each; without any it is Redis alone. What is handed out is a copy if
 /// `T` is an ad, and shared if it is a reference.
 pub(super) struct LruStage<T> {
-    name: &'static str,
     url: String,
     shards: Vec<Mutex<LruCache<u64, Loaded<T>>>>,
     ttl_ns: Option<u64>,
@@ -78,7 +75,6 @@ pub(super) struct LruStage<T> {
 impl<T: Form> LruStage<T> {
     /// A stage with so many shards, which hold `held` ads together, each for `ttl`.
     pub(super) fn new(
-        name: &'static str,
         url: &str,
         held: usize,
         shards: usize,
@@ -87,7 +83,6 @@ impl<T: Form> LruStage<T> {
         connect(url)?;
         let room = NonZeroUsize::new(held / shards.max(1)).unwrap_or(NonZeroUsize::MIN);
         Ok(LruStage {
-            name,
             url: url.to_owned(),
             shards: (0..shards)
                 .map(|_| Mutex::new(LruCache::new(room)))
@@ -129,10 +124,6 @@ impl<T: Form> LruStage<T> {
 }
 
 impl<T: Form> Stage for LruStage<T> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
         Ok(Box::new(LruReader {
             stage: self,
@@ -182,13 +173,12 @@ impl<T: Form> Reader for LruReader<'_, T> {
 
 /// A near cache and the thread of its connection.
 pub(super) struct NearStage {
-    name: &'static str,
     near: Near<u64, Ad>,
     runtime: Runtime,
 }
 
 impl NearStage {
-    pub(super) fn new(name: &'static str, url: &str, held: u64) -> Result<NearStage, Error> {
+    pub(super) fn new(url: &str, held: u64) -> Result<NearStage, Error> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -200,19 +190,11 @@ impl NearStage {
             .entries_max(held)
             .build();
         drop(entered);
-        Ok(NearStage {
-            name,
-            near,
-            runtime,
-        })
+        Ok(NearStage { near, runtime })
     }
 }
 
 impl Stage for NearStage {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
         Ok(Box::new(NearReader(self)))
     }

@@ -1,4 +1,4 @@
-//! Sweep: requests that are due at fixed times, served by threads, while ads change.
+//! Sweep: requests that come at random moments, served by threads, while ads change.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
@@ -7,54 +7,71 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::AdsArgs;
-use super::ad::{Ad, LastWrites, connect, failed};
+use super::ad::{Ad, Writes, connect, failed};
 use super::stage::{Reader, Stage};
 use cellar_load::clock::{NS_PER_S, now_ns, process_cpu_ns};
 use cellar_load::error::Error;
 use cellar_load::latency::{Latencies, LatencySummary};
 use cellar_load::popularity::{Picker, Popularity};
-use cellar_load::random::Random;
+use cellar_load::random::{Random, mix};
 
 /// How popular ads are.
 const POPULARITY: Popularity = Popularity::Zipf(1.0);
 /// A run ends when a request begins so long after it was due: more come than can be served.
 const LAG_NS_MAX: u64 = 2 * NS_PER_S;
-/// For so long after a write was acknowledged an older version is no lie: its news is on the way.
-const GRACE_NS: u64 = 100_000_000;
-/// Requests of the warm-up, and ads of each.
-const WARM_UP_ROUNDS: u64 = 40;
+/// A stale read is late when the newer version had been acknowledged for so long.
+const LATE_NS: u64 = 100_000_000;
+/// So many times as many ads as there are, the warm-up reads.
+const WARM_UP_ROUNDS: u64 = 4;
 
-/// What all runs have in common.
+/// What all runs of a stage in one round have in common.
 pub(super) struct Load<'a> {
     pub(super) args: &'a AdsArgs,
-    pub(super) writes: LastWrites,
+    pub(super) writes: Writes,
     pub(super) url: String,
+    pub(super) seed: u64,
 }
 
-/// One stage at one rate.
+/// One stage at one rate in one round.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Point {
-    pub(super) qps: u64,
-    pub(super) requests: u64,
-    pub(super) latency: LatencySummary,
+pub(super) struct Run {
+    qps: u64,
+    requests: u64,
+    latency: LatencySummary,
     /// More requests came than could be served, so the run was ended.
     pub(super) is_overloaded: bool,
-    /// Share of the ads that were in the process.
-    pub(super) hit_ratio: f64,
-    /// Ads that were older than the last write by more than the time its news may take.
-    pub(super) stale_ads: u64,
-    pub(super) ads: u64,
+    /// Ads that were in the process, of all.
+    hits: u64,
+    ads: u64,
+    stale: Stale,
     /// CPU time of this process for one request, in microseconds.
-    pub(super) cpu_us: f64,
+    cpu_us: f64,
+}
+
+/// Reads that were older than the last write when they were asked for.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Stale {
+    ads: u64,
+    /// Those behind a write that had been acknowledged for [`LATE_NS`].
+    late_ads: u64,
+    ms_max: f64,
+}
+
+impl Stale {
+    fn merge(&mut self, other: Stale) {
+        self.ads += other.ads;
+        self.late_ads += other.late_ads;
+        self.ms_max = self.ms_max.max(other.ms_max);
+    }
 }
 
 /// What the threads of one run share.
 struct Shared<'l> {
     load: &'l Load<'l>,
     picker: Picker,
-    begin_ns: u64,
-    interval_ns: f64,
-    requests: u64,
+    /// When each request is due.
+    due_ns: Vec<u64>,
+    seed: u64,
     // Relaxed, like the flags: numbers are given out once each, whatever the order.
     next: AtomicU64,
     // Relaxed: nothing but the flag is passed on.
@@ -67,7 +84,7 @@ struct Shared<'l> {
 #[derive(Default)]
 struct ThreadTally {
     latencies: Latencies,
-    stale: u64,
+    stale: Stale,
     /// So that nobody leaves the scores out.
     score: f64,
 }
@@ -82,7 +99,7 @@ impl Load<'_> {
         for ids in ids.chunks(self.args.ads_per_request) {
             reader.read(ids, &mut |_| ())?;
         }
-        for _ in 0..WARM_UP_ROUNDS * self.args.ads / self.args.ads_per_request as u64 / 10 {
+        for _ in 0..WARM_UP_ROUNDS * self.args.ads / self.args.ads_per_request as u64 {
             let ids: Vec<u64> = (0..self.args.ads_per_request)
                 .map(|_| picker.pick(&mut random))
                 .collect();
@@ -92,39 +109,39 @@ impl Load<'_> {
     }
 
     /// One run at one rate.
-    pub(super) fn run(&self, stage: &dyn Stage, qps: u64) -> Result<Point, Error> {
-        let requests = (self.args.seconds * qps as f64).round() as u64;
+    pub(super) fn run(&self, stage: &dyn Stage, qps: u64, seconds: f64) -> Result<Run, Error> {
+        let seed = mix(qps ^ self.seed);
         let before = (stage.hits_and_misses(), process_cpu_ns());
         let shared = Shared {
             load: self,
             picker: Picker::new(POPULARITY, self.args.ads),
-            begin_ns: now_ns() + NS_PER_S / 10,
-            interval_ns: NS_PER_S as f64 / qps as f64,
-            requests,
+            due_ns: moments(qps, seconds, seed),
+            seed,
             next: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
         };
         let tally = std::thread::scope(|scope| shared.run(scope, stage))?;
         let after = (stage.hits_and_misses(), process_cpu_ns());
-        let served = shared.next.load(Ordering::Relaxed).min(requests).max(1);
+        let next = shared.next.load(Ordering::Relaxed);
+        let requests = next.min(shared.due_ns.len() as u64);
         let (hits, misses) = (after.0.0 - before.0.0, after.0.1 - before.0.1);
-        Ok(Point {
+        Ok(Run {
             qps,
-            requests: served,
+            requests,
             latency: tally.latencies.summary(),
             is_overloaded: shared.is_overloaded.load(Ordering::Relaxed),
-            hit_ratio: hits as f64 / (hits + misses).max(1) as f64,
-            stale_ads: tally.stale,
+            hits,
             ads: hits + misses,
-            cpu_us: (after.1 - before.1) as f64 / 1e3 / served as f64,
+            stale: tally.stale,
+            cpu_us: (after.1 - before.1) as f64 / 1e3 / requests.max(1) as f64,
         })
     }
 
     /// Changes ads one after the other at the rate that was asked for.
     fn change(&self, shared: &Shared<'_>) -> Result<(), Error> {
         let mut connection = connect(&self.url)?;
-        let mut random = Random::seeded(shared.begin_ns);
+        let mut random = Random::seeded(shared.seed);
         let pause = Duration::from_secs_f64(1.0 / self.args.changes as f64);
         while !shared.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(pause);
@@ -134,7 +151,7 @@ impl Load<'_> {
             let mut set = redis::cmd("SET");
             set.arg(id).arg(value);
             set.query::<()>(&mut connection).map_err(failed)?;
-            self.writes.note(id, version);
+            self.writes.note(id);
         }
         Ok(())
     }
@@ -160,7 +177,7 @@ impl Shared<'_> {
             {
                 Ok(tally) => {
                     sum.latencies.merge(&tally.latencies);
-                    sum.stale += tally.stale;
+                    sum.stale.merge(tally.stale);
                     sum.score += tally.score;
                 }
                 Err(error) => failure = Some(error),
@@ -175,29 +192,52 @@ impl Shared<'_> {
 
     /// Serves requests, each when it is due, until there are no more.
     fn serve(&self, seed: u64, reader: &mut dyn Reader) -> Result<ThreadTally, Error> {
-        let mut random = Random::seeded(self.begin_ns ^ seed);
+        let mut random = Random::seeded(self.seed ^ seed);
         let mut tally = ThreadTally::default();
         let mut ids = vec![0; self.load.args.ads_per_request];
         let writes = &self.load.writes;
         loop {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.requests || self.is_overloaded.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed) as usize;
+            let Some(&due_ns) = self.due_ns.get(number) else {
+                return Ok(tally);
+            };
+            if self.is_overloaded.load(Ordering::Relaxed) {
                 return Ok(tally);
             }
-            let due_ns = self.begin_ns + (number as f64 * self.interval_ns) as u64;
             wait_until(due_ns);
-            if now_ns() - due_ns > LAG_NS_MAX {
+            let asked_ns = now_ns();
+            if asked_ns - due_ns > LAG_NS_MAX {
                 self.is_overloaded.store(true, Ordering::Relaxed);
             }
             ids.fill_with(|| self.picker.pick(&mut random));
+            let city = random.below(3000) as u32;
             let (stale, score) = (&mut tally.stale, &mut tally.score);
             reader.read(&ids, &mut |ad| {
-                *stale += u64::from(writes.is_stale(ad, GRACE_NS));
-                *score += ad.score();
+                if let Some(ns) = writes.stale_ns(ad, asked_ns) {
+                    stale.merge(Stale {
+                        ads: 1,
+                        late_ads: u64::from(ns > LATE_NS),
+                        ms_max: ns as f64 / 1e6,
+                    });
+                }
+                *score += ad.score(city);
             })?;
             tally.latencies.record(now_ns() - due_ns);
         }
     }
+}
+
+/// Random moments from now on, with so many a second: what comes from many who know nothing of
+/// each other comes so, and queues even where there is time for all.
+fn moments(qps: u64, seconds: f64, seed: u64) -> Vec<u64> {
+    let mut random = Random::seeded(seed);
+    let mut due_ns = (now_ns() + NS_PER_S / 10) as f64;
+    let moment = |_| {
+        due_ns -= (1.0 - random.unit()).ln() * NS_PER_S as f64 / qps as f64;
+        due_ns as u64
+    };
+    let requests = (seconds * qps as f64).round() as u64;
+    (0..requests).map(moment).collect()
 }
 
 fn wait_until(due_ns: u64) {

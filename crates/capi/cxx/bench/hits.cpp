@@ -1,9 +1,10 @@
-// Hits on one and two threads: the store through its C++ header, beside an LRU with a mutex and
-// Debian's tbb::concurrent_lru_cache. `cargo run --profile library --example hits` is the same loop
-// over the Rust store; bench.sh runs both in turns.
+// Hits on one and two threads: the store and the near cache through their C++ header, beside an LRU
+// with a mutex, sixteen of these, and Debian's tbb::concurrent_lru_cache; all hand out counted
+// values. `cargo run --profile library --example hits` is the same loop in Rust; `run` takes turns.
 //
-// hits ENTRIES READS ROUNDS: all entries are there, reads follow Zipf's law (0.99), drawn before; the
-// value's first byte is looked at. A line for each cache, round and number of threads.
+// hits ENTRIES READS SERVER: all entries are there, reads follow Zipf's law (0.99), drawn before; the
+// value's first byte is looked at. A line for each cache and number of threads. SERVER is a Redis
+// for the near cache, or none.
 
 #define TBB_PREVIEW_CONCURRENT_LRU_CACHE 1
 
@@ -28,6 +29,19 @@
 #include <vector>
 
 using Value = std::array<std::uint8_t, 120>;
+
+template <>
+struct cellar::Codec<Value> {
+    static Result<void> encode(const Value& value, std::string& out) {
+        out.assign(value.begin(), value.end());
+        return {};
+    }
+    static Result<Value> decode(std::string_view bytes) {
+        Value value{};
+        std::copy_n(bytes.begin(), std::min(bytes.size(), value.size()), value.begin());
+        return value;
+    }
+};
 
 namespace {
 
@@ -131,45 +145,65 @@ private:
     std::unordered_map<std::uint64_t, Order::iterator> places_;
 };
 
-template <class K, class Name>
-void run_local(const char* name, const Load& load, const std::vector<Name>& names) {
-    cellar::LocalOptions options;
-    options.entries_max = load.entries + load.entries / 4;
-    auto opened = cellar::Local<K, Value>::open(options);
-    if (!opened) std::abort();
-    const auto& store = opened.value();
-    for (std::uint64_t key = 0; key < load.entries; ++key) {
-        if (!store.insert(names[key], value_of(key))) std::abort();
-    }
+constexpr std::uint64_t room_for(const Load& load) { return load.entries + load.entries / 4; }
+
+// Reads by one thread, then by two; `get` returns what leads to the value.
+template <class Get>
+void read(const char* name, const Load& load, Get get) {
     for (const std::size_t threads : {std::size_t{1}, std::size_t{2}}) {
         measure(name, load, threads, [&](std::uint32_t key) -> std::uint64_t {
-            const auto held = store.get(names[key]);
+            const auto held = get(key);
             if (!held) std::abort();
             return (*held)[0];
         });
     }
 }
 
-void run_lru(const Load& load) {
-    Lru lru(load.entries + load.entries / 4);
+template <class K, class Name>
+void run_local(const char* name, const Load& load, const std::vector<Name>& names) {
+    cellar::LocalOptions options;
+    options.entries_max = room_for(load);
+    auto opened = cellar::Local<K, Value>::open(options);
+    if (!opened) std::abort();
+    const auto& store = opened.value();
     for (std::uint64_t key = 0; key < load.entries; ++key) {
-        lru.insert(key, std::make_shared<const Value>(value_of(key)));
+        if (!store.insert(names[key], value_of(key))) std::abort();
     }
-    for (const std::size_t threads : {std::size_t{1}, std::size_t{2}}) {
-        measure("mutex LRU, numbers", load, threads,
-                [&](std::uint32_t key) -> std::uint64_t { return (*lru.get(key))[0]; });
+    read(name, load, [&](std::uint32_t key) { return store.get(names[key]); });
+}
+
+void run_near(const Load& load, const std::string& server, const std::vector<std::string>& names) {
+    cellar::NearOptions options;
+    options.address = server;
+    options.entries_max = room_for(load);
+    auto opened = cellar::Near<Value>::open(options);
+    if (!opened) std::abort();
+    const auto& near = opened.value();
+    for (std::uint64_t key = 0; key < load.entries; ++key) {
+        if (!near.set(names[key], value_of(key)) || !near.get(names[key])) std::abort();
     }
+    read("C++ near cache, text", load, [&](std::uint32_t key) {
+        auto got = near.get(names[key]);
+        if (!got) std::abort();
+        return std::move(got).value();
+    });
+}
+
+void run_lrus(const char* name, const Load& load, std::size_t shards) {
+    std::vector<std::unique_ptr<Lru>> lrus;
+    while (lrus.size() < shards) lrus.push_back(std::make_unique<Lru>(room_for(load) / shards));
+    for (std::uint64_t key = 0; key < load.entries; ++key) {
+        lrus[key % shards]->insert(key, std::make_shared<const Value>(value_of(key)));
+    }
+    read(name, load, [&](std::uint32_t key) { return lrus[key % shards]->get(key); });
 }
 
 void run_tbb(const Load& load) {
     using Cache = tbb::concurrent_lru_cache<std::uint64_t, std::shared_ptr<const Value>>;
     Cache cache([](std::uint64_t key) { return std::make_shared<const Value>(value_of(key)); },
-                load.entries + load.entries / 4);
+                room_for(load));
     for (std::uint64_t key = 0; key < load.entries; ++key) cache[key];
-    for (const std::size_t threads : {std::size_t{1}, std::size_t{2}}) {
-        measure("tbb::concurrent_lru_cache, numbers", load, threads,
-                [&](std::uint32_t key) -> std::uint64_t { return (*cache[key].value())[0]; });
-    }
+    read("tbb::concurrent_lru_cache", load, [&](std::uint32_t key) { return cache[key].value(); });
 }
 
 }  // namespace
@@ -177,7 +211,7 @@ void run_tbb(const Load& load) {
 int main(int count, char** words) {
     if (count != 4) return 2;
     Load load{std::strtoull(words[1], nullptr, 10), std::strtoull(words[2], nullptr, 10), {}};
-    const auto rounds = std::strtoull(words[3], nullptr, 10);
+    const std::string server = words[3];
     for (const std::uint64_t seed : {1, 2}) load.keys.push_back(zipf(load.entries, load.reads, seed));
     std::vector<std::uint64_t> numbers(load.entries);
     std::vector<std::string> texts(load.entries);
@@ -185,11 +219,11 @@ int main(int count, char** words) {
         numbers[key] = key;
         texts[key] = text_of(key);
     }
-    for (unsigned long long round = 0; round < rounds; ++round) {
-        run_local<std::uint64_t>("C++ store, numbers", load, numbers);
-        run_local<std::string>("C++ store, text", load, texts);
-        run_lru(load);
-        run_tbb(load);
-    }
+    run_local<std::uint64_t>("C++ store, numbers", load, numbers);
+    run_local<std::string>("C++ store, text", load, texts);
+    if (server != "none") run_near(load, server, texts);
+    run_lrus("LRU with a mutex", load, 1);
+    run_lrus("16 LRUs with a mutex each", load, 16);
+    run_tbb(load);
     return 0;
 }

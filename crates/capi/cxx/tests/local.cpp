@@ -42,7 +42,7 @@ struct Counted {
 
 // One that is too large for a slot, and one whose alignment is.
 struct Large {
-    std::array<std::uint64_t, 100> numbers{};
+    std::array<std::uint64_t, 600> numbers{};
 };
 struct alignas(64) Aligned {
     std::uint64_t number = 0;

@@ -31,10 +31,13 @@
 #define CELLAR_KEY_BYTES_MAX 65536
 
 // Largest value that lies in a slot; of a larger one store a pointer.
-#define CELLAR_VALUE_BYTES_MAX 248
+#define CELLAR_VALUE_BYTES_MAX 4096
 
 // Strictest alignment that a slot has.
 #define CELLAR_VALUE_ALIGNMENT_MAX 16
+
+// So far before a value that is its own token stands the count of its holders, 64 bits.
+#define CELLAR_COUNT_BEFORE 16
 
 // Most bytes that `cellar_bytes` can have.
 #define CELLAR_BYTES_MAX (512 << 20)
@@ -86,6 +89,10 @@ typedef struct cellar_holder {
   void (*retain)(const void *token);
   // One less.
   void (*release)(const void *token);
+  // There where the value is its own token. Who holds it may then count by itself, by atomic
+  // additions to the 64 bits that stand `CELLAR_COUNT_BEFORE` bytes before it: whoever takes the
+  // last one away, by a release, calls this instead of `release`.
+  void (*end)(const void *token);
   // Whether what it keeps was served out of date.
   bool is_stale;
 } cellar_holder;
@@ -150,8 +157,10 @@ typedef struct cellar_key {
 typedef struct cellar_reader {
   // What `get` takes for the store, as long as it is open.
   const void *store;
-  // As `cellar_local_get`.
-  cellar_status (*get)(const void *store, struct cellar_key key, struct cellar_held *held);
+  // The value of `key`, which is its own token, or null if there is none or something is wrong.
+  const void *(*get)(const void *store, struct cellar_key key);
+  // The holder of what `get` returns.
+  const struct cellar_holder *holder;
 } cellar_reader;
 
 // What a loader has made.

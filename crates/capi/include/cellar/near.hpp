@@ -137,6 +137,25 @@ inline cellar_bytes bytes_of(std::string_view text) noexcept {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
+// A value that is its own token has its count before it, which we change by ourselves.
+inline std::uint64_t* count_of(const cellar_held& held) noexcept {
+    if (held.token != held.value) return nullptr;
+    auto* token = static_cast<unsigned char*>(const_cast<void*>(held.token));
+    return reinterpret_cast<std::uint64_t*>(token - CELLAR_COUNT_BEFORE);
+}
+
+inline void retain(const cellar_held& held) noexcept {
+    std::uint64_t* count = count_of(held);
+    if (!count) return held.holder->retain(held.token);
+    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+}
+
+inline void release(const cellar_held& held) noexcept {
+    std::uint64_t* count = count_of(held);
+    if (!count) return held.holder->release(held.token);
+    if (__atomic_fetch_sub(count, 1, __ATOMIC_RELEASE) == 1) held.holder->end(held.token);
+}
+
 // How a T lies in a slot: itself, or if it is too large a pointer to it.
 template <class T>
 struct Room {
@@ -212,7 +231,7 @@ public:
     // Takes what a function of near.h has handed out.
     explicit Held(cellar_held held) noexcept : held_(held) {}
     Held(const Held& other) noexcept : held_(other.held_) {
-        if (held_.holder) held_.holder->retain(held_.token);
+        if (held_.value) detail::retain(held_);
     }
     Held(Held&& other) noexcept : held_(std::exchange(other.held_, none)) {}
     Held& operator=(Held other) noexcept {
@@ -220,7 +239,7 @@ public:
         return *this;
     }
     ~Held() {
-        if (held_.holder) held_.holder->release(held_.token);
+        if (held_.value) detail::release(held_);
     }
 
     explicit operator bool() const noexcept { return held_.value != nullptr; }
@@ -229,7 +248,7 @@ public:
     const T* operator->() const noexcept { return get(); }
 
     // Whether it was served although it is out of date, because the server failed.
-    bool is_stale() const noexcept { return held_.holder && held_.holder->is_stale; }
+    bool is_stale() const noexcept { return held_.value && held_.holder->is_stale; }
 
     // The same as a shared_ptr: one allocation, the value is not copied.
     std::shared_ptr<const T> shared() const {
@@ -396,9 +415,8 @@ public:
 
     // The value of `key`, or an empty Held. A fault of the library reads as none.
     Held<T> get(Look key) const noexcept {
-        cellar_held held{nullptr, nullptr, nullptr};
-        reader_.get(reader_.store, detail::Keys<K>::of(key), &held);
-        return Held<T>(held);
+        const void* value = reader_.get(reader_.store, detail::Keys<K>::of(key));
+        return Held<T>(cellar_held{value, value, reader_.holder});
     }
 
     // The same; if there is none, `loader` makes it on this thread, or this thread waits for the one

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// A key with its value.
+/// A key with what leads to its value.
 #[derive(Debug)]
-pub(super) struct StoredEntry<K, V> {
+pub(super) struct StoredEntry<K, P> {
     pub(super) key: K,
-    pub(super) value: Arc<V>,
+    pub(super) value: P,
     /// The deadline, and in the lowest bits the mark.
     // Relaxed: the deadline changes only under the slot's exclusive lock, and a mark may be lost.
     life: AtomicU64,
 }
 
 const _: () = assert!(
-    size_of::<Option<StoredEntry<u64, u64>>>() == 24,
+    size_of::<Option<StoredEntry<u64, Arc<u64>>>>() == 24,
     "an entry is its key and two words"
 );
 
@@ -69,9 +69,9 @@ const MARK_BITS: u32 = 2;
 /// The highest mark: hits beyond it are not told apart.
 const MARK_MAX: u64 = (1 << MARK_BITS) - 1;
 
-impl<K, V> StoredEntry<K, V> {
+impl<K, P> StoredEntry<K, P> {
     /// An entry that has not been read.
-    pub(super) fn new(key: K, value: Arc<V>, deadline: Deadline) -> StoredEntry<K, V> {
+    pub(super) fn new(key: K, value: P, deadline: Deadline) -> StoredEntry<K, P> {
         StoredEntry {
             key,
             value,
@@ -80,7 +80,7 @@ impl<K, V> StoredEntry<K, V> {
     }
 
     /// Puts another value in the place of this one, whose mark stays; returns what was there.
-    pub(super) fn replace(&mut self, value: Arc<V>, deadline: Deadline) -> (Arc<V>, Deadline) {
+    pub(super) fn replace(&mut self, value: P, deadline: Deadline) -> (P, Deadline) {
         let before = self.deadline();
         let life = self.life.get_mut();
         *life = deadline.0 << MARK_BITS | *life & MARK_MAX;

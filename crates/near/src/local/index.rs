@@ -48,6 +48,41 @@ pub(super) struct Index {
     entries: usize,
 }
 
+/// Places that may belong to a hash.
+#[derive(Debug)]
+pub(super) struct Places<'i> {
+    buckets: &'i [Bucket],
+    tag: u8,
+    /// The bucket that is looked at, and how many are left with it.
+    at: usize,
+    left: usize,
+    /// Its slots that fit and were not seen yet.
+    tops: u64,
+}
+
+impl Iterator for Places<'_> {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        loop {
+            let bucket = self.buckets.get(self.at)?;
+            if self.tops != 0 {
+                let bit = self.tops.trailing_zeros();
+                self.tops &= self.tops - 1;
+                let way = bit / 8 + (!bit & BETWEEN) * (LOW_WAYS as u32 / BETWEEN);
+                return bucket.places.get(way as usize).copied();
+            }
+            self.left -= 1;
+            if bucket.passed == 0 || self.left == 0 {
+                return None;
+            }
+            self.at = after(self.at, self.buckets.len());
+            self.tops = self.buckets[self.at].tops(self.tag);
+        }
+    }
+}
+
 impl Index {
     /// An empty table with room for a third more than `entries`, and for some more.
     pub(super) fn larger_than(entries: usize) -> Index {
@@ -64,29 +99,18 @@ impl Index {
         self.entries >= self.buckets.len() * WAYS * LOAD / LOAD_OF
     }
 
-    /// The first answer that `accept` gives to the places that may belong to `hash`.
-    #[inline]
-    pub(super) fn find<R>(&self, hash: u64, accept: impl Fn(u32) -> Option<R>) -> Option<R> {
-        let tag = tag(hash);
-        let mut at = home(hash, self.buckets.len());
-        for _ in 0..self.buckets.len() {
-            let bucket = &self.buckets[at];
-            let mut tops = bucket.tops(tag);
-            while tops != 0 {
-                let bit = tops.trailing_zeros();
-                let way = bit / 8 + (!bit & BETWEEN) * (LOW_WAYS as u32 / BETWEEN);
-                let answer = accept(bucket.places[way as usize]);
-                if answer.is_some() {
-                    return answer;
-                }
-                tops &= tops - 1;
-            }
-            if bucket.passed == 0 {
-                return None;
-            }
-            at = after(at, self.buckets.len());
+    /// The places that may belong to `hash`.
+    // Always, as `Local::get`: what is not in registers then goes through memory.
+    #[inline(always)]
+    pub(super) fn places(&self, hash: u64) -> Places<'_> {
+        let (tag, at) = (tag(hash), home(hash, self.buckets.len()));
+        Places {
+            buckets: &self.buckets,
+            tag,
+            at,
+            left: self.buckets.len(),
+            tops: self.buckets.get(at).map_or(0, |bucket| bucket.tops(tag)),
         }
-        None
     }
 
     /// Enters a place. The table must not be full.
@@ -183,8 +207,7 @@ mod tests {
     }
 
     fn has(index: &Index, number: u32) -> bool {
-        let found = index.find(hash(number), |one| (one == number).then_some(()));
-        found.is_some()
+        index.places(hash(number)).any(|one| one == number)
     }
 
     #[test]
@@ -219,11 +242,11 @@ mod tests {
     fn entries_with_the_same_hash_fill_one_bucket_after_the_other() {
         let mut index = Index::larger_than(1_000);
         (0..1_000).for_each(|number| index.insert(7, number));
-        let found = |index: &Index, number| index.find(7, |one| (one == number).then_some(one));
+        let found = |index: &Index, number| index.places(7).find(|&one| one == number);
         assert!((0..1_000).all(|number| found(&index, number) == Some(number)));
         assert_eq!(found(&index, 1_000), None);
         (0..1_000).for_each(|number| index.remove(7, number));
-        assert_eq!(index.find(7, Some), None);
+        assert_eq!(index.places(7).next(), None);
         index.insert(7, 3);
         assert_eq!(found(&index, 3), Some(3));
     }
@@ -231,6 +254,6 @@ mod tests {
     #[test]
     fn an_empty_index_finds_nothing_and_is_full() {
         let index = Index::default();
-        assert!(index.find(1, Some).is_none() && index.is_full());
+        assert!(index.places(1).next().is_none() && index.is_full());
     }
 }

@@ -29,7 +29,7 @@ const PLACES_PER_WRITE: u32 = 4;
 const PLACES_PER_LOCK: u32 = 256;
 
 /// What left, and why.
-pub(super) type Departed<K, V> = SmallVec<[(K, Arc<V>, Cause); 2]>;
+pub(super) type Departed<K, P> = SmallVec<[(K, P, Cause); 2]>;
 
 /// What a shard will be.
 #[derive(Clone, Copy, Debug)]
@@ -55,18 +55,18 @@ pub(super) struct ShardCounts {
 
 /// What is to be stored.
 #[derive(Debug)]
-pub(super) struct Item<K, V> {
+pub(super) struct Item<K, P> {
     pub(super) hash: u64,
     pub(super) key: K,
-    pub(super) value: Arc<V>,
+    pub(super) value: P,
     pub(super) weight: u32,
     pub(super) deadline: Deadline,
 }
 
 /// A part of a store; which keys belong to it is the caller's choice.
 #[derive(Debug)]
-pub(super) struct Shard<K, V> {
-    entries: Stripes<K, V>,
+pub(super) struct Shard<K, P> {
+    entries: Stripes<K, P>,
     /// For LRU alone; readers share it.
     ticks: Arc<Ticks>,
     hasher: RandomState,
@@ -116,14 +116,14 @@ impl Weights {
     }
 }
 
-impl<K: Hash + Eq, V> Shard<K, V> {
+impl<K: Hash + Eq, P> Shard<K, P> {
     /// An empty shard over its part of the stripes.
     pub(super) fn new(
         limits: Limits,
-        entries: Stripes<K, V>,
+        entries: Stripes<K, P>,
         ticks: Arc<Ticks>,
         hasher: RandomState,
-    ) -> Shard<K, V> {
+    ) -> Shard<K, P> {
         let entries_max = match limits.is_weighed {
             true => ENTRIES_MAX,
             false => limits.weight_max.min(ENTRIES_MAX),
@@ -151,9 +151,9 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     /// Stores an item; `now` is asked for only if deadlines are in play.
     pub(super) fn insert(
         &self,
-        item: Item<K, V>,
+        item: Item<K, P>,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, V>,
+        departed: &mut Departed<K, P>,
     ) {
         let mut writer = self.writer(now, departed);
         writer.state.counts.inserts += 1;
@@ -170,29 +170,30 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         hash: u64,
         key: &Q,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, V>,
-    ) -> Option<Arc<V>>
+        departed: &mut Departed<K, P>,
+    ) -> Option<P>
     where
         K: Borrow<Q>,
+        P: Clone,
         Q: Eq + ?Sized,
     {
         let mut writer = self.writer(now, departed);
         let number = writer.number(hash, key)?;
         let cause = writer.dismiss(number, Cause::Removed);
         let (_, value, _) = writer.departed.last()?;
-        (cause == Cause::Removed).then(|| Arc::clone(value))
+        (cause == Cause::Removed).then(|| value.clone())
     }
 
     /// Removes the entries that `keep` does not want.
     pub(super) fn retain(
         &self,
-        mut keep: impl FnMut(&K, &V) -> bool,
+        mut keep: impl FnMut(&K, &P) -> bool,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, V>,
+        departed: &mut Departed<K, P>,
     ) {
         let mut writer = self.writer(now, departed);
         for number in 0..writer.state.numbers {
-            let is_unwanted = |entry: &StoredEntry<K, V>| !keep(&entry.key, &entry.value);
+            let is_unwanted = |entry: &StoredEntry<K, P>| !keep(&entry.key, &entry.value);
             if writer.shard.entries.look(number, is_unwanted) == Some(true) {
                 writer.dismiss(number, Cause::Removed);
             }
@@ -200,7 +201,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     }
 
     /// Removes everything, and forgets what left before.
-    pub(super) fn clear(&self, now: &dyn Fn() -> Duration, departed: &mut Departed<K, V>) {
+    pub(super) fn clear(&self, now: &dyn Fn() -> Duration, departed: &mut Departed<K, P>) {
         self.retain(|_, _| false, now, departed);
         if let Order::S3Fifo(order) = &mut self.lock().order {
             order.forget();
@@ -213,7 +214,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         &self,
         places: u32,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, V>,
+        departed: &mut Departed<K, P>,
     ) -> bool {
         let mut writer = self.writer(now, departed);
         let round = writer.state.numbers;
@@ -232,8 +233,8 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     fn writer<'a>(
         &'a self,
         now: &'a dyn Fn() -> Duration,
-        departed: &'a mut Departed<K, V>,
-    ) -> Writer<'a, K, V> {
+        departed: &'a mut Departed<K, P>,
+    ) -> Writer<'a, K, P> {
         Writer {
             shard: self,
             state: self.lock(),
@@ -244,20 +245,20 @@ impl<K: Hash + Eq, V> Shard<K, V> {
 }
 
 /// Who holds the shard's lock.
-struct Writer<'a, K, V> {
-    shard: &'a Shard<K, V>,
+struct Writer<'a, K, P> {
+    shard: &'a Shard<K, P>,
     state: MutexGuard<'a, ShardState>,
     now: &'a dyn Fn() -> Duration,
-    departed: &'a mut Departed<K, V>,
+    departed: &'a mut Departed<K, P>,
 }
 
 /// The shard's entries, as a policy sees them.
-struct Seen<'a, K, V> {
-    shard: &'a Shard<K, V>,
+struct Seen<'a, K, P> {
+    shard: &'a Shard<K, P>,
     weights: &'a Weights,
 }
 
-impl<K: Hash + Eq, V> Marks for Seen<'_, K, V> {
+impl<K: Hash + Eq, P> Marks for Seen<'_, K, P> {
     fn take(&self, number: u32, next: fn(u64) -> u64) -> u64 {
         let mark = self
             .shard
@@ -280,7 +281,7 @@ impl<K: Hash + Eq, V> Marks for Seen<'_, K, V> {
     }
 }
 
-impl<K: Hash + Eq, V> Writer<'_, K, V> {
+impl<K: Hash + Eq, P> Writer<'_, K, P> {
     /// The number of `key`.
     fn number<Q>(&self, hash: u64, key: &Q) -> Option<u32>
     where
@@ -291,7 +292,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
     }
 
     /// Puts another value where the key's old one is.
-    fn replace(&mut self, number: u32, item: Item<K, V>) {
+    fn replace(&mut self, number: u32, item: Item<K, P>) {
         if u64::from(item.weight) > self.shard.weight_max {
             self.dismiss(number, Cause::Replaced);
             return self.refuse(item);
@@ -316,7 +317,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
     }
 
     /// Takes a new key in.
-    fn add(&mut self, item: Item<K, V>) {
+    fn add(&mut self, item: Item<K, P>) {
         if u64::from(item.weight) > self.shard.weight_max || self.shard.entries_max == 0 {
             return self.refuse(item);
         }
@@ -337,7 +338,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
     }
 
     /// What is heavier than the shard leaves at once.
-    fn refuse(&mut self, item: Item<K, V>) {
+    fn refuse(&mut self, item: Item<K, P>) {
         let cause = self.cause(item.deadline, Cause::Evicted);
         self.tell(item.key, item.value, cause);
     }
@@ -416,7 +417,7 @@ impl<K: Hash + Eq, V> Writer<'_, K, V> {
         }
     }
 
-    fn tell(&mut self, key: K, value: Arc<V>, cause: Cause) {
+    fn tell(&mut self, key: K, value: P, cause: Cause) {
         let counts = &mut self.state.counts;
         let counter = match cause {
             Cause::Evicted => &mut counts.evictions,

@@ -6,10 +6,11 @@
 //!
 //! An entry has a number, by which policies know it: its place in the stripe and the stripe's own.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::entry::StoredEntry;
 use super::index::Index;
@@ -19,12 +20,12 @@ const PLACES_FIRST: usize = 4;
 
 /// All stripes of a store.
 #[derive(Debug)]
-pub(super) struct Lines<K, V>(Arc<[StripeLine<K, V>]>);
+pub(super) struct Lines<K, P>(Arc<[StripeLine<K, P>]>);
 
 /// The stripes of a shard.
 #[derive(Debug)]
-pub(super) struct Stripes<K, V> {
-    lines: Lines<K, V>,
+pub(super) struct Stripes<K, P> {
+    lines: Lines<K, P>,
     /// The first that belongs to the shard.
     first: usize,
     /// How many bits of a number are the stripe's.
@@ -34,15 +35,16 @@ pub(super) struct Stripes<K, V> {
 /// A stripe on lines of its own: readers of one do not slow readers of another.
 #[repr(align(128))]
 #[derive(Debug)]
-struct StripeLine<K, V>(RwLock<Stripe<K, V>>);
+struct StripeLine<K, P>(RwLock<Stripe<K, P>>);
 
+/// An index and the entries it leads to.
 ///
 /// What readers need fills one cache line together with the lock, in this order.
 #[repr(C)]
 #[derive(Debug)]
-struct Stripe<K, V> {
+pub(super) struct Stripe<K, P> {
     index: Index,
-    entries: Vec<Option<StoredEntry<K, V>>>,
+    entries: Vec<Option<StoredEntry<K, P>>>,
     /// When each was last used, if that is asked for; boxed to be short where it is not.
     stamps: Option<Box<Stamps>>,
     /// Places that were used before.
@@ -53,15 +55,15 @@ struct Stripe<K, V> {
 #[derive(Debug, Default)]
 struct Stamps(Vec<AtomicU64>);
 
-impl<K, V> Clone for Lines<K, V> {
+impl<K, P> Clone for Lines<K, P> {
     fn clone(&self) -> Self {
         Lines(Arc::clone(&self.0))
     }
 }
 
-impl<K, V> Lines<K, V> {
+impl<K, P> Lines<K, P> {
     /// So many empty stripes, with or without stamps.
-    pub(super) fn new(count: usize, has_stamps: bool) -> Lines<K, V> {
+    pub(super) fn new(count: usize, has_stamps: bool) -> Lines<K, P> {
         let stripe = || {
             StripeLine(RwLock::new(Stripe {
                 index: Index::default(),
@@ -73,23 +75,11 @@ impl<K, V> Lines<K, V> {
         Lines((0..count).map(|_| stripe()).collect())
     }
 
-    /// What `ask` says about the entry of the key that `is_it` knows, and about its stamp.
+    /// The stripe of a hash, for reading.
     // Always: as `Local::get`.
     #[inline(always)]
-    pub(super) fn read<R>(
-        &self,
-        hash: u64,
-        is_it: impl Fn(&K) -> bool,
-        ask: impl Fn(&StoredEntry<K, V>, Option<&AtomicU64>) -> Option<R>,
-    ) -> Option<R> {
-        let stripe = self.0[self.of_hash(hash)].0.read();
-        stripe.index.find(hash, |place| {
-            let place = place as usize;
-            let entry = stripe.entries[place].as_ref();
-            let entry = entry.filter(|entry| is_it(&entry.key))?;
-            let stamp = stripe.stamps.as_ref().and_then(|all| all.0.get(place));
-            Some(ask(entry, stamp))
-        })?
+    pub(super) fn read(&self, hash: u64) -> RwLockReadGuard<'_, Stripe<K, P>> {
+        self.0[self.of_hash(hash)].0.read()
     }
 
     /// The stripe of a hash, by bits that choose neither bucket nor tag.
@@ -99,9 +89,9 @@ impl<K, V> Lines<K, V> {
     }
 }
 
-impl<K, V> Stripes<K, V> {
+impl<K, P> Stripes<K, P> {
     /// The part of `lines` that belongs to the shard of this number, if each has 2^`bits`.
-    pub(super) fn part(lines: &Lines<K, V>, shard: usize, bits: u32) -> Stripes<K, V> {
+    pub(super) fn part(lines: &Lines<K, P>, shard: usize, bits: u32) -> Stripes<K, P> {
         Stripes {
             lines: lines.clone(),
             first: shard << bits,
@@ -113,12 +103,11 @@ impl<K, V> Stripes<K, V> {
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<u32> {
         let of = self.lines.of_hash(hash);
         let stripe = self.lines.0[of].0.read();
-        let place = stripe.index.find(hash, |place| {
-            let entry = stripe.entries[place as usize].as_ref();
-            entry
-                .is_some_and(|entry| is_it(&entry.key))
-                .then_some(place)
-        })?;
+        let is_its = |place: &u32| {
+            let entry = stripe.entries[*place as usize].as_ref();
+            entry.is_some_and(|entry| is_it(&entry.key))
+        };
+        let place = stripe.index.places(hash).find(is_its)?;
         Some(self.number(of, place))
     }
 
@@ -126,7 +115,7 @@ impl<K, V> Stripes<K, V> {
     pub(super) fn look<R>(
         &self,
         number: u32,
-        ask: impl FnOnce(&StoredEntry<K, V>) -> R,
+        ask: impl FnOnce(&StoredEntry<K, P>) -> R,
     ) -> Option<R> {
         let stripe = self.of_number(number).read();
         stripe.entries.get(self.place(number))?.as_ref().map(ask)
@@ -136,7 +125,7 @@ impl<K, V> Stripes<K, V> {
     pub(super) fn change<R>(
         &self,
         number: u32,
-        change: impl FnOnce(&mut StoredEntry<K, V>) -> R,
+        change: impl FnOnce(&mut StoredEntry<K, P>) -> R,
     ) -> Option<R> {
         let mut stripe = self.of_number(number).write();
         stripe
@@ -150,7 +139,7 @@ impl<K, V> Stripes<K, V> {
     pub(super) fn add(
         &self,
         hash: u64,
-        entry: StoredEntry<K, V>,
+        entry: StoredEntry<K, P>,
         hash_of: impl Fn(&K) -> u64,
     ) -> u32 {
         let of = self.lines.of_hash(hash);
@@ -172,7 +161,7 @@ impl<K, V> Stripes<K, V> {
         &self,
         number: u32,
         hash_of: impl Fn(&K) -> u64,
-    ) -> Option<StoredEntry<K, V>> {
+    ) -> Option<StoredEntry<K, P>> {
         let place = self.place(number);
         let mut stripe = self.of_number(number).write();
         let hash = hash_of(&stripe.entries.get(place)?.as_ref()?.key);
@@ -190,7 +179,7 @@ impl<K, V> Stripes<K, V> {
         stamp.map_or(0, |stamp| stamp.load(Ordering::Relaxed))
     }
 
-    fn of_number(&self, number: u32) -> &RwLock<Stripe<K, V>> {
+    fn of_number(&self, number: u32) -> &RwLock<Stripe<K, P>> {
         let of = number as usize & ((1 << self.bits) - 1);
         &self.lines.0[self.first + of].0
     }
@@ -204,7 +193,32 @@ impl<K, V> Stripes<K, V> {
     }
 }
 
-impl<K, V> Stripe<K, V> {
+impl<K, P> Stripe<K, P> {
+    /// The entry of `key`, and its stamp if there are stamps.
+    // Always: as `Local::get`.
+    #[inline(always)]
+    pub(super) fn seek<Q>(
+        &self,
+        hash: u64,
+        key: &Q,
+    ) -> Option<(&StoredEntry<K, P>, Option<&AtomicU64>)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        for place in self.index.places(hash) {
+            let place = place as usize;
+            match &self.entries[place] {
+                Some(entry) if entry.key.borrow() == key => {
+                    let stamps = self.stamps.as_ref();
+                    return Some((entry, stamps.and_then(|all| all.0.get(place))));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
     fn grow_index(&mut self, hash_of: impl Fn(&K) -> u64) {
         let mut index = Index::larger_than(self.entries.len());
         for (place, entry) in self.entries.iter().enumerate() {
@@ -242,7 +256,7 @@ mod tests {
         rapidhash::v3::rapidhash_v3(&key.to_le_bytes())
     }
 
-    fn add(stripes: &Stripes<u32, u32>, key: u32) -> u32 {
+    fn add(stripes: &Stripes<u32, Arc<u32>>, key: u32) -> u32 {
         let entry = StoredEntry::new(key, Arc::new(key), Deadline::NEVER);
         stripes.add(hash(&key), entry, hash)
     }
