@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use self::ad::{Ad, Writes, fill};
 use self::stage::{LruStage, NearStage, Stage};
-use self::sweep::{Load, Run};
+use self::sweep::{Load, SweepRun};
 use crate::measurement::Measurement;
 use crate::peers::CellarArgs;
 use cellar_load::clock::now_ns;
@@ -113,7 +113,7 @@ pub(crate) struct AdsOutcome {
 #[derive(Clone, Debug, Serialize)]
 struct StageResult {
     name: &'static str,
-    runs: Vec<Run>,
+    runs: Vec<SweepRun>,
 }
 
 impl Measurement for AdsArgs {
@@ -181,7 +181,7 @@ fn stage(args: &AdsArgs, way: Way, url: &str) -> Result<Box<dyn Stage>, Error> {
 }
 
 /// All rates of one round, up to the first that is too much.
-fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<Run>, Error> {
+fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<SweepRun>, Error> {
     let url = format!("redis://{}", server.address());
     let stage = stage(args, way, &url)?;
     // All ads are set back to their first version, as `writes` has them.
@@ -193,7 +193,7 @@ fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<R
         seed,
     };
     load.warm_up(&*stage)?;
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<SweepRun> = Vec::new();
     for (&qps, &seconds) in args.qps.iter().zip(&args.seconds) {
         if !runs.last().is_some_and(|run| run.is_overloaded) {
             let run = load.run(&*stage, qps, seconds)?;

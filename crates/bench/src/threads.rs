@@ -78,14 +78,14 @@ pub(crate) struct ThreadsOutcome {
     #[serde(flatten)]
     args: ThreadsArgs,
     /// Under the source's load.
-    full: Vec<Row>,
+    full: Vec<ThreadsRow>,
     /// In rounds.
-    rows: Vec<Row>,
+    rows: Vec<ThreadsRow>,
 }
 
 /// Servers with so many threads each, together under one load.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct ThreadsRow {
     #[serde(skip)]
     recipe: Recipe,
     server: String,
@@ -94,13 +94,13 @@ struct Row {
     servers: usize,
     threads: usize,
     /// Round by round.
-    inserts: Vec<Figures>,
-    reads: Vec<Figures>,
+    inserts: Vec<OneRound>,
+    reads: Vec<OneRound>,
 }
 
 /// Inserts or reads of one round.
 #[derive(Clone, Debug, Serialize)]
-struct Figures {
+struct OneRound {
     per_s: f64,
     server_cpu_us: f64,
     misses: u64,
@@ -152,9 +152,9 @@ impl ThreadsArgs {
         rounds: usize,
         records: u64,
         reads: u64,
-    ) -> Result<Vec<Row>, Error> {
+    ) -> Result<Vec<ThreadsRow>, Error> {
         let rows = shapes.flat_map(|(servers, threads)| {
-            recipes.clone().map(move |(recipe, is_floor)| Row {
+            recipes.clone().map(move |(recipe, is_floor)| ThreadsRow {
                 recipe: recipe.clone(),
                 server: recipe.name.clone(),
                 version: String::new(),
@@ -165,7 +165,7 @@ impl ThreadsArgs {
                 reads: Vec::new(),
             })
         });
-        let mut rows: Vec<Row> = rows.collect();
+        let mut rows: Vec<ThreadsRow> = rows.collect();
         for round in 0..rounds {
             eprintln!("round {} of {rounds}, {records} records", round + 1);
             for row in &mut rows {
@@ -177,7 +177,13 @@ impl ThreadsArgs {
     }
 
     /// One round of one row: fresh servers, all inserts but for the floor, then the reads.
-    fn round(&self, row: &mut Row, round: usize, records: u64, reads: u64) -> Result<(), Error> {
+    fn round(
+        &self,
+        row: &mut ThreadsRow,
+        round: usize,
+        records: u64,
+        reads: u64,
+    ) -> Result<(), Error> {
         let with = Ingredients {
             memory_mib: self.memory_mib,
             threads: row.threads,
@@ -201,7 +207,7 @@ impl ThreadsArgs {
             row.inserts.push(at_once(&inserts.collect::<Vec<_>>())?);
         }
         row.reads.push(at_once(&plans)?);
-        let last = |all: &[Figures]| short(all.last().map_or(0.0, |it| it.per_s));
+        let last = |all: &[OneRound]| short(all.last().map_or(0.0, |it| it.per_s));
         let (inserts, reads) = (last(&row.inserts), last(&row.reads));
         eprintln!(
             "{:12} {} x {} threads: {inserts:>7} inserts/s, {reads:>7} reads/s",
@@ -236,7 +242,7 @@ impl ThreadsArgs {
 }
 
 /// Runs the loads of several servers at once.
-fn at_once(plans: &[Plan]) -> Result<Figures, Error> {
+fn at_once(plans: &[Plan]) -> Result<OneRound, Error> {
     let reports = std::thread::scope(|scope| {
         let run = |plan| scope.spawn(move || load::run(plan));
         let running: Vec<_> = plans.iter().map(run).collect();
@@ -246,7 +252,7 @@ fn at_once(plans: &[Plan]) -> Result<Figures, Error> {
     })?;
     let sum = |figure: fn(&Report) -> f64| reports.iter().map(figure).sum::<f64>();
     let requests = sum(|it| it.requests as f64);
-    Ok(Figures {
+    Ok(OneRound {
         per_s: sum(|it| it.throughput_per_s),
         server_cpu_us: sum(|it| it.cpu_us() * it.requests as f64) / requests.max(1.0),
         misses: reports.iter().map(|it| it.get.misses).sum(),

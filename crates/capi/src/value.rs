@@ -1,10 +1,9 @@
 //! Values of the caller's types, in room of ours.
 //!
-//! A value lies in one allocation with its [`Head`], which stands right before it and counts its
-//! holders, so a hit leads to the value itself and touches no other line. Room is as large as its
-//! type. It is a draft, which the caller alone has, until it is stored; from then on the value is
-//! shared and nobody changes it. The count is ours, not the standard library's, so that the header
-//! for C++ may count by itself what it holds ([`Holder::end`]).
+//! A value lies in one allocation with its [`Head`], which counts its holders, so a hit touches no
+//! other line. It is a draft, which the caller alone has, until it is stored; from then on nobody
+//! changes it. The count is ours, so that the header for C++ may count what it holds
+//! ([`Holder::end`]).
 //!
 //! Invariant: a slot is the address behind a [`Head`], and each slot that C has, as each [`Slot`],
 //! stands for one of its counts.
@@ -108,8 +107,7 @@ pub(crate) struct Kind {
 #[derive(Debug)]
 pub(crate) struct Head {
     /// Who holds it. C++ changes it too.
-    // Relaxed to add, since who adds holds one; Release to take away and Acquire before the end, so
-    // that all that its holders have read comes before.
+    // Relaxed to add: who adds holds one. Release to take away, Acquire before the end.
     count: AtomicU64,
     /// The number of its kind, and [`FILLED`] once there is a value, which has to be ended.
     kind: u32,
@@ -119,14 +117,9 @@ pub(crate) struct Head {
 /// The bit of a head's kind that tells of a value.
 const FILLED: u32 = 1 << 31;
 
-const _: () = assert!(
-    size_of::<Head>() == CELLAR_COUNT_BEFORE,
-    "values stand behind it"
-);
-const _: () = assert!(
-    align_of::<Head>() == CELLAR_VALUE_ALIGNMENT_MAX,
-    "so they are aligned"
-);
+// Values stand behind it, aligned.
+const _: () = assert!(size_of::<Head>() == CELLAR_COUNT_BEFORE);
+const _: () = assert!(align_of::<Head>() == CELLAR_VALUE_ALIGNMENT_MAX);
 
 impl Head {
     /// What the value weighs, as its store was told.

@@ -246,8 +246,8 @@ where
         })
     }
 
-    /// Stores `value` as `options` say, as [`LocalOf::insert_with`]; a load of the key that is under
-    /// way is not kept.
+    /// Stores `value` as `options` say, as [`LocalOf::insert_with`]; a load of the key that is
+    /// under way is not kept.
     pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
         let _lane = self.board.take_off(&key);
         self.local.insert_with(key, value, options);

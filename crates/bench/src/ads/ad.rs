@@ -1,4 +1,5 @@
-//! Ads: nested values as an ad service has them, in Redis as JSON, and when each version was written.
+//! Ads: nested values as an ad service has them, in Redis as JSON, and when each version was
+//! written.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -34,7 +34,7 @@ pub(super) struct Load<'a> {
 
 /// One stage at one rate in one round.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Run {
+pub(super) struct SweepRun {
     qps: u64,
     requests: u64,
     latency: LatencySummary,
@@ -109,7 +109,7 @@ impl Load<'_> {
     }
 
     /// One run at one rate.
-    pub(super) fn run(&self, stage: &dyn Stage, qps: u64, seconds: f64) -> Result<Run, Error> {
+    pub(super) fn run(&self, stage: &dyn Stage, qps: u64, seconds: f64) -> Result<SweepRun, Error> {
         let seed = mix(qps ^ self.seed);
         let before = (stage.hits_and_misses(), process_cpu_ns());
         let shared = Shared {
@@ -126,7 +126,7 @@ impl Load<'_> {
         let next = shared.next.load(Ordering::Relaxed);
         let requests = next.min(shared.due_ns.len() as u64);
         let (hits, misses) = (after.0.0 - before.0.0, after.0.1 - before.0.1);
-        Ok(Run {
+        Ok(SweepRun {
             qps,
             requests,
             latency: tally.latencies.summary(),
