@@ -81,7 +81,7 @@ run_service() {
 }
 
 run_expiry() {
-    measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)" --databases 1,16
+    measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)"
 }
 
 run_compare() { measure compare "${cellar[@]}" "${peers[@]}"; }
@@ -165,7 +165,7 @@ for part in $parts; do
     fi
     printf '== %s took %s s\n' "$part" "$((SECONDS - started))" >&2
     if [ -z "${QUICK:-}" ] && [ -e "$scratch/$part.json" ]; then
-        mv "$scratch/$part.json" "bench/results/$part.json"
+        "$bench" keep "$part" "$scratch/$part.json"
         "$bench" pages
     fi
 done

@@ -1,36 +1,38 @@
-//! `cellar-bench expiry`: what a mass expiry costs, and who holds memory for the dead.
+//! `cellar-bench expiry`: who holds memory for items whose time is over, and what it costs others.
 //!
-//! A server is filled with items that stay and items whose time is over in one and the same second.
-//! A load of gets for the items that stay runs across that second at a fixed rate; before it, the
-//! same load ran as long without any expiry. Each run has a fresh server on one processor, the load
-//! on another; the servers take turns.
-//!
-//! Memory is watched in a run of its own, because asking a server for its figures ten times a
-//! second would show in its latencies.
+//! Two scenes, each with a fresh server on one processor and the load on another; the servers take
+//! turns. In the *steady state* items of mixed times to live are stored at a fixed rate: how much
+//! of what is held is dead all day? In a *wave* the time of many items is over in one and the same
+//! second, while gets for items that stay go on: how long do the dead stay, who notices?
 
 mod figures;
-mod scene;
-
-use std::process::Command;
+mod steady;
+mod wave;
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
-use crate::spread::Spread;
+use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
-use cellar_load::latency::LatencySummary;
-use cellar_load::process::Recipe;
-use cellar_load::quantity::parse_count;
+use cellar_load::plan::Plan;
+use cellar_load::process::{Ingredients, Recipe, Server};
+use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
+use cellar_load::record::Records;
 use cellar_load::wire::Wire;
-use figures::Figures;
+use figures::Informant;
+use steady::Steady;
+use wave::{Wave, WaveResult};
 
 const QUICK_ITEMS: u64 = 50_000;
-const QUICK_DURING_S: u64 = 2;
-const QUICK_REST_S: u64 = 4;
-/// Share of the slowest server's throughput in a closed loop that the load asks for.
-const RATE_SHARE: f64 = 0.5;
+const QUICK_TTL: &str = "1..3@4,1d";
+/// Keys of different lengths, so that the kinds of items never meet.
+const LASTING_KEY_BYTES: usize = 16;
+const DYING_KEY_BYTES: usize = 17;
+/// Requests that may wait on one connection before a load falls behind its schedule.
+const DEPTH: usize = 64;
+const LASTING_TTL_S: u32 = 86_400;
 
 /// Options of `cellar-bench expiry`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -43,44 +45,45 @@ pub(crate) struct ExpiryArgs {
     redis_efforts: Vec<u32>,
     /// Numbers of databases over which the items are spread, each with servers of its own; with
     /// more than one all are asked over the Redis protocol
-    #[arg(long, value_delimiter = ',', default_value = "1")]
+    #[arg(long, value_delimiter = ',', default_value = "1,16")]
     databases: Vec<usize>,
     /// Items that stay, and are asked for
     #[arg(long, default_value = "1M", value_parser = parse_count)]
-    live: u64,
-    /// Time to live of the items that stay, in seconds; 0 = unlimited
-    #[arg(long, default_value_t = 86_400)]
-    live_ttl_s: u32,
+    lasting: u64,
     /// Items whose time is over in the same second
     #[arg(long, default_value = "1M", value_parser = parse_count)]
     dying: u64,
-    /// Stores both kinds of items at the same time, so that the dead lie among the living; leaves
-    /// out the load without any expiry
-    #[arg(long)]
-    mixed: bool,
+    /// Items stored each second in the steady state
+    #[arg(long, default_value = "10k", value_parser = parse_count)]
+    stores: u64,
+    /// Times to live in the steady state
+    #[arg(long, default_value = "10..50@4,1d")]
+    ttl: String,
+    /// Seconds of the steady state before it is looked at, and then
+    #[arg(long, default_value_t = 60)]
+    warm_s: u64,
+    #[arg(long, default_value_t = 50)]
+    watched_s: u64,
     /// Length of the values
     #[arg(long, default_value_t = 100)]
     value_bytes: usize,
     /// Memory of each server in MiB; nothing may be evicted
     #[arg(long, default_value_t = 1024)]
     memory_mib: u64,
-    /// Connections of the load
+    /// Connections of the gets
     #[arg(long, default_value_t = 50)]
     connections: usize,
-    /// Gets per second [default: half of what the slowest server answers in a closed loop]
-    #[arg(long, value_name = "PER_S", value_parser = parse_count)]
-    rate: Option<u64>,
-    /// Seconds of load before the moment
-    #[arg(long, default_value_t = 5)]
+    /// Gets per second
+    #[arg(long, default_value = "20k", value_parser = parse_count)]
+    gets: u64,
+    /// Seconds of gets before a wave
+    #[arg(long, default_value_t = 4)]
     before_s: u64,
-    /// Seconds of load after it
-    #[arg(long, default_value_t = 10)]
+    /// Seconds of gets after it
+    #[arg(long, default_value_t = 6)]
     during_s: u64,
-    /// Seconds that a filled server may take to come to rest before it is measured
-    #[arg(long, default_value_t = 10)]
-    rest_s: u64,
-    /// Rounds of the latencies; the median counts
-    #[arg(long, default_value_t = 3)]
+    /// Rounds of the waves; 0 = the steady state alone
+    #[arg(long, default_value_t = 4)]
     rounds: usize,
     /// One short round over few items: shows that it works, not how fast
     #[arg(long)]
@@ -95,30 +98,8 @@ pub(crate) struct ExpiryArgs {
 pub(crate) struct ExpiryOutcome {
     #[serde(flatten)]
     args: ExpiryArgs,
-    rate_per_s: u64,
-    servers: Vec<ServerResult>,
-}
-
-/// One server over all its runs.
-#[derive(Debug, Serialize)]
-struct ServerResult {
-    server: String,
-    /// Databases over which the items are spread.
-    databases: usize,
-    version: String,
-    memory: Watched,
-    latency_us_p99_9_before: Spread,
-    latency_us_p99_9_during: Spread,
-    /// The second over the first, in each round.
-    ratio: Spread,
-    /// The worst half second after the moment over the time before it, p99.9.
-    ratio_worst_slice: Spread,
-    /// The same two times without any expiry between them.
-    ratio_control: Option<Spread>,
-    misses: u64,
-    runs: Vec<RunLatencies>,
-    /// p99.9 of all rounds together in each slice of the load.
-    slices: Vec<Slice>,
+    steady: Vec<Steady>,
+    waves: Vec<WaveResult>,
 }
 
 /// A server that takes part.
@@ -127,100 +108,23 @@ struct ExpiryContender {
     databases: usize,
 }
 
-impl ExpiryContender {
-    fn new(mut recipe: Recipe, databases: usize) -> ExpiryContender {
-        if databases > 1 {
-            let suffix = format!(", {databases} databases");
-            recipe = recipe.with(&suffix, &["--databases", &databases.to_string()]);
-        }
-        ExpiryContender { recipe, databases }
-    }
-}
-
-/// Latencies in one run.
-#[derive(Clone, Debug, Serialize)]
-struct RunLatencies {
-    before: LatencySummary,
-    during: LatencySummary,
-    worst_slice_us_p99_9: f64,
-    /// The same two times without any expiry between them.
-    control: Option<[LatencySummary; 2]>,
-    misses: u64,
-    #[serde(skip)]
-    samples: Vec<scene::Timed>,
-}
-
-/// A short stretch of the load.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Slice {
-    /// Its middle, in seconds after the first deadline.
-    at_s: f64,
-    latency_us_p99_9: f64,
-    latency_us_max: f64,
-}
-
-/// The run in which memory was watched.
-#[derive(Clone, Debug, Serialize)]
-struct Watched {
-    /// What an item that is to die takes, by the server's own figures.
-    item_bytes: f64,
-    before: Figures,
-    points: Vec<MemorySample>,
-    /// Seconds after the last deadline until 99 % of the dead were reclaimed.
-    reclaimed_after_s: Option<f64>,
-}
-
-/// The server's memory at one moment.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct MemorySample {
-    /// Seconds after the first deadline.
-    at_s: f64,
-    /// Items that are over and not reclaimed.
-    dead_items: u64,
-    /// What they take.
-    dead_bytes: f64,
-    #[serde(flatten)]
-    figures: Figures,
-}
-
 impl Measurement for ExpiryArgs {
     type Outcome = ExpiryOutcome;
 
     fn measure(&self) -> Result<ExpiryOutcome, Error> {
         let args = self.settled()?;
         let contenders = args.contenders()?;
-        let rate = match args.rate {
-            Some(rate) => rate,
-            None => scene::rate(&args, &contenders)?,
+        let steady = contenders.iter().map(|it| steady::measure(&args, it));
+        let steady = steady.collect::<Result<_, _>>()?;
+        let waves = if args.rounds > 0 {
+            wave::measure(&args, &Wave::all(&contenders))?
+        } else {
+            Vec::new()
         };
-        eprintln!("{rate} gets/s from each server");
-        let mut watched = Vec::new();
-        for contender in &contenders {
-            watched.push(scene::watch(&args, contender, rate)?);
-        }
-        let mut runs: Vec<Vec<RunLatencies>> = vec![Vec::new(); contenders.len()];
-        for round in 0..args.rounds {
-            for (contender, runs) in contenders.iter().zip(&mut runs) {
-                let run = scene::run(&args, contender, rate, round)?;
-                eprintln!(
-                    "round {} of {}: {:28} p99.9 {:8.1} us before, {:8.1} us during",
-                    round + 1,
-                    args.rounds,
-                    contender.recipe.name,
-                    run.before.latency_us_p99_9,
-                    run.during.latency_us_p99_9,
-                );
-                runs.push(run);
-            }
-        }
-        let servers = contenders.iter().zip(watched).zip(runs);
-        let servers = servers.map(|((contender, (version, memory)), runs)| {
-            summarize(contender, version, memory, runs)
-        });
         Ok(ExpiryOutcome {
-            servers: servers.collect(),
             args,
-            rate_per_s: rate,
+            steady,
+            waves,
         })
     }
 }
@@ -230,23 +134,24 @@ impl ExpiryArgs {
     fn settled(&self) -> Result<ExpiryArgs, Error> {
         let mut args = self.clone();
         if args.quick {
-            args.live = args.live.min(QUICK_ITEMS);
+            args.lasting = args.lasting.min(QUICK_ITEMS);
             args.dying = args.dying.min(QUICK_ITEMS);
-            (args.before_s, args.during_s) = (1, QUICK_DURING_S);
-            args.rest_s = args.rest_s.min(QUICK_REST_S);
-            args.rounds = 1;
+            (args.stores, args.gets) = (args.stores.min(1_000), args.gets.min(3_000));
+            QUICK_TTL.clone_into(&mut args.ttl);
+            (args.warm_s, args.watched_s) = (2, 2);
+            (args.before_s, args.during_s, args.rounds) = (1, 2, 1);
         }
         args.before_s = args.before_s.max(1);
-        args.rounds = args.rounds.max(1);
         args.cpus = args.cpus.settled();
         let fits = |&databases: &usize| {
-            let databases = databases as u64;
             databases > 0
-                && args.live.is_multiple_of(databases)
-                && args.dying.is_multiple_of(databases)
+                && databases <= args.connections
+                && args.lasting.is_multiple_of(databases as u64)
+                && args.dying.is_multiple_of(databases as u64)
         };
         if !args.databases.iter().all(fits) {
-            let what = "--live and --dying are multiples of each of --databases";
+            let what = "--lasting and --dying are multiples of each of --databases, of which there \
+                        are no more than --connections";
             return Err(Error::Usage(what.to_owned()));
         }
         Ok(args)
@@ -256,8 +161,13 @@ impl ExpiryArgs {
     fn contenders(&self) -> Result<Vec<ExpiryContender>, Error> {
         let mut contenders = Vec::new();
         for &databases in &self.databases {
-            let recipes = self.recipes(databases)?.into_iter();
-            contenders.extend(recipes.map(|recipe| ExpiryContender::new(recipe, databases)));
+            for mut recipe in self.recipes(databases)? {
+                if databases > 1 {
+                    let suffix = format!(", {databases} databases");
+                    recipe = recipe.with(&suffix, &["--databases", &databases.to_string()]);
+                }
+                contenders.push(ExpiryContender { recipe, databases });
+            }
         }
         some(contenders)
     }
@@ -267,13 +177,9 @@ impl ExpiryArgs {
         if databases > 1 {
             let cellar = self.peers.cellar.recipe(Wire::Resp)?;
             recipes.extend(cellar.map(|cellar| cellar.named("cellar")));
-        } else {
-            if let Some(cellar) = self.peers.cellar.recipe(Wire::Memcached)? {
-                let releasing = releasing(&cellar)?;
-                recipes.push(cellar);
-                recipes.extend(releasing);
-            }
-            recipes.extend(self.peers.of(Wire::Memcached));
+        } else if let Some(cellar) = self.peers.cellar.recipe(Wire::Memcached)? {
+            recipes.push(cellar.clone());
+            recipes.push(cellar.with(" --release-memory", &["--release-memory"]));
         }
         for peer in self.peers.of(Wire::Resp) {
             if !peer.is_like_redis() {
@@ -290,44 +196,92 @@ impl ExpiryArgs {
     }
 }
 
-const RELEASE_MEMORY: &str = "--release-memory";
-
-/// The same Cellar giving the memory of the dead back to the system, if it can and does not yet.
-fn releasing(cellar: &Recipe) -> Result<Option<Recipe>, Error> {
-    let program = &cellar.words[0];
-    let help = Command::new(program).arg("--help").output();
-    let help = help.map_err(|error| Error::system(format!("starting {program}"), error))?;
-    let is_known = String::from_utf8_lossy(&help.stdout).contains(RELEASE_MEMORY);
-    let release = RELEASE_MEMORY.to_owned();
-    if !is_known || cellar.words.contains(&release) {
-        return Ok(None);
-    }
-    Ok(Some(cellar.with(" --release-memory", &[RELEASE_MEMORY])))
+/// A server with nothing in it yet, and whom to ask about it.
+struct Stage<'a> {
+    args: &'a ExpiryArgs,
+    contender: &'a ExpiryContender,
+    server: Server,
+    informant: Informant,
 }
 
-fn summarize(
-    contender: &ExpiryContender,
-    version: String,
-    memory: Watched,
-    runs: Vec<RunLatencies>,
-) -> ServerResult {
-    let spread = |figure: fn(&RunLatencies) -> f64| Spread::of(runs.iter().map(figure).collect());
-    let controls = runs.iter().filter_map(|run| run.control.as_ref());
-    let controls: Vec<f64> = controls
-        .map(|[first, second]| second.latency_us_p99_9 / first.latency_us_p99_9)
-        .collect();
-    ServerResult {
-        server: contender.recipe.name.clone(),
-        databases: contender.databases,
-        version,
-        memory,
-        latency_us_p99_9_before: spread(|run| run.before.latency_us_p99_9),
-        latency_us_p99_9_during: spread(|run| run.during.latency_us_p99_9),
-        ratio: spread(|run| run.during.latency_us_p99_9 / run.before.latency_us_p99_9),
-        ratio_worst_slice: spread(|run| run.worst_slice_us_p99_9 / run.before.latency_us_p99_9),
-        ratio_control: (!controls.is_empty()).then(|| Spread::of(controls)),
-        misses: runs.iter().map(|run| run.misses).sum(),
-        slices: scene::slices(runs.iter().flat_map(|run| &run.samples)),
-        runs,
+impl<'a> Stage<'a> {
+    fn set(args: &'a ExpiryArgs, contender: &'a ExpiryContender) -> Result<Stage<'a>, Error> {
+        let server = contender.recipe.start(Ingredients {
+            memory_mib: args.memory_mib,
+            threads: 1,
+            cpu: Some(args.cpus.server_cpu),
+        })?;
+        Ok(Stage {
+            informant: Informant::connect(&server)?,
+            args,
+            contender,
+            server,
+        })
+    }
+
+    /// Gets for so many items, all of which last, for some seconds.
+    fn gets(&self, items: u64, seconds: u64) -> Result<Plan, Error> {
+        let limit = Limit::Nanoseconds(seconds * cellar_load::clock::NS_PER_S);
+        let args = self.args;
+        let drive = Drive {
+            depth: DEPTH,
+            rate_per_s: Some(args.gets as f64),
+            databases: 0..self.contender.databases,
+            cpus: vec![args.cpus.load_cpu],
+            ..Drive::new(
+                self.server.wire(),
+                self.server.address(),
+                args.connections,
+                limit,
+            )
+        };
+        let ttl = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
+        let records = self.records(items, LASTING_KEY_BYTES)?;
+        Ok(Plan {
+            ttl,
+            ..Plan::gets(drive, records)
+        })
+    }
+
+    /// The items of one database, of so many in all.
+    fn records(&self, items: u64, key_bytes: usize) -> Result<Records, Error> {
+        let value_bytes = ByteRange::fixed(self.args.value_bytes);
+        Records::new(
+            items / self.contender.databases as u64,
+            key_bytes,
+            value_bytes,
+        )
+    }
+
+    /// Stores each item of a plan in each database.
+    fn fill(&self, plan: &Plan) -> Result<(), Error> {
+        for database in 0..self.contender.databases {
+            let mut fill = plan.fill();
+            fill.drive.databases = database..database + 1;
+            let report = cellar_load::load::run(&fill)?;
+            if report.set.stored < plan.records.keys() {
+                return Err(self.wrong(format!(
+                    "{} of {} stored; {}",
+                    report.set.stored,
+                    plan.records.keys(),
+                    report.first_error.unwrap_or_default()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing was lost that should have stayed.
+    fn end(mut self) -> Result<(), Error> {
+        match self.informant.ask()?.evicted {
+            0 => Ok(()),
+            evicted => Err(self.wrong(format!(
+                "{evicted} items were evicted; give it more with --memory-mib"
+            ))),
+        }
+    }
+
+    fn wrong(&self, what: String) -> Error {
+        Error::Wrong(format!("{}: {what}", self.contender.recipe.name))
     }
 }

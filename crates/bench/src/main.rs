@@ -7,7 +7,7 @@ use cellar_bench::fresh::{self, FootprintArgs};
 use cellar_bench::load::{self, LoadArgs};
 use cellar_bench::machine::{self, SettingArgs};
 use cellar_bench::pages::{self, PagesArgs};
-use cellar_bench::parts::{self, PARTS, Part, PartsArgs, REPLAY};
+use cellar_bench::parts::{self, KeepArgs, PARTS, Part, PartsArgs, REPLAY};
 use cellar_load::echo::{self, EchoArgs};
 use cellar_load::error::Error;
 use clap::CommandFactory;
@@ -32,6 +32,8 @@ enum Tool {
     Footprint(FootprintArgs),
     /// The parts of `make bench`, and which of them this commit still lacks
     Parts(PartsArgs),
+    /// Makes a new raw result the one of its part, with the two runs before it
+    Keep(KeepArgs),
     /// Writes docs/benchmarks from the raw results, or checks that it agrees with them
     Pages(PagesArgs),
     /// This machine, date and commit as JSON, for a measurement in another program
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
             Tool::Echo(args) => echo::serve(&args),
             Tool::Footprint(args) => fresh::command(&args),
             Tool::Parts(args) => parts::command(&args),
+            Tool::Keep(args) => parts::keep(&args),
             Tool::Pages(args) => pages::command(&args),
             Tool::Setting(args) => machine::command(&args),
         },

@@ -17,6 +17,10 @@ use crate::replay::{ReplayArgs, contest, preset};
 use crate::{ads, compare, engine, expiry, growth, memory, near, service, threads};
 use cellar_load::error::Error;
 
+/// Where a raw result keeps the runs before it, and how many.
+const EARLIER: &str = "earlier";
+const EARLIER_RUNS: usize = 2;
+
 /// One measurement of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
@@ -235,16 +239,14 @@ impl Part {
         }
     }
 
+    fn file(&self, results: &Path) -> PathBuf {
+        results.join(format!("{}.json", self.name))
+    }
+
     /// Its raw result, if there is one.
     fn raw(&self, results: &Path) -> Result<Option<Value>, Error> {
-        let file = results.join(format!("{}.json", self.name));
-        if !file.exists() {
-            return Ok(None);
-        }
-        let reading = |error| Error::system(format!("reading {}", file.display()), error);
-        let text = std::fs::read_to_string(&file).map_err(reading)?;
-        serde_json::from_str(&text)
-            .map_err(|error| Error::system(file.display().to_string(), error))
+        let file = self.file(results);
+        file.exists().then(|| read(&file)).transpose()
     }
 
     /// Its page, if there is a raw result.
@@ -268,6 +270,12 @@ impl Part {
         let stamped = raw.and_then(|raw| serde_json::from_value::<Stamped>(raw).ok());
         stamped.is_some_and(|it| it.setting.commit == commit && !commit.ends_with(DIRTY))
     }
+}
+
+fn read(file: &Path) -> Result<Value, Error> {
+    let reading = |error| Error::system(format!("reading {}", file.display()), error);
+    let text = std::fs::read_to_string(file).map_err(reading)?;
+    serde_json::from_str(&text).map_err(|error| Error::system(file.display().to_string(), error))
 }
 
 /// Options of `cellar-bench parts`.
@@ -301,6 +309,60 @@ pub fn command(args: &PartsArgs) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Options of `cellar-bench keep`.
+#[derive(Args, Clone, Debug)]
+pub struct KeepArgs {
+    /// Whose raw result it is
+    #[arg(value_name = "PART")]
+    name: String,
+    /// The new raw result
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The folder of the raw results
+    #[arg(long, value_name = "FOLDER", default_value = "bench/results")]
+    results: PathBuf,
+}
+
+/// Makes a file the raw result of its part. The runs before it stay in it, the last three in all,
+/// so that none is replaced by a better one; a run of another form goes.
+///
+/// # Errors
+/// [`Error`] if there is no such part, or a file cannot be read or written.
+pub fn keep(args: &KeepArgs) -> Result<(), Error> {
+    let part = known(&args.name)?;
+    let mut raw = read(&args.file)?;
+    let before = part.raw(&args.results)?;
+    let runs = before.map_or_else(Vec::new, runs_of);
+    let is_alike = |run: &Value| names(run).eq(names(&raw));
+    let earlier: Vec<Value> = runs
+        .into_iter()
+        .filter(is_alike)
+        .take(EARLIER_RUNS)
+        .collect();
+    raw[EARLIER] = earlier.into();
+    let file = part.file(&args.results);
+    std::fs::write(&file, format!("{raw:#}\n"))
+        .map_err(|error| Error::system(format!("writing {}", file.display()), error))
+}
+
+/// A raw result as the runs that it holds, the newest first.
+fn runs_of(mut raw: Value) -> Vec<Value> {
+    let earlier = raw
+        .as_object_mut()
+        .and_then(|fields| fields.remove(EARLIER));
+    let earlier = earlier.and_then(|runs| runs.as_array().cloned());
+    [raw]
+        .into_iter()
+        .chain(earlier.unwrap_or_default())
+        .collect()
+}
+
+/// The names of a run's figures.
+fn names(run: &Value) -> impl Iterator<Item = &String> {
+    let fields = run.as_object().into_iter().flatten();
+    fields.map(|(name, _)| name).filter(|name| *name != EARLIER)
 }
 
 fn known(name: &str) -> Result<&'static Part, Error> {
@@ -344,5 +406,29 @@ mod tests {
             assert_eq!(part.is_measured(folder, "abc"), measured, "{commit}");
         }
         assert!(!part.is_measured(folder, "abc-dirty"));
+    }
+    #[test]
+    fn the_last_three_runs_are_kept_unless_they_have_another_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let new = folder.path().join("new");
+        let args = KeepArgs {
+            name: "growth".to_owned(),
+            file: new.clone(),
+            results: folder.path().to_owned(),
+        };
+        let put = |raw: Value| {
+            std::fs::write(&new, raw.to_string()).unwrap();
+            keep(&args).unwrap();
+            let raw = named("growth").unwrap().raw(folder.path()).unwrap();
+            let runs = runs_of(raw.unwrap());
+            runs.iter()
+                .map(|run| run["found"].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(put(serde_json::json!({"other": 1, "found": 0})), [0]);
+        for (found, expected) in [(1, vec![1]), (2, vec![2, 1]), (3, vec![3, 2, 1])] {
+            assert_eq!(put(serde_json::json!({"found": found})), expected);
+        }
+        assert_eq!(put(serde_json::json!({"found": 4})), [4, 3, 2]);
     }
 }

@@ -162,6 +162,23 @@ impl TtlMix {
         }
     }
 
+    /// How many seconds' worth of items is alive when they have been stored evenly for so long.
+    pub fn alive_s(&self, stored_s: f64) -> f64 {
+        let mut weight_before = 0;
+        let parts = self.parts.iter().map(|part| {
+            let weight = part.weight_sum - weight_before;
+            weight_before = part.weight_sum;
+            let alive_s = |ttl_s: u32| match ttl_s {
+                0 => stored_s,
+                ttl_s => stored_s.min(f64::from(ttl_s)),
+            };
+            let ttls = f64::from(part.high_s - part.low_s) + 1.0;
+            weight as f64 * (part.low_s..=part.high_s).map(alive_s).sum::<f64>() / ttls
+        });
+        let alive_s = parts.sum::<f64>();
+        alive_s / weight_before.max(1) as f64
+    }
+
     /// Draws one time to live in seconds.
     #[inline]
     pub fn draw_s(&self, random: &mut Random) -> u32 {
@@ -218,6 +235,14 @@ impl FromStr for TtlMix {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_alive_is_what_was_stored_less_what_has_ended() {
+        let mix: TtlMix = "10..50@4,1d".parse().unwrap();
+        assert!((mix.alive_s(8.0) - 8.0).abs() < 1e-9);
+        assert!((mix.alive_s(100.0) - (0.8 * 30.0 + 0.2 * 100.0)).abs() < 1e-9);
+        assert!((TtlMix::unlimited().alive_s(5.0) - 5.0).abs() < 1e-9);
+    }
 
     #[test]
     fn sizes_counts_and_times_have_units() {

@@ -19,15 +19,13 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// What a server says of itself at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Figures {
-    /// Items, those included that are over and not reclaimed.
+    /// Items, as the server counts them: Redis those too that are over and not reclaimed.
     pub(super) items: u64,
-    /// Bytes the server counts as used by items.
+    /// Bytes the server counts as used, without those of the dead where it says how many.
     pub(super) used_bytes: u64,
     /// Bytes of items that are over and not reclaimed, where the server says so.
     #[serde(rename = "server_dead_bytes", skip_serializing_if = "Option::is_none")]
     pub(super) dead_bytes: Option<u64>,
-    /// Items whose memory was taken back since their time was over.
-    pub(super) expired: u64,
     /// Live items that left because memory was needed.
     pub(super) evicted: u64,
     /// Resident memory of the process.
@@ -90,7 +88,6 @@ fn of_stats(text: &str) -> Option<Figures> {
         items: number("curr_items")?,
         used_bytes: number("bytes")? + number("hash_bytes").unwrap_or(0),
         dead_bytes: number("dead_bytes"),
-        expired: number("reclaimed")?,
         evicted: number("evictions")?,
         rss_bytes: 0,
     })
@@ -103,11 +100,15 @@ fn of_info(text: &str) -> Option<Figures> {
         Some(rest.split(',').next()?.parse::<u64>())
     });
     let items = databases.sum::<Result<u64, _>>().ok()?;
+    let used_bytes = number(text, "used_memory:")?;
+    let dead_bytes = field(text, "cellar_version:").and_then(|_| {
+        let percent: f64 = field(text, "expired_stale_perc:")?.parse().ok()?;
+        Some((used_bytes as f64 * percent / 100.0) as u64)
+    });
     Some(Figures {
         items,
-        used_bytes: number(text, "used_memory:")?,
-        dead_bytes: None,
-        expired: number(text, "expired_keys:")?,
+        used_bytes: used_bytes - dead_bytes.unwrap_or(0),
+        dead_bytes,
         evicted: number(text, "evicted_keys:")?,
         rss_bytes: 0,
     })
@@ -120,20 +121,22 @@ mod tests {
     #[test]
     fn figures_are_read_from_either_server() {
         let stats = "STAT bytes 100\r\nSTAT curr_items 7\r\nSTAT hash_bytes 20\r\n\
-                     STAT evictions 1\r\nSTAT reclaimed 3\r\nSTAT dead_bytes 50\r\nEND\r\n";
+                     STAT evictions 1\r\nSTAT dead_bytes 50\r\nEND\r\n";
         let figures = of_stats(stats).unwrap();
         assert_eq!((figures.items, figures.used_bytes), (7, 120));
-        assert_eq!((figures.expired, figures.evicted), (3, 1));
+        assert_eq!(figures.evicted, 1);
         assert_eq!(figures.dead_bytes, Some(50));
 
         let info = "# Memory\r\nused_memory:1000\r\nused_memory_human:1K\r\n# Stats\r\n\
-                    expired_keys:4\r\nevicted_keys:0\r\n# Keyspace\r\n\
+                    expired_stale_perc:9.00\r\nevicted_keys:0\r\n# Keyspace\r\n\
                     db0:keys=12,expires=5,avg_ttl=9\r\ndb3:keys=30,expires=30,avg_ttl=9\r\n";
         let figures = of_info(info).unwrap();
         assert_eq!((figures.items, figures.used_bytes), (42, 1000));
-        assert_eq!((figures.expired, figures.evicted), (4, 0));
+        assert_eq!((figures.dead_bytes, figures.evicted), (None, 0));
+        let figures = of_info(&format!("cellar_version:0.1.0\r\n{info}")).unwrap();
+        assert_eq!((figures.dead_bytes, figures.used_bytes), (Some(90), 910));
         assert_eq!(
-            of_info("used_memory:1\r\nexpired_keys:0\r\nevicted_keys:0\r\n")
+            of_info("used_memory:1\r\nevicted_keys:0\r\n")
                 .unwrap()
                 .items,
             0

@@ -1,0 +1,237 @@
+//! Steady: items of mixed times to live are stored at a fixed rate, day in, day out.
+//!
+//! While it is looked at, gets for a few items that last run beside the stores, and the server is
+//! asked about itself once a second. The same runs for a shorter time with nothing that expires:
+//! what expiry costs is the difference.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::figures::Figures;
+use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, LASTING_TTL_S, Stage};
+use crate::spread::Spread;
+use cellar_load::clock::{NS_PER_S, now_ns, seconds};
+use cellar_load::drive::{Drive, Limit};
+use cellar_load::error::Error;
+use cellar_load::latency::Latencies;
+use cellar_load::load::{self, Sample};
+use cellar_load::plan::{Keys, Plan};
+use cellar_load::quantity::TtlMix;
+use cellar_load::usage::cpu_ns;
+
+/// Lasting items that are asked for, in each database or more.
+const ASKED_FOR: u64 = 100_000;
+/// A server without anything that expires is steady from the start.
+const CONTROL_WARM_S: u64 = 5;
+/// Rounds in which latencies are looked at.
+const ROUNDS: u64 = 10;
+const POLL: Duration = Duration::from_secs(1);
+
+/// One server's steady state.
+#[derive(Debug, Serialize)]
+pub(super) struct Steady {
+    server: String,
+    version: String,
+    databases: usize,
+    points: Vec<Point>,
+    /// The dead part of what is held, in per cent, at each look.
+    dead_percent: Spread,
+    /// What is held in all, at the end, and the server's resident memory.
+    held_items: u64,
+    rss_bytes: u64,
+    expiring: Cost,
+    nothing_expires: Cost,
+}
+
+/// What a server held at one moment.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Point {
+    at_s: f64,
+    dead_percent: f64,
+    rss_bytes: u64,
+}
+
+/// What serving took, and how long.
+#[derive(Clone, Debug, Serialize)]
+struct Cost {
+    cpu_percent: f64,
+    latency_us_p99_9: Spread,
+}
+
+/// One look at a server.
+struct Look {
+    at_ns: u64,
+    figures: Figures,
+}
+
+pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<Steady, Error> {
+    let name = &contender.recipe.name;
+    let lasting = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
+    let control = Load::new(args, &lasting, CONTROL_WARM_S.min(args.warm_s));
+    let (_, _, nothing_expires) = control.run(contender)?;
+    let ttl = args.ttl.parse().map_err(Error::Usage)?;
+    let load = Load::new(args, &ttl, args.warm_s);
+    let (version, looks, expiring) = load.run(contender)?;
+    let points: Vec<Point> = looks
+        .iter()
+        .map(|look| load.point(contender, look))
+        .collect();
+    let watched = points
+        .iter()
+        .filter(|point| point.at_s >= args.warm_s as f64);
+    let dead_percent = Spread::of(watched.map(|point| point.dead_percent).collect());
+    eprintln!(
+        "steady state, {name:32} {:5.1} % dead, {:.1} and {:.1} % of the processor, p99.9 {:.0} \
+         and {:.0} us",
+        dead_percent.median,
+        expiring.cpu_percent,
+        nothing_expires.cpu_percent,
+        expiring.latency_us_p99_9.median,
+        nothing_expires.latency_us_p99_9.median,
+    );
+    let last = looks.last().map(|look| look.figures).unwrap_or_default();
+    Ok(Steady {
+        server: name.clone(),
+        version,
+        databases: contender.databases,
+        points,
+        dead_percent,
+        held_items: last.items,
+        rss_bytes: last.rss_bytes,
+        expiring,
+        nothing_expires,
+    })
+}
+
+/// A load of stores and gets.
+struct Load<'a> {
+    args: &'a ExpiryArgs,
+    ttl: &'a TtlMix,
+    warm_s: u64,
+}
+
+impl<'a> Load<'a> {
+    fn new(args: &'a ExpiryArgs, ttl: &'a TtlMix, warm_s: u64) -> Load<'a> {
+        Load { args, ttl, warm_s }
+    }
+
+    fn seconds(&self) -> u64 {
+        self.warm_s + self.args.watched_s
+    }
+
+    /// Runs on a fresh server; its version, what was seen, and what it took.
+    fn run(&self, contender: &ExpiryContender) -> Result<(String, Vec<Look>, Cost), Error> {
+        let mut stage = Stage::set(self.args, contender)?;
+        let version = stage.server.version()?;
+        let gets = stage.gets(ASKED_FOR, self.seconds())?;
+        stage.fill(&gets)?;
+        let stores = self.stores(&stage, &gets)?;
+        let started_ns = now_ns();
+        let is_over = AtomicBool::new(false);
+        let watched_ns = started_ns + self.warm_s * NS_PER_S;
+        let pid = stage.server.pid();
+        let cpu = |of| cpu_ns(of).map_err(|error| Error::system("reading processor time", error));
+        let (informant, server) = (&mut stage.informant, &stage.server);
+        let (looks, cpu_percent, samples) = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                let mut looks = Vec::new();
+                let mut cpu_at = None;
+                // Relaxed: nothing but the flag is passed on.
+                while !is_over.load(Ordering::Relaxed) {
+                    std::thread::sleep(POLL);
+                    let at_ns = now_ns();
+                    if cpu_at.is_none() && at_ns >= watched_ns {
+                        cpu_at = Some((at_ns, cpu(pid)?));
+                    }
+                    let figures = informant.ask()?;
+                    looks.push(Look {
+                        at_ns: at_ns - started_ns,
+                        figures,
+                    });
+                }
+                let (from_ns, from_cpu) = cpu_at.unwrap_or((started_ns, 0));
+                let spent = cpu(pid)?.saturating_sub(from_cpu) as f64;
+                Ok::<_, Error>((looks, spent * 100.0 / (now_ns() - from_ns) as f64))
+            });
+            let storing = scope.spawn(|| load::run(&stores));
+            let asked = self.args.gets * self.seconds();
+            let got = load::run_sampled(&gets, usize::try_from(asked).unwrap_or(0));
+            let stored = storing.join();
+            is_over.store(true, Ordering::Relaxed);
+            let looked = watcher.join();
+            let panicked = |_| Error::Wrong("a thread panicked".to_owned());
+            let (report, samples) = got?;
+            let stored = stored.map_err(panicked)??;
+            let (looks, cpu_percent) = looked.map_err(panicked)??;
+            let unsent = report.unsent_requests + stored.unsent_requests;
+            let lost = report.get.misses + report.errors + stored.errors;
+            if unsent + lost > 0 {
+                return Err(Error::Wrong(format!(
+                    "{}: {unsent} requests were never sent and {lost} failed",
+                    server.address()
+                )));
+            }
+            Ok((looks, cpu_percent, samples))
+        })?;
+        stage.end()?;
+        let cost = Cost {
+            cpu_percent,
+            latency_us_p99_9: self.latencies(&samples, watched_ns),
+        };
+        Ok((version, looks, cost))
+    }
+
+    /// Each item once, at the rate.
+    fn stores(&self, stage: &Stage<'_>, gets: &Plan) -> Result<Plan, Error> {
+        let items = self.args.stores * self.seconds();
+        let drive = Drive {
+            limit: Limit::Requests(items),
+            rate_per_s: Some(self.args.stores as f64),
+            ..gets.drive.clone()
+        };
+        Ok(Plan {
+            drive,
+            records: stage.records(items * stage.contender.databases as u64, DYING_KEY_BYTES)?,
+            keys: Keys::Each,
+            get_share: 0.0,
+            ttl: self.ttl.clone(),
+            ..gets.clone()
+        })
+    }
+
+    /// p99.9 of the gets in each round of the time that is looked at.
+    fn latencies(&self, samples: &[Sample], from_ns: u64) -> Spread {
+        let mut rounds: Vec<Latencies> = (0..ROUNDS).map(|_| Latencies::new()).collect();
+        let round_ns = (self.args.watched_s * NS_PER_S / ROUNDS).max(1);
+        for sample in samples.iter().filter(|sample| sample.start_ns >= from_ns) {
+            let round = (sample.start_ns - from_ns) / round_ns;
+            if let Some(round) = usize::try_from(round)
+                .ok()
+                .and_then(|at| rounds.get_mut(at))
+            {
+                round.record(sample.ns);
+            }
+        }
+        Spread::over(&rounds, |round| round.summary().latency_us_p99_9)
+    }
+
+    /// What is known of a moment: by the server itself if it counts its dead, else by what should
+    /// be alive.
+    fn point(&self, contender: &ExpiryContender, look: &Look) -> Point {
+        let at_s = seconds(look.at_ns);
+        let lasting = ASKED_FOR / contender.databases as u64 * contender.databases as u64;
+        let alive = self.args.stores as f64 * self.ttl.alive_s(at_s) + lasting as f64;
+        let figures = &look.figures;
+        let dead_share = match figures.dead_bytes {
+            Some(dead) => dead as f64 / (figures.used_bytes + dead).max(1) as f64,
+            None => (1.0 - alive / figures.items.max(1) as f64).max(0.0),
+        };
+        Point {
+            at_s,
+            dead_percent: dead_share * 100.0,
+            rss_bytes: figures.rss_bytes,
+        }
+    }
+}
