@@ -197,21 +197,21 @@ impl ExpiryArgs {
 }
 
 /// A server with nothing in it yet, and whom to ask about it.
-struct Stage<'a> {
+struct Scene<'a> {
     args: &'a ExpiryArgs,
     contender: &'a ExpiryContender,
     server: Server,
     informant: Informant,
 }
 
-impl<'a> Stage<'a> {
-    fn set(args: &'a ExpiryArgs, contender: &'a ExpiryContender) -> Result<Stage<'a>, Error> {
+impl<'a> Scene<'a> {
+    fn set(args: &'a ExpiryArgs, contender: &'a ExpiryContender) -> Result<Scene<'a>, Error> {
         let server = contender.recipe.start(Ingredients {
             memory_mib: args.memory_mib,
             threads: 1,
             cpu: Some(args.cpus.server_cpu),
         })?;
-        Ok(Stage {
+        Ok(Scene {
             informant: Informant::connect(&server)?,
             args,
             contender,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::figures::Figures;
-use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, LASTING_TTL_S, Stage};
+use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, LASTING_TTL_S, Scene};
 use crate::spread::Spread;
 use cellar_load::clock::{NS_PER_S, now_ns, seconds};
 use cellar_load::drive::{Drive, Limit};
@@ -35,7 +35,7 @@ pub(super) struct Steady {
     server: String,
     version: String,
     databases: usize,
-    points: Vec<Point>,
+    points: Vec<SteadyPoint>,
     /// The dead part of what is held, in per cent, at each look.
     dead_percent: Spread,
     /// What is held in all, at the end, and the server's resident memory.
@@ -47,7 +47,7 @@ pub(super) struct Steady {
 
 /// What a server held at one moment.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Point {
+struct SteadyPoint {
     at_s: f64,
     dead_percent: f64,
     rss_bytes: u64,
@@ -69,12 +69,12 @@ struct Look {
 pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<Steady, Error> {
     let name = &contender.recipe.name;
     let lasting = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
-    let control = Load::new(args, &lasting, CONTROL_WARM_S.min(args.warm_s));
+    let control = SteadyLoad::new(args, &lasting, CONTROL_WARM_S.min(args.warm_s));
     let (_, _, nothing_expires) = control.run(contender)?;
     let ttl = args.ttl.parse().map_err(Error::Usage)?;
-    let load = Load::new(args, &ttl, args.warm_s);
+    let load = SteadyLoad::new(args, &ttl, args.warm_s);
     let (version, looks, expiring) = load.run(contender)?;
-    let points: Vec<Point> = looks
+    let points: Vec<SteadyPoint> = looks
         .iter()
         .map(|look| load.point(contender, look))
         .collect();
@@ -106,15 +106,15 @@ pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<
 }
 
 /// A load of stores and gets.
-struct Load<'a> {
+struct SteadyLoad<'a> {
     args: &'a ExpiryArgs,
     ttl: &'a TtlMix,
     warm_s: u64,
 }
 
-impl<'a> Load<'a> {
-    fn new(args: &'a ExpiryArgs, ttl: &'a TtlMix, warm_s: u64) -> Load<'a> {
-        Load { args, ttl, warm_s }
+impl<'a> SteadyLoad<'a> {
+    fn new(args: &'a ExpiryArgs, ttl: &'a TtlMix, warm_s: u64) -> SteadyLoad<'a> {
+        SteadyLoad { args, ttl, warm_s }
     }
 
     fn seconds(&self) -> u64 {
@@ -123,17 +123,17 @@ impl<'a> Load<'a> {
 
     /// Runs on a fresh server; its version, what was seen, and what it took.
     fn run(&self, contender: &ExpiryContender) -> Result<(String, Vec<Look>, Cost), Error> {
-        let mut stage = Stage::set(self.args, contender)?;
-        let version = stage.server.version()?;
-        let gets = stage.gets(ASKED_FOR, self.seconds())?;
-        stage.fill(&gets)?;
-        let stores = self.stores(&stage, &gets)?;
+        let mut scene = Scene::set(self.args, contender)?;
+        let version = scene.server.version()?;
+        let gets = scene.gets(ASKED_FOR, self.seconds())?;
+        scene.fill(&gets)?;
+        let stores = self.stores(&scene, &gets)?;
         let started_ns = now_ns();
         let is_over = AtomicBool::new(false);
         let watched_ns = started_ns + self.warm_s * NS_PER_S;
-        let pid = stage.server.pid();
+        let pid = scene.server.pid();
         let cpu = |of| cpu_ns(of).map_err(|error| Error::system("reading processor time", error));
-        let (informant, server) = (&mut stage.informant, &stage.server);
+        let (informant, server) = (&mut scene.informant, &scene.server);
         let (looks, cpu_percent, samples) = std::thread::scope(|scope| {
             let watcher = scope.spawn(|| {
                 let mut looks = Vec::new();
@@ -175,7 +175,7 @@ impl<'a> Load<'a> {
             }
             Ok((looks, cpu_percent, samples))
         })?;
-        stage.end()?;
+        scene.end()?;
         let cost = Cost {
             cpu_percent,
             latency_us_p99_9: self.latencies(&samples, watched_ns),
@@ -184,7 +184,7 @@ impl<'a> Load<'a> {
     }
 
     /// Each item once, at the rate.
-    fn stores(&self, stage: &Stage<'_>, gets: &Plan) -> Result<Plan, Error> {
+    fn stores(&self, scene: &Scene<'_>, gets: &Plan) -> Result<Plan, Error> {
         let items = self.args.stores * self.seconds();
         let drive = Drive {
             limit: Limit::Requests(items),
@@ -193,7 +193,7 @@ impl<'a> Load<'a> {
         };
         Ok(Plan {
             drive,
-            records: stage.records(items * stage.contender.databases as u64, DYING_KEY_BYTES)?,
+            records: scene.records(items * scene.contender.databases as u64, DYING_KEY_BYTES)?,
             keys: Keys::Each,
             get_share: 0.0,
             ttl: self.ttl.clone(),
@@ -219,7 +219,7 @@ impl<'a> Load<'a> {
 
     /// What is known of a moment: by the server itself if it counts its dead, else by what should
     /// be alive.
-    fn point(&self, contender: &ExpiryContender, look: &Look) -> Point {
+    fn point(&self, contender: &ExpiryContender, look: &Look) -> SteadyPoint {
         let at_s = seconds(look.at_ns);
         let lasting = ASKED_FOR / contender.databases as u64 * contender.databases as u64;
         let alive = self.args.stores as f64 * self.ttl.alive_s(at_s) + lasting as f64;
@@ -228,7 +228,7 @@ impl<'a> Load<'a> {
             Some(dead) => dead as f64 / (figures.used_bytes + dead).max(1) as f64,
             None => (1.0 - alive / figures.items.max(1) as f64).max(0.0),
         };
-        Point {
+        SteadyPoint {
             at_s,
             dead_percent: dead_share * 100.0,
             rss_bytes: figures.rss_bytes,

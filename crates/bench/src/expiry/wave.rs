@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::figures::{Figures, Informant};
-use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, Stage};
+use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, Scene};
 use cellar_load::clock::{NS_PER_S, now_ns, seconds, unix_ns};
 use cellar_load::error::Error;
 use cellar_load::latency::Latencies;
@@ -101,14 +101,14 @@ struct Watched {
     /// What an item that is to die takes, by the server's own figures.
     item_bytes: f64,
     rss_bytes_before: u64,
-    points: Vec<Point>,
+    points: Vec<WavePoint>,
     /// Seconds after the deadline until 99 % of the dead were reclaimed.
     reclaimed_after_s: Option<f64>,
 }
 
 /// The server's memory at one moment.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Point {
+struct WavePoint {
     /// Seconds after the deadline.
     at_s: f64,
     dead_bytes: f64,
@@ -149,8 +149,8 @@ pub(super) fn measure(args: &ExpiryArgs, waves: &[Wave<'_>]) -> Result<Vec<WaveR
 }
 
 /// A server that holds all items, and the gets to come.
-struct Filled<'a> {
-    stage: Stage<'a>,
+struct FilledScene<'a> {
+    scene: Scene<'a>,
     gets: Plan,
     /// Figures before and after the items that are to die came; the same if all came together.
     before: Figures,
@@ -160,10 +160,10 @@ struct Filled<'a> {
     moment_ns: u64,
 }
 
-fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<Filled<'a>, Error> {
-    let mut stage = Stage::set(args, wave.contender)?;
-    let gets = stage.gets(args.lasting, args.before_s + args.during_s)?;
-    let before = stage.informant.ask()?;
+fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, Error> {
+    let mut scene = Scene::set(args, wave.contender)?;
+    let gets = scene.gets(args.lasting, args.before_s + args.during_s)?;
+    let before = scene.informant.ask()?;
     let ahead_ns = FILL_NS * (args.lasting + args.dying) + REST_NS + args.before_s * NS_PER_S;
     let (unix, mono) = (unix_ns(), now_ns());
     let moment_s = (unix + ahead_ns).div_ceil(NS_PER_S);
@@ -171,29 +171,29 @@ fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<Filled<'a>, Error
     let start_ns = moment_ns - args.before_s * NS_PER_S;
     let ttl = u32::try_from(moment_s).unwrap_or(u32::MAX);
     let dying = Plan {
-        records: stage.records(args.dying, DYING_KEY_BYTES)?,
+        records: scene.records(args.dying, DYING_KEY_BYTES)?,
         ttl: TtlMix::between(ttl, ttl),
         ..gets.clone()
     };
     if wave.is_mixed {
         std::thread::scope(|scope| {
-            let lasting = scope.spawn(|| stage.fill(&gets));
-            stage.fill(&dying)?;
+            let lasting = scope.spawn(|| scene.fill(&gets));
+            scene.fill(&dying)?;
             let panicked = |_| Error::Wrong("a storing thread panicked".to_owned());
             lasting.join().map_err(panicked)?
         })?;
     } else {
-        stage.fill(&gets)?;
-        stage.fill(&dying)?;
+        scene.fill(&gets)?;
+        scene.fill(&dying)?;
     }
     if now_ns() + NS_PER_S > start_ns {
-        return Err(stage.wrong("storing the items took too long; is the machine busy?".into()));
+        return Err(scene.wrong("storing the items took too long; is the machine busy?".into()));
     }
-    stage.server.rest(start_ns.saturating_sub(NS_PER_S))?;
-    let full = stage.informant.ask()?;
+    scene.server.rest(start_ns.saturating_sub(NS_PER_S))?;
+    let full = scene.informant.ask()?;
     std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(now_ns())));
-    Ok(Filled {
-        stage,
+    Ok(FilledScene {
+        scene,
         gets,
         before,
         full,
@@ -208,7 +208,7 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<WaveResult, Error> {
     let stored = args.lasting + args.dying;
     let item_bytes = share(filled.full.used_bytes - filled.before.used_bytes, stored);
     let is_over = AtomicBool::new(false);
-    let mut informant = Informant::connect(&filled.stage.server)?;
+    let mut informant = Informant::connect(&filled.scene.server)?;
     let polled = std::thread::scope(|scope| {
         let poller = scope.spawn(|| poll(&mut informant, &is_over));
         let got = filled.run(1);
@@ -218,11 +218,11 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<WaveResult, Error> {
         let panicked = |_| Error::Wrong("the watching thread panicked".to_owned());
         poller.join().map_err(panicked)?
     })?;
-    let points: Vec<Point> = polled
+    let points: Vec<WavePoint> = polled
         .into_iter()
         .map(|(at_ns, figures)| args.point(item_bytes, since(at_ns, filled.moment_ns), figures))
         .collect();
-    let version = filled.stage.server.version()?;
+    let version = filled.scene.server.version()?;
     let result = WaveResult {
         server: wave.name(),
         version,
@@ -239,7 +239,7 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<WaveResult, Error> {
         misses: 0,
         gets: Vec::new(),
     };
-    filled.stage.end()?;
+    filled.scene.end()?;
     Ok(result)
 }
 
@@ -253,7 +253,7 @@ fn round(
     let filled = filled(args, wave)?;
     let (samples, misses) = filled.run(number + 1)?;
     let gets = timed(&samples, filled.start_ns, filled.moment_ns);
-    filled.stage.end()?;
+    filled.scene.end()?;
     let after = slices(&gets).into_iter().filter(|slice| slice.at_s > 0.0);
     let round = Round {
         before_us_p99_9: p99_9(&gets, |get| get.at_ns < -MARGIN_NS.cast_signed()),
@@ -265,18 +265,18 @@ fn round(
     Ok(round)
 }
 
-impl Filled<'_> {
+impl FilledScene<'_> {
     /// The gets at their fixed rate, each of them, and how many found nothing.
     fn run(&self, seed: u64) -> Result<(Vec<Sample>, u64), Error> {
         let plan = Plan {
             seed,
             ..self.gets.clone()
         };
-        let args = self.stage.args;
+        let args = self.scene.args;
         let gets = args.gets * (args.before_s + args.during_s);
         let (report, samples) = load::run_sampled(&plan, usize::try_from(gets).unwrap_or(0))?;
         if report.unsent_requests > 0 {
-            return Err(self.stage.wrong(format!(
+            return Err(self.scene.wrong(format!(
                 "{} of {gets} gets were never sent; try fewer with --gets",
                 report.unsent_requests
             )));
@@ -299,13 +299,13 @@ fn poll(informant: &mut Informant, is_over: &AtomicBool) -> Result<Vec<(u64, Fig
 impl ExpiryArgs {
     /// The memory at one moment: by the server itself if it counts its dead, else by what should be
     /// alive, if an item takes so many bytes.
-    fn point(&self, item_bytes: f64, at_ns: i64, figures: Figures) -> Point {
+    fn point(&self, item_bytes: f64, at_ns: i64, figures: Figures) -> WavePoint {
         let over = if at_ns < 0 { 0 } else { self.dying };
         let dead_items = figures
             .items
             .saturating_sub(self.lasting + self.dying - over);
         let counted = dead_items as f64 * item_bytes;
-        Point {
+        WavePoint {
             at_s: at_ns as f64 / 1e9,
             dead_bytes: figures.dead_bytes.map_or(counted, |bytes| bytes as f64),
             rss_bytes: figures.rss_bytes,
@@ -313,9 +313,9 @@ impl ExpiryArgs {
     }
 
     /// Seconds after the deadline from which on less than a hundredth of the dead is left.
-    fn reclaimed_after_s(&self, item_bytes: f64, points: &[Point]) -> Option<f64> {
+    fn reclaimed_after_s(&self, item_bytes: f64, points: &[WavePoint]) -> Option<f64> {
         let left = self.dying as f64 * item_bytes / LEFT_SHARE as f64;
-        let after: Vec<&Point> = points.iter().filter(|it| it.at_s >= 0.0).collect();
+        let after: Vec<&WavePoint> = points.iter().filter(|it| it.at_s >= 0.0).collect();
         let held = after.iter().rposition(|point| point.dead_bytes > left);
         let point = after.get(held.map_or(0, |place| place + 1))?;
         Some(point.at_s)
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn the_dead_are_reclaimed_when_no_more_than_a_hundredth_stays_away() {
         let args = args(&["--lasting", "0", "--dying", "1000"]);
-        let points = |dead: &[u64]| -> Vec<Point> {
+        let points = |dead: &[u64]| -> Vec<WavePoint> {
             let tenths = (-5i64..).zip([0; 5].iter().chain(dead));
             let points = tenths.map(|(tenth, &dead)| {
                 let items = if tenth < 0 { 1000 } else { dead };
