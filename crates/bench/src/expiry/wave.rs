@@ -98,7 +98,7 @@ struct Slice {
 /// The run in which memory was watched.
 #[derive(Clone, Debug, Serialize)]
 struct Watched {
-    /// What an item that is to die takes, by the server's own figures.
+    /// What an item takes, by the server's own figures.
     item_bytes: f64,
     rss_bytes_before: u64,
     points: Vec<WavePoint>,
@@ -152,7 +152,7 @@ pub(super) fn measure(args: &ExpiryArgs, waves: &[Wave<'_>]) -> Result<Vec<WaveR
 struct FilledScene<'a> {
     scene: Scene<'a>,
     gets: Plan,
-    /// Figures before and after the items that are to die came; the same if all came together.
+    /// Figures of the empty server, and with all items.
     before: Figures,
     full: Figures,
     /// When the gets begin, and the deadline, on the monotonic clock.
