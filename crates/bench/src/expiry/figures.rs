@@ -4,14 +4,16 @@
 //! read from `statm`: a look at a counter, while a walk through the page tables would hold up the
 //! server that is measured.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use cellar_load::client::Client;
+use cellar_load::clock::now_ns;
 use cellar_load::error::Error;
 use cellar_load::process::Server;
-use cellar_load::usage::rss_counted_bytes;
+use cellar_load::usage::{cpu_ns, rss_counted_bytes};
 use cellar_load::wire::Wire;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -30,7 +32,12 @@ pub(super) struct Figures {
     pub(super) evicted: u64,
     /// Resident memory of the process.
     pub(super) rss_bytes: u64,
+    /// Processor time of the process since its start.
+    pub(super) cpu_ns: u64,
 }
+
+/// Figures and the moment at which they were asked for, on the monotonic clock.
+pub(super) type Look = (u64, Figures);
 
 /// A connection on which a server is asked about itself.
 pub(super) struct Informant {
@@ -66,9 +73,28 @@ impl Informant {
         };
         let mut figures =
             found.ok_or_else(|| Error::Garbled(format!("no figures about items in {text:?}")))?;
-        let failed = |error| Error::system(format!("reading the memory of {}", self.pid), error);
+        let failed = |error| Error::system(format!("reading the usage of {}", self.pid), error);
         figures.rss_bytes = rss_counted_bytes(self.pid).map_err(failed)?;
+        figures.cpu_ns = cpu_ns(self.pid).map_err(failed)?;
         Ok(figures)
+    }
+
+    /// Asks again and again, after a pause each time, until it is over.
+    ///
+    /// # Errors
+    /// As [`Informant::ask`].
+    pub(super) fn watch(
+        &mut self,
+        pause: Duration,
+        is_over: &AtomicBool,
+    ) -> Result<Vec<Look>, Error> {
+        let mut looks = Vec::new();
+        // Relaxed: nothing but the flag is passed on.
+        while !is_over.load(Ordering::Relaxed) {
+            std::thread::sleep(pause);
+            looks.push((now_ns(), self.ask()?));
+        }
+        Ok(looks)
     }
 }
 
@@ -89,7 +115,7 @@ fn of_stats(text: &str) -> Option<Figures> {
         used_bytes: number("bytes")? + number("hash_bytes").unwrap_or(0),
         dead_bytes: number("dead_bytes"),
         evicted: number("evictions")?,
-        rss_bytes: 0,
+        ..Figures::default()
     })
 }
 
@@ -110,7 +136,7 @@ fn of_info(text: &str) -> Option<Figures> {
         used_bytes: used_bytes - dead_bytes.unwrap_or(0),
         dead_bytes,
         evicted: number(text, "evicted_keys:")?,
-        rss_bytes: 0,
+        ..Figures::default()
     })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::figures::Figures;
+use super::figures::Look;
 use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, LASTING_TTL_S, Scene};
 use crate::spread::Spread;
 use cellar_load::clock::{NS_PER_S, now_ns, seconds};
@@ -19,7 +19,6 @@ use cellar_load::latency::Latencies;
 use cellar_load::load::{self, Sample};
 use cellar_load::plan::{Keys, Plan};
 use cellar_load::quantity::TtlMix;
-use cellar_load::usage::cpu_ns;
 
 /// Lasting items that are asked for, in each database or more.
 const ASKED_FOR: u64 = 100_000;
@@ -60,12 +59,6 @@ struct Cost {
     latency_us_p99_9: Spread,
 }
 
-/// One look at a server.
-struct Look {
-    at_ns: u64,
-    figures: Figures,
-}
-
 pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<Steady, Error> {
     let name = &contender.recipe.name;
     let lasting = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
@@ -91,7 +84,10 @@ pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<
         expiring.latency_us_p99_9.median,
         nothing_expires.latency_us_p99_9.median,
     );
-    let last = looks.last().map(|look| look.figures).unwrap_or_default();
+    let last = looks
+        .last()
+        .map(|&(_, figures)| figures)
+        .unwrap_or_default();
     Ok(Steady {
         server: name.clone(),
         version,
@@ -131,40 +127,20 @@ impl<'a> SteadyLoad<'a> {
         let started_ns = now_ns();
         let is_over = AtomicBool::new(false);
         let watched_ns = started_ns + self.warm_s * NS_PER_S;
-        let pid = scene.server.pid();
-        let cpu = |of| cpu_ns(of).map_err(|error| Error::system("reading processor time", error));
         let (informant, server) = (&mut scene.informant, &scene.server);
-        let (looks, cpu_percent, samples) = std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| {
-                let mut looks = Vec::new();
-                let mut cpu_at = None;
-                // Relaxed: nothing but the flag is passed on.
-                while !is_over.load(Ordering::Relaxed) {
-                    std::thread::sleep(POLL);
-                    let at_ns = now_ns();
-                    if cpu_at.is_none() && at_ns >= watched_ns {
-                        cpu_at = Some((at_ns, cpu(pid)?));
-                    }
-                    let figures = informant.ask()?;
-                    looks.push(Look {
-                        at_ns: at_ns - started_ns,
-                        figures,
-                    });
-                }
-                let (from_ns, from_cpu) = cpu_at.unwrap_or((started_ns, 0));
-                let spent = cpu(pid)?.saturating_sub(from_cpu) as f64;
-                Ok::<_, Error>((looks, spent * 100.0 / (now_ns() - from_ns) as f64))
-            });
+        let (looks, samples) = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| informant.watch(POLL, &is_over));
             let storing = scope.spawn(|| load::run(&stores));
             let asked = self.args.gets * self.seconds();
             let got = load::run_sampled(&gets, usize::try_from(asked).unwrap_or(0));
             let stored = storing.join();
+            // Relaxed: nothing but the flag is passed on.
             is_over.store(true, Ordering::Relaxed);
             let looked = watcher.join();
             let panicked = |_| Error::Wrong("a thread panicked".to_owned());
             let (report, samples) = got?;
             let stored = stored.map_err(panicked)??;
-            let (looks, cpu_percent) = looked.map_err(panicked)??;
+            let looks = looked.map_err(panicked)??;
             let unsent = report.unsent_requests + stored.unsent_requests;
             let lost = report.get.misses + report.errors + stored.errors;
             if unsent + lost > 0 {
@@ -173,14 +149,16 @@ impl<'a> SteadyLoad<'a> {
                     server.address()
                 )));
             }
-            Ok((looks, cpu_percent, samples))
+            Ok((looks, samples))
         })?;
         scene.end()?;
         let cost = Cost {
-            cpu_percent,
+            cpu_percent: cpu_percent(&looks, watched_ns),
             latency_us_p99_9: self.latencies(&samples, watched_ns),
         };
-        Ok((version, looks, cost))
+        let looks = looks.into_iter();
+        let looks = looks.map(|(at_ns, figures)| (at_ns - started_ns, figures));
+        Ok((version, looks.collect(), cost))
     }
 
     /// Each item once, at the rate.
@@ -219,11 +197,10 @@ impl<'a> SteadyLoad<'a> {
 
     /// What is known of a moment: by the server itself if it counts its dead, else by what should
     /// be alive.
-    fn point(&self, contender: &ExpiryContender, look: &Look) -> SteadyPoint {
-        let at_s = seconds(look.at_ns);
+    fn point(&self, contender: &ExpiryContender, &(at_ns, figures): &Look) -> SteadyPoint {
+        let at_s = seconds(at_ns);
         let lasting = ASKED_FOR / contender.databases as u64 * contender.databases as u64;
         let alive = self.args.stores as f64 * self.ttl.alive_s(at_s) + lasting as f64;
-        let figures = &look.figures;
         let dead_share = match figures.dead_bytes {
             Some(dead) => dead as f64 / (figures.used_bytes + dead).max(1) as f64,
             None => (1.0 - alive / figures.items.max(1) as f64).max(0.0),
@@ -234,4 +211,14 @@ impl<'a> SteadyLoad<'a> {
             rss_bytes: figures.rss_bytes,
         }
     }
+}
+
+/// The part of a processor that a server took from a moment on, in per cent.
+fn cpu_percent(looks: &[Look], from_ns: u64) -> f64 {
+    let first = looks.iter().find(|(at_ns, _)| *at_ns >= from_ns);
+    let (Some((from_ns, before)), Some((until_ns, after))) = (first, looks.last()) else {
+        return 0.0;
+    };
+    let spent_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
+    spent_ns as f64 * 100.0 / until_ns.saturating_sub(*from_ns).max(1) as f64
 }

@@ -210,7 +210,7 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<WaveResult, Error> {
     let is_over = AtomicBool::new(false);
     let mut informant = Informant::connect(&filled.scene.server)?;
     let polled = std::thread::scope(|scope| {
-        let poller = scope.spawn(|| poll(&mut informant, &is_over));
+        let poller = scope.spawn(|| informant.watch(POLL, &is_over));
         let got = filled.run(1);
         // Relaxed: nothing but the flag is passed on.
         is_over.store(true, Ordering::Relaxed);
@@ -283,17 +283,6 @@ impl FilledScene<'_> {
         }
         Ok((samples, report.get.misses + report.errors))
     }
-}
-
-/// Asks again and again until it is over; the moments, and what was answered.
-fn poll(informant: &mut Informant, is_over: &AtomicBool) -> Result<Vec<(u64, Figures)>, Error> {
-    let mut found = Vec::new();
-    // Relaxed: nothing but the flag is passed on.
-    while !is_over.load(Ordering::Relaxed) {
-        found.push((now_ns(), informant.ask()?));
-        std::thread::sleep(POLL);
-    }
-    Ok(found)
 }
 
 impl ExpiryArgs {
