@@ -331,6 +331,12 @@ impl Reclaimer {
         allowance.is_used_up(0) || store.wants_shrinking()
     }
 
+    /// Whether upkeep is in the midst of a segment and has room to go on at once.
+    pub(crate) fn is_emptying(&self, now: Instant) -> bool {
+        let is_upkeeps = |victim: &Victim| victim.purpose != Purpose::Evict;
+        self.victim.as_ref().is_some_and(is_upkeeps) && now >= self.nothing_dead_until
+    }
+
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
         let survey = Survey::of(store, None, now);
@@ -388,11 +394,8 @@ impl Reclaimer {
                 .back()
                 .copied()
                 .filter(|&number| self.newest == Newest::Stays && store.is_extent(number));
-            let mut candidates = sealed
-                .iter()
-                .copied()
-                .filter(|&number| Some(number) != newest);
-            candidates.find(|&number| !store.is_pinned(number))
+            let mut candidates = sealed.iter().copied();
+            candidates.find(|&number| Some(number) != newest && !store.is_pinned(number))
         };
         if let Some(segment) = order.into_iter().find_map(oldest) {
             self.note_survey(store, survey, now);

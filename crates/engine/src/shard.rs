@@ -432,6 +432,11 @@ impl Shard {
         is_left || self.store.tally.has_gone()
     }
 
+    /// Whether upkeep is in the midst of a segment and can go on at once.
+    pub(crate) fn is_emptying(&self, now: Instant) -> bool {
+        self.reclaimer.is_emptying(now)
+    }
+
     /// Gives memory back to the shared budget for another shard; keeps `floor` bytes.
     pub(crate) fn give_up_memory(&mut self, bytes: usize, floor: usize, now: Instant) {
         self.reclaimer

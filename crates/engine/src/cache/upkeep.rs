@@ -19,6 +19,8 @@ use crate::memory::HUGE_PAGE_BYTES;
 
 /// Pause between two steps when there was something to do, now or shortly before.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
+/// Pause while a segment is half emptied: what has left it is held twice until it is through.
+const EMPTYING_PAUSE: Duration = Duration::from_micros(100);
 /// Shortest pause, while very much is over: a step in four shards takes some 40 us.
 const HASTY_PAUSE: Duration = Duration::from_micros(50);
 /// In what time steps at the present pace should get through what is over.
@@ -83,7 +85,7 @@ impl Upkeep {
     pub fn step(&mut self, cache: &Cache) -> Duration {
         let waiting = cache.tick_shards();
         let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Upkeep::PAUSE);
-        if let Some(waiting) = waiting {
+        if waiting.is_any {
             (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
             pause = waiting.pause(cache.shards.len());
         }
@@ -104,8 +106,12 @@ impl Upkeep {
 }
 
 /// What upkeep has still to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
+    /// Whether there is anything.
+    is_any: bool,
+    /// Whether some segment is half emptied.
+    is_emptying: bool,
     /// Items whose time is over and whose memory should be back.
     overdue: u64,
 }
@@ -116,7 +122,12 @@ impl Waiting {
     fn pause(self, shards: usize) -> Duration {
         let steps = self.overdue / (shards * ENTRIES_PER_TICK) as u64;
         let steps = u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
-        (GONE_WITHIN / steps).clamp(HASTY_PAUSE, SHORT_PAUSE)
+        let longest = if self.is_emptying {
+            EMPTYING_PAUSE
+        } else {
+            SHORT_PAUSE
+        };
+        (GONE_WITHIN / steps).clamp(HASTY_PAUSE, longest)
     }
 }
 
@@ -152,35 +163,29 @@ impl Cache {
     /// while more is waiting. Holds each shard's lock for some 128 items at most, and every two
     /// minutes for a look at the deadlines of one segment.
     pub fn tick(&self) -> bool {
-        self.tick_shards().is_some()
+        self.tick_shards().is_any
     }
 
-    fn tick_shards(&self) -> Option<Waiting> {
+    fn tick_shards(&self) -> Waiting {
         let now = self.now();
         let effort = self.wishes.effort(now);
-        let (mut is_left, mut overdue) = (false, 0);
+        let mut waiting = Waiting::default();
         for cell in &self.shards {
-            is_left |= self.tick_shard(cell, effort, now, &mut overdue);
+            self.tick_shard(cell, effort, now, &mut waiting);
         }
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
-        is_left |= effort.release && cells.any(|cell| self.release_segment(cell, now));
-        is_left.then_some(Waiting { overdue })
+        waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell, now));
+        waiting
     }
 
     /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
-    /// without the lock. Whether there was anything; items that should be gone are added to
-    /// `overdue`.
-    fn tick_shard(
-        &self,
-        cell: &ShardCell,
-        effort: Effort,
-        now: Instant,
-        overdue: &mut u64,
-    ) -> bool {
+    /// without the lock. What is still to do in it is added to `waiting`.
+    fn tick_shard(&self, cell: &ShardCell, effort: Effort, now: Instant, waiting: &mut Waiting) {
         let mut shard = self.lock(cell);
         let is_left = shard.tick(effort, now);
-        *overdue += excess(&shard.store, effort.expire, now);
+        waiting.is_emptying |= shard.is_emptying(now);
+        waiting.overdue += excess(&shard.store, effort.expire, now);
         let (index, log) = shard.store.begin_touch(now);
         let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);
@@ -193,7 +198,7 @@ impl Cache {
             cell.arena.region().populate(touch.at, touch.bytes);
             self.lock(cell).store.end_touch(&touch);
         }
-        is_left || index.is_some() || log.is_some()
+        waiting.is_any |= is_left || index.is_some() || log.is_some();
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was
