@@ -37,6 +37,8 @@ pub struct Seat {
     pub local: String,
     /// The number of its socket.
     pub file: i32,
+    /// The user that it runs as, if it came by a socket file.
+    pub uid: Option<u32>,
 }
 
 /// How many of something a client has, for listings.

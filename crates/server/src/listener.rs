@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 
 use crate::error::Error;
 use crate::protocol::Protocol;
+use crate::settings::address::Address;
 use crate::stream::{Stream, Transport};
 
 /// Connections that wait in the system to be accepted; the system caps it at its own limit.
@@ -24,10 +25,10 @@ pub struct Listener {
     pub transport: Transport,
     /// What is spoken on them.
     pub protocol: Protocol,
-    /// The address in effect, or the path.
-    pub address: String,
+    /// The address in effect.
+    pub address: Address,
     /// The socket file to remove at the end.
-    file: Option<SocketFile>,
+    _file: Option<SocketFile>,
 }
 
 /// A socket file, known by its inode: a file that took its place is somebody else's.
@@ -46,11 +47,20 @@ impl Drop for SocketFile {
 }
 
 impl Listener {
-    /// Listens on all addresses that `host:port` stands for.
+    /// Listens at an address: on all that a name stands for, or on a socket file with permission
+    /// bits `mode`.
     ///
     /// # Errors
-    /// [`Error::Listen`] if the name means nothing or an address cannot be taken.
-    pub fn tcp(protocol: Protocol, address: &str) -> Result<Vec<Listener>, Error> {
+    /// [`Error::Listen`] if the name means nothing, an address cannot be taken or a file not made.
+    pub fn at(protocol: Protocol, address: &Address, mode: u32) -> Result<Vec<Listener>, Error> {
+        match address {
+            Address::Tcp(address) => Listener::tcp(protocol, address),
+            Address::Unix(path) => Ok(vec![Listener::unix(protocol, path, mode)?]),
+        }
+    }
+
+    /// Listens on all addresses that `host:port` stands for.
+    fn tcp(protocol: Protocol, address: &str) -> Result<Vec<Listener>, Error> {
         let fail = |reason: String| Error::Listen {
             flag: protocol.name(),
             address: address.to_owned(),
@@ -90,25 +100,19 @@ impl Listener {
             socket,
             transport: Transport::Tcp,
             protocol,
-            address: bound.to_string(),
-            file: None,
+            address: Address::Tcp(bound.to_string()),
+            _file: None,
         })
     }
 
     /// Listens on a UNIX socket file with permission bits `mode`.
     ///
-    /// The file of a server that is gone is replaced.
-    ///
-    /// # Errors
-    /// [`Error::Listen`] if a server answers there, the file is no socket, or cannot be made.
-    pub fn unix(protocol: Protocol, path: &Path, mode: u32) -> Result<Listener, Error> {
-        let fail = |reason: String| {
-            let address = path.display().to_string();
-            Error::Listen {
-                flag: "unix",
-                address,
-                reason,
-            }
+    /// The file of a server that is gone is replaced; it is an error if a server answers there.
+    fn unix(protocol: Protocol, path: &Path, mode: u32) -> Result<Listener, Error> {
+        let fail = |reason: String| Error::Listen {
+            flag: protocol.name(),
+            address: Address::Unix(path.to_owned()).to_string(),
+            reason,
         };
         remove_dead_socket(path).map_err(fail)?;
         let bind = || -> Result<Listener, Errno> {
@@ -122,13 +126,12 @@ impl Listener {
             // Nobody can connect before the call to listen, so the mode holds from the start.
             rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
             rustix::net::listen(&socket, BACKLOG)?;
-            let address = path.display().to_string();
             Ok(Listener {
                 socket,
                 transport: Transport::Unix,
                 protocol,
-                address,
-                file,
+                address: Address::Unix(path.to_owned()),
+                _file: file,
             })
         };
         bind().map_err(|errno| fail(reason(errno)))
@@ -144,11 +147,15 @@ impl Listener {
         Ok(Stream::plain(socket, self.transport))
     }
 
-    /// The address of a connection's peer where somebody may ask for it, else empty.
+    /// The address of a connection's peer where somebody may ask for it, else empty; of one that
+    /// came by a socket file the file's path and a port that is none, as Redis has it.
     #[must_use]
     pub fn peer_of(&self, stream: &Stream) -> String {
         if self.protocol == Protocol::Memcached {
             return String::new();
+        }
+        if let Address::Unix(path) = &self.address {
+            return format!("{}:0", path.display());
         }
         let address = rustix::net::getpeername(stream).ok().flatten();
         let address = address.and_then(|any| SocketAddr::try_from(any).ok());
@@ -158,11 +165,13 @@ impl Listener {
     /// Whether only programs on this machine can reach it.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.file.is_some()
-            || self
-                .address
-                .parse::<SocketAddr>()
-                .is_ok_and(|address| address.ip().is_loopback())
+        match &self.address {
+            Address::Unix(_) => true,
+            Address::Tcp(address) => {
+                let address = address.parse::<SocketAddr>();
+                address.is_ok_and(|address| address.ip().is_loopback())
+            }
+        }
     }
 }
 
@@ -170,15 +179,34 @@ impl Listener {
 #[must_use]
 pub fn is_of_this_machine(peer: &str) -> bool {
     let address = peer.parse::<SocketAddr>();
-    address.is_ok_and(|address| address.ip().to_canonical().is_loopback())
+    peer.starts_with('/') || address.is_ok_and(|it| it.ip().to_canonical().is_loopback())
 }
 
-/// The address to which a connection came; empty for a UNIX socket.
+/// The address to which a connection came; that of a socket file is as its peer's, see
+/// [`Listener::peer_of`].
 #[must_use]
 pub fn local_address(stream: &Stream) -> String {
-    let address = rustix::net::getsockname(stream).ok();
-    let address = address.and_then(|any| SocketAddr::try_from(any).ok());
-    address.map_or(String::new(), |address| address.to_string())
+    let Ok(address) = rustix::net::getsockname(stream) else {
+        return String::new();
+    };
+    if let Ok(address) = SocketAddr::try_from(address.clone()) {
+        return address.to_string();
+    }
+    let file = SocketAddrUnix::try_from(address).ok();
+    let path = file.as_ref().and_then(|file| file.path());
+    path.map_or(String::new(), |path| {
+        format!("{}:0", path.to_string_lossy())
+    })
+}
+
+/// The user whose program is at the other end of a socket file, as the system knows it.
+#[must_use]
+pub fn peer_uid(stream: &Stream) -> Option<u32> {
+    if stream.transport() != Transport::Unix {
+        return None;
+    }
+    let credentials = sockopt::socket_peercred(stream).ok();
+    credentials.map(|credentials| credentials.uid.as_raw())
 }
 
 impl AsFd for Listener {
@@ -237,7 +265,8 @@ mod tests {
     fn port_zero_tells_the_port_it_took_and_a_taken_port_is_an_error() {
         let listeners = Listener::tcp(Protocol::Memcached, "127.0.0.1:0").unwrap();
         assert!(listeners[0].is_local());
-        let error = Listener::tcp(Protocol::Memcached, &listeners[0].address).unwrap_err();
+        let taken = listeners[0].address.to_string();
+        let error = Listener::tcp(Protocol::Memcached, &taken).unwrap_err();
         assert!(
             error.to_string().contains("is taken by another server"),
             "{error}"

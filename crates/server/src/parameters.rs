@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::settings::address::Address;
 use crate::settings::default_ttl::DefaultTtl;
 use crate::settings::{EXPIRE_EFFORT_MAX, Settings};
 
@@ -74,8 +75,8 @@ const TABLE: &[ParameterRow] = &[
     row("bind", Form::Fixed, "?"),
     row("port", Form::Fixed, "?"),
     row("tls-port", Form::Fixed, "0"),
-    row("unixsocket", Form::Fixed, ""),
-    row("unixsocketperm", Form::Fixed, "0"),
+    row("unixsocket", Form::Fixed, "?"),
+    row("unixsocketperm", Form::Fixed, "?"),
     row("requirepass", Form::Fixed, ""),
     row("protected-mode", Form::Fixed, "?"),
     row("enable-debug-command", Form::Fixed, "?"),
@@ -309,7 +310,7 @@ fn refused(name: &str, reason: impl Into<Cow<'static, str>>) -> Refused {
 /// The value of a parameter that describes this server.
 fn of_settings(name: &str, settings: &Settings) -> String {
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-    let address = settings.resp.first().and_then(|one| one.rsplit_once(':'));
+    let address = settings.resp.iter().find_map(Address::host_and_port);
     match name {
         "maxmemory" => settings.memory_bytes.to_string(),
         "maxclients" => settings.max_connections.to_string(),
@@ -317,6 +318,11 @@ fn of_settings(name: &str, settings: &Settings) -> String {
         "timeout" => settings.idle_timeout_s.to_string(),
         "bind" => address.map_or_else(String::new, |(host, _)| host.to_owned()),
         "port" => address.map_or_else(|| "0".to_owned(), |(_, port)| port.to_owned()),
+        "unixsocket" => {
+            let files = settings.resp.iter().find_map(Address::file);
+            files.map_or_else(String::new, |path| path.display().to_string())
+        }
+        "unixsocketperm" => format!("{:o}", settings.unix_mode),
         "protected-mode" => yes_or_no(settings.protected_mode),
         "enable-debug-command" => yes_or_no(settings.enable_debug_commands),
         "proto-max-bulk-len" | "client-query-buffer-limit" => {

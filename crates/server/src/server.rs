@@ -16,6 +16,7 @@ use crate::observer::Observer;
 use crate::poller::Waker;
 use crate::protocol::Protocol;
 use crate::settings::Settings;
+use crate::settings::address::Address;
 use crate::settings::load::{Loaded, Origin};
 use crate::settings::units::show_duration_ms;
 use crate::signals::Signals;
@@ -167,15 +168,19 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
     for protocol in Protocol::ALL {
         for address in settings.addresses(protocol) {
-            listeners.extend(Listener::tcp(protocol, address)?);
+            listeners.extend(Listener::at(protocol, address, settings.unix_mode)?);
         }
     }
     if let Some(path) = &settings.unix {
-        let protocol = Protocol::Memcached;
-        listeners.push(Listener::unix(protocol, path, settings.unix_mode)?);
+        let address = Address::Unix(path.clone());
+        listeners.extend(Listener::at(
+            Protocol::Memcached,
+            &address,
+            settings.unix_mode,
+        )?);
     }
     let reason = match listeners.len() {
-        0 => "nothing to listen on; give an address, or a socket with --unix".to_owned(),
+        0 => "nothing to listen on; give an address, host:port or unix:/path".to_owned(),
         n if n > LISTENERS_MAX => format!("{n} addresses, at most {LISTENERS_MAX} are listened on"),
         _ => return Ok(listeners),
     };
@@ -226,8 +231,9 @@ fn name_hosts(settings: &mut Settings) {
         .http_hosts
         .add_own(&machine.nodename().to_string_lossy());
     for address in &settings.http {
-        let name = address.rsplit_once(':').map_or("", |(name, _)| name);
-        settings.http_hosts.add_own(name);
+        if let Some((name, _)) = address.host_and_port() {
+            settings.http_hosts.add_own(name);
+        }
     }
 }
 
@@ -241,30 +247,24 @@ fn describe(settings: &Settings, listeners: &[Listener]) -> String {
         };
         if !is_guarded {
             tracing::warn!(
-                address = listener.address,
+                address = %listener.address,
                 "anyone who reaches this address can read and change the cache: there is no \
                  authentication"
             );
         }
     }
-    let of = |name: &str, belongs: &dyn Fn(&Listener) -> bool| {
-        let these = listeners.iter().filter(|listener| belongs(listener));
-        let addresses: Vec<&str> = these.map(|one| one.address.as_str()).collect();
-        (!addresses.is_empty()).then(|| format!("{name}={}", addresses.join(",")))
+    let of = |protocol: Protocol| {
+        let addresses = addresses(listeners, protocol);
+        let text = || format!("{}={}", protocol.name(), Address::show_all(&addresses));
+        (!addresses.is_empty()).then(text)
     };
-    let tcp = Protocol::ALL.into_iter().map(|protocol| {
-        of(protocol.name(), &|one| {
-            one.transport == Transport::Tcp && one.protocol == protocol
-        })
-    });
-    let unix = of("unix", &|one| one.transport == Transport::Unix);
-    tcp.chain([unix]).flatten().collect::<Vec<_>>().join(" ")
+    let all = Protocol::ALL.into_iter().filter_map(of);
+    all.collect::<Vec<_>>().join(" ")
 }
 
 /// Where a protocol is really listened for: a port 0 has become a number.
-fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<String> {
-    let is_one = |one: &&Listener| one.transport == Transport::Tcp && one.protocol == protocol;
-    let these = listeners.iter().filter(is_one);
+fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<Address> {
+    let these = listeners.iter().filter(|one| one.protocol == protocol);
     these.map(|one| one.address.clone()).collect()
 }
 

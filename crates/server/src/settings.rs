@@ -6,6 +6,7 @@
 //!
 //! Tests: settings/table.rs, tests/startup_errors.rs, tests/docs.rs.
 
+pub mod address; // where clients come in, as an operator writes it
 pub mod units;
 pub mod letters;
 pub mod hosts;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use self::address::Address;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use crate::protocol::Protocol;
@@ -53,12 +55,12 @@ pub struct Settings {
     pub memory_bytes: usize,
     /// Event loops.
     pub threads: usize,
-    /// Addresses for the memcached protocol, `host:port` each; empty = off.
-    pub memcached: Vec<String>,
-    /// Addresses for the Redis protocol, `host:port` each; empty = off.
-    pub resp: Vec<String>,
-    /// Addresses for HTTP, `host:port` each; empty = off.
-    pub http: Vec<String>,
+    /// Addresses for the memcached protocol, empty = off.
+    pub memcached: Vec<Address>,
+    /// Addresses for the Redis protocol, empty = off.
+    pub resp: Vec<Address>,
+    /// Addresses for HTTP, empty = off.
+    pub http: Vec<Address>,
     /// What requests over HTTP have to bear; empty = nothing.
     pub http_token: String,
     /// What this server is called over HTTP.
@@ -77,7 +79,7 @@ pub struct Settings {
     pub tracking_table_max_keys: usize,
     /// UNIX socket for the memcached protocol.
     pub unix: Option<PathBuf>,
-    /// Permission bits of the UNIX socket.
+    /// Permission bits of socket files.
     pub unix_mode: u32,
     /// Most connections at one time.
     pub max_connections: usize,
@@ -128,7 +130,7 @@ const CLIENT_MEMORY_BYTES_MIN: usize = 1 << 20;
 impl Settings {
     /// The addresses at which a protocol is spoken.
     #[must_use]
-    pub fn addresses(&self, protocol: Protocol) -> &[String] {
+    pub fn addresses(&self, protocol: Protocol) -> &[Address] {
         match protocol {
             Protocol::Memcached => &self.memcached,
             Protocol::Resp => &self.resp,
@@ -137,7 +139,7 @@ impl Settings {
     }
 
     /// The same, to be changed.
-    pub fn addresses_mut(&mut self, protocol: Protocol) -> &mut Vec<String> {
+    pub fn addresses_mut(&mut self, protocol: Protocol) -> &mut Vec<Address> {
         match protocol {
             Protocol::Memcached => &mut self.memcached,
             Protocol::Resp => &mut self.resp,
@@ -179,9 +181,9 @@ impl Default for Settings {
         Settings {
             memory_bytes: 256 << 20,
             threads: default_threads(),
-            memcached: vec!["127.0.0.1:11211".to_owned()],
-            resp: vec!["127.0.0.1:6379".to_owned()],
-            http: vec!["127.0.0.1:8080".to_owned()],
+            memcached: vec![Address::Tcp("127.0.0.1:11211".to_owned())],
+            resp: vec![Address::Tcp("127.0.0.1:6379".to_owned())],
+            http: vec![Address::Tcp("127.0.0.1:8080".to_owned())],
             http_token: String::new(),
             http_hosts: Hosts::default(),
             console_write: false,

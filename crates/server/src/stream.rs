@@ -68,6 +68,12 @@ impl Stream {
         }
     }
 
+    /// What carries it.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.transport
+    }
+
     /// What the poller is to report from the beginning.
     ///
     /// A UNIX socket reports room after each reply that the peer takes, so it is asked for only

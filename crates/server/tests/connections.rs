@@ -4,7 +4,7 @@
 #[path = "support/daemon.rs"]
 mod daemon;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -492,6 +492,65 @@ fn a_unix_socket_serves_like_a_port() {
         b"mn\r\n",
         b"MN\r\n",
     );
+}
+
+#[test]
+fn every_protocol_is_served_over_socket_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [text, redis, web] = ["text", "redis", "web"].map(path);
+    let file = |path: &str| format!("unix:{path}");
+    let both = format!("127.0.0.1:0,{}", file(&redis));
+    let _daemon = Daemon::start(&[
+        "--memcached",
+        &file(&text),
+        "--resp",
+        &both,
+        "--http",
+        &file(&web),
+        "--unix-mode",
+        "600",
+    ]);
+    let connect = |path: &str| {
+        let mode = std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{path}");
+        UnixStream::connect(path).unwrap()
+    };
+    let value = pattern(1, 1_000_000);
+    check(&mut connect(&text), &set("k", &value), b"STORED\r\n");
+    let mut stream = connect(&redis);
+    let head = format!("${}\r\n", value.len());
+    let reply = [head.as_bytes(), &value, b"\r\n"].concat();
+    check(&mut stream, b"GET k\r\n", &reply);
+    let line = bulk(&mut stream, b"CLIENT INFO\r\n");
+    let uid = rustix::process::getuid().as_raw();
+    assert!(
+        line.contains(&format!("addr={redis}:0 laddr={redis}:0 ")),
+        "{line}"
+    );
+    assert!(line.trim_end().ends_with(&format!(" uid={uid}")), "{line}");
+    let expected = format!("unixsocket\r\n${}\r\n{redis}\r\n", redis.len());
+    let reply = format!("*2\r\n$10\r\n{expected}");
+    check(&mut stream, b"CONFIG GET unixsocket\r\n", reply.as_bytes());
+    let mut stream = connect(&web);
+    stream
+        .write_all(b"GET /v1/cache/k HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).unwrap();
+    assert!(reply.starts_with(b"HTTP/1.1 200") && reply.ends_with(&value));
+}
+
+/// The bulk string that answers a request of the Redis protocol.
+fn bulk(stream: &mut UnixStream, request: &[u8]) -> String {
+    stream.write_all(request).unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut length = String::new();
+    reader.read_line(&mut length).unwrap();
+    let bytes: usize = length.trim_start_matches('$').trim().parse().unwrap();
+    let mut text = vec![0; bytes + 2];
+    reader.read_exact(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 #[test]

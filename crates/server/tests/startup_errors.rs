@@ -65,12 +65,12 @@ fn an_address_that_is_not_ours_or_means_nothing_is_told() {
     check(
         &["--memcached", "11211"],
         &[],
-        "--memcached: \"11211\" is not an address; write host:port or off",
+        "--memcached: \"11211\" is not an address; write host:port, unix:/path or off",
     );
     check(
         &["--memcached", "off", "--resp", "off", "--http", "off"],
         &[],
-        "--memcached: nothing to listen on; give an address, or a socket with --unix",
+        "--memcached: nothing to listen on; give an address, host:port or unix:/path",
     );
 }
 
@@ -171,7 +171,7 @@ fn a_unix_socket_that_cannot_be_made_is_told() {
     let unix = |path: &str| refusal(&only(path), &[]);
     assert_eq!(
         unix("/nonexistent/cellar.sock"),
-        "cellar: --unix /nonexistent/cellar.sock: the directory does not exist"
+        "cellar: --memcached unix:/nonexistent/cellar.sock: the directory does not exist"
     );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("precious");
@@ -179,12 +179,18 @@ fn a_unix_socket_that_cannot_be_made_is_told() {
     let file = file.to_str().unwrap();
     assert_eq!(
         unix(file),
-        format!("cellar: --unix {file}: a file that is no socket is there")
+        format!("cellar: --memcached unix:{file}: a file that is no socket is there")
     );
     let long = format!("/tmp/{}", "x".repeat(120));
     assert_eq!(
         unix(&long),
-        format!("cellar: --unix {long}: the path is too long for a socket (107 bytes)")
+        format!("cellar: --memcached unix:{long}: the path is too long for a socket (107 bytes)")
+    );
+    let [off, long] = ["off", &format!("unix:{long}")];
+    check(
+        &["--memcached", off, "--resp", off, "--http", long],
+        &[],
+        &format!("--http {long}: the path is too long for a socket (107 bytes)"),
     );
 }
 
@@ -197,7 +203,7 @@ fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
     check(
         &only(path),
         &[],
-        &format!("--unix {path}: another server answers there"),
+        &format!("--memcached unix:{path}: another server answers there"),
     );
     assert!(std::os::unix::net::UnixStream::connect(path).is_ok());
 }

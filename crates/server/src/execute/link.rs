@@ -24,7 +24,7 @@ use super::context::{Context, First, Flow, Next};
 use super::filling::Transfer;
 use super::{http, memcached, resp};
 use crate::client::{Client, Seat};
-use crate::listener::local_address;
+use crate::listener::{local_address, peer_uid};
 use crate::mailbox::Mailbox;
 use crate::output::Output;
 use crate::protocol::Protocol;
@@ -139,6 +139,7 @@ impl Link {
                     peer,
                     local: local_address(stream),
                     file: stream.as_raw_fd(),
+                    uid: peer_uid(stream),
                 };
                 let client = state.clients.add(seat, Some(home), now_ms);
                 Link::Resp(Box::new(resp::Intake::new(client, state)))

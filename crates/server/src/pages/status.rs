@@ -16,6 +16,7 @@ use crate::counters::load::{BOUNDS_US, Latencies, PerProtocol};
 use crate::metrics::facts::{Facts, lag_bounds_ms};
 use crate::protocol::Protocol;
 use crate::settings::TABLE;
+use crate::settings::address::Address;
 use crate::state::State;
 
 /// Hottest keys shown.
@@ -340,7 +341,7 @@ impl Status {
 
 fn server(facts: &Facts<'_>) -> Server {
     let settings = &facts.state.settings;
-    let address = |addresses: &[String]| (!addresses.is_empty()).then(|| addresses.join(","));
+    let address = |all: &[Address]| (!all.is_empty()).then(|| Address::show_all(all));
     Server {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),

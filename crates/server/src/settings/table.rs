@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use super::address::Address;
 use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
@@ -72,19 +73,20 @@ pub const TABLE: &[Row] = &[
         name: "memcached",
         value: "ADDR|off",
         default: "127.0.0.1:11211",
-        help: "Address for the memcached protocol, host:port; several with commas between them. \
-               Port 0 takes a free one. There is no authentication: keep it off open networks.",
-        set: |s, v| put(&mut s.memcached, addresses(v)),
-        show: |s| show_addresses(&s.memcached),
+        help: "Address for the memcached protocol, host:port or unix:/path; several with commas \
+               between them. Port 0 takes a free one. There is no authentication: keep it off open \
+               networks.",
+        set: |s, v| put(&mut s.memcached, Address::parse_all(v)),
+        show: |s| Address::show_all(&s.memcached),
     },
     Row {
         name: "resp",
         value: "ADDR|off",
         default: "127.0.0.1:6379",
-        help: "Address for the Redis protocol, host:port; several with commas between them. Port 0 \
-               takes a free one.",
-        set: |s, v| put(&mut s.resp, addresses(v)),
-        show: |s| show_addresses(&s.resp),
+        help: "Address for the Redis protocol, host:port or unix:/path; several with commas between \
+               them. Port 0 takes a free one.",
+        set: |s, v| put(&mut s.resp, Address::parse_all(v)),
+        show: |s| Address::show_all(&s.resp),
     },
     Row {
         name: "databases",
@@ -150,10 +152,10 @@ pub const TABLE: &[Row] = &[
         name: "http",
         value: "ADDR|off",
         default: "127.0.0.1:8080",
-        help: "Address for HTTP: the cache under /v1/cache, figures and the console; several with \
-               commas between them. Port 0 takes a free one.",
-        set: |s, v| put(&mut s.http, addresses(v)),
-        show: |s| show_addresses(&s.http),
+        help: "Address for HTTP, host:port or unix:/path: the cache under /v1/cache, figures and the \
+               console; several with commas between them. Port 0 takes a free one.",
+        set: |s, v| put(&mut s.http, Address::parse_all(v)),
+        show: |s| Address::show_all(&s.http),
     },
     Row {
         name: "http-token",
@@ -189,8 +191,8 @@ pub const TABLE: &[Row] = &[
         name: "unix",
         value: "PATH|off",
         default: "off",
-        help: "UNIX socket for the memcached protocol. The socket file of a server that is gone \
-               is replaced, that of a living one is an error.",
+        help: "UNIX socket for the memcached protocol, short for unix:PATH in --memcached. The \
+               socket file of a server that is gone is replaced, that of a living one is an error.",
         set: |s, v| {
             s.unix = (v != "off").then(|| PathBuf::from(v));
             if v.is_empty() {
@@ -209,7 +211,7 @@ pub const TABLE: &[Row] = &[
         name: "unix-mode",
         value: "MODE",
         default: "700",
-        help: "Permission bits of the UNIX socket, in octal.",
+        help: "Permission bits of the UNIX sockets, in octal.",
         set: |s, v| put(&mut s.unix_mode, mode(v)),
         show: |s| format!("{:o}", s.unix_mode),
     },
@@ -399,32 +401,6 @@ fn number(text: &str, min: usize, max: usize) -> Result<usize, String> {
 fn effort(text: &str) -> Result<u8, String> {
     let effort = number(text, 1, usize::from(EXPIRE_EFFORT_MAX))?;
     Ok(effort as u8)
-}
-
-fn addresses(text: &str) -> Result<Vec<String>, String> {
-    if text == "off" {
-        return Ok(Vec::new());
-    }
-    text.split(',').map(|one| address(one.trim())).collect()
-}
-
-fn show_addresses(addresses: &[String]) -> String {
-    if addresses.is_empty() {
-        "off".to_owned()
-    } else {
-        addresses.join(",")
-    }
-}
-
-fn address(text: &str) -> Result<String, String> {
-    match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
-            Ok(text.to_owned())
-        }
-        _ => Err(format!(
-            "{text:?} is not an address; write host:port or off"
-        )),
-    }
 }
 
 /// A token as it can stand in a header field.

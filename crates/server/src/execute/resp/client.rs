@@ -94,6 +94,10 @@ fn describe(client: &Client, now_ms: u64) -> String {
         text(&facts.library),
         text(&facts.library_version),
     );
+    if let Some(uid) = client.seat.uid {
+        line.pop();
+        let _ = writeln!(line, " uid={uid}");
+    }
     line
 }
 

@@ -14,6 +14,7 @@ use super::used_bytes;
 use crate::counters::Totals;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::parameters::REDIS_VERSION;
+use crate::settings::address::Address;
 use crate::{memory, process};
 
 /// Most figures that one answer holds space for at first.
@@ -133,7 +134,11 @@ fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let (state, settings) = (call.context.state, &call.context.state.settings);
     let now = call.cache().now();
     let uptime_s = now.0 / 1_000;
-    let port = settings.resp.first().and_then(|one| one.rsplit(':').next());
+    let port = settings
+        .resp
+        .iter()
+        .find_map(Address::host_and_port)
+        .map(|(_, port)| port);
     text.fields([
         ("redis_version", REDIS_VERSION),
         ("server_name", "cellar"),
