@@ -92,6 +92,7 @@ impl Measurement for ReplayArgs {
             baseline_overhead_bytes: self.baseline_overhead,
             stretch: self.stretch.map(|share| share.to_string()),
             runs: Vec::new(),
+            roomy: Vec::new(),
             skipped: Vec::new(),
         };
         for path in &self.traces {

@@ -5,10 +5,11 @@
 //! be missing either.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellar_engine::{
     Cache, Config, Deadline, DeleteOptions, Error as Refusal, Instant, Key, ManualClock,
-    ScanCursor, SetOptions, Stats,
+    ScanCursor, SetOptions, Stats, Upkeep,
 };
 
 use serde::Serialize;
@@ -21,9 +22,9 @@ use cellar_load::clock::{now_ns, seconds};
 use cellar_load::error::Error;
 use cellar_load::quantity::share;
 
-/// Upkeep is due every tenth of a second of the trace, but not more often than so many requests.
-const TICK_MS: u64 = 100;
-const ROWS_PER_TICK_MIN: usize = 4096;
+/// Most steps of upkeep between two requests: more when nothing happens for long would change
+/// nothing.
+const STEPS_PER_ROW_MAX: usize = 1000;
 /// How often the dead are counted in a run.
 const SAMPLES: usize = 1000;
 /// Samples count from this part of the requests on if nothing is evicted.
@@ -62,6 +63,9 @@ pub(crate) struct Played {
     dead_at_eviction_max_pct: f64,
     dead_mean_pct: f64,
     dead_max_pct: f64,
+    /// The same of what is held instead of all memory.
+    dead_of_held_mean_pct: f64,
+    dead_of_held_max_pct: f64,
     items: u64,
     live_bytes: u64,
     evicted: u64,
@@ -83,6 +87,9 @@ struct Player<'t> {
     /// By key: the deadline of what was stored last.
     deadline_ms: Vec<u64>,
     dead: Dead,
+    upkeep: Upkeep,
+    /// When upkeep's next step is due, by the trace's clock.
+    upkeep_at: Duration,
     played: Played,
     /// This process's memory before the cache was made.
     rss_before_bytes: u64,
@@ -130,6 +137,8 @@ impl<'t> Player<'t> {
             stamps,
             deadline_ms,
             dead: Dead::default(),
+            upkeep: Upkeep::default(),
+            upkeep_at: Duration::ZERO,
             played: Played::default(),
             rss_before_bytes,
         })
@@ -137,14 +146,10 @@ impl<'t> Player<'t> {
 
     fn run(&mut self) -> Result<(), Error> {
         let trace = self.trace;
-        let (mut ticked_ms, mut ticked_at) = (0, 0);
         let rows_per_sample = trace.rows.len().div_ceil(SAMPLES).max(1);
         for (at, &row) in trace.rows.iter().enumerate() {
             self.clock.set(Instant(row.at_ms));
-            if at - ticked_at >= ROWS_PER_TICK_MIN && row.at_ms - ticked_ms >= TICK_MS {
-                self.cache.tick();
-                (ticked_ms, ticked_at) = (row.at_ms, at);
-            }
+            self.keep_up(row.at_ms);
             if at % rows_per_sample == 0 {
                 let is_warm = at * WARM_UP_PART >= trace.rows.len();
                 self.dead.sample(&self.cache.stats(), is_warm);
@@ -155,6 +160,18 @@ impl<'t> Player<'t> {
             self.request(at, row)?;
         }
         Ok(())
+    }
+
+    /// Takes the steps of upkeep that a server would have taken by now.
+    fn keep_up(&mut self, now_ms: u64) {
+        let now = Duration::from_millis(now_ms);
+        for _ in 0..STEPS_PER_ROW_MAX {
+            if self.upkeep_at > now {
+                return;
+            }
+            self.upkeep_at += self.upkeep.step(&self.cache);
+        }
+        self.upkeep_at = now;
     }
 
     #[inline]
@@ -249,12 +266,15 @@ impl<'t> Player<'t> {
             });
         }
         let overhead_bytes = over_payload_bytes + stats.index_bytes + stats.overhead_bytes;
-        let (dead_mean_pct, dead_max_pct) = self.dead.mean_and_max();
+        let dead = self.dead.counted();
+        let (of_memory, of_held) = (dead.of_memory, dead.of_held);
         Ok(Played {
             miss_ratio: share(found.misses, found.hits + found.misses),
             dead_at_eviction_max_pct: share(stats.dead_at_eviction_max_ppm, 10_000),
-            dead_mean_pct,
-            dead_max_pct,
+            dead_mean_pct: of_memory.mean(),
+            dead_max_pct: of_memory.max,
+            dead_of_held_mean_pct: of_held.mean(),
+            dead_of_held_max_pct: of_held.max,
             items: stats.items,
             live_bytes: stats.live_bytes,
             evicted: stats.evicted,
@@ -270,17 +290,23 @@ impl<'t> Player<'t> {
     }
 }
 
-/// How much of the memory was dead, sampled at equal distances.
+/// How much was dead, sampled at equal distances.
 #[derive(Debug, Default)]
 struct Dead {
     /// Since the first eviction.
-    evicting: Samples,
+    evicting: DeadShares,
     /// Since a part of the requests.
-    warm: Samples,
+    warm: DeadShares,
 }
 
-#[derive(Debug, Default)]
-struct Samples {
+#[derive(Clone, Copy, Debug, Default)]
+struct DeadShares {
+    of_memory: Percents,
+    of_held: Percents,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Percents {
     count: u32,
     sum: f64,
     max: f64,
@@ -288,25 +314,36 @@ struct Samples {
 
 impl Dead {
     fn sample(&mut self, stats: &Stats, is_warm: bool) {
-        let share = stats.dead_bytes as f64 / stats.memory_bytes as f64;
-        for (samples, counts) in [
+        for (shares, counts) in [
             (&mut self.evicting, stats.evicted > 0),
             (&mut self.warm, is_warm),
         ] {
             if counts {
-                samples.count += 1;
-                samples.sum += share * 100.0;
-                samples.max = samples.max.max(share * 100.0);
+                let held_bytes = stats.live_bytes + stats.dead_bytes;
+                shares.of_memory.add(stats.dead_bytes, stats.memory_bytes);
+                shares.of_held.add(stats.dead_bytes, held_bytes);
             }
         }
     }
 
-    fn mean_and_max(&self) -> (f64, f64) {
-        let samples = match self.evicting.count {
-            0 => &self.warm,
-            _ => &self.evicting,
-        };
-        (samples.sum / f64::from(samples.count.max(1)), samples.max)
+    fn counted(&self) -> DeadShares {
+        match self.evicting.of_memory.count {
+            0 => self.warm,
+            _ => self.evicting,
+        }
+    }
+}
+
+impl Percents {
+    fn add(&mut self, part: u64, whole: u64) {
+        let percent = share(part, whole) * 100.0;
+        self.count += 1;
+        self.sum += percent;
+        self.max = self.max.max(percent);
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / f64::from(self.count.max(1))
     }
 }
 

@@ -23,6 +23,9 @@ pub(crate) struct Report {
     /// Share of the footprint that every size was made by stretching the values.
     pub(crate) stretch: Option<String>,
     pub(crate) runs: Vec<Run>,
+    /// Runs with so much memory that nothing has to leave.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) roomy: Vec<Run>,
     pub(crate) skipped: Vec<Skipped>,
 }
 
