@@ -39,6 +39,8 @@ pub struct Seat {
     pub file: i32,
     /// The user that it runs as, if it came by a socket file.
     pub uid: Option<u32>,
+    /// What it is called by its certificate, if it has shown one.
+    pub identity: Option<Arc<str>>,
 }
 
 /// How many of something a client has, for listings.

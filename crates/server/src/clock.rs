@@ -202,6 +202,12 @@ fn unix_us() -> i64 {
     }
 }
 
+/// The machine's wall clock in seconds since 1970.
+#[must_use]
+pub fn unix_s() -> i64 {
+    unix_us().div_euclid(1_000_000)
+}
+
 /// Measures how long something takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(std::time::Instant);

@@ -67,6 +67,8 @@ pub(crate) struct Connection {
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
+    /// Whether nothing of it was read yet.
+    pub(crate) is_new: bool,
     /// Whether it stands in the loop's ready list.
     pub(crate) queued: bool,
     /// Whether the stream refused replies; they wait for room.
@@ -100,6 +102,7 @@ impl Connection {
             unfinished: None,
             output: Output::default(),
             ending: Ending::No,
+            is_new: true,
             queued: false,
             blocked: false,
             unsent: false,
@@ -123,7 +126,8 @@ impl Connection {
     #[inline]
     pub(crate) fn held_beside(&self) -> usize {
         let unanswered = self.unfinished.as_ref().map(|rest| rest.waiting_bytes());
-        self.buffer_bytes() + unanswered.unwrap_or(0) + self.link.held_bytes()
+        let beneath = self.stream.held_bytes();
+        self.buffer_bytes() + unanswered.unwrap_or(0) + self.link.held_bytes() + beneath
     }
 
     /// Whether there is something to do as soon as its turn comes.

@@ -168,6 +168,13 @@ counters! {
     protocol_errors "protocol_errors": "Requests answered with an error line.";
     accept_failures "listen_disabled_num": "Times the system had no room for a further connection.";
     output_pauses "": "Times a connection had to wait because its client did not take its replies.";
+    tls_handshakes "": "TLS handshakes that were done.";
+    tls_handshakes_resumed "": "Of those, handshakes that went on where an earlier one had ended.";
+    tls_handshakes_failed "":
+        "TLS handshakes that were not done: refused, broken off, too slow, or no TLS at all.";
+    tls_reloads "": "Times that certificates and keys were read anew.";
+    tls_reloads_failed "":
+        "Times that they could not be read, so that the old ones stayed in force.";
     conn_yields "conn_yields":
         "Times a connection had to wait its turn because it sent too much at once.";
 }

@@ -45,6 +45,16 @@ pub enum Error {
         /// What the system says.
         reason: String,
     },
+    /// A certificate, a key or an authority cannot be used.
+    #[error("--{flag} {path}: {reason}")]
+    TlsFile {
+        /// The flag, without dashes.
+        flag: &'static str,
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The configured memory is not there.
     #[error("--memory: {0}")]
     Memory(String),

@@ -19,8 +19,9 @@ pub mod error_stats; // how many error replies went to clients of Redis, by thei
 pub mod slow_log; // which commands were slow
 pub mod pace; // how much happens each second, over the last second and a half
 pub mod parameters; // what CONFIG GET shows and CONFIG SET takes
+pub mod tls; // certificates and keys, what is agreed on with them
 pub mod poller; // which sockets are ready
-pub mod stream; // a connection's bytes, where encryption would go
+pub mod stream; // a connection's bytes, plain or encrypted
 pub mod signals; // SIGTERM and SIGINT ask the server to finish and exit
 pub mod listener; // sockets, accepting, UNIX sockets
 pub mod budget; // what all clients together hold, who leaves for it
@@ -45,6 +46,8 @@ pub mod collection; // how a hash, set or sorted set lies in a value, what its c
 pub mod kind; // which kinds of values there are, the deadline of a key that holds a hash
 pub mod pages; // what is answered over HTTP beside the cache
 pub mod execute; // the one place where requests meet the engine
+mod entrance; // who may come in, and what the others are told
+mod handshakes; // how clients of TLS come in, beside the event loops
 mod acceptor; // where connections come in, on a thread of its own, for all event loops
 mod connection; // how far one client has come
 mod worker; // the event loop and its phases

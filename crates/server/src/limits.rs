@@ -53,6 +53,12 @@ pub const ENTRY_BYTES: usize = 512;
 pub const PROGRAM_BYTES: usize = 16 << 20;
 /// What an idle connection takes, in bytes: its entry, its session, its place in listings.
 pub const CONNECTION_BYTES: usize = 4 << 10;
+/// What an idle connection over TLS takes besides.
+pub const TLS_BYTES: usize = 32 << 10;
+/// Bytes that a client may send before its TLS handshake is done: most of them are certificates.
+pub const HANDSHAKE_BYTES_MAX: usize = 32 << 10;
+/// TLS handshakes under way at one time.
+pub const HANDSHAKES_MAX: usize = 512;
 /// What one event loop keeps of reply buffers.
 pub const SPARE_BYTES: usize = SPARE_BUFFERS_MAX * KEPT_BUFFER_BYTES_MAX;
 /// What a command may need while it runs: copies of a value it changes, its arguments, its reply.

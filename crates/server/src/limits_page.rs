@@ -1,9 +1,10 @@
 //! Page: docs/limits.md, written from the bounds themselves.
 
 use crate::limits::{
-    ARENA_BYTES, CONNECTION_BYTES, INBOX_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES,
-    QUEUED_BYTES_MAX, REPLY_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX,
-    SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, WATCHED_BYTES_MAX,
+    ARENA_BYTES, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, INBOX_BYTES_MAX,
+    PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_BYTES_MAX, REPLY_BYTES_MAX, RESULT_BYTES_MAX,
+    SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES,
+    WATCHED_BYTES_MAX,
 };
 use crate::script::{MEMORY_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
@@ -45,6 +46,12 @@ pub fn page() -> String {
     let beside = [
         ("the program", PROGRAM_BYTES, ""),
         ("idle connections", CONNECTION_BYTES, " for each"),
+        ("those over TLS", CONNECTION_BYTES + TLS_BYTES, " for each"),
+        (
+            "TLS handshakes under way",
+            HANDSHAKES_MAX * (HANDSHAKE_BYTES_MAX + TLS_BYTES),
+            "",
+        ),
         ("clients together", 0, "`--client-memory`"),
         ("arenas for requests", ARENA_BYTES, " for each event loop"),
         ("spare reply buffers", SPARE_BYTES, " for each event loop"),

@@ -54,24 +54,30 @@ impl Listener {
     /// [`Error::Listen`] if the name means nothing, an address cannot be taken or a file not made.
     pub fn at(protocol: Protocol, address: &Address, mode: u32) -> Result<Vec<Listener>, Error> {
         match address {
-            Address::Tcp(address) => Listener::tcp(protocol, address),
+            Address::Tcp(name) => Listener::tcp(protocol, name, Address::Tcp),
+            Address::Tls(name) => Listener::tcp(protocol, name, Address::Tls),
             Address::Unix(path) => Ok(vec![Listener::unix(protocol, path, mode)?]),
         }
     }
 
-    /// Listens on all addresses that `host:port` stands for.
-    fn tcp(protocol: Protocol, address: &str) -> Result<Vec<Listener>, Error> {
+    /// Listens on all addresses that `host:port` stands for, which `show` tells as addresses.
+    fn tcp(
+        protocol: Protocol,
+        name: &str,
+        show: fn(String) -> Address,
+    ) -> Result<Vec<Listener>, Error> {
         let fail = |reason: String| Error::Listen {
             flag: protocol.name(),
-            address: address.to_owned(),
+            address: show(name.to_owned()).to_string(),
             reason,
         };
-        let resolved = address
+        let resolved = name
             .to_socket_addrs()
             .map_err(|error| fail(error.to_string()))?;
         let mut listeners: Vec<Listener> = Vec::new();
         for one in resolved {
-            listeners.push(Listener::tcp_at(protocol, one).map_err(|errno| fail(reason(errno)))?);
+            let listener = Listener::tcp_at(protocol, one, show);
+            listeners.push(listener.map_err(|errno| fail(reason(errno)))?);
         }
         if listeners.is_empty() {
             return Err(fail("the name has no address".to_owned()));
@@ -79,7 +85,11 @@ impl Listener {
         Ok(listeners)
     }
 
-    fn tcp_at(protocol: Protocol, address: SocketAddr) -> Result<Listener, Errno> {
+    fn tcp_at(
+        protocol: Protocol,
+        address: SocketAddr,
+        show: fn(String) -> Address,
+    ) -> Result<Listener, Errno> {
         let family = if address.is_ipv4() {
             AddressFamily::INET
         } else {
@@ -100,7 +110,7 @@ impl Listener {
             socket,
             transport: Transport::Tcp,
             protocol,
-            address: Address::Tcp(bound.to_string()),
+            address: show(bound.to_string()),
             _file: None,
         })
     }
@@ -151,7 +161,7 @@ impl Listener {
     /// came by a socket file the file's path and a port that is none, as Redis has it.
     #[must_use]
     pub fn peer_of(&self, stream: &Stream) -> String {
-        if self.protocol == Protocol::Memcached {
+        if self.protocol == Protocol::Memcached && !self.is_tls() {
             return String::new();
         }
         if let Address::Unix(path) = &self.address {
@@ -162,12 +172,18 @@ impl Listener {
         address.map_or(String::new(), |address| address.to_string())
     }
 
+    /// Whether TLS is spoken on its connections.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.address.is_tls()
+    }
+
     /// Whether only programs on this machine can reach it.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match &self.address {
             Address::Unix(_) => true,
-            Address::Tcp(address) => {
+            Address::Tcp(address) | Address::Tls(address) => {
                 let address = address.parse::<SocketAddr>();
                 address.is_ok_and(|address| address.ip().is_loopback())
             }
@@ -263,10 +279,10 @@ mod tests {
 
     #[test]
     fn port_zero_tells_the_port_it_took_and_a_taken_port_is_an_error() {
-        let listeners = Listener::tcp(Protocol::Memcached, "127.0.0.1:0").unwrap();
+        let listeners = Listener::tcp(Protocol::Memcached, "127.0.0.1:0", Address::Tcp).unwrap();
         assert!(listeners[0].is_local());
         let taken = listeners[0].address.to_string();
-        let error = Listener::tcp(Protocol::Memcached, &taken).unwrap_err();
+        let error = Listener::tcp(Protocol::Memcached, &taken, Address::Tls).unwrap_err();
         assert!(
             error.to_string().contains("is taken by another server"),
             "{error}"

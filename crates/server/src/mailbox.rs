@@ -76,6 +76,11 @@ impl Mailbox {
         mailbox.waker.wake();
     }
 
+    /// Connections that the loop serves or that wait here.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
     /// The connection that has waited longest.
     pub fn take(&self) -> Option<Arrival> {
         self.lock().pop_front()

@@ -74,7 +74,7 @@ const TABLE: &[ParameterRow] = &[
     row("timeout", Form::Fixed, "?"),
     row("bind", Form::Fixed, "?"),
     row("port", Form::Fixed, "?"),
-    row("tls-port", Form::Fixed, "0"),
+    row("tls-port", Form::Fixed, "?"),
     row("unixsocket", Form::Fixed, "?"),
     row("unixsocketperm", Form::Fixed, "?"),
     row("requirepass", Form::Fixed, ""),
@@ -310,14 +310,21 @@ fn refused(name: &str, reason: impl Into<Cow<'static, str>>) -> Refused {
 /// The value of a parameter that describes this server.
 fn of_settings(name: &str, settings: &Settings) -> String {
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-    let address = settings.resp.iter().find_map(Address::host_and_port);
+    let first = |is_wanted: fn(&&Address) -> bool| {
+        let mut wanted = settings.resp.iter().filter(is_wanted);
+        wanted.find_map(Address::host_and_port)
+    };
+    let port = |is_wanted: fn(&&Address) -> bool| {
+        first(is_wanted).map_or("0", |(_, port)| port).to_owned()
+    };
     match name {
         "maxmemory" => settings.memory_bytes.to_string(),
         "maxclients" => settings.max_connections.to_string(),
         "databases" => settings.databases.to_string(),
         "timeout" => settings.idle_timeout_s.to_string(),
-        "bind" => address.map_or_else(String::new, |(host, _)| host.to_owned()),
-        "port" => address.map_or_else(|| "0".to_owned(), |(_, port)| port.to_owned()),
+        "bind" => first(|_| true).map_or_else(String::new, |(host, _)| host.to_owned()),
+        "port" => port(|address| !address.is_tls()),
+        "tls-port" => port(|address| address.is_tls()),
         "unixsocket" => {
             let files = settings.resp.iter().find_map(Address::file);
             files.map_or_else(String::new, |path| path.display().to_string())

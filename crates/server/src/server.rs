@@ -8,7 +8,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
+use crate::entrance::Entrance;
 use crate::error::Error;
+use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::memory;
@@ -22,6 +24,7 @@ use crate::settings::units::show_duration_ms;
 use crate::signals::Signals;
 use crate::state::State;
 use crate::stream::Transport;
+use crate::tls::Keys;
 use crate::upkeep::Upkeep;
 use crate::watchdog::Watchdog;
 use crate::worker::{Common, Worker};
@@ -45,6 +48,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     check_default_ttl(&settings)?;
+    let tls = make_keys(&settings)?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
     warn_of_open_listeners(&settings, &listeners);
@@ -59,14 +63,22 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         what: "taking over signals",
         source,
     })?;
-    let state = State::observed(cache, settings, clock.wall(), observer);
+    let mut state = State::observed(cache, settings, clock.wall(), observer);
+    state.tls = tls.clone();
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let common = make_common(state, clock)?;
     let acceptor_waker = Arc::clone(&common.acceptor_waker);
-    let shared = (Arc::clone(&common.state), Arc::clone(&common.mailboxes));
-    let acceptor = Acceptor::new(listeners, signals, Arc::clone(&acceptor_waker), shared);
+    let entrance = Entrance {
+        state: Arc::clone(&common.state),
+        mailboxes: Arc::clone(&common.mailboxes),
+    };
+    let handshakes =
+        tls.map(|keys| Antechamber::start(entrance.clone(), keys, common.clock.clone()));
+    let (antechamber, handshakes) = handshakes.transpose().map_err(no_thread)?.unzip();
+    let ways = (entrance, antechamber.clone());
+    let acceptor = Acceptor::new(listeners, signals, Arc::clone(&acceptor_waker), ways);
     let acceptor = acceptor.map_err(Error::system("making the acceptor"))?;
     let threads = start(make_workers(&common)?)?;
     let acceptor = acceptor.start(common.clock).map_err(no_thread)?;
@@ -78,6 +90,11 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     acceptor_waker.wake();
     let done = acceptor.join().expect("a panic ends the whole process");
     done.map_err(Error::system("waiting for connections"))?;
+    if let (Some(antechamber), Some(handshakes)) = (antechamber, handshakes) {
+        antechamber.stop();
+        let done = handshakes.join().expect("a panic ends the whole process");
+        done.map_err(Error::system("waiting for handshakes"))?;
+    }
     upkeep.stop();
     watchdog.stop();
     tracing::info!("cellar stopped");
@@ -88,7 +105,8 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
 ///
 /// A default number of connections gives way; one that was asked for does not.
 fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
-    let others = OTHER_FILES + settings.threads * FILES_PER_THREAD;
+    let guests = if settings.speaks_tls() { GUESTS_MAX } else { 0 };
+    let others = OTHER_FILES + settings.threads * FILES_PER_THREAD + guests;
     let wanted = (settings.max_connections + others) as u64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
@@ -153,6 +171,12 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
     Ok(())
 }
 
+/// Reads certificates and keys, if TLS is spoken.
+fn make_keys(settings: &Settings) -> Result<Option<Arc<Keys>>, Error> {
+    let keys = settings.speaks_tls().then(|| Keys::load(settings));
+    Ok(keys.transpose()?.map(Arc::new))
+}
+
 /// Checks that there are the databases that have a time to live of their own.
 fn check_default_ttl(settings: &Settings) -> Result<(), Error> {
     let checked = settings.default_ttl.check(settings.databases);
@@ -195,6 +219,7 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
 /// same ones.
 fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     let secret_of = |listener: &Listener| match listener.protocol {
+        _ if asks_for_certificates(settings, listener) => Some("--tls-client-ca"),
         Protocol::Memcached => None,
         Protocol::Resp => (!settings.password.is_empty()).then_some("--password"),
         Protocol::Http => (!settings.http_token.is_empty()).then_some("--http-token"),
@@ -223,6 +248,11 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     );
 }
 
+/// Whether only clients with a certificate come in at a listener.
+fn asks_for_certificates(settings: &Settings, listener: &Listener) -> bool {
+    listener.is_tls() && settings.tls_client_ca.is_some()
+}
+
 /// Adds the names that this server has without being given them: the machine's, and those that its
 /// addresses were given with.
 fn name_hosts(settings: &mut Settings) {
@@ -241,6 +271,7 @@ fn name_hosts(settings: &mut Settings) {
 fn describe(settings: &Settings, listeners: &[Listener]) -> String {
     for listener in listeners.iter().filter(|listener| !listener.is_local()) {
         let is_guarded = match listener.protocol {
+            _ if asks_for_certificates(settings, listener) => true,
             Protocol::Memcached => false,
             Protocol::Resp => settings.protected_mode || !settings.password.is_empty(),
             Protocol::Http => !settings.http_token.is_empty(),

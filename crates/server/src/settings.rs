@@ -81,6 +81,12 @@ pub struct Settings {
     pub unix: Option<PathBuf>,
     /// Permission bits of socket files.
     pub unix_mode: u32,
+    /// Certificates of the server, each with its issuers behind it.
+    pub tls_cert: Vec<PathBuf>,
+    /// Their keys, in the same order.
+    pub tls_key: Vec<PathBuf>,
+    /// Authorities that have signed the certificates of clients.
+    pub tls_client_ca: Option<PathBuf>,
     /// Most connections at one time.
     pub max_connections: usize,
     /// Most bytes outside of the cache's memory that clients have the server hold; none for a share
@@ -136,6 +142,15 @@ impl Settings {
             Protocol::Resp => &self.resp,
             Protocol::Http => &self.http,
         }
+    }
+
+    /// Whether TLS is spoken somewhere.
+    #[must_use]
+    pub fn speaks_tls(&self) -> bool {
+        let all = Protocol::ALL
+            .into_iter()
+            .flat_map(|one| self.addresses(one));
+        all.into_iter().any(Address::is_tls)
     }
 
     /// The same, to be changed.
@@ -194,6 +209,9 @@ impl Default for Settings {
             tracking_table_max_keys: 1_000_000,
             unix: None,
             unix_mode: 0o700,
+            tls_cert: Vec::new(),
+            tls_key: Vec::new(),
+            tls_client_ca: None,
             max_connections: 10_000,
             client_memory_bytes: None,
             max_value_bytes: None,

@@ -1,4 +1,4 @@
-//! Signals: SIGTERM and SIGINT ask the server to finish and exit.
+//! Signals: SIGTERM and SIGINT ask the server to finish and exit, SIGHUP to read its files anew.
 //!
 //! The first arrives as a byte on a socket that an event loop polls, so none is lost between a
 //! check and a sleep. The second ends the process at once, in the signal handler, whatever the
@@ -10,14 +10,43 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 /// Exit status when a second signal cuts the drain short, or when there is none because an event
 /// loop stands still.
 pub(crate) const IMPATIENT_STATUS: i32 = 1;
 
-/// The receiving end of both signals.
+/// The receiving end of SIGHUP, which without one ends the process.
+#[derive(Debug)]
+pub struct Hangups(UnixStream);
+
+impl Hangups {
+    /// Takes over SIGHUP, for who made this and all who did before.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub fn take_over() -> io::Result<Hangups> {
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        low_level::pipe::register(SIGHUP, sender)?;
+        Ok(Hangups(receiver))
+    }
+
+    /// Whether one has come since the last time.
+    pub fn take(&mut self) -> bool {
+        // Several that came in quick succession are one.
+        io::Read::read(&mut self.0, &mut [0; 64]).is_ok_and(|bytes| bytes > 0)
+    }
+}
+
+impl AsFd for Hangups {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The receiving end of SIGTERM and SIGINT.
 #[derive(Debug)]
 pub struct Signals {
     receiver: UnixStream,

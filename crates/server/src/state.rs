@@ -22,6 +22,7 @@ use crate::parameters::Parameters;
 use crate::script::Scripts;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
+use crate::tls::Keys;
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
 /// lose their patience.
@@ -37,6 +38,10 @@ pub struct State {
     pub counters: Vec<Arc<Counters>>,
     /// What the acceptor counts, which is no event loop.
     pub acceptor: Arc<Counters>,
+    /// What is counted where clients of TLS come in, by another thread.
+    pub handshakes: Arc<Counters>,
+    /// The server's certificates and keys, if it speaks TLS.
+    pub tls: Option<Arc<Keys>>,
     /// The gates of the event loops.
     pub gates: Gates,
     /// Which of the engine's spaces each database is.
@@ -125,6 +130,8 @@ impl State {
         State {
             cache,
             acceptor: Arc::default(),
+            handshakes: Arc::default(),
+            tls: None,
             gates: Gates::new(settings.threads),
             lifetimes: Lifetimes::new(&settings.default_ttl, observer.databases().count()),
             databases: observer.databases().clone(),
@@ -165,10 +172,13 @@ impl State {
         self.wall.unix_ms(Instant(0)) / 1_000
     }
 
-    /// Sums of the counters of the event loops and the acceptor, since their start.
+    /// Sums of the counters of the event loops and where clients come in, since their start.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let all = self.counters.iter().chain([&self.acceptor]);
+        let all = self
+            .counters
+            .iter()
+            .chain([&self.acceptor, &self.handshakes]);
         Counters::sum(all.map(|counters| &**counters))
     }
 

@@ -1,19 +1,24 @@
 //! Stream: the bytes of one connection in both directions, whatever carries them.
 //!
 //! Nothing else reads, writes or ends a connection's socket, so a carrier that is no plain socket
-//! changes this file alone. The poller reports edges: whoever was told of one reads until
+//! ([`encrypted`]) changes nothing else. The poller reports edges: who was told of one reads until
 //! [`Stream::is_readable`] says no. What that takes is the carrier's own knowledge. A plain socket
-//! is drained by a read shorter than its buffer, which saves the read that would say so; a carrier
-//! that holds decrypted bytes itself has to look at those as well.
+//! is drained by a read shorter than its buffer, which saves the read that would say so; one over
+//! TLS holds decrypted bytes itself and looks at those as well.
 //!
-//! Why: docs/decisions/0032.
+//! Why: docs/decisions/0032, 0041.
+
+pub mod encrypted;
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustls::ServerConnection;
 
+use self::encrypted::{Encrypted, HELLO, Handshake};
 use crate::poller::{Interest, Ready};
 
 /// What carries a connection.
@@ -42,6 +47,8 @@ pub struct Stream {
     socket: OwnedFd,
     transport: Transport,
     readiness: Readiness,
+    /// What stands between socket and requests; nothing for a plain stream.
+    encrypted: Option<Box<Encrypted>>,
 }
 
 /// What became of a read.
@@ -65,7 +72,57 @@ impl Stream {
             socket,
             transport,
             readiness: Readiness::default(),
+            encrypted: None,
         }
+    }
+
+    /// Has all bytes from now on go through TLS, whose handshake is to come.
+    pub fn encrypt(&mut self, connection: ServerConnection) {
+        self.encrypted = Some(Box::new(Encrypted::new(connection)));
+    }
+
+    /// Goes on with the handshake as far as the peer lets it. Who does not speak TLS has a plain
+    /// stream afterwards.
+    pub fn shake_hands(&mut self) -> Handshake {
+        let Some(encrypted) = &mut self.encrypted else {
+            return Handshake::Done;
+        };
+        let handshake = encrypted.shake_hands(&self.socket);
+        match handshake {
+            // The first requests may have come with the last of the handshake.
+            Handshake::Done => self.readiness.readable = true,
+            Handshake::Plain => self.encrypted = None,
+            _ => {}
+        }
+        handshake
+    }
+
+    /// Whether its handshake went on where an earlier one had ended.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        let encrypted = self.encrypted.as_ref();
+        encrypted.is_some_and(|encrypted| encrypted.is_resumed())
+    }
+
+    /// What the peer is called by its certificate, which an authority of `--tls-client-ca` has
+    /// signed.
+    #[must_use]
+    pub fn identity(&self) -> Option<Arc<str>> {
+        self.encrypted.as_ref()?.identity.clone()
+    }
+
+    /// Bytes of its own that wait for room in the socket.
+    #[inline]
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let encrypted = self.encrypted.as_ref();
+        encrypted.map_or(0, |encrypted| encrypted.held_bytes())
+    }
+
+    /// Whether the first bytes of a connection want to speak TLS where it is not spoken.
+    #[must_use]
+    pub fn is_hello(&self, first: &[u8]) -> bool {
+        self.encrypted.is_none() && first.first() == Some(&HELLO)
     }
 
     /// What carries it.
@@ -119,6 +176,9 @@ impl Stream {
     pub fn read(&mut self, buffer: &mut [u8]) -> Received {
         let wanted = buffer.len();
         let readiness = &mut self.readiness;
+        if let Some(encrypted) = &mut self.encrypted {
+            return encrypted.read(&self.socket, readiness, buffer);
+        }
         match rustix::net::recv(&self.socket, buffer, RecvFlags::empty()) {
             Ok((0, _)) => {
                 readiness.readable = false;
@@ -148,6 +208,9 @@ impl Stream {
     /// `AGAIN` if there is no room for the present; others when the connection is broken.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        if let Some(encrypted) = &mut self.encrypted {
+            return encrypted.write(&self.socket, &[IoSlice::new(bytes)]);
+        }
         rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL)
     }
 
@@ -156,13 +219,27 @@ impl Stream {
     /// # Errors
     /// As [`Stream::write`].
     pub fn write_pieces(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        if let Some(encrypted) = &mut self.encrypted {
+            return encrypted.write(&self.socket, pieces);
+        }
         rustix::io::writev(&self.socket, pieces)
     }
 
     /// Tells the peer that nothing more is written.
     pub fn end_writing(&mut self) {
+        if let Some(encrypted) = &mut self.encrypted {
+            encrypted.end(&self.socket);
+        }
         // A connection that is broken already has nobody to tell.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(encrypted) = &mut self.encrypted {
+            encrypted.end(&self.socket);
+        }
     }
 }
 

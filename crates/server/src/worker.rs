@@ -244,6 +244,8 @@ impl Worker {
         if self.is_draining() {
             self.begin_ending(slot);
         }
+        // Its first requests may have come with its handshake.
+        self.enqueue(slot);
     }
 
     /// Writes what waits for a connection, and goes on with its end if that was the last.

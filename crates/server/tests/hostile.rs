@@ -32,6 +32,8 @@ mod session;
 mod talk;
 #[path = "../../../fuzz/properties/talk.rs"]
 mod talks;
+#[path = "../../../fuzz/properties/tls.rs"]
+mod tls;
 
 use session::{Session, UNIX_MS_AT_ZERO, state};
 
@@ -343,6 +345,31 @@ fn commands_of_all_sizes_are_answered_with_whole_frames() {
 fn a_script_of_any_text_is_answered_and_leaves_nothing_behind() {
     let seeds = corpus("script");
     run_on(0x9e37_79b9_7f4a_7c17, &seeds, SCRIPT_WORDS, script::check);
+}
+
+#[test]
+fn no_bytes_before_a_handshake_do_more_than_end_it() {
+    let words = [
+        &b"\x16\x03\x01"[..],
+        b"\x01\0\0",
+        b"\x14\x03\x03\0\x01\x01",
+        b"\xff\xff",
+    ];
+    run_on(
+        0x2b99_2ddf_a232_49d6,
+        &[tls::hello()],
+        &words,
+        tls::check_hello,
+    );
+}
+
+#[test]
+fn what_is_encrypted_is_read_as_it_was_written() {
+    let input = |random: &mut Random| {
+        let bytes = random.below(OPERATION_BYTES_MAX);
+        (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
+    };
+    run(0x6c62_272e_07bb_0142, input, tls::check_sealed);
 }
 
 #[test]

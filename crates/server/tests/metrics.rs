@@ -6,12 +6,17 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use cellar::metrics::exposition;
 use cellar::protocol::Protocol;
 use cellar::settings::Settings;
 use cellar::state::State;
+use cellar::tls::Keys;
 use cellar_engine::{Cache, Config, SetOptions};
+
+#[path = "support/tls.rs"]
+mod tls;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -24,11 +29,17 @@ fn deploy(file: &str) -> String {
 /// The state of a daemon that has had some requests.
 fn state() -> State {
     let cache = Cache::new(Config::with_memory(8 << 20)).unwrap();
+    let authority = tls::Authority::new();
+    authority.issue("server", "localhost", &["localhost"]);
     let settings = Settings {
         threads: 2,
+        tls_cert: vec![authority.path("server.pem").into()],
+        tls_key: vec![authority.path("server.key").into()],
         ..Settings::default()
     };
-    let state = State::new(cache, settings, 1_700_000_000_000);
+    let keys = Keys::load(&settings).unwrap();
+    let mut state = State::new(cache, settings, 1_700_000_000_000);
+    state.tls = Some(Arc::new(keys));
     let hour = SetOptions {
         deadline: state.cache.now().plus_ms(3_600_000),
         ..SetOptions::default()

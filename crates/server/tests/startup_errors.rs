@@ -65,7 +65,8 @@ fn an_address_that_is_not_ours_or_means_nothing_is_told() {
     check(
         &["--memcached", "11211"],
         &[],
-        "--memcached: \"11211\" is not an address; write host:port, unix:/path or off",
+        "--memcached: \"11211\" is not an address; write host:port, tls:host:port, unix:/path \
+         or off",
     );
     check(
         &["--memcached", "off", "--resp", "off", "--http", "off"],

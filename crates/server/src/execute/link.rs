@@ -140,6 +140,7 @@ impl Link {
                     local: local_address(stream),
                     file: stream.as_raw_fd(),
                     uid: peer_uid(stream),
+                    identity: stream.identity(),
                 };
                 let client = state.clients.add(seat, Some(home), now_ms);
                 Link::Resp(Box::new(resp::Intake::new(client, state)))

@@ -53,6 +53,18 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "cellar_tls_certificate_expiry_seconds",
+        kind: MetricType::Gauge,
+        labels: "certificate",
+        help: "The Unix time at which a certificate in force is over, by its file.",
+        write: |facts, samples| {
+            let keys = facts.state.tls.iter();
+            for (certificate, expiry_s) in keys.flat_map(|keys| keys.expiries_s()) {
+                samples.with(&[("certificate", &certificate)], expiry_s);
+            }
+        },
+    },
+    Family {
         name: "cellar_thread_busy_seconds_total",
         kind: MetricType::Count,
         labels: "thread",

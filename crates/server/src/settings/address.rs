@@ -3,14 +3,18 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How the path of a socket file is told from a host.
+/// What stands before the path of a socket file.
 const UNIX: &str = "unix:";
+/// What stands before a host where TLS is spoken.
+const TLS: &str = "tls:";
 
 /// Where clients come in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// `host:port`; port 0 takes a free one.
     Tcp(String),
+    /// `tls:host:port`: the same, over TLS.
+    Tls(String),
     /// `unix:/path`: a socket file.
     Unix(PathBuf),
 }
@@ -27,14 +31,18 @@ impl Address {
             let error = || format!("{text:?} has no whole path; write unix:/run/cellar.sock");
             return is_whole.then_some(Address::Unix(path)).ok_or_else(error);
         }
-        let parts = text.rsplit_once(':');
+        let (make, rest): (fn(String) -> Address, &str) = match text.strip_prefix(TLS) {
+            Some(rest) => (Address::Tls, rest),
+            None => (Address::Tcp, text),
+        };
+        let parts = rest.rsplit_once(':');
         let is_address =
             parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
         if is_address {
-            return Ok(Address::Tcp(text.to_owned()));
+            return Ok(make(rest.to_owned()));
         }
         Err(format!(
-            "{text:?} is not an address; write host:port, unix:/path or off"
+            "{text:?} is not an address; write host:port, tls:host:port, unix:/path or off"
         ))
     }
 
@@ -60,11 +68,17 @@ impl Address {
         texts.join(",")
     }
 
+    /// Whether TLS is spoken there.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Address::Tls(_))
+    }
+
     /// Host and port of one that is reached over the network.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, &str)> {
         match self {
-            Address::Tcp(text) => text.rsplit_once(':'),
+            Address::Tcp(text) | Address::Tls(text) => text.rsplit_once(':'),
             Address::Unix(_) => None,
         }
     }
@@ -73,7 +87,7 @@ impl Address {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Address::Tcp(_) => None,
+            Address::Tcp(_) | Address::Tls(_) => None,
             Address::Unix(path) => Some(path),
         }
     }
@@ -83,6 +97,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Tcp(text) => f.write_str(text),
+            Address::Tls(text) => write!(f, "{TLS}{text}"),
             Address::Unix(path) => write!(f, "{UNIX}{}", path.display()),
         }
     }
@@ -97,6 +112,7 @@ mod tests {
         for text in [
             "127.0.0.1:11211",
             "[::1]:0",
+            "tls:[::1]:6380,tls:cache.example:1",
             "unix:/run/cellar.sock",
             "localhost:1,unix:/a b",
             "off",
@@ -111,10 +127,18 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_told_with_how_to_write_one() {
-        for text in ["11211", ":11211", "h:99999", "h:1,,", "", "h:1,off"] {
+        for text in [
+            "11211",
+            ":11211",
+            "h:99999",
+            "h:1,,",
+            "",
+            "h:1,off",
+            "tls:11211",
+        ] {
             let error = Address::parse_all(text).unwrap_err();
             assert!(
-                error.ends_with("write host:port, unix:/path or off"),
+                error.ends_with("write host:port, tls:host:port, unix:/path or off"),
                 "{error}"
             );
         }

@@ -73,9 +73,9 @@ pub const TABLE: &[Row] = &[
         name: "memcached",
         value: "ADDR|off",
         default: "127.0.0.1:11211",
-        help: "Address for the memcached protocol, host:port or unix:/path; several with commas \
-               between them. Port 0 takes a free one. There is no authentication: keep it off open \
-               networks.",
+        help: "Address for the memcached protocol, host:port, tls:host:port or unix:/path; several \
+               with commas between them. Port 0 takes a free one. There is no authentication: \
+               keep it off open networks.",
         set: |s, v| put(&mut s.memcached, Address::parse_all(v)),
         show: |s| Address::show_all(&s.memcached),
     },
@@ -83,8 +83,8 @@ pub const TABLE: &[Row] = &[
         name: "resp",
         value: "ADDR|off",
         default: "127.0.0.1:6379",
-        help: "Address for the Redis protocol, host:port or unix:/path; several with commas between \
-               them. Port 0 takes a free one.",
+        help: "Address for the Redis protocol, host:port, tls:host:port or unix:/path; several \
+               with commas between them. Port 0 takes a free one.",
         set: |s, v| put(&mut s.resp, Address::parse_all(v)),
         show: |s| Address::show_all(&s.resp),
     },
@@ -152,8 +152,9 @@ pub const TABLE: &[Row] = &[
         name: "http",
         value: "ADDR|off",
         default: "127.0.0.1:8080",
-        help: "Address for HTTP, host:port or unix:/path: the cache under /v1/cache, figures and the \
-               console; several with commas between them. Port 0 takes a free one.",
+        help: "Address for HTTP, host:port, tls:host:port or unix:/path: the cache under \
+               /v1/cache, figures and the console; several with commas between them. Port 0 \
+               takes a free one.",
         set: |s, v| put(&mut s.http, Address::parse_all(v)),
         show: |s| Address::show_all(&s.http),
     },
@@ -214,6 +215,34 @@ pub const TABLE: &[Row] = &[
         help: "Permission bits of the UNIX sockets, in octal.",
         set: |s, v| put(&mut s.unix_mode, mode(v)),
         show: |s| format!("{:o}", s.unix_mode),
+    },
+    Row {
+        name: "tls-cert",
+        value: "PATH|off",
+        default: "off",
+        help: "Certificate for addresses with tls:, in PEM, its issuers behind it; several with \
+               commas between them, chosen by the name that the client asks for, else the first. \
+               Read anew on SIGHUP, and when the file has changed.",
+        set: |s, v| put(&mut s.tls_cert, paths(v)),
+        show: |s| show_paths(&s.tls_cert),
+    },
+    Row {
+        name: "tls-key",
+        value: "PATH|off",
+        default: "off",
+        help: "Private key of the certificate, in PEM; of several in the same order. A file that \
+               every user of the machine can read is refused.",
+        set: |s, v| put(&mut s.tls_key, paths(v)),
+        show: |s| show_paths(&s.tls_key),
+    },
+    Row {
+        name: "tls-client-ca",
+        value: "PATH|off",
+        default: "off",
+        help: "Authorities, in PEM, one of which has to have signed the certificate that each \
+               client over TLS then has to show.",
+        set: |s, v| put(&mut s.tls_client_ca, path(v)),
+        show: |s| show_paths(s.tls_client_ca.as_slice()),
     },
     Row {
         name: "max-connections",
@@ -397,6 +426,37 @@ fn number(text: &str, min: usize, max: usize) -> Result<usize, String> {
     }
 }
 
+/// A file, or `off` for none.
+fn path(text: &str) -> Result<Option<PathBuf>, String> {
+    match text {
+        "off" => Ok(None),
+        "" => Err("the path is empty; write off for none".to_owned()),
+        path => Ok(Some(PathBuf::from(path))),
+    }
+}
+
+/// Files with commas between them, or `off` for none.
+fn paths(text: &str) -> Result<Vec<PathBuf>, String> {
+    match text {
+        "off" => Ok(Vec::new()),
+        _ if text.split(',').any(str::is_empty) => {
+            Err("a path is empty; write off for none".to_owned())
+        }
+        _ => Ok(text.split(',').map(PathBuf::from).collect()),
+    }
+}
+
+fn show_paths(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "off".to_owned();
+    }
+    let paths: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    paths.join(",")
+}
+
 /// See `Config::expire_effort` of the engine.
 fn effort(text: &str) -> Result<u8, String> {
     let effort = number(text, 1, usize::from(EXPIRE_EFFORT_MAX))?;
@@ -529,6 +589,9 @@ mod tests {
             ("http-hosts", "cache.example:80"),
             ("console-write", "yes"),
             ("unix", ""),
+            ("tls-cert", "a.pem,,b.pem"),
+            ("tls-key", ""),
+            ("tls-client-ca", ""),
             ("unix-mode", "999"),
             ("unix-mode", "7777"),
             ("max-connections", "0"),

@@ -7,6 +7,7 @@ use super::Worker;
 use super::steps::{feed, run_frame};
 use crate::connection::{Connection, Ending, Input};
 use crate::counters::Counters;
+use crate::entrance::WrongPort;
 use crate::execute::{Context, Flow, Transfer};
 use crate::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
 use crate::stream::Received;
@@ -93,6 +94,9 @@ impl Worker {
                     end += bytes;
                     connection.active_ms = self.now_ms;
                     self.counters.bytes_read.add(bytes as u64);
+                    if std::mem::take(&mut connection.is_new) && connection.stream.is_hello(room) {
+                        return self.turn_away(slot);
+                    }
                     if bytes == READ_BYTES_MAX {
                         self.counters.conn_yields.add(1);
                     }
@@ -108,6 +112,19 @@ impl Worker {
         } else {
             self.line_up(slot);
         }
+    }
+
+    /// Tells a client that TLS is not spoken here.
+    #[cold]
+    fn turn_away(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        self.counters.protocol_errors.add(1);
+        let text = WrongPort::Plain.text(connection.link.protocol());
+        connection.output.bytes().extend_from_slice(&text);
+        connection.end_after_output();
+        self.line_up(slot);
     }
 
     /// Receives more of a request that is under way, runs it when it is whole, and goes on with the

@@ -122,7 +122,9 @@ impl Daemon {
         self.connect_to(&self.http)
     }
 
-    fn connect_to(&self, address: &str) -> TcpStream {
+    /// A new connection to the first of some addresses.
+    fn connect_to(&self, addresses: &str) -> TcpStream {
+        let address = addresses.split(',').next().unwrap_or_default();
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();

@@ -94,11 +94,21 @@ fn describe(client: &Client, now_ms: u64) -> String {
         text(&facts.library),
         text(&facts.library_version),
     );
+    line.pop();
     if let Some(uid) = client.seat.uid {
-        line.pop();
-        let _ = writeln!(line, " uid={uid}");
+        let _ = write!(line, " uid={uid}");
     }
+    if let Some(identity) = &client.seat.identity {
+        let _ = write!(line, " identity={}", word(identity));
+    }
+    line.push('\n');
     line
+}
+
+/// A name as one word, whatever a certificate has in it.
+fn word(name: &str) -> String {
+    let is_strange = |letter: char| letter.is_whitespace() || letter.is_control();
+    name.replace(is_strange, "_")
 }
 
 fn flags(client: &Client) -> String {

@@ -1,0 +1,258 @@
+//! Handshakes: where clients of TLS come in, on a thread of its own beside the event loops.
+//!
+//! A loop gets a stream that can be read: no signature is made in its turns. At most
+//! [`HANDSHAKES_MAX`] handshakes are under way, for [`PATIENCE_MS`] at most; beyond that the oldest
+//! goes. A peer that has not finished one costs its socket and a bounded number of bytes.
+//!
+//! The thread also reads certificates and keys anew, on SIGHUP and when one has changed.
+//!
+//! Why: docs/decisions/0041. Tests: tests/tls.rs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rustix::io::Errno;
+
+use crate::clock::LoopClock;
+use crate::entrance::{Entrance, WrongPort, refuse};
+use crate::limits::HANDSHAKES_MAX;
+use crate::mailbox::{Arrival, Mailbox};
+use crate::poller::{Interest, Poller};
+use crate::signals::Hangups;
+use crate::state::State;
+use crate::stream::Stream;
+use crate::stream::encrypted::Handshake;
+use crate::tls::Keys;
+
+/// Clients whose handshakes are under way, and who wait to begin one.
+pub(crate) const GUESTS_MAX: usize = 2 * HANDSHAKES_MAX;
+/// Longest time from when a client came until it is done.
+const PATIENCE_MS: u64 = 10_000;
+/// How often files are looked at, and handshakes that take too long.
+const LOOK_MS: u64 = 1_000;
+/// How often the log tells why a handshake was not done.
+const TOLD_MS: u64 = 1_000;
+/// Token of the mailbox's waker; a handshake's is its number.
+const WAKE_TOKEN: u64 = u64::MAX;
+/// Token of SIGHUP.
+const HANGUP_TOKEN: u64 = u64::MAX - 1;
+
+/// Where clients wait for their handshakes.
+#[derive(Clone)]
+pub(crate) struct Antechamber {
+    mailbox: Arc<Mailbox>,
+    state: Arc<State>,
+}
+
+/// A handshake under way.
+struct Guest {
+    arrival: Arrival,
+    /// When it has taken too long.
+    until_ms: u64,
+}
+
+/// The thread's own.
+struct Handshakes {
+    entrance: Entrance,
+    keys: Arc<Keys>,
+    mailbox: Arc<Mailbox>,
+    hangups: Hangups,
+    poller: Poller,
+    /// By their numbers: the first has been there longest.
+    under_way: BTreeMap<u64, Guest>,
+    /// The number of the last.
+    last: u64,
+    look_ms: u64,
+    tell_ms: u64,
+}
+
+impl Antechamber {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files or threads.
+    pub(crate) fn start(
+        entrance: Entrance,
+        keys: Arc<Keys>,
+        clock: LoopClock,
+    ) -> Result<(Antechamber, JoinHandle<Result<(), Errno>>), std::io::Error> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        let hangups = Hangups::take_over()?;
+        let poller = Poller::new()?;
+        poller.add(&mailbox.waker, WAKE_TOKEN, Interest::Reads)?;
+        poller.add(&hangups, HANGUP_TOKEN, Interest::Level)?;
+        let antechamber = Antechamber {
+            mailbox: Arc::clone(&mailbox),
+            state: Arc::clone(&entrance.state),
+        };
+        let handshakes = Handshakes {
+            entrance,
+            keys,
+            mailbox,
+            hangups,
+            poller,
+            under_way: BTreeMap::new(),
+            last: 0,
+            look_ms: 0,
+            tell_ms: 0,
+        };
+        let thread = thread::Builder::new().name("cellar-tls".to_owned());
+        let thread = thread.spawn(move || handshakes.run(&clock))?;
+        Ok((antechamber, thread))
+    }
+
+    /// Takes in a client; one too many is gone.
+    pub(crate) fn post(&self, arrival: Arrival) {
+        if self.mailbox.connections() >= GUESTS_MAX {
+            self.state.acceptor.tls_handshakes_failed.add(1);
+            return;
+        }
+        Mailbox::post(std::slice::from_ref(&*self.mailbox), arrival);
+    }
+
+    /// Has the thread end.
+    pub(crate) fn stop(&self) {
+        Mailbox::drain(std::slice::from_ref(&*self.mailbox));
+    }
+}
+
+impl Handshakes {
+    fn run(mut self, clock: &LoopClock) -> Result<(), Errno> {
+        while !self.mailbox.is_draining() {
+            let now_ms = clock.us() / 1_000;
+            if self.look_ms <= now_ms {
+                self.look_ms = now_ms + LOOK_MS;
+                self.look(now_ms);
+            }
+            let sleep_ms = u32::try_from(self.look_ms - now_ms).unwrap_or(0);
+            let count = self.poller.wait(sleep_ms)?;
+            let now_ms = clock.us() / 1_000;
+            for index in 0..count {
+                match self.poller.ready(index).token {
+                    WAKE_TOKEN => self.take_in(now_ms),
+                    HANGUP_TOKEN if self.hangups.take() => self.reload(),
+                    HANGUP_TOKEN => {}
+                    number => self.go_on(number, now_ms),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> &State {
+        &self.entrance.state
+    }
+
+    /// Begins the handshakes of all that wait.
+    fn take_in(&mut self, now_ms: u64) {
+        while let Some(mut arrival) = self.mailbox.take() {
+            if self.under_way.len() >= HANDSHAKES_MAX {
+                self.drop_oldest("too many at one time", now_ms);
+            }
+            self.last += 1;
+            let number = self.last;
+            let added = self
+                .poller
+                .add(&arrival.stream, number, Interest::ReadsAndWrites);
+            let connection = self.keys.connection(arrival.protocol);
+            let (Ok(()), Ok(connection)) = (added, connection) else {
+                self.give_up(arrival, "no room for it", now_ms);
+                continue;
+            };
+            arrival.stream.encrypt(connection);
+            let until_ms = now_ms + PATIENCE_MS;
+            self.under_way.insert(number, Guest { arrival, until_ms });
+        }
+    }
+
+    /// Goes on with a handshake.
+    fn go_on(&mut self, number: u64, now_ms: u64) {
+        let Some(guest) = self.under_way.get_mut(&number) else {
+            return;
+        };
+        let handshake = guest.arrival.stream.shake_hands();
+        if handshake == Handshake::Waiting {
+            return;
+        }
+        let Some(Guest { mut arrival, .. }) = self.under_way.remove(&number) else {
+            return;
+        };
+        match handshake {
+            Handshake::Waiting => {}
+            Handshake::Done => self.let_in(arrival),
+            Handshake::Plain => {
+                let text = WrongPort::Encrypted.text(arrival.protocol);
+                refuse(&mut arrival.stream, &text);
+                self.give_up(arrival, "the client does not speak TLS", now_ms);
+            }
+            Handshake::Refused(why) => self.give_up(arrival, &why, now_ms),
+            Handshake::Gone => self.give_up(arrival, "the client went away", now_ms),
+        }
+    }
+
+    /// Shows a client in that speaks TLS now.
+    fn let_in(&self, arrival: Arrival) {
+        let counters = &self.state().handshakes;
+        counters.tls_handshakes.add(1);
+        if arrival.stream.is_resumed() {
+            counters.tls_handshakes_resumed.add(1);
+        }
+        self.mailbox.note_closed();
+        if self.poller.remove(&arrival.stream).is_ok() {
+            self.entrance.let_in(arrival, counters);
+        }
+    }
+
+    /// Ends a handshake that is not done.
+    fn give_up(&mut self, mut arrival: Arrival, why: &str, now_ms: u64) {
+        self.state().handshakes.tls_handshakes_failed.add(1);
+        self.mailbox.note_closed();
+        if self.tell_ms <= now_ms {
+            self.tell_ms = now_ms + TOLD_MS;
+            let (peer, protocol) = (&arrival.peer, arrival.protocol.name());
+            tracing::info!(peer, protocol, why, "no TLS handshake");
+        }
+        end(&mut arrival.stream);
+    }
+
+    fn drop_oldest(&mut self, why: &str, now_ms: u64) {
+        if let Some((_, guest)) = self.under_way.pop_first() {
+            self.give_up(guest.arrival, why, now_ms);
+        }
+    }
+
+    /// Ends handshakes that take too long, and reads files that have changed.
+    fn look(&mut self, now_ms: u64) {
+        let is_over = |handshakes: &Handshakes| {
+            let first = handshakes.under_way.first_key_value();
+            first.is_some_and(|(_, guest)| guest.until_ms <= now_ms)
+        };
+        while is_over(self) {
+            self.drop_oldest("it took too long", now_ms);
+        }
+        if self.keys.have_changed() {
+            self.reload();
+        }
+    }
+
+    /// Reads certificates and keys anew.
+    fn reload(&self) {
+        let counters = &self.state().handshakes;
+        match self.keys.reload() {
+            Ok(()) => {
+                counters.tls_reloads.add(1);
+                tracing::info!("certificates and keys were read anew");
+            }
+            Err(error) => {
+                counters.tls_reloads_failed.add(1);
+                tracing::error!(%error, "the old certificates and keys stay in force");
+            }
+        }
+    }
+}
+
+/// Ends a stream so that its last word arrives.
+fn end(stream: &mut Stream) {
+    refuse(stream, b"");
+}

@@ -1,0 +1,122 @@
+//! Certificate: what is read out of one: until when it is valid, for which names, and what its
+//! owner is called.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+
+/// What matters of a server's certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// The names of servers that it is for, in small letters; `*.` stands for one label.
+    pub names: Vec<String>,
+    /// When it is valid, in seconds of Unix time.
+    pub valid_s: RangeInclusive<i64>,
+}
+
+/// The facts of a certificate; none if it cannot be understood.
+#[must_use]
+pub fn facts(der: &[u8]) -> Option<CertificateFacts> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let validity = certificate.validity();
+    Some(CertificateFacts {
+        names: names(&certificate),
+        valid_s: validity.not_before.timestamp()..=validity.not_after.timestamp(),
+    })
+}
+
+/// What the owner of a certificate is called: its common name, or the first of its other names.
+#[must_use]
+pub fn identity(der: &[u8]) -> Option<Arc<str>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let mut common = certificate.subject().iter_common_name();
+    let common = common.find_map(|name| name.as_str().ok().filter(|name| !name.is_empty()));
+    let name = common.map(str::to_owned).or_else(|| {
+        let names = certificate.subject_alternative_name().ok()??;
+        names.value.general_names.iter().find_map(text_of)
+    });
+    name.map(Arc::from)
+}
+
+fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(names)) = certificate.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let names = names.value.general_names.iter();
+    let names = names.filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    names.collect()
+}
+
+fn text_of(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) | GeneralName::RFC822Name(name) | GeneralName::URI(name) => {
+            Some((*name).to_owned())
+        }
+        _ => None,
+    }
+}
+
+impl CertificateFacts {
+    /// Whether it is for the server of this name.
+    #[must_use]
+    pub fn is_for(&self, server: &str) -> bool {
+        let server = server.to_ascii_lowercase();
+        let behind_label = server.split_once('.').map(|(_, rest)| rest);
+        self.names.iter().any(|name| match name.strip_prefix("*.") {
+            Some(rest) => behind_label == Some(rest),
+            None => *name == server,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
+    use super::*;
+
+    fn made(common: Option<&str>, names: &[&str]) -> Vec<u8> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        if let Some(common) = common {
+            params.distinguished_name.push(DnType::CommonName, common);
+        }
+        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2027, 1, 1);
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        certificate.der().to_vec()
+    }
+
+    #[test]
+    fn names_and_times_are_read() {
+        let facts = facts(&made(None, &["Cache.example", "*.in.example"])).unwrap();
+        assert_eq!(facts.valid_s, 1_767_225_600..=1_798_761_600);
+        for (server, is_for) in [
+            ("cache.EXAMPLE", true),
+            ("a.in.example", true),
+            ("a.b.in.example", false),
+            ("in.example", false),
+            ("example", false),
+        ] {
+            assert_eq!(facts.is_for(server), is_for, "{server}");
+        }
+        assert_eq!(super::facts(b"no certificate"), None);
+    }
+
+    #[test]
+    fn an_owner_is_called_by_the_common_name_or_else_by_another() {
+        let of = |common, names: &[&str]| identity(&made(common, names));
+        assert_eq!(of(Some("alice"), &["a.example"]).as_deref(), Some("alice"));
+        assert_eq!(of(None, &["a.example"]).as_deref(), Some("a.example"));
+        assert_eq!(of(Some(""), &["b.example"]).as_deref(), Some("b.example"));
+        assert_eq!(of(None, &[]), None);
+        assert_eq!(identity(b"no certificate"), None);
+    }
+}

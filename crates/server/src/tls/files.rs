@@ -1,0 +1,203 @@
+//! Files: certificates and keys as they lie on disk, and whether they have changed.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::CertifiedKey;
+use rustls::{Error as TlsError, InconsistentKeys, RootCertStore};
+
+use super::certificate::{self, CertificateFacts};
+use crate::clock;
+use crate::error::Error;
+use crate::settings::Settings;
+
+/// Longest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Permission bits by which others read or change a key.
+const OTHERS: u32 = 0o006;
+
+/// Where certificates and keys lie.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    /// Each certificate, with its issuers behind it, and its key.
+    pairs: Vec<(PathBuf, PathBuf)>,
+    /// The authorities of clients.
+    authorities: Option<PathBuf>,
+}
+
+/// What tells a file from what it was: its inode, its size, when it changed.
+pub(super) type Stamp = Option<(u64, u64, i64, i64)>;
+
+/// A certificate with its key.
+#[derive(Debug)]
+pub(super) struct Certified {
+    pub(super) path: PathBuf,
+    pub(super) facts: CertificateFacts,
+    pub(super) key: Arc<CertifiedKey>,
+}
+
+impl Files {
+    /// Those of the settings.
+    pub(super) fn of(settings: &Settings) -> Result<Files, Error> {
+        let (certificates, keys) = (&settings.tls_cert, &settings.tls_key);
+        let fail = |flag: &'static str, reason: String| Error::Setting {
+            flag,
+            origin: String::new(),
+            reason,
+        };
+        if certificates.is_empty() {
+            let reason = "an address with tls: needs a certificate and its key; give --tls-cert \
+                          and --tls-key";
+            return Err(fail("tls-cert", reason.to_owned()));
+        }
+        if certificates.len() != keys.len() {
+            let (certificates, keys) = (certificates.len(), keys.len());
+            let reason = format!("each certificate has its key: {certificates} and {keys} given");
+            return Err(fail("tls-key", reason));
+        }
+        let pairs = certificates.iter().cloned().zip(keys.iter().cloned());
+        Ok(Files {
+            pairs: pairs.collect(),
+            authorities: settings.tls_client_ca.clone(),
+        })
+    }
+
+    /// What tells whether one of them has changed.
+    pub(super) fn stamps(&self) -> Vec<Stamp> {
+        let pairs = self.pairs.iter().flat_map(|(one, other)| [one, other]);
+        let stamp = |path: &PathBuf| {
+            let is = std::fs::metadata(path).ok()?;
+            Some((is.ino(), is.size(), is.mtime(), is.mtime_nsec()))
+        };
+        pairs.chain(&self.authorities).map(stamp).collect()
+    }
+
+    /// Reads and checks all certificates and keys.
+    pub(super) fn certified(&self, provider: &CryptoProvider) -> Result<Vec<Certified>, Error> {
+        let pairs = self.pairs.iter();
+        pairs.map(|pair| read_pair(pair, provider)).collect()
+    }
+
+    /// Who says which certificates of clients are right; nobody if none are asked for.
+    pub(super) fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, Error> {
+        let Some(path) = &self.authorities else {
+            return Ok(None);
+        };
+        let fail = |reason: String| refused("tls-client-ca", path, reason);
+        let mut roots = RootCertStore::empty();
+        for certificate in read_certificates("tls-client-ca", path)? {
+            let added = roots.add(certificate);
+            added.map_err(|error| fail(error.to_string()))?;
+        }
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        let verifier = verifier.build().map_err(|error| fail(error.to_string()))?;
+        Ok(Some(verifier))
+    }
+}
+
+fn refused(flag: &'static str, path: &Path, reason: String) -> Error {
+    Error::TlsFile {
+        flag,
+        path: path.display().to_string(),
+        reason,
+    }
+}
+
+fn read_pair(
+    (certificate, key): &(PathBuf, PathBuf),
+    provider: &CryptoProvider,
+) -> Result<Certified, Error> {
+    let chain = read_certificates("tls-cert", certificate)?;
+    let fail = |reason: &str| refused("tls-cert", certificate, reason.to_owned());
+    let first = chain.first().and_then(|first| certificate::facts(first));
+    let facts = first.ok_or_else(|| fail("the certificate cannot be understood"))?;
+    let now_s = clock::unix_s();
+    if now_s > *facts.valid_s.end() {
+        let end = date(*facts.valid_s.end());
+        return Err(fail(&format!("the certificate was valid until {end}")));
+    }
+    if now_s < *facts.valid_s.start() {
+        let start = date(*facts.valid_s.start());
+        return Err(fail(&format!(
+            "the certificate is not valid before {start}"
+        )));
+    }
+    let private = read_key(key)?;
+    let certified = CertifiedKey::from_der(chain, private, provider).map_err(|error| {
+        let reason = match error {
+            TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                format!("it is not the key of {}", certificate.display())
+            }
+            error => error.to_string(),
+        };
+        refused("tls-key", key, reason)
+    })?;
+    Ok(Certified {
+        path: certificate.clone(),
+        facts,
+        key: Arc::new(certified),
+    })
+}
+
+fn read_certificates(
+    flag: &'static str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let (_, text) = read(flag, path)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let fail = |reason: String| refused(flag, path, reason);
+    match certificates {
+        Ok(none) if none.is_empty() => Err(fail("there is no certificate in it (PEM)".to_owned())),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(fail(format!("no certificate can be read: {error}"))),
+    }
+}
+
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
+    let (metadata, text) = read("tls-key", path)?;
+    let fail = |reason: String| refused("tls-key", path, reason);
+    let mode = metadata.mode() & 0o777;
+    if mode & OTHERS != 0 {
+        let reason = format!("every user of this machine can read it (mode {mode:o}); chmod 600");
+        return Err(fail(reason));
+    }
+    PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
+        let is_locked = text.windows(9).any(|word| word == b"ENCRYPTED");
+        let reason = if is_locked {
+            "the key is encrypted; write it without a passphrase: openssl pkey -in ... -out ..."
+        } else {
+            "there is no private key in it (PEM)"
+        };
+        fail(reason.to_owned())
+    })
+}
+
+/// A file, and what the system knows of the one that was read.
+fn read(flag: &'static str, path: &Path) -> Result<(Metadata, Vec<u8>), Error> {
+    let fail = |error: std::io::Error| refused(flag, path, error.to_string());
+    let file = File::open(path).map_err(fail)?;
+    let metadata = file.metadata().map_err(fail)?;
+    let mut text = Vec::new();
+    let read = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
+    read.map_err(fail)?;
+    Ok((metadata, text))
+}
+
+/// A moment in seconds of Unix time, as people read it.
+fn date(unix_s: i64) -> String {
+    let since = Duration::from_secs(u64::try_from(unix_s).unwrap_or(0));
+    httpdate::fmt_http_date(UNIX_EPOCH + since)
+}

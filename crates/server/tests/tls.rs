@@ -1,0 +1,659 @@
+//! TLS: what a client over it gets, what the server reads its certificates from, and what peers
+//! that misbehave cost the others.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/tls.rs"]
+mod tls;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
+
+use daemon::{Daemon, check, expect, hit, pattern, set};
+use tls::{Authority, TlsClient, connect, dial, expect_close, shows, unspoken};
+
+const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+
+/// A server for `localhost` with this authority's certificate, TLS on memcached's port and Redis's,
+/// plain HTTP.
+fn server(authority: &Authority, more: &[&str]) -> Daemon {
+    authority.issue("server", "localhost", &["localhost"]);
+    let (certificate, key) = (authority.path("server.pem"), authority.path("server.key"));
+    let flags = [
+        "--memcached",
+        "tls:127.0.0.1:0",
+        "--resp",
+        "tls:127.0.0.1:0",
+    ];
+    let files = ["--tls-cert", &certificate, "--tls-key", &key];
+    Daemon::start(&[&flags[..], &files, more].concat())
+}
+
+fn both(authority: &Authority) -> Arc<ClientConfig> {
+    Arc::new(authority.client(&VERSIONS))
+}
+
+/// The value of a figure in /metrics, which is asked for over plain HTTP.
+fn figure(daemon: &Daemon, name: &str) -> String {
+    let mut stream = daemon.connect_http();
+    let request = b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
+    stream.write_all(request).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let line = text.lines().find(|line| line.starts_with(name));
+    let value = line.and_then(|line| line.rsplit(' ').next());
+    value.unwrap_or_else(|| panic!("no {name}")).to_owned()
+}
+
+/// Asks again and again until a figure is as wanted.
+fn wait_for(daemon: &Daemon, name: &str, wanted: &str) {
+    for _ in 0..600 {
+        if figure(daemon, name) == wanted {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{name} is {}, not {wanted}", figure(daemon, name));
+}
+
+#[test]
+fn every_protocol_is_served_over_both_versions() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &["--http", "tls:127.0.0.1:0"]);
+    for version in VERSIONS {
+        let config = Arc::new(authority.client(&[version]));
+        let mut text = connect(&daemon.address, "localhost", &config);
+        check(&mut text, &set("k", b"value"), b"STORED\r\n");
+        let mut redis = connect(&daemon.resp, "localhost", &config);
+        check(&mut redis, b"GET k\r\n", b"$5\r\nvalue\r\n");
+        let mut config = authority.client(&[version]);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let mut web = connect(&daemon.http, "localhost", &Arc::new(config));
+        assert_eq!(web.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+        let request = b"GET /v1/cache/k HTTP/1.0\r\nHost: localhost\r\n\r\n";
+        web.write_all(request).unwrap();
+        let mut reply = Vec::new();
+        web.read_to_end(&mut reply).unwrap();
+        assert!(reply.starts_with(b"HTTP/1.1 200") && reply.ends_with(b"value"));
+    }
+}
+
+#[test]
+fn a_session_goes_on_by_its_ticket() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    for version in VERSIONS {
+        let config = Arc::new(authority.client(&[version]));
+        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let mut stream = connect(&daemon.address, "localhost", &config);
+            check(&mut stream, b"mn\r\n", b"MN\r\n");
+            assert_eq!(stream.conn.handshake_kind(), Some(kind), "{version:?}");
+        }
+    }
+    assert_eq!(figure(&daemon, "cellar_tls_handshakes_total"), "4");
+    assert_eq!(figure(&daemon, "cellar_tls_handshakes_resumed_total"), "2");
+}
+
+#[test]
+fn a_client_shows_a_certificate_where_one_is_asked_for() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let daemon = server(&authority, &["--tls-client-ca", &authority.path("ca.pem")]);
+    authority.issue("alice", "alice", &[]);
+    for version in VERSIONS {
+        let config = Arc::new(authority.client_called("alice", &[version]));
+        for _ in 0..2 {
+            let mut redis = connect(&daemon.resp, "localhost", &config);
+            redis.write_all(b"CLIENT INFO\r\n").unwrap();
+            let mut line = [0; 512];
+            let bytes = redis.read(&mut line).unwrap();
+            let line = String::from_utf8_lossy(&line[..bytes]);
+            assert!(line.contains(" identity=alice\n"), "{line}");
+        }
+        let none = both(&authority);
+        refused(&daemon, &none);
+    }
+    authority.issue_for("old", "old", &[], (2020, 2021));
+    refused(
+        &daemon,
+        &Arc::new(authority.client_called("old", &VERSIONS)),
+    );
+    stranger.issue("mallory", "alice", &[]);
+    for end in ["pem", "key"] {
+        let text = std::fs::read_to_string(stranger.path(&format!("mallory.{end}"))).unwrap();
+        authority.write(&format!("mallory.{end}"), &text);
+    }
+    refused(
+        &daemon,
+        &Arc::new(authority.client_called("mallory", &VERSIONS)),
+    );
+}
+
+/// Checks that a client does not come in.
+fn refused(daemon: &Daemon, config: &Arc<ClientConfig>) {
+    let mut stream = rustls::StreamOwned::new(unspoken(config, "localhost"), dial(&daemon.address));
+    let _ = stream.write_all(b"mn\r\n");
+    let answer = stream.read(&mut [0; 64]);
+    let error = answer.expect_err("no request is answered").to_string();
+    assert!(error.contains("alert"), "{error}");
+}
+
+#[test]
+fn a_client_is_shown_the_certificate_that_it_asks_for() {
+    let authority = Authority::new();
+    authority.issue("server", "first-one", &["localhost"]);
+    authority.issue("second", "second-one", &["cache.example", "*.in.example"]);
+    let path = |file: &str| authority.path(file);
+    let certificates = format!("{},{}", path("server.pem"), path("second.pem"));
+    let keys = format!("{},{}", path("server.key"), path("second.key"));
+    let flags = [
+        "--memcached",
+        "tls:127.0.0.1:0",
+        "--tls-cert",
+        &certificates,
+    ];
+    let daemon = Daemon::start(&[&flags[..], &["--tls-key", &keys]].concat());
+    let config = both(&authority);
+    for (server, common) in [
+        ("localhost", "first-one"),
+        ("cache.example", "second-one"),
+        ("a.in.example", "second-one"),
+    ] {
+        let mut stream = connect(&daemon.address, server, &config);
+        check(&mut stream, b"mn\r\n", b"MN\r\n");
+        assert!(shows(&stream, common), "{server}");
+    }
+}
+
+#[test]
+fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let fresh = || connect(&daemon.address, "localhost", &both(&authority));
+    let mut old = fresh();
+    assert_eq!(
+        figure(
+            &daemon,
+            "cellar_tls_certificate_expiry_seconds{certificate="
+        ),
+        "3786912000"
+    );
+    authority.issue_for("server", "second-one", &["localhost"], (2020, 2080));
+    wait_for(
+        &daemon,
+        "cellar_tls_certificate_expiry_seconds{",
+        "3471292800",
+    );
+    assert!(shows(&fresh(), "second-one") && !shows(&old, "second-one"));
+    check(&mut old, b"mn\r\n", b"MN\r\n");
+
+    let reloads = figure(&daemon, "cellar_tls_reloads_total");
+    let reloads: u32 = reloads.parse().unwrap();
+    daemon.signal(Signal::HUP);
+    wait_for(
+        &daemon,
+        "cellar_tls_reloads_total",
+        &(reloads + 1).to_string(),
+    );
+
+    // What cannot be used leaves what there is, and is told once.
+    let failures = figure(&daemon, "cellar_tls_reloads_failed_total");
+    let failures: u32 = failures.parse().unwrap();
+    authority.write("server.pem", "no certificate");
+    let failed = "cellar_tls_reloads_failed_total";
+    wait_for(&daemon, failed, &(failures + 1).to_string());
+    daemon.signal(Signal::HUP);
+    wait_for(&daemon, failed, &(failures + 2).to_string());
+    assert!(shows(&fresh(), "second-one"));
+    authority.issue("server", "third-one", &["localhost"]);
+    wait_for(
+        &daemon,
+        "cellar_tls_certificate_expiry_seconds{",
+        "3786912000",
+    );
+    check(&mut old, b"mn\r\n", b"MN\r\n");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_told() {
+    let authority = Authority::new();
+    authority.issue("good", "good", &["localhost"]);
+    authority.issue("other", "other", &["localhost"]);
+    authority.issue_for("old", "old", &["localhost"], (2020, 2021));
+    authority.issue_for("early", "early", &["localhost"], (2080, 2090));
+    authority.write("empty", "");
+    authority.write(
+        "open.key",
+        &std::fs::read_to_string(authority.path("good.key")).unwrap(),
+    );
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(authority.path("open.key"), open).unwrap();
+    for (certificate, key, flag, file, reason) in [
+        ("none", "good.key", "tls-cert", "none", "No such file"),
+        (
+            "empty",
+            "good.key",
+            "tls-cert",
+            "empty",
+            "there is no certificate in it (PEM)",
+        ),
+        (
+            "good.key",
+            "good.key",
+            "tls-cert",
+            "good.key",
+            "there is no certificate in it (PEM)",
+        ),
+        (
+            "good.pem",
+            "good.pem",
+            "tls-key",
+            "good.pem",
+            "there is no private key in it (PEM)",
+        ),
+        (
+            "good.pem",
+            "other.key",
+            "tls-key",
+            "other.key",
+            "it is not the key of ",
+        ),
+        (
+            "good.pem",
+            "open.key",
+            "tls-key",
+            "open.key",
+            "every user of this machine can read it",
+        ),
+        (
+            "old.pem",
+            "old.key",
+            "tls-cert",
+            "old.pem",
+            "valid until Fri, 01 Jan 2021 00:00:00 GMT",
+        ),
+        (
+            "early.pem",
+            "early.key",
+            "tls-cert",
+            "early.pem",
+            "not valid before",
+        ),
+    ] {
+        let (certificate, key) = (authority.path(certificate), authority.path(key));
+        let line = refusal(&["--tls-cert", &certificate, "--tls-key", &key]);
+        let begin = format!("cellar: --{flag} {}: ", authority.path(file));
+        assert!(line.starts_with(&begin) && line.contains(reason), "{line}");
+    }
+    let (certificate, key) = (authority.path("good.pem"), authority.path("good.key"));
+    let line = refusal(&[]);
+    assert!(line.contains("give --tls-cert and --tls-key"), "{line}");
+    let line = refusal(&["--tls-cert", &certificate]);
+    assert!(
+        line.contains("each certificate has its key: 1 and 0 given"),
+        "{line}"
+    );
+    let authorities = authority.path("empty");
+    let files = ["--tls-cert", &certificate, "--tls-key", &key];
+    let line = refusal(&[&files[..], &["--tls-client-ca", &authorities]].concat());
+    assert!(
+        line.starts_with(&format!("cellar: --tls-client-ca {authorities}: ")),
+        "{line}"
+    );
+}
+
+/// The one line of a server that does not start.
+fn refusal(flags: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_cellar"))
+        .args([
+            "--memcached",
+            "tls:127.0.0.1:0",
+            "--resp",
+            "off",
+            "--http",
+            "off",
+        ])
+        .args(flags)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text.trim_end().to_owned()
+}
+
+#[test]
+fn who_comes_to_the_wrong_port_is_told() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &["--http", "tls:127.0.0.1:0"]);
+    let plain = Daemon::start(&[]);
+    let http = |what: &str| {
+        let body = format!("{{\"error\":{{\"code\":\"bad_request\",\"message\":\"{what}\"}}}}\n");
+        format!("Content-Length: {}", body.len())
+    };
+    for (here, request, expected) in [
+        (
+            &daemon.address,
+            "get k\r\n",
+            "ERROR this port speaks TLS only\r\n".to_owned(),
+        ),
+        (
+            &daemon.resp,
+            "PING\r\n",
+            "-ERR this port speaks TLS only\r\n".to_owned(),
+        ),
+        (
+            &daemon.http,
+            "GET / HTTP/1.1\r\n\r\n",
+            http("this port speaks TLS only"),
+        ),
+        (
+            &plain.address,
+            "",
+            "ERROR this port does not speak TLS\r\n".to_owned(),
+        ),
+        (
+            &plain.resp,
+            "",
+            "-ERR this port does not speak TLS\r\n".to_owned(),
+        ),
+        (&plain.http, "", http("this port does not speak TLS")),
+    ] {
+        let mut stream = dial(here);
+        if request.is_empty() {
+            let mut hello = Vec::new();
+            let mut client = unspoken(&both(&authority), "localhost");
+            client.write_tls(&mut hello).unwrap();
+            stream.write_all(&hello).unwrap();
+        } else {
+            stream.write_all(request.as_bytes()).unwrap();
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains(&expected), "{here} {request}: {answer}");
+    }
+}
+
+/// A connection whose bytes go one at a time.
+struct Trickle(TcpStream);
+
+impl Read for Trickle {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Trickle {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write_all(&bytes[..1])?;
+        // A word in between keeps the pieces apart.
+        std::thread::sleep(Duration::from_micros(300));
+        Ok(1)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn records_may_be_cut_at_every_byte() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    for version in VERSIONS {
+        let config = Arc::new(authority.client(&[version]));
+        let client = unspoken(&config, "localhost");
+        let mut stream = rustls::StreamOwned::new(client, Trickle(dial(&daemon.address)));
+        let value = pattern(3, 1_000);
+        check(&mut stream, &set("cut", &value), b"STORED\r\n");
+        check(&mut stream, b"get cut\r\n", &hit("cut", &value));
+    }
+}
+
+#[test]
+fn large_values_go_both_ways_and_a_slow_reader_gets_all() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    for version in VERSIONS {
+        let config = Arc::new(authority.client(&[version]));
+        let mut stream = connect(&daemon.address, "localhost", &config);
+        let value = pattern(7, 1_000_000);
+        check(&mut stream, &set("large", &value), b"STORED\r\n");
+        check(&mut stream, b"get large\r\n", &hit("large", &value));
+        check(&mut stream, &set("small", &value[..100]), b"STORED\r\n");
+        // More than sockets hold waits in both directions.
+        let mut socket = stream.sock.try_clone().unwrap();
+        let requests = [b"get small\r\n".repeat(10_000), b"get large\r\n".repeat(20)].concat();
+        let mut sealed = Vec::new();
+        for piece in requests.chunks(10_000) {
+            stream.conn.writer().write_all(piece).unwrap();
+            while stream.conn.wants_write() {
+                stream.conn.write_tls(&mut sealed).unwrap();
+            }
+        }
+        let writer = std::thread::spawn(move || socket.write_all(&sealed));
+        std::thread::sleep(Duration::from_millis(200));
+        let (small, large) = (hit("small", &value[..100]), hit("large", &value));
+        for number in 0..10_000 {
+            if number % 1_000 == 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            expect(&mut stream, &small);
+        }
+        (0..20).for_each(|_| expect(&mut stream, &large));
+        writer.join().unwrap().unwrap();
+        check(&mut stream, b"mn\r\n", b"MN\r\n");
+    }
+}
+
+#[test]
+fn an_end_is_told() {
+    let authority = Authority::new();
+    let mut daemon = server(&authority, &["--idle-timeout", "1s"]);
+    let config = both(&authority);
+    let fresh = |daemon: &Daemon| connect(&daemon.address, "localhost", &config);
+    let mut quitter = fresh(&daemon);
+    check(&mut quitter, b"mn\r\nquit\r\n", b"MN\r\n");
+    expect_close(&mut quitter);
+    let mut idle = fresh(&daemon);
+    check(&mut idle, b"mn\r\n", b"MN\r\n");
+    expect_close(&mut idle);
+    let mut last = fresh(&daemon);
+    check(&mut last, b"mn\r\n", b"MN\r\n");
+    daemon.signal(Signal::TERM);
+    expect_close(&mut last);
+    assert!(daemon.wait().success());
+}
+
+#[test]
+fn a_client_beyond_the_limit_is_told_over_tls() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &["--max-connections", "3"]);
+    let config = both(&authority);
+    let fresh = || connect(&daemon.address, "localhost", &config);
+    let mut inside: Vec<TlsClient> = (0..3).map(|_| fresh()).collect();
+    for stream in &mut inside {
+        check(stream, b"mn\r\n", b"MN\r\n");
+    }
+    let mut outside = fresh();
+    expect(&mut outside, b"ERROR Too many open connections\r\n");
+    expect_close(&mut outside);
+}
+
+#[test]
+fn handshakes_that_are_not_finished_hold_nobody_up() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let config = both(&authority);
+    let mut hello = Vec::new();
+    unspoken(&config, "localhost")
+        .write_tls(&mut hello)
+        .unwrap();
+    let half: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut stream = dial(&daemon.address);
+            stream.write_all(&hello[..hello.len() / 2]).unwrap();
+            stream
+        })
+        .collect();
+    let mut stream = connect(&daemon.address, "localhost", &config);
+    check(&mut stream, b"mn\r\n", b"MN\r\n");
+    // The oldest have made room.
+    assert!(figure(&daemon, "cellar_tls_handshakes_failed_total") != "0");
+    let ended = half.iter().filter(|stream| {
+        stream.set_nonblocking(true).unwrap();
+        let mut stream = *stream;
+        !matches!(stream.read(&mut [0; 64]), Err(error)
+            if error.kind() == std::io::ErrorKind::WouldBlock)
+    });
+    assert!((80..200).contains(&ended.count()));
+    // A first message without end is not listened to.
+    let mut endless = dial(&daemon.address);
+    let mut bytes = vec![0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff];
+    bytes.resize(bytes.len() + 200_000, 0);
+    let _ = endless.write_all(&bytes);
+    let mut answer = Vec::new();
+    // An alert, unless the reset was quicker.
+    let _ = endless.read_to_end(&mut answer);
+    assert!(answer.len() < 64);
+    check(&mut stream, b"mn\r\n", b"MN\r\n");
+}
+
+#[test]
+fn a_storm_of_handshakes_leaves_others_served() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let config = both(&authority);
+    let mut served = connect(&daemon.address, "localhost", &config);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(connect(&daemon.address, "localhost", &both(&authority)));
+                }
+            });
+        }
+        for _ in 0..2_000 {
+            check(&mut served, b"mn\r\n", b"MN\r\n");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let done = figure(&daemon, "cellar_tls_handshakes_total");
+    assert!(done.parse::<u64>().unwrap() > 10, "{done}");
+}
+
+/// A first message of a client, with this version and one suite.
+fn hello(version: [u8; 2], suite: [u8; 2]) -> Vec<u8> {
+    let mut body = version.to_vec();
+    body.extend([7; 32]);
+    body.extend([0, 0, 2, suite[0], suite[1], 1, 0]);
+    // supported_groups x25519, signature_algorithms ecdsa_secp256r1_sha256
+    body.extend([0, 16, 0, 10, 0, 4, 0, 2, 0, 29, 0, 13, 0, 4, 0, 2, 4, 3]);
+    let length = u8::try_from(body.len()).unwrap();
+    [&[0x16, 3, 1, 0, length + 4, 1, 0, 0, length], &body[..]].concat()
+}
+
+#[test]
+fn old_versions_and_weak_suites_are_refused() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let good = [0xc0, 0x2b];
+    // No such version; nothing in common, or no certificate for it.
+    let (version_alert, suite_alerts) = ([70], [40, 49]);
+    for (version, suite, alerts) in [
+        ([3, 1], good, &version_alert[..]),
+        ([3, 2], good, &version_alert),
+        // RSA without forward secrecy, CBC, RC4, none.
+        ([3, 3], [0, 0x9c], &suite_alerts),
+        ([3, 3], [0xc0, 0x09], &suite_alerts),
+        ([3, 3], [0, 5], &suite_alerts),
+        ([3, 3], [0, 2], &suite_alerts),
+    ] {
+        let mut stream = dial(&daemon.address);
+        stream.write_all(&hello(version, suite)).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let (first, level) = (answer[0], answer[5]);
+        assert_eq!(
+            (first, answer.len(), level),
+            (0x15, 7, 2),
+            "{version:?} {suite:?}"
+        );
+        assert!(
+            alerts.contains(&answer[6]),
+            "{version:?} {suite:?}: {answer:?}"
+        );
+    }
+    let mut stream = dial(&daemon.address);
+    stream.write_all(&hello([3, 3], good)).unwrap();
+    let mut first = [0];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(first, [0x16], "the hello is understood");
+}
+
+#[test]
+fn nothing_is_agreed_on_twice() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let address = daemon.address.trim_start_matches("tls:");
+    let client = Command::new("openssl")
+        .args(["s_client", "-tls1_2", "-connect", address])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut client) = client else {
+        return;
+    };
+    let mut input = client.stdin.take().unwrap();
+    // Not before the first handshake is done, or the letter would be a part of the requests.
+    wait_for(&daemon, "cellar_tls_handshakes_total", "1");
+    std::thread::sleep(Duration::from_millis(200));
+    input.write_all(b"R\n").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    drop(input);
+    let output = client.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no renegotiation"), "{said}");
+    let mut stream = connect(&daemon.address, "localhost", &both(&authority));
+    check(&mut stream, b"mn\r\n", b"MN\r\n");
+}
+
+#[test]
+fn an_idle_connection_holds_little() {
+    const CONNECTIONS: usize = 400;
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let config = both(&authority);
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
+        let kib = line.split_whitespace().nth(1).unwrap();
+        kib.parse::<usize>().unwrap() << 10
+    };
+    let value = pattern(1, 15_000);
+    let open = || {
+        let mut stream = connect(&daemon.address, "localhost", &config);
+        check(&mut stream, &set("k", &value), b"STORED\r\n");
+        check(&mut stream, b"get k\r\n", &hit("k", &value));
+        stream
+    };
+    let warm: Vec<TlsClient> = (0..50).map(|_| open()).collect();
+    let before = resident();
+    let idle: Vec<TlsClient> = (0..CONNECTIONS).map(|_| open()).collect();
+    let each = (resident() - before) / CONNECTIONS;
+    assert!(each <= 32 << 10, "{each} bytes each");
+    drop((warm, idle));
+}
