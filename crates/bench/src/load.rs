@@ -13,7 +13,8 @@ use cellar_load::plan::{Keys, Plan};
 use cellar_load::popularity::Popularity;
 use cellar_load::quantity::{ByteRange, TtlMix, parse_bytes, parse_count};
 use cellar_load::record::Records;
-use cellar_load::wire::Wire;
+use cellar_load::tls::TlsArgs;
+use cellar_load::wire::{Login, Wire};
 
 /// Options of `cellar-bench load`.
 #[derive(Args, Clone, Debug)]
@@ -21,9 +22,14 @@ pub struct LoadArgs {
     /// Protocol the server speaks
     #[arg(long, value_name = "PROTOCOL", default_value = "memcached")]
     pub protocol: Wire,
-    /// The server: HOST:PORT or unix:PATH
+    /// The server: HOST:PORT, tls:HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDR")]
     pub target: Address,
+    #[command(flatten)]
+    tls: TlsArgs,
+    /// Who asks; over HTTP the password comes with each request
+    #[arg(long, value_name = "NAME:PASSWORD")]
+    user: Option<Login>,
     /// Connections, spread over the threads
     #[arg(long, default_value_t = 50)]
     pub connections: usize,
@@ -99,12 +105,14 @@ impl LoadArgs {
             (None, None) => Limit::Requests(DEFAULT_REQUESTS),
         };
         let records = Records::new(self.keys, key_bytes, self.value_bytes);
+        let target = self.target.clone().with_tls(&self.tls)?;
         let drive = Drive {
+            login: self.user.clone(),
             depth: self.depth,
             rate_per_s: self.rate.map(|rate| rate as f64),
             cpus: self.cpus.clone(),
             server_pid: self.server_pid,
-            ..Drive::new(self.protocol, &self.target, self.connections, limit)
+            ..Drive::new(self.protocol, &target, self.connections, limit)
         };
         Ok(Plan {
             threads: self.threads,

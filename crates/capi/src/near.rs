@@ -163,7 +163,7 @@ impl NearOptions {
         // SAFETY: as the caller promises.
         let prefix = unsafe { bytes(self.prefix.data, self.prefix.length, TEXT_BYTES_MAX) }?;
         if let Some(server) = address.strip_prefix(MEMCACHED) {
-            let mut origin = Memcached::open(server);
+            let mut origin = memcached(server)?;
             if let Some(timeout) = time(self.timeout_ms) {
                 origin = origin.timeout(timeout);
             }
@@ -221,6 +221,18 @@ impl NearOptions {
             near = near.refresh_ahead(self.refresh_ahead);
         }
         Ok(near.jitter(self.jitter))
+    }
+}
+
+/// The server at `host:port`, `tls:host:port` or `unix:/path`, with `name:password@` before it if it
+/// asks for a user.
+fn memcached(address: &str) -> Result<Memcached, cellar_near::Error> {
+    match address.rsplit_once('@') {
+        Some((login, door)) if !address.starts_with("unix:") => {
+            let (name, password) = login.split_once(':').unwrap_or((login, ""));
+            Memcached::open(door).user(name, password)
+        }
+        _ => Ok(Memcached::open(address)),
     }
 }
 
@@ -523,4 +535,26 @@ pub unsafe extern "C" fn cellar_near_stats(
         // SAFETY: as the caller promises.
         unsafe { write(figures, told) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_name_a_user_whose_password_is_not_shown() {
+        for (address, name, door) in [
+            ("h:1", "None", "h:1"),
+            ("ada:se@cret@h:1", "ada", "h:1"),
+            ("unix:/s@1", "None", "unix:/s@1"),
+        ] {
+            let shown = format!("{:?}", memcached(address).unwrap());
+            assert!(
+                shown.contains(name) && shown.contains(&format!("{door:?}")),
+                "{shown}"
+            );
+            assert!(!shown.contains("cret"), "{shown}");
+        }
+        assert!(memcached("a b:c@h:1").is_err());
+    }
 }

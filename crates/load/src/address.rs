@@ -1,4 +1,4 @@
-//! Addresses: where a server listens, `HOST:PORT` or `unix:PATH`.
+//! Addresses: where a server listens, `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`.
 
 use std::fmt;
 use std::io;
@@ -7,17 +7,35 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use crate::error::Error;
+use crate::tls::{Stream, TlsArgs};
 
 /// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Address {
     /// A TCP port.
     Tcp(SocketAddr),
+    /// A TCP port behind TLS.
+    Tls(TlsPort),
     /// A UNIX socket.
     Unix(PathBuf),
+}
+
+/// A TCP port where TLS is spoken.
+#[derive(Clone, Debug)]
+pub struct TlsPort {
+    port: SocketAddr,
+    /// Whom the server has to be.
+    name: ServerName<'static>,
+    /// What the client believes and shows; without it there are no connections.
+    config: Option<Arc<ClientConfig>>,
 }
 
 /// A port of this machine for a server that is to be started: nobody else gets it meanwhile.
@@ -42,15 +60,33 @@ impl Address {
     ///
     /// # Errors
     /// What the system answers.
-    pub fn connect(&self) -> io::Result<UnixStream> {
+    pub fn connect(&self) -> io::Result<Stream> {
         match self {
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
-                stream.set_nodelay(true)?;
-                Ok(UnixStream::from(OwnedFd::from(stream)))
+            Address::Tcp(address) => Ok(Stream::plain(connect_tcp(address)?)),
+            Address::Tls(TlsPort { port, name, config }) => {
+                let config = config.clone().ok_or(io::ErrorKind::Unsupported)?;
+                let socket = connect_tcp(port)?;
+                socket.set_read_timeout(Some(CONNECT_TIMEOUT))?;
+                Stream::encrypted(socket, config, name.clone())
             }
-            Address::Unix(path) => UnixStream::connect(path),
+            Address::Unix(path) => Ok(Stream::plain(UnixStream::connect(path)?)),
         }
+    }
+
+    /// The same address with what TLS needs, where it is spoken.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if that is missing, or given for another address.
+    pub fn with_tls(mut self, tls: &TlsArgs) -> Result<Address, Error> {
+        match &mut self {
+            Address::Tls(port) => port.config = Some(tls.config()?),
+            _ if tls.tls_ca.is_some() || tls.tls_cert.is_some() => {
+                let what = "--tls-ca and --tls-cert are for tls:HOST:PORT".to_owned();
+                return Err(Error::Usage(what));
+            }
+            _ => {}
+        }
+        Ok(self)
     }
 
     /// Listens with so many sockets that do not block, one for each thread of a server. Where there
@@ -71,14 +107,14 @@ impl Address {
                 listener.set_nonblocking(true)?;
                 Ok(vec![listener.into()])
             }
-            Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+            Address::Tls(_) | Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
     /// The TCP port; zero for a UNIX socket.
     pub fn port(&self) -> u16 {
         match self {
-            Address::Tcp(address) => address.port(),
+            Address::Tcp(address) | Address::Tls(TlsPort { port: address, .. }) => address.port(),
             Address::Unix(_) => 0,
         }
     }
@@ -104,6 +140,12 @@ impl ReservedPort {
     pub fn address(&self) -> &Address {
         &self.address
     }
+}
+
+fn connect_tcp(address: &SocketAddr) -> io::Result<UnixStream> {
+    let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
+    stream.set_nodelay(true)?;
+    Ok(UnixStream::from(OwnedFd::from(stream)))
 }
 
 /// A socket that does not block, and that others may listen beside if it is shared.
@@ -137,13 +179,22 @@ impl FromStr for Address {
             }
             return Ok(Address::Unix(PathBuf::from(path)));
         }
-        let mut addresses = text
-            .to_socket_addrs()
-            .map_err(|error| format!("{text:?} is no HOST:PORT or unix:PATH ({error})"))?;
-        addresses
-            .next()
-            .map(Address::Tcp)
-            .ok_or_else(|| format!("{text:?} has no address"))
+        let (tls, bare) = text
+            .strip_prefix("tls:")
+            .map_or((false, text), |it| (true, it));
+        let mut addresses = bare.to_socket_addrs().map_err(|error| {
+            format!("{text:?} is no HOST:PORT, tls:HOST:PORT or unix:PATH ({error})")
+        })?;
+        let missing = || format!("{text:?} has no address");
+        let port = addresses.next().ok_or_else(missing)?;
+        if !tls {
+            return Ok(Address::Tcp(port));
+        }
+        let host = bare.rsplit_once(':').map_or(bare, |(host, _)| host);
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(host).map_err(|error| format!("{text:?}: {error}"))?;
+        let config = None;
+        Ok(Address::Tls(TlsPort { port, name, config }))
     }
 }
 
@@ -151,6 +202,9 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Tcp(address) => write!(f, "{address}"),
+            Address::Tls(TlsPort { port, name, .. }) => {
+                write!(f, "tls:{}:{}", name.to_str(), port.port())
+            }
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -162,16 +216,25 @@ mod tests {
 
     #[test]
     fn an_address_is_a_port_or_a_path() {
-        assert_eq!(
-            "127.0.0.1:11211".parse::<Address>().unwrap().to_string(),
-            "127.0.0.1:11211"
-        );
-        assert_eq!(
-            "unix:/run/c.sock".parse(),
-            Ok(Address::Unix(PathBuf::from("/run/c.sock")))
-        );
-        assert_eq!("127.0.0.1:80".parse::<Address>().unwrap().port(), 80);
-        for bad in ["", "unix:", "127.0.0.1", "127.0.0.1:x", ":"] {
+        for text in [
+            "127.0.0.1:80",
+            "tls:127.0.0.1:80",
+            "tls:localhost:80",
+            "unix:/run/c.sock",
+        ] {
+            let address = text.parse::<Address>().unwrap();
+            assert_eq!(address.to_string(), text);
+            assert_eq!(address.port() == 80, !text.starts_with("unix:"));
+        }
+        for bad in [
+            "",
+            "unix:",
+            "127.0.0.1",
+            "127.0.0.1:x",
+            ":",
+            "tls:",
+            "tls:127.0.0.1",
+        ] {
             assert!(bad.parse::<Address>().is_err(), "{bad:?}");
         }
     }
@@ -190,6 +253,7 @@ mod tests {
         let other = address.listen(1).unwrap_err();
         assert_eq!(other.kind(), io::ErrorKind::AddrInUse);
         drop(listener);
-        assert_ne!(ReservedPort::take().unwrap().address(), address);
+        let other = ReservedPort::take().unwrap();
+        assert_ne!(other.address().port(), address.port());
     }
 }

@@ -3,23 +3,22 @@
 //! Invariant: all replies to what was sent are taken before more is sent, so both sides never wait
 //! for each other as long as a batch is smaller than what the sockets hold.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::address::Address;
 use crate::error::Error;
+use crate::tls::{ROOM_BYTES_MIN, Stream};
 use crate::wire::resp;
-use crate::wire::{Event, Scanner, Wire};
+use crate::wire::{Event, Login, Scanner, Wire};
 
-const READ_BYTES: usize = 64 << 10;
-/// Lines of figures that a server tells at most.
-const LINES_MAX: usize = 10_000;
+const READ_BYTES: usize = ROOM_BYTES_MIN;
+/// Bytes of figures that a server tells at most.
+const FIGURES_BYTES_MAX: usize = 1 << 20;
 
 /// One connection.
 pub struct Client {
     wire: Wire,
-    stream: UnixStream,
+    stream: Stream,
     scanner: Scanner,
     output: Vec<u8>,
     input: Vec<u8>,
@@ -37,8 +36,9 @@ impl Client {
     pub fn connect(address: &Address, wire: Wire, timeout: Duration) -> Result<Client, Error> {
         let failed = |error| Error::system(format!("connecting to {address}"), error);
         let stream = address.connect().map_err(failed)?;
-        stream.set_read_timeout(Some(timeout)).map_err(failed)?;
-        stream.set_write_timeout(Some(timeout)).map_err(failed)?;
+        let socket = stream.socket();
+        socket.set_read_timeout(Some(timeout)).map_err(failed)?;
+        socket.set_write_timeout(Some(timeout)).map_err(failed)?;
         Ok(Client {
             wire,
             stream,
@@ -54,6 +54,11 @@ impl Client {
     pub fn get(&mut self, key: &[u8]) {
         self.wire.push_get(&mut self.output, key);
         self.waiting += 1;
+    }
+
+    /// Adds the name and password of a user.
+    pub fn log_in(&mut self, login: &Login) {
+        self.waiting += self.wire.push_login(&mut self.output, login);
     }
 
     /// Adds the choice of a database; the Redis protocol alone has them.
@@ -89,14 +94,10 @@ impl Client {
         &mut self,
         mut take: impl FnMut(Event<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.stream.write_all(&self.output).map_err(broken)?;
+        self.stream.send_all(&self.output).map_err(broken)?;
         self.output.clear();
         while self.waiting > 0 {
-            let bytes = self.stream.read(&mut self.input).map_err(broken)?;
-            if bytes == 0 {
-                let replies = self.replies;
-                return Err(Error::Closed { replies });
-            }
+            let bytes = self.receive()?;
             let mut input = &self.input[..bytes];
             while let Some(event) = self.scanner.next(&mut input).map_err(Error::Garbled)? {
                 if event.is_last() {
@@ -111,21 +112,29 @@ impl Client {
         Ok(())
     }
 
+    /// Waits for bytes; returns how many have come.
+    fn receive(&mut self) -> Result<usize, Error> {
+        let replies = self.replies;
+        match self.stream.receive(&mut self.input).map_err(broken)? {
+            (0, _) => Err(Error::Closed { replies }),
+            (bytes, _) => Ok(bytes),
+        }
+    }
+
     /// Sends what was added, as far as the server takes it within `timeout`, and never reads.
     ///
     /// # Errors
     /// [`Error::System`] if the timeout cannot be set.
-    pub fn send_and_leave(mut self, timeout: Duration) -> Result<UnixStream, Error> {
-        self.stream
-            .set_write_timeout(Some(timeout))
-            .map_err(broken)?;
+    pub fn send_and_leave(mut self, timeout: Duration) -> Result<Stream, Error> {
+        let socket = self.stream.socket();
+        socket.set_write_timeout(Some(timeout)).map_err(broken)?;
         // The server stops reading sooner or later; then this fails, as it should.
-        let _ = self.stream.write_all(&self.output);
+        let _ = self.stream.send_all(&self.output);
         Ok(self.stream)
     }
 
     /// The connection itself, when all is answered.
-    pub fn into_stream(self) -> UnixStream {
+    pub fn into_stream(self) -> Stream {
         self.stream
     }
 
@@ -172,18 +181,16 @@ impl Client {
 
     /// Sends a request that is answered in lines, and returns all up to the last.
     fn lines(&mut self, request: &[u8], is_last: fn(&str) -> bool) -> Result<String, Error> {
-        self.stream.write_all(request).map_err(broken)?;
-        // The server says no more than it was asked, so nothing is left in this buffer.
-        let mut input = BufReader::new(&mut self.stream);
-        let mut text = String::new();
-        for _ in 0..LINES_MAX {
-            let start = text.len();
-            if input.read_line(&mut text).map_err(broken)? == 0 {
-                let replies = self.replies;
-                return Err(Error::Closed { replies });
-            }
-            if is_last(&text[start..]) {
-                return Ok(text);
+        self.stream.send_all(request).map_err(broken)?;
+        let mut text = Vec::new();
+        while text.len() < FIGURES_BYTES_MAX {
+            let bytes = self.receive()?;
+            text.extend_from_slice(&self.input[..bytes]);
+            // The server says no more than it was asked.
+            let shown = String::from_utf8_lossy(&text);
+            if shown.ends_with('\n') && shown.split_inclusive('\n').next_back().is_some_and(is_last)
+            {
+                return Ok(shown.into_owned());
             }
         }
         Err(Error::Garbled("figures that have no end".to_owned()))
@@ -196,6 +203,7 @@ fn broken(error: std::io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread::JoinHandle;
 

@@ -12,7 +12,6 @@
 mod worker;
 
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -25,8 +24,9 @@ pub(crate) use self::worker::part;
 use crate::address::Address;
 use crate::client::Client;
 use crate::error::Error;
+use crate::tls::Stream;
 use crate::usage::cpu_ns;
-use crate::wire::{Event, Wire};
+use crate::wire::{Event, Login, Wire};
 
 /// A server that answers nothing for this long has failed.
 const STALL_S: u64 = 10;
@@ -47,6 +47,8 @@ pub struct Drive {
     pub wire: Wire,
     /// The server.
     pub target: Address,
+    /// Who asks, if the server wants to know.
+    pub login: Option<Login>,
     /// Connections, spread over the threads.
     pub connections: usize,
     /// Requests in flight per connection.
@@ -73,6 +75,7 @@ impl Drive {
         Drive {
             wire,
             target: target.clone(),
+            login: None,
             connections,
             depth: 1,
             limit,
@@ -210,12 +213,15 @@ fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {
 }
 
 /// Opens all connections and has each answer one request.
-fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<OwnedFd>, Error> {
+fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<Stream>, Error> {
     let failed = |error| Error::system(format!("connecting to {}", drive.target), error);
-    let mut sockets = Vec::with_capacity(drive.connections);
+    let mut streams = Vec::with_capacity(drive.connections);
     let databases = drive.databases.clone().cycle();
     for database in databases.take(drive.connections) {
         let mut client = Client::connect(&drive.target, drive.wire, Duration::from_secs(STALL_S))?;
+        if let Some(login) = &drive.login {
+            client.log_in(login);
+        }
         if database > 0 {
             client.select(database);
         }
@@ -225,10 +231,10 @@ fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<OwnedFd>, Error> {
             _ => Ok(()),
         })?;
         let stream = client.into_stream();
-        stream.set_nonblocking(true).map_err(failed)?;
-        sockets.push(stream.into());
+        stream.socket().set_nonblocking(true).map_err(failed)?;
+        streams.push(stream);
     }
-    Ok(sockets)
+    Ok(streams)
 }
 
 /// Waits for all threads and adds up what they counted. If one fails the others end because of it;

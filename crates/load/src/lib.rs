@@ -12,7 +12,8 @@ pub mod popularity; // which key a request is for
 pub mod record; // the key and the value that belong to a number
 pub mod latency; // latencies, the echo floor
 pub mod usage; // how much processor time and memory a process has used, read from `/proc`
-pub mod address; // where a server listens, `HOST:PORT` or `unix:PATH`
+pub mod tls; // what a client believes and shows, a socket whose bytes may be encrypted
+pub mod address; // where a server listens, `HOST:PORT`, `tls:HOST:PORT` or `unix:PATH`
 pub mod wire; // requests to servers and their replies, each protocol
 pub mod client; // requests gathered, sent together, and their replies taken piece by piece
 pub mod echo; // what a request costs before a server does any work for it

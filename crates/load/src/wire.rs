@@ -6,6 +6,8 @@
 pub mod resp; // the client's side of RESP
 pub mod web; // the client's side of HTTP, as far as needed: GET and PUT of a key
 
+use std::str::FromStr;
+
 use cellar_protocol::memcached::client;
 use clap::ValueEnum;
 
@@ -63,6 +65,25 @@ impl Wire {
         }
     }
 
+    /// Appends the name and password of a connection's user; returns how many replies that brings.
+    /// Over HTTP they come with all later requests of this process instead.
+    pub fn push_login(self, out: &mut Vec<u8>, login: &Login) -> u64 {
+        let Login { name, password } = login;
+        match self {
+            Wire::Memcached => {
+                client::push_set(out, b"auth", 0, 0, format!("{name} {password}").as_bytes());
+            }
+            Wire::Resp => {
+                resp::push_command(out, &[b"AUTH", name.as_bytes(), password.as_bytes()]);
+            }
+            Wire::Http => {
+                web::authorize(name, password);
+                return 0;
+            }
+        }
+        1
+    }
+
     /// Appends what adds one to a number, which begins at zero if it is missing; returns how many
     /// replies that brings.
     pub fn push_count(self, out: &mut Vec<u8>, key: &[u8]) -> u64 {
@@ -108,6 +129,23 @@ impl Wire {
             Wire::Resp => Scanner::Resp(resp::ReplyScanner::default()),
             Wire::Http => Scanner::Http(web::ResponseScanner::default()),
         }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Login {
+    name: String,
+    password: String,
+}
+
+impl FromStr for Login {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Login, &'static str> {
+        let parts = text.split_once(':').ok_or("write NAME:PASSWORD")?;
+        let (name, password) = (parts.0.to_owned(), parts.1.to_owned());
+        Ok(Login { name, password })
     }
 }
 

@@ -78,7 +78,7 @@ fn once(options: &TopOptions) -> Result<(), Error> {
     std::thread::sleep(Duration::from_millis(options.interval_ms));
     let look = first.next(ask()?);
     let scene = Scene {
-        target: &options.target,
+        target: &options.target.to_string(),
         look: Some(&look),
         history: &[look.requests() as u64],
         trouble: None,
@@ -125,6 +125,7 @@ fn show(
     ended: &AtomicBool,
 ) -> std::io::Result<()> {
     let fetcher = Fetcher::start(options.clone());
+    let target = options.target.to_string();
     let mut view = View::default();
     let mut is_stale = true;
     // Relaxed: nothing but the flag is passed on.
@@ -135,7 +136,7 @@ fn show(
         }
         if std::mem::take(&mut is_stale) {
             let scene = Scene {
-                target: &options.target,
+                target: &target,
                 look: view.look.as_ref(),
                 history: &view.history,
                 trouble: view.trouble.as_deref(),

@@ -5,11 +5,16 @@
 mod daemon;
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use cellar::pages::status::{Amount, HotKey, Status, Thread, TimelineStep};
+use cellar::settings::top::{Target, TopOptions};
 use cellar::top::draw::{Scene, draw, plain};
+use cellar::top::fetch::fetch;
 use cellar::top::look::Look;
 use daemon::{Daemon, check, hit, set};
 use ratatui::Terminal;
@@ -205,7 +210,79 @@ fn one_look_at_a_running_server_is_printed() {
     let output = top(&flags[..4]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(error.contains("it asks for its token (--token)"), "{error}");
+    assert!(
+        error.contains("it asks for its token (--token) or a user"),
+        "{error}"
+    );
+}
+
+/// Answers one question as a server would that asks for a user.
+fn answer(mut stream: impl Read + Write) {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        request.push(byte[0]);
+    }
+    // ada:secret
+    let user = b"\r\nAuthorization: Basic YWRhOnNlY3JldA==\r\n";
+    let is_known = request.windows(user.len()).any(|part| part == user);
+    let status = if is_known {
+        "200 OK"
+    } else {
+        "401 Unauthorized"
+    };
+    let body = serde_json::to_string(&Status::default()).unwrap();
+    let bytes = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Length: {bytes}\r\n\r\n{body}"
+    )
+    .unwrap();
+    stream.flush().unwrap();
+}
+
+#[test]
+fn a_server_is_asked_over_tls_and_over_a_socket_file_as_a_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let ca = folder.path().join("ca.pem");
+    std::fs::write(&ca, made.cert.pem()).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder().with_no_client_auth();
+    let config = config.with_single_cert(vec![made.cert.der().clone()], key);
+    let config = Arc::new(config.unwrap());
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    let path = folder.path().join("http.sock");
+    let unix = UnixListener::bind(&path).unwrap();
+    let serving = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            answer(rustls::StreamOwned::new(tls, tcp.accept().unwrap().0));
+            answer(unix.accept().unwrap().0);
+        }
+    });
+    for password in ["secret", "wrong"] {
+        for target in [
+            Target::Https(format!("127.0.0.1:{port}")),
+            Target::Unix(path.clone()),
+        ] {
+            let options = TopOptions {
+                target,
+                tls_ca: Some(ca.clone()),
+                user: Some(("ada".to_owned(), password.to_owned())),
+                token: String::new(),
+                interval_ms: 1_000,
+                once: true,
+            };
+            match fetch(&options) {
+                Ok(_) => assert_eq!(password, "secret"),
+                Err(error) => assert!(error.contains("--user") && password == "wrong", "{error}"),
+            }
+        }
+    }
+    serving.join().unwrap();
 }
 
 /// Most pieces of output that are waited for; only what hangs sends more.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use cellar_load::client::Client;
 use cellar_load::error::Error;
 use cellar_load::process::Server;
+use cellar_load::tls::Stream;
 use cellar_load::wire::Event;
-use std::os::unix::net::UnixStream;
 
 /// Bytes sent, and replies asked for, before the replies are read.
 const BATCH_BYTES: usize = 64 << 10;
@@ -75,13 +75,13 @@ impl Counter {
     }
 
     /// Asks for a value many times and reads nothing.
-    pub(super) fn ask_and_leave(mut self, key: &str, requests: usize) -> Result<UnixStream, Error> {
+    pub(super) fn ask_and_leave(mut self, key: &str, requests: usize) -> Result<Stream, Error> {
         (0..requests).for_each(|_| self.client.get(key.as_bytes()));
         self.client.send_and_leave(SILENT_TIMEOUT)
     }
 
     /// The connection itself, when all is answered.
-    pub(super) fn into_stream(self) -> UnixStream {
+    pub(super) fn into_stream(self) -> Stream {
         self.client.into_stream()
     }
 

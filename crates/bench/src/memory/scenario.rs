@@ -3,7 +3,7 @@
 use cellar_load::error::Error;
 use cellar_load::process::Server;
 use cellar_load::random::{Random, mix};
-use std::os::unix::net::UnixStream;
+use cellar_load::tls::Stream;
 
 use super::client::Counter;
 
@@ -101,7 +101,7 @@ pub(super) struct Done {
     pub(super) stored: u64,
     /// Of these, stores that the server refused.
     pub(super) refused: u64,
-    open: Vec<UnixStream>,
+    open: Vec<Stream>,
 }
 
 impl Scenario {

@@ -1,6 +1,7 @@
 //! One thread of a drive: an epoll loop over its connections.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,11 +9,11 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event as Ready, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::{Drive, Driven, Flight, Limit, STALL_S, Traffic};
 use crate::clock::{NS_PER_S, now_ns, thread_cpu_ns};
 use crate::error::Error;
+use crate::tls::Stream;
 use crate::wire::Scanner;
 
 /// Events taken from the kernel at a time.
@@ -26,7 +27,7 @@ const SPIN_NS: u64 = 100_000;
 
 /// One connection: its requests in flight, its unsent bytes and the reply that is arriving.
 struct Connection<T: Traffic> {
-    socket: OwnedFd,
+    stream: Stream,
     scanner: Scanner,
     flights: VecDeque<Flight<T::Request>>,
     arriving: T::Arriving,
@@ -63,19 +64,19 @@ impl<'d, T: Traffic> Worker<'d, T> {
     pub(super) fn new(
         drive: &'d Drive,
         threads: usize,
-        sockets: Vec<OwnedFd>,
+        streams: Vec<Stream>,
         traffic: T,
         has_failed: &'d AtomicBool,
     ) -> Result<Worker<'d, T>, Error> {
         let failed = |error: Errno| Error::system("preparing a thread of the load", error);
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(failed)?;
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        for (place, socket) in sockets.iter().enumerate() {
-            epoll::add(&epoll, socket, EventData::new_u64(place as u64), interest)
-                .map_err(failed)?;
+        for (place, stream) in streams.iter().enumerate() {
+            let mark = EventData::new_u64(place as u64);
+            epoll::add(&epoll, stream.socket(), mark, interest).map_err(failed)?;
         }
-        let connection = |socket| Connection {
-            socket,
+        let connection = |stream| Connection {
+            stream,
             scanner: drive.wire.scanner(),
             flights: VecDeque::with_capacity(drive.depth),
             arriving: T::Arriving::default(),
@@ -89,8 +90,8 @@ impl<'d, T: Traffic> Worker<'d, T> {
             has_failed,
             traffic,
             epoll,
-            free: (0..sockets.len()).collect(),
-            connections: sockets.into_iter().map(connection).collect(),
+            free: (0..streams.len()).collect(),
+            connections: streams.into_iter().map(connection).collect(),
             interval_ns,
             wanted: 0,
             sent: 0,
@@ -272,15 +273,15 @@ impl<'d, T: Traffic> Worker<'d, T> {
     fn receive(&mut self, place: usize) -> Result<(), Error> {
         let connection = &mut self.connections[place];
         loop {
-            let read = match recv(&connection.socket, &mut *self.buffer, RecvFlags::empty()) {
-                Ok((0, _)) | Err(Errno::CONNRESET) => {
-                    let replies = self.replies;
-                    return Err(Error::Closed { replies });
-                }
-                Ok((read, _)) => read,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(Error::system("receiving", error)),
+            let (read, is_empty) = match connection.stream.receive(&mut self.buffer) {
+                Ok((0, _)) => return Err(self.closed()),
+                Ok(received) => received,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(()),
+                    ErrorKind::Interrupted => continue,
+                    ErrorKind::ConnectionReset => return Err(self.closed()),
+                    _ => return Err(Error::system("receiving", error)),
+                },
             };
             self.driven.received_bytes += read as u64;
             let now = now_ns();
@@ -299,8 +300,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
                 self.traffic
                     .take(flight, &mut connection.arriving, event, now)?;
             }
-            if read < self.buffer.len() {
-                // After a short read the socket is empty; its next bytes are another event.
+            if is_empty {
                 return Ok(());
             }
         }
@@ -311,23 +311,29 @@ impl<'d, T: Traffic> Worker<'d, T> {
         let connection = &mut self.connections[place];
         while connection.sent_bytes < connection.out.len() {
             let unsent = &connection.out[connection.sent_bytes..];
-            match send(&connection.socket, unsent, SendFlags::NOSIGNAL) {
+            match connection.stream.send(unsent) {
                 Ok(sent) => {
                     connection.sent_bytes += sent;
                     self.driven.sent_bytes += sent as u64;
                 }
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(Errno::PIPE | Errno::CONNRESET) => {
-                    let replies = self.replies;
-                    return Err(Error::Closed { replies });
-                }
-                Err(error) => return Err(Error::system("sending", error)),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(()),
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
+                        return Err(self.closed());
+                    }
+                    _ => return Err(Error::system("sending", error)),
+                },
             }
         }
         connection.out.clear();
         connection.sent_bytes = 0;
         Ok(())
+    }
+
+    fn closed(&self) -> Error {
+        let replies = self.replies;
+        Error::Closed { replies }
     }
 }
 

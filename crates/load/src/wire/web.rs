@@ -8,8 +8,10 @@
 //! Source: RFC 9112; docs/http.md for the paths.
 
 use std::io::Write;
+use std::sync::OnceLock;
 
 use cellar_protocol::http::target::encode_percent;
+use cellar_protocol::memcached::base64;
 use memchr::memmem;
 
 use super::Event;
@@ -23,6 +25,26 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 /// What stands behind the request line and ends a request without a body.
 const HOST: &[u8] = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n";
 
+/// The field that names the user of all requests of this process, if they have one.
+static AUTHORIZATION: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// Names the user of all requests from now on; the first to come remains.
+pub(super) fn authorize(name: &str, password: &str) {
+    AUTHORIZATION.get_or_init(|| {
+        let mut field = b"Authorization: Basic ".to_vec();
+        base64::encode(&mut field, format!("{name}:{password}").as_bytes());
+        field.extend_from_slice(b"\r\n");
+        field
+    });
+}
+
+fn push_host(out: &mut Vec<u8>) {
+    out.extend_from_slice(HOST);
+    if let Some(field) = AUTHORIZATION.get() {
+        out.extend_from_slice(field);
+    }
+}
+
 fn push_target(out: &mut Vec<u8>, method: &[u8], key: &[u8]) {
     out.extend_from_slice(method);
     out.extend_from_slice(b" /v1/cache/");
@@ -32,7 +54,7 @@ fn push_target(out: &mut Vec<u8>, method: &[u8], key: &[u8]) {
 /// Appends `GET /v1/cache/KEY`.
 pub fn push_get(out: &mut Vec<u8>, key: &[u8]) {
     push_target(out, b"GET", key);
-    out.extend_from_slice(HOST);
+    push_host(out);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -60,7 +82,7 @@ pub fn push_put(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
     if left_s > 0 {
         let _ = write!(out, "?ttl={left_s}");
     }
-    out.extend_from_slice(HOST);
+    push_host(out);
     let _ = write!(out, "Content-Length: {}\r\n\r\n", value.len());
     out.extend_from_slice(value);
 }

@@ -19,6 +19,10 @@ use crate::read_through::trust::Grant;
 pub use crate::read_through::version::Version;
 
 mod claim;
+#[cfg(any(feature = "redis", feature = "memcached"))]
+mod login;
+#[cfg(feature = "tls")]
+mod tls;
 pub mod function;
 pub mod remote;
 #[cfg(feature = "redis")]
@@ -33,6 +37,8 @@ pub use memcached::Memcached;
 #[cfg(feature = "redis")]
 pub use redis::Redis;
 pub use remote::Remote;
+#[cfg(feature = "tls")]
+pub use tls::Tls;
 
 /// A result that is on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -21,7 +21,7 @@ mod faults;
 mod memcached;
 mod leases;
 mod promises;
-mod tls;
+mod doors;
 mod cluster;
 mod judged;
 mod blocking;

@@ -55,7 +55,7 @@ impl Server {
         let (child, [memcached, http]) = match kind {
             Kind::Redis => (start_redis(port, &flags), [None, None]),
             Kind::Cellar => start_cellar(port, &flags),
-            Kind::Memcached => start_memcached(port),
+            Kind::Memcached => start_memcached(port, &flags),
         };
         let server = Server {
             kind,
@@ -76,15 +76,21 @@ impl Server {
             return;
         }
         let connecting = async {
-            while tokio::net::TcpStream::connect(self.address())
-                .await
-                .is_err()
-            {
+            while !self.listens().await {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         let connected = tokio::time::timeout(PATIENCE, connecting).await;
         connected.expect("memcached answers");
+    }
+
+    /// Whether it listens at its port, or at the socket file that memcached has in place of one.
+    async fn listens(&self) -> bool {
+        let file = self.flags.iter().position(|flag| flag == "-s");
+        match file.and_then(|at| self.flags.get(at + 1)) {
+            Some(path) => tokio::net::UnixStream::connect(path).await.is_ok(),
+            None => tokio::net::TcpStream::connect(self.address()).await.is_ok(),
+        }
     }
 
     /// Where it speaks RESP, or memcached's protocol if that is all it speaks.
@@ -220,11 +226,12 @@ fn start_redis(port: u16, flags: &[String]) -> Child {
         .expect("redis-server is installed (make tools)")
 }
 
-fn start_memcached(port: u16) -> (Child, [Option<String>; 2]) {
+fn start_memcached(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) {
     let mut command = Command::new("memcached");
     command
         .args(["-u", "nobody", "-U", "0", "-l", "127.0.0.1", "-p"])
         .arg(port.to_string())
+        .args(flags)
         .stderr(Stdio::null());
     let child = command
         .spawn()

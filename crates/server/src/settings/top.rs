@@ -1,5 +1,8 @@
 //! Top: the flags of `cellar top`.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::units::parse_duration_ms;
@@ -8,11 +11,36 @@ use crate::error::Error;
 /// Shortest and longest time between two looks, in milliseconds.
 const INTERVAL_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 
+/// Where a server speaks HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A host, with a port if it is another than 80.
+    Http(String),
+    /// The same with TLS, and 443.
+    Https(String),
+    /// A socket file.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Http(host) => write!(f, "http://{host}"),
+            Target::Https(host) => write!(f, "https://{host}"),
+            Target::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// What `cellar top` is asked to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopOptions {
-    /// The server's HTTP address, as a URL without a path.
-    pub target: String,
+    /// The server.
+    pub target: Target,
+    /// Who has signed its certificate.
+    pub tls_ca: Option<PathBuf>,
+    /// Who asks: name and password.
+    pub user: Option<(String, String)>,
     /// What the server asks for; empty = nothing.
     pub token: String,
     /// Milliseconds between two looks.
@@ -30,7 +58,17 @@ pub(super) fn command() -> Command {
         .arg(
             flag("target", "URL")
                 .default_value("http://127.0.0.1:8080")
-                .help("The server's HTTP address (--http)."),
+                .help("The server's HTTP address (--http); also https://... and unix:/path."),
+        )
+        .arg(
+            flag("tls-ca", "FILE")
+                .help("Who has signed the certificate of a server at https://, in PEM."),
+        )
+        .arg(
+            flag("user", "NAME:PASSWORD")
+                .env("CELLAR_TOP_USER")
+                .hide_env_values(true)
+                .help("Who asks, if the server has users."),
         )
         .arg(
             flag("token", "TEXT")
@@ -68,20 +106,44 @@ pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
         let reason = "an interval lies between 100ms and 1h".to_owned();
         return Err(fail("interval", reason));
     }
-    let target = text("target");
-    let (scheme, host) = target.split_once("://").unwrap_or(("http", target));
-    let host = host.trim_end_matches('/');
-    if scheme != "http" || host.is_empty() {
-        let reason = format!("{target:?} is not an address; write http://host:port");
-        return Err(fail("target", reason));
-    }
+    let user = match text("user") {
+        "" => None,
+        user => {
+            let parts = user.split_once(':');
+            let reason = || "write NAME:PASSWORD".to_owned();
+            let (name, password) = parts.ok_or_else(|| fail("user", reason()))?;
+            Some((name.to_owned(), password.to_owned()))
+        }
+    };
     let token = text("token");
     Ok(TopOptions {
-        target: format!("http://{host}"),
+        target: target(text("target")).map_err(|reason| fail("target", reason))?,
+        tls_ca: Some(text("tls-ca"))
+            .filter(|it| !it.is_empty())
+            .map(PathBuf::from),
+        user,
         token: if token == "off" { "" } else { token }.to_owned(),
         interval_ms,
         once: matches.get_flag("once"),
     })
+}
+
+/// Reads where a server is.
+fn target(text: &str) -> Result<Target, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let is_path = path.starts_with('/');
+        let error = || format!("{text:?} has no whole path; write unix:/run/cellar.sock");
+        return is_path.then(|| Target::Unix(path.into())).ok_or_else(error);
+    }
+    let (scheme, host) = text.split_once("://").unwrap_or(("http", text));
+    let host = host.trim_end_matches('/').to_owned();
+    match scheme {
+        "http" if !host.is_empty() => Ok(Target::Http(host)),
+        "https" if !host.is_empty() => Ok(Target::Https(host)),
+        _ => Err(format!(
+            "{text:?} is not an address; write http://host:port"
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -98,8 +160,17 @@ mod tests {
     fn a_target_may_leave_out_what_is_always_the_same() {
         for target in ["http://[::1]:99", "[::1]:99", "http://[::1]:99/"] {
             let options = read(&["--target", target, "--interval", "500ms"]).unwrap();
-            assert_eq!(options.target, "http://[::1]:99");
+            assert_eq!(options.target.to_string(), "http://[::1]:99");
             assert_eq!((options.interval_ms, options.once), (500, false));
+        }
+    }
+
+    #[test]
+    fn a_target_may_be_encrypted_or_a_file_and_a_user_may_ask() {
+        for target in ["https://here", "unix:/run/cellar.sock"] {
+            let options = read(&["--target", target, "--user", "ada:se:cret"]).unwrap();
+            assert_eq!(options.target.to_string(), target);
+            assert_eq!(options.user, Some(("ada".to_owned(), "se:cret".to_owned())));
         }
     }
 
@@ -110,6 +181,8 @@ mod tests {
             (["--interval", "soon"], "--interval: \"soon\""),
             (["--target", "ftp://here"], "--target: \"ftp://here\""),
             (["--target", "http://"], "--target"),
+            (["--target", "unix:here"], "--target: \"unix:here\""),
+            (["--user", "ada"], "--user: write NAME:PASSWORD"),
             (["--target", ""], "--target"),
         ] {
             let message = read(&arguments).unwrap_err();

@@ -1,45 +1,130 @@
-//! Fetch: the status of a server, over HTTP.
+//! Fetch: the status of a server, over HTTP, on a connection for each question.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use crate::pages::status::Status;
-use crate::settings::top::TopOptions;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use memchr::memmem;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// Longest time in seconds that an answer may take.
-const PATIENCE_S: u64 = 5;
+use crate::pages::status::Status;
+use crate::settings::top::{Target, TopOptions};
+
+/// Longest time that the server may be silent.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest answer.
-const BODY_BYTES_MAX: u64 = 4 << 20;
+const ANSWER_BYTES_MAX: u64 = 4 << 20;
+
+/// A connection, encrypted or not.
+trait Carrier: Read + Write {}
+
+impl<T: Read + Write> Carrier for T {}
 
 /// Asks a server how it is.
 ///
 /// # Errors
 /// Why it does not say, in one line.
 pub fn fetch(options: &TopOptions) -> Result<Status, String> {
-    let url = format!("{}/v1/console/status", options.target);
-    let mut request = minreq::get(url).with_timeout(PATIENCE_S);
-    if !options.token.is_empty() {
-        request = request.with_header("Authorization", format!("Bearer {}", options.token));
+    let (mut carrier, host) = open(options)?;
+    let mut request = format!("GET /v1/console/status HTTP/1.1\r\nHost: {host}\r\n");
+    if let Some((name, password)) = &options.user {
+        let both = STANDARD.encode(format!("{name}:{password}"));
+        request.push_str(&format!("Authorization: Basic {both}\r\n"));
+    } else if !options.token.is_empty() {
+        request.push_str(&format!("Authorization: Bearer {}\r\n", options.token));
     }
-    let response = request.send_lazy().map_err(|error| reason(&error))?;
-    match response.status_code {
-        200 => {}
-        401 => return Err("it asks for its token (--token)".to_owned()),
-        status => return Err(format!("it answers with status {status}")),
+    request.push_str("Connection: close\r\n\r\n");
+    let asked = carrier.write_all(request.as_bytes());
+    asked.and_then(|()| carrier.flush()).map_err(reason)?;
+    let answer = read(carrier.as_mut()).map_err(reason)?;
+    let end = memmem::find(&answer, b"\r\n\r\n").ok_or("its answer is no HTTP")?;
+    let (head, body) = (&answer[..end], &answer[end + 4..]);
+    match head.get(9..12) {
+        Some(b"200") => {}
+        Some(b"401") => return Err("it asks for its token (--token) or a user (--user)".to_owned()),
+        other => {
+            let status = String::from_utf8_lossy(other.unwrap_or_default());
+            return Err(format!("it answers with status {status}"));
+        }
     }
-    let mut body = Vec::new();
-    let read = Read::take(response, BODY_BYTES_MAX).read_to_end(&mut body);
-    read.map_err(|error| error.to_string())?;
-    serde_json::from_slice(&body)
+    serde_json::from_slice(body)
         .map_err(|error| format!("its answer is no status of a cellar: {error}"))
 }
 
-fn reason(error: &minreq::Error) -> String {
-    match error {
-        minreq::Error::IoError(error) => error.to_string(),
-        other => other.to_string(),
+/// Connects; also what the server is called in a request.
+fn open(options: &TopOptions) -> Result<(Box<dyn Carrier>, &str), String> {
+    match &options.target {
+        Target::Unix(path) => {
+            let stream = UnixStream::connect(path).map_err(reason)?;
+            stream.set_read_timeout(Some(PATIENCE)).map_err(reason)?;
+            stream.set_write_timeout(Some(PATIENCE)).map_err(reason)?;
+            Ok((Box::new(stream), "localhost"))
+        }
+        Target::Http(host) => Ok((Box::new(connect(host, 80)?), host)),
+        Target::Https(host) => {
+            let ca = options.tls_ca.as_deref();
+            let config = believing(ca.ok_or("https needs --tls-ca FILE")?)?;
+            let name = host
+                .rsplit_once(':')
+                .map_or(host.as_str(), |(name, _)| name);
+            let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned());
+            let name = name.map_err(|error| error.to_string())?;
+            let tls = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
+            Ok((Box::new(StreamOwned::new(tls, connect(host, 443)?)), host))
+        }
     }
+}
+
+/// Connects to `host:port`, or to this port of the host.
+fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
+    let named = host.to_socket_addrs();
+    let addresses = named.or_else(|_| (host.trim_matches(['[', ']']), port).to_socket_addrs());
+    let mut failure = "the name has no address".to_owned();
+    for address in addresses.map_err(reason)? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(PATIENCE)).map_err(reason)?;
+                stream.set_write_timeout(Some(PATIENCE)).map_err(reason)?;
+                return Ok(stream);
+            }
+            Err(error) => failure = error.to_string(),
+        }
+    }
+    Err(failure)
+}
+
+/// Believes who has a certificate of the authorities in a file.
+fn believing(file: &Path) -> Result<Arc<ClientConfig>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let certificates = CertificateDer::pem_file_iter(file);
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates.map_err(|error| failed(&error))? {
+        let added = roots.add(certificate.map_err(|error| failed(&error))?);
+        added.map_err(|error| failed(&error))?;
+    }
+    let config = ClientConfig::builder().with_root_certificates(roots);
+    Ok(Arc::new(config.with_no_client_auth()))
+}
+
+/// All up to the end of the connection; one that TLS does not end has to be whole all the same.
+fn read(carrier: &mut dyn Carrier) -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    match carrier.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+        _ => Ok(answer),
+    }
+}
+
+fn reason(error: io::Error) -> String {
+    error.to_string()
 }
 
 /// A thread that asks again and again, so that a server that takes its time holds up nothing.

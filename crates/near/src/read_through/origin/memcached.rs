@@ -15,12 +15,17 @@ use std::time::Duration;
 use cellar_protocol::memcached::{KEY_BYTES_MAX, base64};
 use tokio::sync::Mutex;
 
+#[cfg(feature = "tls")]
+use super::Tls;
+use super::login::Login;
 use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Turn, Version};
 use crate::read_through::error::Error;
 
 mod wire;
 mod pipe;
+mod door;
 
+use door::Door;
 use pipe::Pipe;
 use wire::Reply;
 
@@ -32,7 +37,7 @@ const RELATIVE_S_MAX: u64 = 30 * 24 * 60 * 60;
 /// One connection serves all; requests are pipelined. It is opened at the first use and again
 /// after a loss.
 pub struct Memcached {
-    address: String,
+    door: Door,
     timeout: Duration,
     pipe: Mutex<Option<Arc<Pipe>>>,
     /// Whether the server answers a question for a version without the value.
@@ -43,17 +48,16 @@ pub struct Memcached {
 impl fmt::Debug for Memcached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Memcached");
-        shown
-            .field("address", &self.address)
-            .finish_non_exhaustive()
+        shown.field("door", &self.door).finish_non_exhaustive()
     }
 }
 
 impl Memcached {
-    /// The server at `address`, as `host:port`.
+    /// The server at `address`: `host:port`, `tls:host:port` (with the feature `tls`) or
+    /// `unix:/path`.
     pub fn open(address: impl Into<String>) -> Memcached {
         Memcached {
-            address: address.into(),
+            door: Door::new(address.into()),
             timeout: Duration::from_secs(2),
             pipe: Mutex::new(None),
             asks_by_version: AtomicBool::new(true),
@@ -67,12 +71,36 @@ impl Memcached {
         self
     }
 
+    /// The user as whom connections ask, by memcached's authentication in text.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the name is one that this cannot carry: empty, or with blanks.
+    pub fn user(
+        mut self,
+        name: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Result<Memcached, Error> {
+        let (name, password) = (name.into(), password.into());
+        self.door.login(Login { name, password })?;
+        Ok(self)
+    }
+
+    /// Whom the connections of a `tls:` address believe, and what they show.
+    ///
+    /// # Errors
+    /// [`Error::Connection`] if the address is another one, or a text is not what it should be.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: &Tls) -> Result<Memcached, Error> {
+        self.door.tls(tls)?;
+        Ok(self)
+    }
+
     async fn pipe(&self) -> Result<Arc<Pipe>, Error> {
         let mut pipe = self.pipe.lock().await;
         if let Some(pipe) = pipe.as_ref().filter(|pipe| !pipe.is_lost()) {
             return Ok(Arc::clone(pipe));
         }
-        let opened = Pipe::open(&self.address, self.timeout).await?;
+        let opened = self.door.open(self.timeout).await?;
         *pipe = Some(Arc::clone(&opened));
         Ok(opened)
     }

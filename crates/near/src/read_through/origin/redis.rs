@@ -14,6 +14,9 @@ use std::time::Duration;
 
 use redis::{Client, Cmd, IntoConnectionInfo, Pipeline, Value};
 
+#[cfg(feature = "tls")]
+use super::Tls;
+use super::login::Login;
 use super::{Answer, ClaimOptions, Claimed, Listener, Loaded, Origin, Pending, Version};
 use crate::read_through::error::Error;
 use crate::read_through::fault::Given;
@@ -57,6 +60,8 @@ pub(crate) struct RedisSettings {
     alive_bound: Duration,
     timeout: Duration,
     connect_timeout: Duration,
+    /// Who asks, in place of whom the address names.
+    login: Option<Login>,
     /// Whether there may be several databases, which SWAPDB exchanges.
     has_databases: bool,
     fault: Given,
@@ -125,6 +130,7 @@ impl Redis {
                 alive_bound: Duration::from_secs(1),
                 timeout: Duration::from_secs(2),
                 connect_timeout: Duration::from_secs(2),
+                login: None,
                 has_databases: !cluster,
                 fault: Given::default(),
             },
@@ -132,6 +138,29 @@ impl Redis {
             cluster,
             nodes: std::sync::OnceLock::new(),
         }
+    }
+
+    /// The user as whom connections ask, in place of the one that the address names; `default` has
+    /// a password alone.
+    #[must_use]
+    pub fn user(mut self, name: impl Into<String>, password: impl Into<String>) -> Redis {
+        let (name, password) = (name.into(), password.into());
+        self.settings.login = Some(Login { name, password });
+        self
+    }
+
+    /// Whom the connections of a `rediss://` address believe, and what they show.
+    ///
+    /// # Errors
+    /// [`Error::Connection`] if the address is another one, or a text is not what it should be.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: &Tls) -> Result<Redis, Error> {
+        for client in &mut self.clients {
+            let info = client.get_connection_info().clone();
+            let secured = Client::build_with_tls(info, tls.certificates());
+            *client = secured.map_err(Error::connection)?;
+        }
+        Ok(self)
     }
 
     /// What the connections ask to be told; each key that was read by default.

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -36,24 +34,22 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Connects.
-    pub(super) async fn open(address: &str, limit: Duration) -> Result<Arc<Pipe>, Error> {
-        let connecting = timeout(limit, TcpStream::connect(address));
-        let stream = connecting.await.map_err(|_| Error::Timeout(limit))?;
-        let stream = stream.map_err(Error::connection)?;
-        stream.set_nodelay(true).map_err(Error::connection)?;
-        let (reader, writer) = stream.into_split();
+    /// Begins to send and to read on an open connection.
+    pub(super) fn start(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Arc<Pipe> {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let (sent, waiting) = mpsc::channel(QUEUE_MAX);
         let writing = tokio::spawn(write(writer, queue, sent)).abort_handle();
         let reading = tokio::spawn(read(reader, waiting)).abort_handle();
-        Ok(Arc::new(Pipe {
+        Arc::new(Pipe {
             // Relaxed: only the difference from all others matters.
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             requests,
             tasks: [writing, reading],
             lost: AtomicBool::new(false),
-        }))
+        })
     }
 
     /// Its number; no other connection of this process has it.
@@ -108,7 +104,7 @@ impl Drop for Pipe {
 
 /// Sends what is in the queue, as much at once as there is.
 async fn write(
-    mut writer: OwnedWriteHalf,
+    mut writer: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<(Vec<u8>, Answered)>,
     sent: mpsc::Sender<Answered>,
 ) {
@@ -126,7 +122,8 @@ async fn write(
                 return;
             }
         }
-        if writer.write_all(&bytes).await.is_err() {
+        // The flush is for TLS, which holds bytes back.
+        if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
             return;
         }
         bytes.clear();
@@ -134,7 +131,7 @@ async fn write(
 }
 
 /// Hands replies to those who wait, in order, until the connection ends.
-async fn read(mut reader: OwnedReadHalf, mut waiting: mpsc::Receiver<Answered>) {
+async fn read(mut reader: impl AsyncRead + Unpin, mut waiting: mpsc::Receiver<Answered>) {
     let mut received = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
     loop {

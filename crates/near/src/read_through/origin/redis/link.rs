@@ -19,6 +19,7 @@ use super::swaps::swaps;
 use super::{RedisSettings, Tracking, loaded};
 use crate::read_through::error::Error;
 use crate::read_through::fault::{Fault, Given};
+use crate::read_through::origin::login::Login;
 use crate::read_through::origin::{Listener, Loaded};
 use crate::read_through::trust::{Grant, Trust};
 
@@ -71,7 +72,7 @@ impl Link {
                 told.hear(&push);
                 Ok::<(), ()>(())
             });
-        let opening = resp3(client)?;
+        let opening = as_asked(client, settings.login.as_ref())?;
         let opening = opening.get_multiplexed_async_connection_with_config(&config);
         let connection = opening.await.map_err(|error| reply::failed(&error))?;
         let mut link = Link {
@@ -327,10 +328,13 @@ fn statistics() -> Cmd {
     command
 }
 
-/// The client with RESP3, without which there are no pushes.
-fn resp3(client: &Client) -> Result<Client, Error> {
+/// The client with RESP3, without which there are no pushes, and with its user.
+fn as_asked(client: &Client, login: Option<&Login>) -> Result<Client, Error> {
     let info = client.get_connection_info().clone();
     let redis = info.redis_settings().clone();
-    let redis = redis.set_protocol(ProtocolVersion::RESP3);
+    let mut redis = redis.set_protocol(ProtocolVersion::RESP3);
+    if let Some(Login { name, password }) = login {
+        redis = redis.set_username(name).set_password(password);
+    }
     Client::open(info.set_redis_settings(redis)).map_err(Error::connection)
 }

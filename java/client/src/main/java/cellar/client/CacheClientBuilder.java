@@ -198,14 +198,27 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** Encrypts all connections; the server's certificate must fit the node's host. */
+    /**
+     * Encrypts all connections; the server's certificate must fit the node's host. A context with
+     * keys shows a certificate to servers that ask for one. Not for socket files.
+     */
     public CacheClientBuilder tls(SSLContext tls) {
         this.tls = tls;
         return this;
     }
 
-    /** Authenticates each connection, as memcached with {@code --auth-file} asks for. */
+    /**
+     * Authenticates each connection: by text over memcached's protocol, as Cellar and a memcached
+     * with {@code --auth-file} ask for, by AUTH over Redis's. The connection that is told of
+     * changes does the same, unless {@link LocalCacheOptions#password} says otherwise.
+     *
+     * @throws IllegalArgumentException if {@code user} is empty or has blanks, or {@code password}
+     *     line ends
+     */
     public CacheClientBuilder credentials(String user, String password) {
+        if (!user.matches("\\S+") || password.matches("(?s).*[\r\n].*")) {
+            throw new IllegalArgumentException("not a user, or not a password: " + user);
+        }
         this.user = user;
         this.password = password;
         return this;
@@ -260,12 +273,31 @@ public final class CacheClientBuilder {
         try {
             Function<Node, Endpoint> connect = node -> new Endpoint(node, settings, loops);
             Membership membership = new Membership(discovery);
+            membership.first().forEach(this::check);
             Cluster cluster = cluster(membership, connect, settings, loops);
             Core core = new Core(cluster, loops, settings, ticker, membership::close);
             return new AsyncView<>(core, codec, local(core));
         } catch (RuntimeException e) {
             loops.close();
             throw e;
+        }
+    }
+
+    /** What a socket file cannot have. */
+    private void check(Node node) {
+        if (node.socketFile() == null) {
+            return;
+        }
+        if (tls != null) {
+            throw new CacheException.Configuration(
+                    "TLS is for nodes with a port, not for " + node.address(), null);
+        }
+        boolean told = localCache != null && localCache.trackingPort() != 0;
+        if (told && protocol != Protocol.REDIS) {
+            throw new CacheException.Configuration(
+                    node.address()
+                            + " has no tracking port: use protocol REDIS, or copies that are confirmed",
+                    null);
         }
     }
 

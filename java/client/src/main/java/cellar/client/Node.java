@@ -1,10 +1,13 @@
 package cellar.client;
 
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
 /**
  * A server to be used. Immutable.
  *
- * @param host name or address
- * @param port of memcached's protocol
+ * @param host name or address, or {@code unix:/path} for a socket file of the same machine
+ * @param port of the server; 0 for a socket file
  * @param weight its share of the keys in a sharded cluster, from 1
  * @param name what the ring hashes instead of the address, so that keys stay when an address
  *     changes; empty for the address itself
@@ -13,9 +16,15 @@ public record Node(String host, int port, int weight, String name) {
     /** The port that memcached is known by. */
     public static final int PORT = 11211;
 
+    private static final String UNIX = "unix:";
+
     /** Checks the parts. */
     public Node {
-        if (host.isEmpty() || port < 1 || port > 65535 || weight < 1) {
+        boolean reachable =
+                host.startsWith(UNIX)
+                        ? host.startsWith("/", UNIX.length()) && port == 0
+                        : !host.isEmpty() && port > 0 && port <= 65535;
+        if (!reachable || weight < 1) {
             throw new IllegalArgumentException("not a node: " + host + ":" + port + ":" + weight);
         }
     }
@@ -25,9 +34,15 @@ public record Node(String host, int port, int weight, String name) {
         return new Node(host, port, 1, "");
     }
 
+    /** A server's socket file of weight 1 without a name; the path is a whole one. */
+    public static Node unix(Path file) {
+        return new Node(UNIX + file, 0, 1, "");
+    }
+
     /**
-     * Reads {@code host}, {@code host:port}, {@code host:port:weight}, each with {@code " name"}
-     * behind it; an IPv6 address stands in brackets.
+     * Reads {@code host}, {@code host:port}, {@code host:port:weight}, {@code unix:/path} and
+     * {@code unix:/path:weight}, each with {@code " name"} behind it; an IPv6 address stands in
+     * brackets.
      *
      * @throws IllegalArgumentException if the text is none of these
      */
@@ -35,6 +50,9 @@ public record Node(String host, int port, int weight, String name) {
         String[] words = text.strip().split("\\s+", 2);
         String name = words.length > 1 ? words[1] : "";
         String address = words[0];
+        if (address.startsWith(UNIX)) {
+            return parseFile(address, name);
+        }
         int bracket = address.indexOf(']');
         String host = bracket < 0 ? address.split(":", 2)[0] : address.substring(1, bracket);
         String rest = address.substring(bracket < 0 ? host.length() : bracket + 1);
@@ -48,6 +66,19 @@ public record Node(String host, int port, int weight, String name) {
         }
     }
 
+    private static Node parseFile(String address, String name) {
+        int colon = address.lastIndexOf(':');
+        String digits = address.substring(colon + 1);
+        boolean weighed = colon >= UNIX.length() && digits.matches("[0-9]{1,9}");
+        String file = weighed ? address.substring(0, colon) : address;
+        return new Node(file, 0, weighed ? Integer.parseInt(digits) : 1, name);
+    }
+
+    /** The socket file; null for a server that is reached by its host and port. */
+    public @Nullable Path socketFile() {
+        return host.startsWith(UNIX) ? Path.of(host.substring(UNIX.length())) : null;
+    }
+
     /** The same node with another weight. */
     public Node weight(int weight) {
         return new Node(host, port, weight, name);
@@ -58,9 +89,9 @@ public record Node(String host, int port, int weight, String name) {
         return new Node(host, port, weight, name);
     }
 
-    /** {@code host:port}. */
+    /** {@code host:port}, or {@code unix:/path}. */
     public String address() {
-        return host + ":" + port;
+        return port == 0 ? host : host + ":" + port;
     }
 
     @Override

@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <table>
  * <caption>Keys; durations are {@code 500ms}, {@code 2s}, {@code 5m}, {@code 1h}</caption>
- * <tr><td>nodes</td><td>{@code host:port:weight name}, with commas between</td></tr>
+ * <tr><td>nodes</td><td>{@code host:port:weight name} or {@code unix:/path:weight name}, with
+ * commas between</td></tr>
  * <tr><td>discovery</td><td>{@code dns:HOST:PORT}, {@code srv:NAME} or {@code config:HOST:PORT}
  * in place of nodes</td></tr>
  * <tr><td>discovery-period</td><td>duration</td></tr>
@@ -48,7 +49,10 @@ import org.jspecify.annotations.Nullable;
  * <tr><td>nagle</td><td>true if the system may hold small requests back</td></tr>
  * <tr><td>transport</td><td>auto, epoll, io_uring or nio</td></tr>
  * <tr><td>tls</td><td>true for the JVM's default context</td></tr>
- * <tr><td>user, password</td><td>memcached's authentication</td></tr>
+ * <tr><td>tls-ca</td><td>file, in PEM, of the authorities that are believed in its place</td></tr>
+ * <tr><td>tls-certificate, tls-key</td><td>files, in PEM, of what is shown to servers that ask
+ * for a certificate</td></tr>
+ * <tr><td>user, password</td><td>who asks, over either protocol</td></tr>
  * <tr><td>local-cache-bytes</td><td>number; there is no local cache without it</td></tr>
  * <tr><td>local-ttl</td><td>how old a local copy may be where a call does not say</td></tr>
  * <tr><td>tracking-port, tracking-password</td><td>where changes are told of</td></tr>
@@ -75,6 +79,9 @@ public final class CacheSettings {
                     "backoff-max",
                     "user",
                     "password",
+                    "tls-ca",
+                    "tls-certificate",
+                    "tls-key",
                     "local-cache-bytes",
                     "local-ttl",
                     "tracking-port",
@@ -165,9 +172,8 @@ public final class CacheSettings {
                 });
         read("discovery", () -> discovery(builder));
         read("backoff-min", () -> backoff(builder));
-        if (values.containsKey("user")) {
-            builder.credentials(values.get("user"), values.getOrDefault("password", ""));
-        }
+        read("user", () -> credentials(builder));
+        read("tls-ca", () -> tls(builder));
         read("local-cache-bytes", () -> localCache(builder));
         return builder;
     }
@@ -285,6 +291,28 @@ public final class CacheSettings {
                     duration(values.getOrDefault("backoff-min", "50ms")),
                     duration(values.getOrDefault("backoff-max", "5s")));
         }
+    }
+
+    private void credentials(CacheClientBuilder builder) {
+        String user = values.get("user");
+        if (user != null) {
+            builder.credentials(user, values.getOrDefault("password", ""));
+        } else if (values.containsKey("password")) {
+            throw new IllegalArgumentException("there is a password, and no user");
+        }
+    }
+
+    private void tls(CacheClientBuilder builder) {
+        String authorities = values.get("tls-ca");
+        String certificate = values.get("tls-certificate");
+        String key = values.get("tls-key");
+        if (authorities == null && certificate == null && key == null) {
+            return;
+        }
+        if ("false".equals(values.get("tls"))) {
+            throw new IllegalArgumentException("there are files for TLS, and tls is false");
+        }
+        builder.tls(PemFiles.context(authorities, certificate, key));
     }
 
     private void localCache(CacheClientBuilder builder) {

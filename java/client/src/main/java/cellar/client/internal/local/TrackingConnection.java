@@ -135,7 +135,7 @@ final class TrackingConnection implements Tracking.Source {
         CompletableFuture<@Nullable Object> hello = new CompletableFuture<>();
         CompletableFuture<@Nullable Object> on = new CompletableFuture<>();
         Settings settings = endpoint.settings();
-        String same = settings.redis() ? settings.user() : null;
+        String same = settings.user();
         if (password != null) {
             send(hello, words("HELLO", "3", "AUTH", "default", password));
         } else if (same != null) {

@@ -2,16 +2,18 @@ package cellar.client.internal.net;
 
 import cellar.client.Node;
 import io.netty.bootstrap.Bootstrap;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandler;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.EventLoop;
-import io.netty.channel.socket.SocketChannel;
 import io.netty.handler.ssl.SslHandler;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.net.UnknownHostException;
+import java.nio.file.Path;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import javax.net.ssl.SSLContext;
@@ -30,11 +32,11 @@ public final class Connector {
         return open(endpoint, loop, handler, node.port());
     }
 
-    /** The same to another port of the node. */
+    /** The same to another port of the node; a socket file is all that its node has. */
     public static CompletableFuture<@Nullable Void> open(
             Endpoint endpoint, EventLoop loop, ChannelHandler handler, int port) {
         CompletableFuture<@Nullable Void> done = new CompletableFuture<>();
-        CompletableFuture.supplyAsync(() -> resolve(endpoint.node().host()))
+        CompletableFuture.supplyAsync(() -> address(endpoint, port))
                 .whenCompleteAsync(
                         (address, failure) -> {
                             if (failure != null) {
@@ -42,7 +44,7 @@ public final class Connector {
                                 return;
                             }
                             bootstrap(endpoint, loop, handler)
-                                    .connect(new InetSocketAddress(address, port))
+                                    .connect(address)
                                     .addListener(
                                             (ChannelFuture opened) -> {
                                                 if (opened.isSuccess()) {
@@ -56,9 +58,14 @@ public final class Connector {
         return done;
     }
 
-    private static InetAddress resolve(String host) {
+    private static SocketAddress address(Endpoint endpoint, int port) {
+        Node node = endpoint.node();
+        Path file = node.socketFile();
+        if (file != null) {
+            return endpoint.loops().address(file);
+        }
         try {
-            return InetAddress.getByName(host);
+            return new InetSocketAddress(InetAddress.getByName(node.host()), port);
         } catch (UnknownHostException e) {
             throw new CompletionException(e);
         }
@@ -66,16 +73,21 @@ public final class Connector {
 
     private static Bootstrap bootstrap(Endpoint endpoint, EventLoop loop, ChannelHandler handler) {
         int timeout_ms = Math.toIntExact(endpoint.settings().connectTimeout().toMillis());
-        return new Bootstrap()
-                .group(loop)
+        Bootstrap bootstrap =
+                new Bootstrap()
+                        .group(loop)
+                        .option(ChannelOption.CONNECT_TIMEOUT_MILLIS, timeout_ms);
+        if (endpoint.node().socketFile() != null) {
+            return bootstrap.channel(endpoint.loops().fileChannel()).handler(handler);
+        }
+        return bootstrap
                 .channel(endpoint.loops().channel())
                 .option(ChannelOption.TCP_NODELAY, !endpoint.settings().nagle())
                 .option(ChannelOption.SO_KEEPALIVE, true)
-                .option(ChannelOption.CONNECT_TIMEOUT_MILLIS, timeout_ms)
                 .handler(
-                        new ChannelInitializer<SocketChannel>() {
+                        new ChannelInitializer<Channel>() {
                             @Override
-                            protected void initChannel(SocketChannel channel) {
+                            protected void initChannel(Channel channel) {
                                 SSLContext tls = endpoint.settings().tls();
                                 if (tls != null) {
                                     SSLEngine engine = engine(tls, endpoint.node());

@@ -4,11 +4,17 @@ import io.netty.channel.Channel;
 import io.netty.channel.EventLoop;
 import io.netty.channel.EventLoopGroup;
 import io.netty.channel.epoll.Epoll;
+import io.netty.channel.epoll.EpollDomainSocketChannel;
 import io.netty.channel.epoll.EpollEventLoopGroup;
 import io.netty.channel.epoll.EpollSocketChannel;
 import io.netty.channel.nio.NioEventLoopGroup;
+import io.netty.channel.socket.nio.NioDomainSocketChannel;
 import io.netty.channel.socket.nio.NioSocketChannel;
+import io.netty.channel.unix.DomainSocketAddress;
 import io.netty.util.concurrent.DefaultThreadFactory;
+import java.net.SocketAddress;
+import java.net.UnixDomainSocketAddress;
+import java.nio.file.Path;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -32,7 +38,7 @@ public final class Loops implements AutoCloseable {
     }
 
     private final EventLoopGroup group;
-    private final Class<? extends Channel> channel;
+    private final Transport chosen;
 
     /**
      * Starts {@code threads} threads.
@@ -40,15 +46,9 @@ public final class Loops implements AutoCloseable {
      * @throws IllegalStateException if the transport is named and not available
      */
     public Loops(Transport transport, int threads) {
-        Transport chosen = transport == Transport.AUTO ? best() : transport;
+        chosen = transport == Transport.AUTO ? best() : transport;
         ThreadFactory factory = new DefaultThreadFactory("cellar-client", true);
         group = group(chosen, threads, factory);
-        channel =
-                switch (chosen) {
-                    case EPOLL -> EpollSocketChannel.class;
-                    case IO_URING -> Uring.channel();
-                    default -> NioSocketChannel.class;
-                };
     }
 
     private static Transport best() {
@@ -92,7 +92,27 @@ public final class Loops implements AutoCloseable {
 
     /** The class of sockets. */
     public Class<? extends Channel> channel() {
-        return channel;
+        return switch (chosen) {
+            case EPOLL -> EpollSocketChannel.class;
+            case IO_URING -> Uring.channel();
+            default -> NioSocketChannel.class;
+        };
+    }
+
+    /** The class of sockets that are connected to files. */
+    public Class<? extends Channel> fileChannel() {
+        return switch (chosen) {
+            case EPOLL -> EpollDomainSocketChannel.class;
+            case IO_URING -> Uring.fileChannel();
+            default -> NioDomainSocketChannel.class;
+        };
+    }
+
+    /** A socket file, as these sockets have it. */
+    public SocketAddress address(Path file) {
+        return chosen == Transport.NIO
+                ? UnixDomainSocketAddress.of(file)
+                : new DomainSocketAddress(file.toFile());
     }
 
     @Override

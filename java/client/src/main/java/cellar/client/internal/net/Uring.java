@@ -4,6 +4,7 @@ import io.netty.channel.Channel;
 import io.netty.channel.EventLoopGroup;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.uring.IoUring;
+import io.netty.channel.uring.IoUringDomainSocketChannel;
 import io.netty.channel.uring.IoUringIoHandler;
 import io.netty.channel.uring.IoUringSocketChannel;
 import java.util.concurrent.ThreadFactory;
@@ -21,5 +22,10 @@ final class Uring {
     /** The class of sockets. */
     static Class<? extends Channel> channel() {
         return IoUringSocketChannel.class;
+    }
+
+    /** The class of sockets that are connected to files. */
+    static Class<? extends Channel> fileChannel() {
+        return IoUringDomainSocketChannel.class;
     }
 }

@@ -8,9 +8,12 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetSocketAddress;
+import java.net.StandardProtocolFamily;
 import java.net.StandardSocketOptions;
+import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.nio.file.Path;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
@@ -35,6 +38,10 @@ interface Wire extends Closeable {
 
     /** Connects to {@code node}. */
     static Wire open(Node node, Settings settings) throws IOException {
+        Path file = node.socketFile();
+        if (file != null) {
+            return open(file);
+        }
         SSLContext tls = settings.tls();
         SocketChannel channel = SocketChannel.open();
         try {
@@ -44,6 +51,23 @@ interface Wire extends Closeable {
             int timeout_ms = Math.toIntExact(settings.connectTimeout().toMillis());
             channel.socket().connect(address, timeout_ms);
             return tls == null ? new Plain(channel) : encrypt(channel, node, timeout_ms, tls);
+        } catch (IOException | RuntimeException e) {
+            channel.close();
+            throw e;
+        }
+    }
+
+    /** Connects to a socket file, which is done at once or not at all. */
+    private static Wire open(Path file) throws IOException {
+        UnixDomainSocketAddress address = UnixDomainSocketAddress.of(file);
+        SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
+        try {
+            channel.configureBlocking(false);
+            if (!channel.connect(address)) {
+                throw new IOException(file + " takes no more connections at this moment");
+            }
+            channel.configureBlocking(true);
+            return new Plain(channel);
         } catch (IOException | RuntimeException e) {
             channel.close();
             throw e;
