@@ -10,9 +10,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-type fastHandler struct{ cache *bigcache.BigCache }
+type fastHandler struct{ cache store }
 
-func fastServer(cache *bigcache.BigCache) func(net.Listener) error {
+func fastServer(cache store) func(net.Listener) error {
 	server := fasthttp.Server{
 		Handler:               fastHandler{cache}.serve,
 		MaxRequestBodySize:    bodyBytesMax,
@@ -24,6 +24,10 @@ func fastServer(cache *bigcache.BigCache) func(net.Listener) error {
 func (h fastHandler) serve(ctx *fasthttp.RequestCtx) {
 	if ctx.IsPost() && string(ctx.Path()) == collection {
 		h.post(ctx)
+		return
+	}
+	if string(ctx.Path()) == health {
+		ctx.SetBodyString(healthy)
 		return
 	}
 	id, ok := bytes.CutPrefix(ctx.Path(), []byte(entries))
@@ -71,7 +75,7 @@ func (h fastHandler) store(ctx *fasthttp.RequestCtx, id string, content []byte) 
 	ctx.SetStatusCode(fasthttp.StatusCreated)
 }
 
-// The bytes as a string without a copy; BigCache keeps none of its keys.
+// The bytes as a string without a copy; a store keeps none of its keys.
 func text(bytes []byte) string {
 	return unsafe.String(unsafe.SliceData(bytes), len(bytes))
 }

@@ -3,10 +3,12 @@
 //	POST /v1/cache          {"id","content"}: 201, and from then on GET answers with the content
 //	GET  /v1/cache/{id}     the content, or 404
 //	PUT  /v1/cache/{id}     the body is the content: 201
+//	GET  /healthz           a few bytes, without the cache
 //
 // BigCache is set up as its documentation recommends: memory reserved for all entries of the life
 // window, a hard limit, neither statistics nor logging. JSON is read by easyjson's lexer without
-// reflection on both servers, so that they differ in nothing but HTTP.
+// reflection on both servers, so that they differ in nothing but HTTP. A plain map takes BigCache's
+// place with -cache map.
 package main
 
 import (
@@ -27,12 +29,15 @@ import (
 const (
 	collection = "/v1/cache"
 	entries    = "/v1/cache/"
+	health     = "/healthz"
+	healthy    = "ok\n"
 	// Longest body that is read.
 	bodyBytesMax = 1 << 20
 )
 
 type settings struct {
 	server     string
+	cache      string
 	listen     string
 	life       time.Duration
 	memoryMiB  int
@@ -56,6 +61,7 @@ func main() {
 func parse() (settings, bool) {
 	var set settings
 	flag.StringVar(&set.server, "server", "net", "HTTP server: net or fast")
+	flag.StringVar(&set.cache, "cache", "bigcache", "what keeps messages: bigcache or map")
 	flag.StringVar(&set.listen, "listen", "127.0.0.1:8081", "address")
 	flag.DurationVar(&set.life, "life", 10*time.Minute, "how long entries are kept")
 	flag.IntVar(&set.memoryMiB, "memory-mib", 2048, "hard limit of BigCache's queues")
@@ -67,14 +73,25 @@ func parse() (settings, bool) {
 	return set, *isVersion
 }
 
-func run(set settings) error {
+func makeCache(set settings) (store, error) {
+	switch set.cache {
+	case "map":
+		return newPlainMap(set.life), nil
+	case "bigcache":
+	default:
+		return nil, errors.New("-cache is bigcache or map")
+	}
 	config := bigcache.DefaultConfig(set.life)
 	config.Shards = set.shards
 	config.MaxEntriesInWindow = set.entries
 	config.MaxEntrySize = set.entryBytes
 	config.HardMaxCacheSize = set.memoryMiB
 	config.Verbose = false
-	cache, err := bigcache.New(context.Background(), config)
+	return bigcache.New(context.Background(), config)
+}
+
+func run(set settings) error {
+	cache, err := makeCache(set)
 	if err != nil {
 		return err
 	}
@@ -98,7 +115,7 @@ func run(set settings) error {
 	}
 }
 
-func server(name string, cache *bigcache.BigCache) (func(net.Listener) error, error) {
+func server(name string, cache store) (func(net.Listener) error, error) {
 	switch name {
 	case "net":
 		return netServer(cache), nil

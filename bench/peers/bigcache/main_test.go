@@ -1,28 +1,29 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/allegro/bigcache/v3"
 )
 
-// Both servers under test, each with an empty cache.
+// Both servers under test, each with an empty cache of both kinds.
 func eachServer(t *testing.T, check func(t *testing.T, root string)) {
-	for _, name := range []string{"net", "fast"} {
-		t.Run(name, func(t *testing.T) {
-			config := bigcache.DefaultConfig(time.Minute)
-			config.Verbose = false
-			cache, err := bigcache.New(context.Background(), config)
+	for _, set := range []settings{
+		{server: "net", cache: "bigcache"},
+		{server: "fast", cache: "bigcache"},
+		{server: "net", cache: "map"},
+		{server: "fast", cache: "map"},
+	} {
+		t.Run(set.server+" "+set.cache, func(t *testing.T) {
+			set.life, set.shards, set.entries, set.entryBytes = time.Minute, 4, 100, 100
+			cache, err := makeCache(set)
 			if err != nil {
 				t.Fatal(err)
 			}
-			serve, err := server(name, cache)
+			serve, err := server(set.server, cache)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,6 +66,32 @@ func TestAMessageIsReadAsItWasPosted(t *testing.T) {
 			t.Fatalf("%d %q", status, content)
 		}
 	})
+}
+
+func TestHealthIsToldWithoutTheCache(t *testing.T) {
+	eachServer(t, func(t *testing.T, root string) {
+		if status, content := ask(t, "GET", root+health, ""); status != 200 || content != healthy {
+			t.Fatalf("%d %q", status, content)
+		}
+	})
+}
+
+func TestAMessageOfThePlainMapIsSweptWhenItsTimeIsOver(t *testing.T) {
+	plain := newPlainMap(time.Minute)
+	plain.Set("a", []byte("content"))
+	plain.sweep(time.Now())
+	if _, err := plain.Get("a"); err != nil {
+		t.Fatal("swept too early")
+	}
+	plain.sweep(time.Now().Add(2 * time.Minute))
+	if len(plain.messages) > 0 {
+		t.Fatal("not swept")
+	}
+	plain.life = -time.Minute
+	plain.Set("a", []byte("content"))
+	if _, err := plain.Get("a"); err == nil {
+		t.Fatal("its time is over")
+	}
 }
 
 func TestAPutIsReadAsItWasPut(t *testing.T) {

@@ -17,9 +17,9 @@ var errIncomplete = errors.New("a message has an id and a content")
 // Buffers for bodies: BigCache copies what it stores.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-type netHandler struct{ cache *bigcache.BigCache }
+type netHandler struct{ cache store }
 
-func netServer(cache *bigcache.BigCache) func(net.Listener) error {
+func netServer(cache store) func(net.Listener) error {
 	server := http.Server{Handler: netHandler{cache}}
 	return server.Serve
 }
@@ -27,6 +27,10 @@ func netServer(cache *bigcache.BigCache) func(net.Listener) error {
 func (h netHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == collection && r.Method == http.MethodPost {
 		h.withBody(w, r, h.post)
+		return
+	}
+	if r.URL.Path == health {
+		io.WriteString(w, healthy)
 		return
 	}
 	id, ok := strings.CutPrefix(r.URL.Path, entries)

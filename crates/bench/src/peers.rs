@@ -137,12 +137,15 @@ fn known(name: &str) -> Option<Recipe> {
     let recipe = match (program, rest.trim_start().split_once(' ')) {
         ("memcached", _) => Recipe::memcached("memcached"),
         ("cellar", Some(("over", "RESP"))) => Recipe::cellar("cellar", Wire::Resp),
-        ("cellar", Some(("over", "HTTP"))) => Recipe::cellar("cellar", Wire::Http),
+        ("cellar", Some(("over", over))) if over.starts_with("HTTP") => {
+            let options: Vec<&str> = over.split(' ').skip(1).collect();
+            Recipe::cellar("cellar", Wire::Http).with("", &options)
+        }
         ("cellar", _) => Recipe::cellar("cellar", Wire::Memcached).with("", &[rest]),
         ("redis", Some((_, effort))) => redis().with("", &["--active-expire-effort", effort]),
         ("redis-server", _) if rest.is_empty() => redis(),
         ("redis-server", _) => redis().with("", &["--maxmemory-policy", rest]),
-        ("bigcache", _) => Recipe::bigcache("bigcache-service", 500, rest.trim_start()),
+        ("bigcache" | "map", _) => Recipe::go_service("bigcache-service", 500, name),
         _ => return None,
     };
     Some(recipe)

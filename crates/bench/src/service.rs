@@ -1,10 +1,11 @@
 //! `cellar-bench service`: a cache service over HTTP at a fixed rate, as BigCache was made for.
 //!
 //! JSON messages are posted and read by id, half and half, so many per second whatever the server
-//! does; each is kept for ten minutes, and millions are there. Every content that is read is
-//! compared with what was written; a good part of the reads asks for the message that was
-//! acknowledged last. Servers are measured one after the other: Cellar, BigCache behind net/http
-//! and behind fasthttp, and a floor that answers without looking at the request.
+//! does, over several of their lifetimes, so that in the end as many expire as are written. Every
+//! content that is read is compared with what was written; a good part of the reads asks for the
+//! message that was acknowledged last. Round by round servers are measured one after the other:
+//! Cellar, BigCache behind net/http and behind fasthttp, a plain map, and a floor that answers
+//! without looking at the request.
 //!
 //! A second table says what a request costs the server in a closed loop, against the floor.
 
@@ -16,18 +17,21 @@ mod servers;
 mod paced;
 mod cost;
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs};
+use crate::spread::Spread;
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
 use cellar_load::process::Server;
-use cellar_load::quantity::{ByteRange, parse_count};
+use cellar_load::quantity::{ByteRange, parse_count, parse_seconds};
 use cellar_load::wire::Wire;
-use found::RunFigures;
-use message::{Messages, Method};
+use found::Counts;
+use message::Messages;
 
 /// What an entry may take beside its message, in memory that a server is given.
 const ENTRY_EXTRA_BYTES: u64 = 140;
@@ -35,10 +39,9 @@ const ENTRY_EXTRA_BYTES: u64 = 140;
 const MEMORY_MIB_MIN: u64 = 128;
 
 const QUICK_RATE: u64 = 2000;
-const QUICK_SECONDS: u64 = 2;
-const QUICK_PREFILL: u64 = 20_000;
+const QUICK_LIFE_S: u64 = 1;
 const QUICK_ROUNDS: usize = 2;
-const QUICK_ROUND_SECONDS: f64 = 0.3;
+const QUICK_COST_SECONDS: f64 = 0.3;
 
 /// Options of `cellar-bench service`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -58,15 +61,15 @@ pub(crate) struct ServiceArgs {
     #[arg(long, value_name = "PER_S", default_value = "10k", value_parser = parse_count)]
     #[serde(rename = "rate_per_s")]
     rate: u64,
-    /// Seconds of load for each server; the source took 2100
-    #[arg(long, default_value_t = 60)]
-    seconds: u64,
-    /// Messages that are there before the load
-    #[arg(long, default_value = "2M", value_parser = parse_count)]
-    prefill: u64,
-    /// How long messages are kept, in seconds
-    #[arg(long, default_value_t = 600)]
-    ttl_s: u32,
+    /// How long messages are kept; the source kept them for 10m
+    #[arg(long = "life", value_name = "TIME", default_value = "20s", value_parser = parse_seconds)]
+    life_s: u64,
+    /// Lifetimes that the load of a server takes; the source's took 3.5
+    #[arg(long, value_name = "N", default_value_t = 3.0)]
+    lives: f64,
+    /// Rounds of the load, each on fresh servers; the median counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
     /// Length of the messages as JSON: N or LOW..HIGH
     #[arg(long, default_value = "350..500")]
     #[serde(skip)]
@@ -74,19 +77,16 @@ pub(crate) struct ServiceArgs {
     /// Connections, which stay open
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Share of the reads that ask for the message acknowledged last
-    #[arg(long, default_value_t = 0.5)]
-    read_back_share: f64,
     /// Memory of each server in MiB [default: enough for all messages that live at once]
     #[arg(long)]
     memory_mib: Option<u64>,
     /// Rounds of the table of costs; the median counts, 0 leaves the table out
     #[arg(long, default_value_t = 15)]
-    rounds: usize,
+    cost_rounds: usize,
     /// Seconds of each measurement of the table of costs
     #[arg(long, default_value_t = 1.0)]
-    round_seconds: f64,
-    /// A slow load of two seconds and two short rounds: shows that it works, not how fast
+    cost_seconds: f64,
+    /// A slow load, lives of a second and two rounds: shows that it works, not how fast
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -105,22 +105,23 @@ pub(crate) struct ServiceOutcome {
     costs: Vec<cost::CostResult>,
 }
 
-/// One server under the load at a fixed rate.
+/// One server under the load at a fixed rate, in all rounds.
 #[derive(Debug, Serialize)]
 struct PacedResult {
     server: String,
     version: String,
     is_floor: bool,
-    /// What it was given; zero for the floor.
-    memory_mib: u64,
-    /// Messages that it had taken at the end.
+    /// Messages of all rounds together, as the counts are.
     messages: u64,
-    rss_bytes: u64,
-    rss_peak_bytes: u64,
     #[serde(flatten)]
-    figures: RunFigures,
-    /// The longest request of each second, in microseconds.
-    worst_us: Vec<f64>,
+    counts: Counts,
+    /// Requests that were due and never sent, because the server fell too far behind.
+    unsent: u64,
+    rss_bytes: Spread,
+    server_cpu_us_per_request: Spread,
+    reads_ms: BTreeMap<&'static str, Spread>,
+    writes_ms: BTreeMap<&'static str, Spread>,
+    health_ms: BTreeMap<&'static str, Spread>,
 }
 
 impl Measurement for ServiceArgs {
@@ -130,14 +131,10 @@ impl Measurement for ServiceArgs {
         let args = self.settled()?;
         let messages = Messages::new(args.message_bytes)?;
         let contenders = servers::contenders(&args, messages)?;
-        let mut results = Vec::new();
-        for contender in contenders.iter().filter(|it| it.answers(Method::Get)) {
-            results.push(paced::run(&args, messages, contender)?);
-        }
         Ok(ServiceOutcome {
             message_bytes_min: args.message_bytes.low,
             message_bytes_max: args.message_bytes.high,
-            servers: results,
+            servers: paced::measure(&args, messages, &contenders)?,
             costs: cost::measure(&args, messages, &contenders)?,
             args,
         })
@@ -147,7 +144,7 @@ impl Measurement for ServiceArgs {
         let figures = outcome
             .servers
             .iter()
-            .map(|it| (&it.server, it.figures.counts.lost, it.figures.counts.wrong));
+            .map(|it| (&it.server, it.counts.lost, it.counts.wrong));
         let costs = outcome
             .costs
             .iter()
@@ -169,20 +166,17 @@ impl ServiceArgs {
         let mut args = self.clone();
         if args.quick {
             args.rate = args.rate.min(QUICK_RATE);
-            args.seconds = args.seconds.min(QUICK_SECONDS);
-            args.prefill = args.prefill.min(QUICK_PREFILL);
+            args.life_s = args.life_s.min(QUICK_LIFE_S);
             args.rounds = args.rounds.min(QUICK_ROUNDS);
-            args.round_seconds = args.round_seconds.min(QUICK_ROUND_SECONDS);
+            args.cost_rounds = args.cost_rounds.min(QUICK_ROUNDS);
+            args.cost_seconds = args.cost_seconds.min(QUICK_COST_SECONDS);
         }
         let usage = |text: &str| Err(Error::Usage(text.to_owned()));
-        if args.rate == 0 || args.seconds == 0 || args.ttl_s == 0 {
-            return usage("--rate, --seconds and --ttl-s are at least 1");
+        if args.rate == 0 || args.rounds == 0 || args.seconds() == 0 {
+            return usage("--rate, --rounds and --life times --lives are at least 1");
         }
         if !(1..=CONNECTIONS_MAX).contains(&args.connections) {
             return usage("--connections is 1 to 10000");
-        }
-        if !(0.0..=1.0).contains(&args.read_back_share) {
-            return usage("--read-back-share is 0 to 1");
         }
         args.cpus = args.cpus.settled();
         Ok(args)
@@ -198,9 +192,14 @@ impl ServiceArgs {
         }
     }
 
+    /// Seconds of load for each server.
+    fn seconds(&self) -> u64 {
+        (self.life_s as f64 * self.lives).round() as u64
+    }
+
     /// Messages that live at once at the end of the load, if nothing is evicted.
     fn live_messages(&self) -> u64 {
-        self.prefill + self.rate.div_ceil(2) * self.seconds.min(u64::from(self.ttl_s))
+        self.rate.div_ceil(2) * self.seconds().min(self.life_s)
     }
 
     /// The memory for so many messages.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Longest time that is told apart; longer ones count as this.
 pub const LATENCY_NS_MAX: u64 = 100_000_000_000;
+/// Requests beyond a percentile, so that it is told.
+pub const BEYOND_MIN: u64 = 100;
 
 /// Times of requests.
 #[derive(Clone, Debug)]
@@ -39,6 +41,30 @@ impl Latencies {
         self.histogram
             .add(&other.histogram)
             .expect("the bounds are the same");
+    }
+
+    /// How many requests there were.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The mean of all requests, in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        round(self.histogram.mean() / 1e6)
+    }
+
+    /// The longest request, in milliseconds.
+    pub fn max_ms(&self) -> f64 {
+        microseconds(self.histogram.max()) / 1000.0
+    }
+
+    /// The time in milliseconds that this share of the requests kept to; none if fewer than
+    /// [`BEYOND_MIN`] took longer, which say little about how many would.
+    pub fn quantile_ms(&self, share: f64) -> Option<f64> {
+        let beyond = self.count() as f64 * (1.0 - share);
+        let ns = self.histogram.value_at_quantile(share);
+        // What is left of a share in binary digits is no request.
+        (beyond.round() >= BEYOND_MIN as f64).then(|| microseconds(ns) / 1000.0)
     }
 
     /// The percentiles; all zero if there were no requests.
@@ -120,6 +146,16 @@ mod tests {
                 "{found} instead of {expected}"
             );
         }
+    }
+
+    #[test]
+    fn a_percentile_is_told_from_a_hundred_requests_beyond_it() {
+        let mut latencies = Latencies::new();
+        (0..99_999).for_each(|_| latencies.record(1_000_000));
+        assert_eq!(latencies.quantile_ms(0.999).map(f64::round), Some(1.0));
+        latencies.record(1_000_000);
+        assert!(latencies.quantile_ms(0.999).is_some());
+        assert_eq!(latencies.quantile_ms(0.9999), None);
     }
 
     #[test]

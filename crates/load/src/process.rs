@@ -112,17 +112,19 @@ impl Recipe {
         Recipe::new("redis-server", Wire::Resp, words.chain(["--save", ""]))
     }
 
-    /// BigCache behind a server of HTTP, with memory reserved for all entries of its life window.
-    pub fn bigcache(program: &str, message_bytes: usize, server: &str) -> Recipe {
+    /// BigCache or a plain map behind a server of HTTP, `cache, server`; BigCache with memory
+    /// reserved for all entries of its life window.
+    pub fn go_service(program: &str, message_bytes: usize, name: &str) -> Recipe {
         /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
         const HEADER_BYTES: usize = 48;
         let entry_bytes = (message_bytes + HEADER_BYTES).to_string();
         let command = "-listen 127.0.0.1:{port} -memory-mib {memory_mib} -life {life} -entries \
                        {entries} -entry-bytes";
+        let (cache, server) = name.split_once(", ").unwrap_or((name, ""));
         let kind = server.trim_end_matches("http").trim_end_matches('/');
         let words = [program].into_iter().chain(command.split_whitespace());
-        let words = words.chain([entry_bytes.as_str(), "-server", kind]);
-        Recipe::new(&format!("bigcache, {server}"), Wire::Http, words)
+        let words = words.chain([entry_bytes.as_str(), "-server", kind, "-cache", cache]);
+        Recipe::new(name, Wire::Http, words)
     }
 
     /// The same server with further arguments, its name with a further word.

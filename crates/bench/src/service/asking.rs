@@ -5,21 +5,21 @@ use cellar_load::error::Error;
 use cellar_load::wire::Event;
 
 use super::board::Board;
-use super::found::Found;
+use super::found::{Counts, Found};
 use super::message::{Messages, Method, Writer};
 
 /// The key that each connection asks for before it is measured.
 const FIRST_KEY: &[u8] = b"first";
 
+/// How many requests are made for one that has nothing to do with messages, itself included.
+pub(super) const HEALTH_EVERY: u64 = 21;
+
 /// Which requests are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Asks {
-    /// Half POST of new messages, half GET; so large a share of the reads is for the message
-    /// acknowledged last, the others are for any.
-    Half {
-        /// From 0 to 1.
-        read_back_share: f64,
-    },
+    /// Half POST of new messages, half GET, half of these of the message acknowledged last, the
+    /// others of any. Each [`HEALTH_EVERY`]th request asks whether the server is well.
+    Half,
     /// One method: POST of new messages, PUT and GET of any that are there.
     Only(Method),
 }
@@ -29,8 +29,6 @@ pub(super) enum Asks {
 pub(super) struct Order {
     pub(super) asks: Asks,
     pub(super) messages: Messages,
-    /// What a message tells of its time to live, if the server wants to know.
-    pub(super) ttl_s: Option<u32>,
     /// Whether the server keeps what it is given; the floor does not.
     pub(super) is_cache: bool,
 }
@@ -38,6 +36,8 @@ pub(super) struct Order {
 struct Asking<'b> {
     order: Order,
     board: &'b mut Board,
+    counts: &'b mut Counts,
+    asked: u64,
     writer: Writer,
     found: Found,
     scratch: Vec<u8>,
@@ -56,11 +56,18 @@ impl Order {
     /// # Errors
     /// [`Error`] if a connection ends, the server stops answering or answers nonsense. Messages
     /// that are lost or wrong are counted, not an error.
-    pub(super) fn run(self, drive: &Drive, board: &mut Board) -> Result<Found, Error> {
+    pub(super) fn run(
+        self,
+        drive: &Drive,
+        board: &mut Board,
+        counts: &mut Counts,
+    ) -> Result<Found, Error> {
         let asking = Asking {
             order: self,
             board,
-            writer: Writer::new(self.messages, self.ttl_s),
+            counts,
+            asked: 0,
+            writer: Writer::new(self.messages),
             found: Found::default(),
             scratch: Vec::new(),
         };
@@ -73,20 +80,22 @@ impl Order {
 impl Asking<'_> {
     /// The next request: its method, and the message it is about.
     fn choose(&mut self, now: u64) -> (Method, u64) {
+        self.asked += 1;
         let board = &mut *self.board;
-        let (method, read_back_share) = match self.order.asks {
-            Asks::Only(method) => (method, 0.0),
-            Asks::Half { .. } if board.unit() < 0.5 => (Method::Post, 0.0),
-            Asks::Half { read_back_share } => (Method::Get, read_back_share),
+        let method = match self.order.asks {
+            Asks::Only(method) => method,
+            Asks::Half if self.asked.is_multiple_of(HEALTH_EVERY) => return (Method::Health, 0),
+            Asks::Half if board.unit() < 0.5 => Method::Post,
+            Asks::Half => Method::Get,
         };
         if method == Method::Post {
             return (method, board.begin_write(now));
         }
-        if read_back_share > 0.0
-            && board.unit() < read_back_share
+        if self.order.asks == Asks::Half
+            && board.unit() < 0.5
             && let Some(number) = board.freshest()
         {
-            self.found.counts.read_back += 1;
+            self.counts.read_back += 1;
             return (method, number);
         }
         match board.any(now) {
@@ -135,22 +144,23 @@ impl Traffic for Asking<'_> {
             _ => {}
         }
         let ns = now_ns.saturating_sub(flight.start_ns);
-        self.found.time(method, flight.start_ns, ns);
+        self.found.time(method, ns);
         let is_there = std::mem::take(&mut arriving.is_there);
         match (method, event) {
             (Method::Get, Event::GetDone) if is_there => {
-                self.found.counts.hits += 1;
+                self.counts.hits += 1;
                 let is_right = self.is_right(number, &arriving.body);
-                self.found.counts.wrong += u64::from(!is_right);
+                self.counts.wrong += u64::from(!is_right);
             }
             (Method::Get, Event::GetDone) if self.board.may_be_over(number, now_ns) => {
-                self.found.counts.expired += 1;
+                self.counts.expired += 1;
             }
-            (Method::Get, Event::GetDone) => self.found.counts.lost += 1,
+            (Method::Get, Event::GetDone) => self.counts.lost += 1,
+            (Method::Health, Event::GetDone) if is_there => self.counts.healthy += 1,
             (Method::Put | Method::Post, Event::GetDone) if is_there => self.stored(number),
             (Method::Put | Method::Post, Event::SetDone { stored: true }) => self.stored(number),
             (_, event) => {
-                self.found.refuse(event);
+                self.counts.refuse(event);
                 self.board.refuse_write(number);
             }
         }
@@ -160,7 +170,7 @@ impl Traffic for Asking<'_> {
 
 impl Asking<'_> {
     fn stored(&mut self, number: u64) {
-        self.found.counts.stored += 1;
+        self.counts.stored += 1;
         self.board.end_write(number);
     }
 }

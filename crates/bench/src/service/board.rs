@@ -25,21 +25,21 @@ pub(super) struct Board {
     /// When each second with writes began, and its first number.
     seconds: VecDeque<(u64, u64)>,
     /// How long messages are kept.
-    ttl_ns: u64,
+    life_ns: u64,
     /// How many messages are asked for at most, from the last one back.
     readable_max: u64,
     random: Random,
 }
 
 impl Board {
-    /// A board without messages, each kept for `ttl_s`; the last `readable_max` are asked for.
-    pub(super) fn new(ttl_s: u32, readable_max: u64, seed: u64) -> Board {
+    /// A board without messages, each kept for `life_s`; the last `readable_max` are asked for.
+    pub(super) fn new(life_s: u64, readable_max: u64, seed: u64) -> Board {
         Board {
             next: 0,
             pending: BTreeSet::new(),
             fresh: VecDeque::new(),
             seconds: VecDeque::new(),
-            ttl_ns: u64::from(ttl_s) * NS_PER_S,
+            life_ns: life_s * NS_PER_S,
             readable_max,
             random: Random::seeded(seed),
         }
@@ -90,7 +90,7 @@ impl Board {
     /// Any message that is there, unless the server lost or refused it; `None` without a message.
     pub(super) fn any(&mut self, now_ns: u64) -> Option<u64> {
         self.forget(now_ns);
-        let oldest_ns = now_ns.saturating_sub(self.ttl_ns - self.ttl_ns / MARGIN);
+        let oldest_ns = now_ns.saturating_sub(self.life_ns - self.life_ns / MARGIN);
         let old = self
             .seconds
             .partition_point(|&(since_ns, _)| since_ns < oldest_ns);
@@ -104,12 +104,12 @@ impl Board {
     pub(super) fn may_be_over(&self, number: u64, now_ns: u64) -> bool {
         let later = self.seconds.partition_point(|&(_, first)| first <= number);
         let since_ns = later.checked_sub(1).map(|at| self.seconds[at].0);
-        since_ns.is_none_or(|since_ns| now_ns.saturating_sub(since_ns) >= self.ttl_ns)
+        since_ns.is_none_or(|since_ns| now_ns.saturating_sub(since_ns) >= self.life_ns)
     }
 
     /// Forgets seconds that are over for good.
     fn forget(&mut self, now_ns: u64) {
-        let is_over = |&(since_ns, _): &(u64, u64)| since_ns + 2 * self.ttl_ns < now_ns;
+        let is_over = |&(since_ns, _): &(u64, u64)| since_ns + 2 * self.life_ns < now_ns;
         while self.seconds.front().is_some_and(is_over) {
             self.seconds.pop_front();
         }

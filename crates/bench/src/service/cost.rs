@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::ServiceArgs;
 use super::asking::{Asks, Order};
 use super::board::Board;
-use super::found::Found;
+use super::found::{Counts, Found};
 use super::message::{Messages, Method};
 use super::paced::fill;
 use super::servers::Contender;
@@ -25,6 +25,8 @@ use cellar_load::process::Server;
 const MESSAGES: u64 = 100_000;
 /// How long a server may take to come to rest after it was filled or visited.
 const REST_S_MAX: u64 = 120;
+/// How long messages are kept: until nobody asks for them.
+const COST_LIFE_S: u64 = 3600;
 /// Each cell runs so long before it is measured.
 const WARM_UP_NS: u64 = 200_000_000;
 /// Messages that caches are given memory for.
@@ -58,6 +60,7 @@ struct Stand<'a> {
     board: Board,
     /// What was found, by method.
     found: [Vec<Found>; Method::ALL.len()],
+    counts: [Counts; Method::ALL.len()],
 }
 
 /// Measures all methods on all servers.
@@ -66,15 +69,15 @@ pub(super) fn measure(
     messages: Messages,
     contenders: &[Contender],
 ) -> Result<Vec<CostResult>, Error> {
-    if args.rounds == 0 {
+    if args.cost_rounds == 0 {
         return Ok(Vec::new());
     }
-    let ns = nanoseconds(args.round_seconds)?;
+    let ns = nanoseconds(args.cost_seconds)?;
     let mut stands = Vec::new();
     for contender in contenders {
         stands.push(Stand::set_up(args, messages, contender)?);
     }
-    for round in 0..args.rounds {
+    for round in 0..args.cost_rounds {
         for (at, method) in Method::ALL.into_iter().enumerate() {
             let answering = |stand: &&mut Stand<'_>| stand.contender.answers(method);
             let mut visits: Vec<_> = stands.iter_mut().filter(answering).collect();
@@ -84,12 +87,11 @@ pub(super) fn measure(
                 visits.swap(0, 1);
             }
             for stand in visits {
-                let found = stand.ask(method, ns)?;
-                stand.found[at].push(found);
+                stand.ask(method, at, ns)?;
                 stand.rest()?;
             }
         }
-        eprintln!("costs: round {} of {}", round + 1, args.rounds);
+        eprintln!("costs: round {} of {}", round + 1, args.cost_rounds);
     }
     Ok(summarize(&stands))
 }
@@ -109,9 +111,10 @@ impl<'a> Stand<'a> {
             args,
             contender,
             messages,
-            server: contender.start(args, room)?,
-            board: Board::new(args.ttl_s, MESSAGES, 2),
+            server: contender.start(args, COST_LIFE_S, room)?,
+            board: Board::new(COST_LIFE_S, MESSAGES, 2),
             found: Default::default(),
+            counts: Default::default(),
         };
         if contender.is_cache() {
             let drive = args.drive(&stand.server, Limit::Requests(fill_count));
@@ -130,7 +133,6 @@ impl<'a> Stand<'a> {
         Order {
             asks: Asks::Only(method),
             messages: self.messages,
-            ttl_s: self.contender.told_ttl_s,
             is_cache: self.contender.is_cache(),
         }
     }
@@ -140,18 +142,17 @@ impl<'a> Stand<'a> {
         self.server.rest(now_ns() + REST_S_MAX * NS_PER_S)
     }
 
-    /// Asks with one method for so long, after a warm-up.
-    fn ask(&mut self, method: Method, ns: u64) -> Result<Found, Error> {
+    /// Asks with one method, the `at`th, for so long, after a warm-up.
+    fn ask(&mut self, method: Method, at: usize, ns: u64) -> Result<(), Error> {
         let order = self.order(method);
         let warm_up = self
             .args
             .drive(&self.server, Limit::Nanoseconds(WARM_UP_NS));
-        let warm_up = order.run(&warm_up, &mut self.board)?;
+        order.run(&warm_up, &mut self.board, &mut self.counts[at])?;
         let drive = self.args.drive(&self.server, Limit::Nanoseconds(ns));
-        let mut found = order.run(&drive, &mut self.board)?;
-        found.counts.lost += warm_up.counts.lost;
-        found.counts.wrong += warm_up.counts.wrong;
-        Ok(found)
+        let found = order.run(&drive, &mut self.board, &mut self.counts[at])?;
+        self.found[at].push(found);
+        Ok(())
     }
 }
 
@@ -172,10 +173,10 @@ fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
                 is_floor: !stand.contender.is_cache(),
                 ratio_to_floor: Spread::of(ratios.collect()),
                 server_cpu_us_per_request: Spread::of(own),
-                requests_per_s: Spread::over(found, |it| it.figures().requests_per_s),
-                lost: found.iter().map(|it| it.counts.lost).sum(),
-                wrong: found.iter().map(|it| it.counts.wrong).sum(),
-                refused: found.iter().map(|it| it.counts.refused).sum(),
+                requests_per_s: Spread::over(found, Found::requests_per_s),
+                lost: stand.counts[at].lost,
+                wrong: stand.counts[at].wrong,
+                refused: stand.counts[at].refused,
             });
         }
     }
@@ -183,6 +184,5 @@ fn summarize(stands: &[Stand<'_>]) -> Vec<CostResult> {
 }
 
 fn cpu_us(found: &[Found]) -> Vec<f64> {
-    let figures = found.iter().map(Found::figures);
-    figures.map(|it| it.server_cpu_us_per_request).collect()
+    found.iter().map(Found::server_cpu_us_per_request).collect()
 }

@@ -68,8 +68,8 @@ impl Messages {
         }
     }
 
-    /// Appends a message as JSON; with a time to live if one is to be told.
-    pub(super) fn push_json(self, out: &mut Vec<u8>, number: u64, ttl_s: Option<u32>) {
+    /// Appends a message as JSON.
+    pub(super) fn push_json(self, out: &mut Vec<u8>, number: u64) {
         out.extend_from_slice(BEGIN.as_bytes());
         self.push_id(out, number);
         out.extend_from_slice(MIDDLE.as_bytes());
@@ -77,10 +77,7 @@ impl Messages {
         if has_ending(number) {
             out.extend_from_slice(ENDING_JSON.as_bytes());
         }
-        match ttl_s {
-            Some(ttl_s) => out.extend_from_slice(format!("\",\"ttl\":{ttl_s}}}").as_bytes()),
-            None => out.extend_from_slice(b"\"}"),
-        }
+        out.extend_from_slice(b"\"}");
     }
 
     /// Whether this is the content of a message; `scratch` is overwritten.
@@ -130,9 +127,12 @@ pub(super) enum Method {
     Put,
     /// Stores a message.
     Post,
+    /// Asks whether the server is well, which has nothing to do with messages.
+    Health,
 }
 
 impl Method {
+    /// Those that are about messages.
     pub(super) const ALL: [Method; 3] = [Method::Get, Method::Put, Method::Post];
 
     pub(super) fn name(self) -> &'static str {
@@ -140,6 +140,7 @@ impl Method {
             Method::Get => "GET",
             Method::Put => "PUT",
             Method::Post => "POST",
+            Method::Health => "GET /healthz",
         }
     }
 }
@@ -148,16 +149,13 @@ impl Method {
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     messages: Messages,
-    /// What a message tells of its time to live, if the server wants to know.
-    ttl_s: Option<u32>,
     body: Vec<u8>,
 }
 
 impl Writer {
-    pub(super) fn new(messages: Messages, ttl_s: Option<u32>) -> Writer {
+    pub(super) fn new(messages: Messages) -> Writer {
         Writer {
             messages,
-            ttl_s,
             body: Vec::new(),
         }
     }
@@ -165,25 +163,26 @@ impl Writer {
     /// Appends a request about a message.
     pub(super) fn push(&mut self, out: &mut Vec<u8>, method: Method, number: u64) {
         out.extend_from_slice(method.name().as_bytes());
+        if method == Method::Health {
+            out.extend_from_slice(COMMON.as_bytes());
+            return out.extend_from_slice(b"\r\n");
+        }
         out.extend_from_slice(b" /v1/cache");
         self.body.clear();
         let content_type = match method {
-            Method::Get => None,
+            Method::Get | Method::Health => None,
             Method::Put => {
                 self.messages.push_content(&mut self.body, number);
                 Some("text/plain")
             }
             Method::Post => {
-                self.messages.push_json(&mut self.body, number, self.ttl_s);
+                self.messages.push_json(&mut self.body, number);
                 Some("application/json")
             }
         };
         if method != Method::Post {
             out.push(b'/');
             self.messages.push_id(out, number);
-        }
-        if let (Method::Put, Some(ttl_s)) = (method, self.ttl_s) {
-            out.extend_from_slice(format!("?ttl={ttl_s}").as_bytes());
         }
         out.extend_from_slice(COMMON.as_bytes());
         if let Some(content_type) = content_type {
@@ -209,7 +208,7 @@ mod tests {
         let mut lengths = Vec::new();
         for number in 0..2000 {
             let (mut json, mut content, mut id) = (Vec::new(), Vec::new(), Vec::new());
-            messages().push_json(&mut json, number, None);
+            messages().push_json(&mut json, number);
             messages().push_content(&mut content, number);
             messages().push_id(&mut id, number);
             let read: serde_json::Value = serde_json::from_slice(&json).unwrap();
@@ -219,14 +218,6 @@ mod tests {
         }
         assert_eq!(lengths.iter().min(), Some(&350));
         assert_eq!(lengths.iter().max(), Some(&500));
-    }
-
-    #[test]
-    fn a_time_to_live_is_told_in_seconds() {
-        let mut json = Vec::new();
-        messages().push_json(&mut json, 7, Some(600));
-        let read: serde_json::Value = serde_json::from_slice(&json).unwrap();
-        assert_eq!(read["ttl"], 600);
     }
 
     #[test]
@@ -249,21 +240,20 @@ mod tests {
         assert!(Messages::new("20..500".parse().unwrap()).is_err());
     }
 
-    fn request(method: Method, ttl_s: Option<u32>) -> String {
+    fn request(method: Method) -> String {
         let messages = Messages::new("100..100".parse().unwrap()).unwrap();
         let mut out = Vec::new();
-        Writer::new(messages, ttl_s).push(&mut out, method, 1);
+        Writer::new(messages).push(&mut out, method, 1);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn requests_name_the_message_and_the_length_of_their_body() {
-        let get = request(Method::Get, Some(600));
+        let get = request(Method::Get);
         assert!(get.starts_with("GET /v1/cache/") && get.ends_with("\r\n\r\n"));
-        let put = request(Method::Put, Some(600));
-        assert!(put.contains("?ttl=600 HTTP/1.1\r\n"), "{put}");
-        assert!(!request(Method::Put, None).contains('?'));
-        let post = request(Method::Post, None);
+        assert!(request(Method::Put).starts_with("PUT /v1/cache/"));
+        assert!(request(Method::Health).starts_with("GET /healthz HTTP/1.1\r\n"));
+        let post = request(Method::Post);
         let (head, body) = post.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("POST /v1/cache HTTP/1.1\r\n"), "{head}");
         assert!(head.ends_with("\r\nContent-Length: 100"), "{head}");

@@ -1,92 +1,107 @@
-//! The paced load: one server filled with messages, then asked at a fixed rate.
+//! The paced load: servers asked at a fixed rate until messages expire as fast as they are written.
 
-use super::asking::{Asks, Order};
+use super::asking::{Asks, HEALTH_EVERY, Order};
 use super::board::Board;
-use super::found::Found;
+use super::found::{Counts, Found, tail};
 use super::message::{Messages, Method};
 use super::servers::Contender;
 use super::{PacedResult, ServiceArgs};
-use crate::spread::short;
-use cellar_load::clock::NS_PER_S;
+use crate::spread::{Spread, short};
+use cellar_load::clock::{NS_PER_S, now_ns};
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
-use cellar_load::process::Server;
+use cellar_load::latency::Latencies;
 
+/// How long a server that was started may take to come to rest.
+const REST_S_MAX: u64 = 60;
 /// Messages posted in one window while a server is filled.
 const FILL_DEPTH: usize = 16;
 
-/// Runs the load against a server of its own.
-pub(super) fn run(
+/// One server's runs: what was found in each, and its resident bytes at the end.
+struct Runs<'a> {
+    contender: &'a Contender,
+    counts: Counts,
+    messages: u64,
+    runs: Vec<(Found, f64)>,
+}
+
+/// Runs the load against each server in turn, a fresh one each time, round by round.
+pub(super) fn measure(
     args: &ServiceArgs,
     messages: Messages,
-    contender: &Contender,
-) -> Result<PacedResult, Error> {
-    let live = args.live_messages();
-    let server = contender.start(args, live)?;
-    let mut board = Board::new(args.ttl_s, u64::MAX, 1);
-    let found = load(args, messages, contender, &server, &mut board)?;
-    let figures = found.figures();
+    contenders: &[Contender],
+) -> Result<Vec<PacedResult>, Error> {
+    let contenders = contenders.iter().filter(|it| it.answers(Method::Get));
+    let mut all: Vec<Runs<'_>> = contenders.map(Runs::of).collect();
+    for round in 0..args.rounds {
+        eprintln!("round {} of {}", round + 1, args.rounds);
+        for runs in &mut all {
+            run(args, messages, runs)?;
+        }
+    }
+    Ok(all.iter().map(summarize).collect())
+}
+
+impl<'a> Runs<'a> {
+    fn of(contender: &'a Contender) -> Runs<'a> {
+        Runs {
+            contender,
+            counts: Counts::default(),
+            messages: 0,
+            runs: Vec::new(),
+        }
+    }
+}
+
+/// Runs the load once, against a fresh server.
+fn run(args: &ServiceArgs, messages: Messages, all: &mut Runs<'_>) -> Result<(), Error> {
+    let contender = all.contender;
+    let server = contender.start(args, args.life_s, args.live_messages())?;
+    server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
+    let mut board = Board::new(args.life_s, u64::MAX, 1);
+    let order = Order {
+        asks: Asks::Half,
+        messages,
+        is_cache: contender.is_cache(),
+    };
+    let limit = Limit::Nanoseconds(args.seconds() * NS_PER_S);
+    let others = HEALTH_EVERY - 1;
+    let drive = Drive {
+        rate_per_s: Some((args.rate * HEALTH_EVERY) as f64 / others as f64),
+        ..args.drive(&server, limit)
+    };
+    let found = order.run(&drive, &mut board, &mut all.counts)?;
     eprintln!(
-        "{:20} mean {:7.3} ms, p99.9 {:8.3} ms, worst {:8.3} ms",
+        "{:20} reads {:7.3} ms, longest {:8.3} ms; {} messages",
         contender.name(),
-        figures.all.latency_us_mean / 1000.0,
-        figures.all.latency_us_p99_9 / 1000.0,
-        figures.all.latency_us_max / 1000.0,
+        found.reads.mean_ms(),
+        found.reads.max_ms(),
+        short(board.written() as f64),
     );
-    let result = PacedResult {
+    all.messages += board.written();
+    all.runs.push((found, server.rss_bytes()? as f64));
+    Ok(())
+}
+
+fn summarize(all: &Runs<'_>) -> PacedResult {
+    let (contender, runs) = (all.contender, &all.runs);
+    let latencies = |of: fn(&Found) -> &Latencies| {
+        let each: Vec<&Latencies> = runs.iter().map(|(found, _)| of(found)).collect();
+        tail(&each)
+    };
+    PacedResult {
         server: contender.name().to_owned(),
         version: contender.version.clone(),
         is_floor: !contender.is_cache(),
-        memory_mib: if contender.is_cache() {
-            args.memory_mib(live)
-        } else {
-            0
-        },
-        messages: board.written(),
-        rss_bytes: server.rss_bytes()?,
-        rss_peak_bytes: server.rss_peak_bytes()?,
-        figures,
-        worst_us: found
-            .worst_ns
-            .iter()
-            .map(|&ns| (ns / 1000) as f64)
-            .collect(),
-    };
-    Ok(result)
-}
-
-/// Fills the server, then asks it at the rate.
-fn load(
-    args: &ServiceArgs,
-    messages: Messages,
-    contender: &Contender,
-    server: &Server,
-    board: &mut Board,
-) -> Result<Found, Error> {
-    let order = Order {
-        asks: Asks::Half {
-            read_back_share: args.read_back_share,
-        },
-        messages,
-        ttl_s: contender.told_ttl_s,
-        is_cache: contender.is_cache(),
-    };
-    let limit = Limit::Nanoseconds(contender.paced_seconds(args) * NS_PER_S);
-    let drive = Drive {
-        rate_per_s: Some(args.rate as f64),
-        ..args.drive(server, limit)
-    };
-    if contender.is_cache() {
-        fill(order, &drive, args.prefill, board)?;
+        messages: all.messages,
+        unsent: runs.iter().map(|(found, _)| found.driven.unsent).sum(),
+        counts: all.counts.clone(),
+        rss_bytes: Spread::over(runs, |(_, rss_bytes)| *rss_bytes),
+        server_cpu_us_per_request: Spread::over(runs, |it| it.0.server_cpu_us_per_request()),
+        reads_ms: latencies(|found| &found.reads),
+        writes_ms: latencies(|found| &found.writes),
+        health_ms: latencies(|found| &found.health),
     }
-    eprintln!(
-        "{}: {} messages are there; {} s at {} requests/s",
-        contender.name(),
-        short(board.written() as f64),
-        contender.paced_seconds(args),
-        short(args.rate as f64),
-    );
-    order.run(&drive, board)
 }
 
 /// Posts so many messages as fast as the server takes them.
@@ -100,14 +115,11 @@ pub(super) fn fill(
     let drive = Drive {
         depth: FILL_DEPTH,
         limit: Limit::Requests(count),
-        rate_per_s: None,
         ..drive.clone()
     };
-    match (Order { asks, ..order })
-        .run(&drive, board)?
-        .counts
-        .first_refusal
-    {
+    let mut counts = Counts::default();
+    (Order { asks, ..order }).run(&drive, board, &mut counts)?;
+    match counts.first_refusal {
         Some(first) => Err(Error::Wrong(format!("a message was refused: {first}"))),
         None => Ok(()),
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 use super::ServiceArgs;
 use super::asking::{Asks, Order};
 use super::board::Board;
+use super::found::Counts;
 use super::message::{Messages, Method};
 use crate::peers::{some, takes_part};
 use cellar_load::drive::Limit;
@@ -14,8 +15,6 @@ use cellar_load::process::{Ingredients, Recipe, Server};
 use cellar_load::quantity::ByteRange;
 use cellar_load::wire::Wire;
 
-/// Longest paced load of the floor.
-const FLOOR_SECONDS_MAX: u64 = 60;
 /// Memory for the few messages of a probe.
 const PROBE_MIB: u64 = 64;
 
@@ -24,8 +23,6 @@ const PROBE_MIB: u64 = 64;
 pub(super) struct Contender {
     pub(super) recipe: Recipe,
     pub(super) version: String,
-    /// The time to live that its messages tell; a server that is not told knows it from its start.
-    pub(super) told_ttl_s: Option<u32>,
     /// The method to which it answers with as many bytes as the first cache, if it is a floor.
     floor_of: Option<Method>,
 }
@@ -39,25 +36,22 @@ impl Contender {
         self.floor_of.is_none()
     }
 
-    /// Seconds of the paced load; a minute of the floor shows what the machine does.
-    pub(super) fn paced_seconds(&self, args: &ServiceArgs) -> u64 {
-        match self.floor_of {
-            None => args.seconds,
-            Some(_) => args.seconds.min(FLOOR_SECONDS_MAX),
-        }
-    }
-
     /// Whether it is asked with this method. The floor with the longest replies, those to a GET, is
     /// also put under the paced load.
     pub(super) fn answers(&self, method: Method) -> bool {
         self.floor_of.is_none_or(|it| it == method)
     }
 
-    /// Starts the server with memory for so many messages.
-    pub(super) fn start(&self, args: &ServiceArgs, messages: u64) -> Result<Server, Error> {
+    /// Starts the server, which keeps messages for so long, with memory for so many.
+    pub(super) fn start(
+        &self,
+        args: &ServiceArgs,
+        life_s: u64,
+        messages: u64,
+    ) -> Result<Server, Error> {
         let recipe = self.recipe.replaced(&[
             ("{entries}", &messages.to_string()),
-            ("{life}", &format!("{}s", args.ttl_s)),
+            ("{life}", &format!("{life_s}s")),
         ]);
         recipe.start(Ingredients {
             memory_mib: args.memory_mib(messages),
@@ -76,8 +70,9 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
     if let Some(recipe) = args.cellar.recipe(Wire::Http)? {
         contenders.push(Contender {
             version: version(&recipe, "--version")?,
-            recipe: recipe.named("cellar"),
-            told_ttl_s: Some(args.ttl_s),
+            recipe: recipe
+                .with("", &["--default-ttl", "http={life}"])
+                .named("cellar"),
             floor_of: None,
         });
     }
@@ -88,12 +83,11 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
                 args.bigcache
             )));
         }
-        for server in BIGCACHE_SERVERS {
-            let recipe = Recipe::bigcache(&args.bigcache, args.message_bytes.high, server);
+        for name in GO_SERVICES {
+            let recipe = Recipe::go_service(&args.bigcache, args.message_bytes.high, name);
             contenders.push(Contender {
                 version: version(&recipe, "-version")?,
                 recipe,
-                told_ttl_s: None,
                 floor_of: None,
             });
         }
@@ -104,7 +98,6 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
         Ok(Contender {
             recipe: Recipe::echo_http(reply_bytes)?,
             version: String::new(),
-            told_ttl_s: None,
             floor_of: Some(method),
         })
     });
@@ -112,8 +105,8 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
     Ok(contenders.into_iter().chain(floors?).collect())
 }
 
-/// What may stand before BigCache.
-const BIGCACHE_SERVERS: [&str; 2] = ["net/http", "fasthttp"];
+/// What keeps messages in Go, and what stands before it; the map is the ordinary cache.
+const GO_SERVICES: [&str; 3] = ["bigcache, net/http", "bigcache, fasthttp", "map, fasthttp"];
 
 /// What a program says of its version.
 fn version(recipe: &Recipe, option: &str) -> Result<String, Error> {
@@ -136,21 +129,21 @@ fn probe(
         connections: 1,
         ..args.clone()
     };
-    let server = contender.start(&few, 0)?;
+    let server = contender.start(&few, args.life_s, 0)?;
     let mean = Messages::new(ByteRange::fixed(messages.mean_bytes()))?;
     let drive = few.drive(&server, Limit::Requests(1));
-    let mut board = Board::new(args.ttl_s, u64::MAX, 1);
+    let mut board = Board::new(args.life_s, u64::MAX, 1);
     let mut lengths = Vec::new();
     for method in [Method::Post, Method::Put, Method::Get] {
         let order = Order {
             asks: Asks::Only(method),
             messages: mean,
-            ttl_s: contender.told_ttl_s,
             is_cache: true,
         };
-        let found = order.run(&drive, &mut board)?;
-        if found.counts.hits + found.counts.stored != 1 {
-            let what = found.counts.first_refusal.unwrap_or_default();
+        let mut counts = Counts::default();
+        let found = order.run(&drive, &mut board, &mut counts)?;
+        if counts.hits + counts.stored != 1 {
+            let what = counts.first_refusal.unwrap_or_default();
             return Err(Error::Wrong(format!("{}: {what}", contender.name())));
         }
         lengths.push((
