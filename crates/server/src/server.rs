@@ -8,6 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
+use crate::doorkeeper::Doorkeeper;
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
@@ -22,6 +23,7 @@ use crate::signals::Signals;
 use crate::state::State;
 use crate::stream::Transport;
 use crate::upkeep::Upkeep;
+use crate::users::Users;
 use crate::watchdog::Watchdog;
 use crate::worker::{Common, Worker};
 
@@ -44,6 +46,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     check_default_ttl(&settings)?;
+    let users = Users::load(&settings)?;
     let listeners = listen(&settings)?;
     let bound = describe(&settings, &listeners);
     warn_of_open_listeners(&settings, &listeners);
@@ -58,9 +61,11 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         what: "taking over signals",
         source,
     })?;
-    let state = State::observed(cache, settings, clock.wall(), observer);
+    let mut state = State::observed(cache, settings, clock.wall(), observer);
+    state.users = users;
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
+    let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let common = make_common(state, clock)?;
     let acceptor_waker = Arc::clone(&common.acceptor_waker);
@@ -78,6 +83,9 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let done = acceptor.join().expect("a panic ends the whole process");
     done.map_err(Error::system("waiting for connections"))?;
     upkeep.stop();
+    if let Some(doorkeeper) = doorkeeper {
+        doorkeeper.stop();
+    }
     watchdog.stop();
     tracing::info!("cellar stopped");
     Ok(())

@@ -69,6 +69,8 @@ pub struct Settings {
     pub databases: usize,
     /// What clients of the Redis protocol have to say before anything else; empty = nothing.
     pub password: String,
+    /// The file of users; none = the password and the token alone.
+    pub users: Option<PathBuf>,
     /// Whether clients from other machines are refused while there is no password.
     pub protected_mode: bool,
     /// Letters of the keyspace events that are published; empty = none.
@@ -187,6 +189,7 @@ impl Default for Settings {
             console_write: false,
             databases: 16,
             password: String::new(),
+            users: None,
             protected_mode: true,
             notify_keyspace_events: String::new(),
             tracking_table_max_keys: 1_000_000,

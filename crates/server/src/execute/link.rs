@@ -133,7 +133,7 @@ impl Link {
         state: &State,
     ) -> Link {
         match protocol {
-            Protocol::Memcached => Link::Memcached(memcached::Intake::default()),
+            Protocol::Memcached => Link::Memcached(memcached::Intake::new(&peer, state)),
             Protocol::Resp => {
                 let seat = Seat {
                     peer,
@@ -143,8 +143,25 @@ impl Link {
                 let client = state.clients.add(seat, Some(home), now_ms);
                 Link::Resp(Box::new(resp::Intake::new(client, state)))
             }
-            Protocol::Http => Link::Http(http::Intake::of(&peer)),
+            Protocol::Http => Link::Http(http::Intake::new(&peer, state)),
         }
+    }
+
+    /// Lets in a client whose certificate bears this name, in its subject or beside it; whether
+    /// that is a user's.
+    pub fn log_in_by_certificate(&mut self, subject: &str, state: &State) -> bool {
+        let Some(users) = &state.users else {
+            return false;
+        };
+        let Some(user) = users.by_certificate(subject) else {
+            return false;
+        };
+        match self {
+            Link::Memcached(intake) => intake.become_of(users.standing_of(user)),
+            Link::Resp(intake) => intake.become_of(user, users, state),
+            Link::Http(intake) => intake.become_of(users.standing_of(user)),
+        }
+        true
     }
 
     /// What is spoken.
@@ -209,7 +226,7 @@ impl Link {
     /// Lets go of the request under way.
     pub fn abandon(&mut self) {
         match self {
-            Link::Memcached(intake) => *intake = memcached::Intake::default(),
+            Link::Memcached(intake) => intake.abandon(),
             Link::Resp(intake) => intake.abandon(),
             Link::Http(intake) => intake.abandon(),
         }

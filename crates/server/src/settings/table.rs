@@ -108,6 +108,26 @@ pub const TABLE: &[Row] = &[
         show: |s| show_secret(&s.password),
     },
     Row {
+        name: "users",
+        value: "FILE|off",
+        default: "off",
+        help: "File of users in TOML, for all protocols: names, hashes of passwords, roles, \
+               prefixes of keys. Nobody but its owner and group may read it. Read anew when it \
+               changes and at SIGHUP.",
+        set: |s, v| {
+            s.users = (v != "off").then(|| PathBuf::from(v));
+            if v.is_empty() {
+                Err("the path is empty; write off for none".to_owned())
+            } else {
+                Ok(())
+            }
+        },
+        show: |s| {
+            let path = s.users.as_ref().map(|path| path.display().to_string());
+            path.unwrap_or_else(|| "off".to_owned())
+        },
+    },
+    Row {
         name: "protected-mode",
         value: SWITCH,
         default: "on",
