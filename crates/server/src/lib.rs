@@ -23,6 +23,7 @@ pub mod poller; // which sockets are ready
 pub mod stream; // a connection's bytes, where encryption would go
 pub mod signals; // SIGTERM and SIGINT ask the server to finish and exit
 pub mod listener; // sockets, accepting, UNIX sockets
+pub mod exposure; // which listeners may be open to others
 pub mod budget; // what all clients together hold, who leaves for it
 pub mod mailbox; // what one event loop tells another
 pub mod gate; // how one event loop gets to be the only one that executes

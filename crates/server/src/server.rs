@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::thread;
 
 use cellar_engine::{Cache, Config};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
 
 use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
 use crate::doorkeeper::Doorkeeper;
 use crate::error::Error;
+use crate::exposure::Exposure;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::memory;
@@ -48,7 +51,11 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     check_default_ttl(&settings)?;
     let users = Users::load(&settings)?;
     let listeners = listen(&settings)?;
-    let bound = describe(&settings, &listeners);
+    check_exposure(&settings, &listeners)?;
+    // Asked of every listener, once, before anybody comes in.
+    settings.protected_mode = false;
+    hide_memory(&settings);
+    let bound = describe(&listeners);
     warn_of_open_listeners(&settings, &listeners);
     name_hosts(&mut settings);
     for protocol in Protocol::ALL {
@@ -194,9 +201,58 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
     })
 }
 
+/// Whether the clients of a protocol have to log in.
+fn has_users(settings: &Settings, protocol: Protocol) -> bool {
+    let secret = match protocol {
+        Protocol::Memcached => "",
+        Protocol::Resp => &settings.password,
+        Protocol::Http => &settings.http_token,
+    };
+    settings.users.is_some() || !secret.is_empty()
+}
+
+/// Checks that no listener is open to others by accident; warns of those that are on purpose.
+fn check_exposure(settings: &Settings, listeners: &[Listener]) -> Result<(), Error> {
+    for listener in listeners {
+        let exposure = Exposure {
+            protocol: listener.protocol,
+            is_reachable_by_others: !listener.is_local(),
+            has_users: has_users(settings, listener.protocol),
+            has_client_ca: false,
+        };
+        exposure
+            .check(settings.insecure)
+            .map_err(|reason| Error::Listen {
+                flag: listener.protocol.name(),
+                address: listener.address.clone(),
+                reason,
+            })?;
+        if exposure.check(false).is_err() {
+            tracing::warn!(
+                address = listener.address,
+                "--insecure: anyone who reaches this address can read and change the cache"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Keeps secrets out of core dumps, and other processes of the same user out of the memory.
+fn hide_memory(settings: &Settings) {
+    let has_secret = Protocol::ALL
+        .iter()
+        .any(|&protocol| has_users(settings, protocol));
+    if has_secret && let Err(errno) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(error = %errno, "a core dump would have secrets in it");
+    }
+}
+
 /// Warns where a secret guards one way to the keys and another is open: all protocols reach the
 /// same ones.
 fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
+    if settings.users.is_some() {
+        return;
+    }
     let secret_of = |listener: &Listener| match listener.protocol {
         Protocol::Memcached => None,
         Protocol::Resp => (!settings.password.is_empty()).then_some("--password"),
@@ -219,7 +275,7 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     }
     tracing::warn!(
         "{} {} not guard {}: whoever reaches it reads and changes the same keys; guard it too \
-         (--password, --http-token) or turn it off (--memcached off)",
+         (--users) or turn it off (--memcached off)",
         secrets.join(" and "),
         if secrets.len() == 1 { "does" } else { "do" },
         open.join(", "),
@@ -240,21 +296,7 @@ fn name_hosts(settings: &mut Settings) {
 }
 
 /// The addresses in effect, for the log.
-fn describe(settings: &Settings, listeners: &[Listener]) -> String {
-    for listener in listeners.iter().filter(|listener| !listener.is_local()) {
-        let is_guarded = match listener.protocol {
-            Protocol::Memcached => false,
-            Protocol::Resp => settings.protected_mode || !settings.password.is_empty(),
-            Protocol::Http => !settings.http_token.is_empty(),
-        };
-        if !is_guarded {
-            tracing::warn!(
-                address = listener.address,
-                "anyone who reaches this address can read and change the cache: there is no \
-                 authentication"
-            );
-        }
-    }
+fn describe(listeners: &[Listener]) -> String {
     let of = |name: &str, belongs: &dyn Fn(&Listener) -> bool| {
         let these = listeners.iter().filter(|listener| belongs(listener));
         let addresses: Vec<&str> = these.map(|one| one.address.as_str()).collect();

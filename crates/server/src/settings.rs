@@ -71,7 +71,10 @@ pub struct Settings {
     pub password: String,
     /// The file of users; none = the password and the token alone.
     pub users: Option<PathBuf>,
-    /// Whether clients from other machines are refused while there is no password.
+    /// Whether addresses that others reach may be open to anybody.
+    pub insecure: bool,
+    /// Whether clients of the Redis protocol from other machines are refused while there is no
+    /// password. The server turns it off once it has asked of every listener who guards it.
     pub protected_mode: bool,
     /// Letters of the keyspace events that are published; empty = none.
     pub notify_keyspace_events: String,
@@ -190,6 +193,7 @@ impl Default for Settings {
             databases: 16,
             password: String::new(),
             users: None,
+            insecure: false,
             protected_mode: true,
             notify_keyspace_events: String::new(),
             tracking_table_max_keys: 1_000_000,

@@ -73,7 +73,7 @@ pub const TABLE: &[Row] = &[
         value: "ADDR|off",
         default: "127.0.0.1:11211",
         help: "Address for the memcached protocol, host:port; several with commas between them. \
-               Port 0 takes a free one. There is no authentication: keep it off open networks.",
+               Port 0 takes a free one. With --users a client's first command is its login.",
         set: |s, v| put(&mut s.memcached, addresses(v)),
         show: |s| show_addresses(&s.memcached),
     },
@@ -128,12 +128,13 @@ pub const TABLE: &[Row] = &[
         },
     },
     Row {
-        name: "protected-mode",
+        name: "insecure",
         value: SWITCH,
-        default: "on",
-        help: "Refuses Redis clients from other machines while there is no password.",
-        set: |s, v| put(&mut s.protected_mode, switch(v)),
-        show: |s| if s.protected_mode { "on" } else { "off" }.to_owned(),
+        default: "off",
+        help: "Lets addresses that other machines reach be open to whoever comes. Without it each of \
+               them needs --users, the password or token of its protocol, or client certificates.",
+        set: |s, v| put(&mut s.insecure, switch(v)),
+        show: |s| if s.insecure { "on" } else { "off" }.to_owned(),
     },
     Row {
         name: "notify-keyspace-events",
