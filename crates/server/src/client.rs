@@ -26,6 +26,8 @@ pub struct ClientFacts {
     pub library: Vec<u8>,
     /// `CLIENT SETINFO LIB-VER`.
     pub library_version: Vec<u8>,
+    /// Whose connection it is; none before it has logged in, and without users.
+    pub user: Option<Arc<str>>,
 }
 
 /// Where a client comes from.

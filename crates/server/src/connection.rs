@@ -12,11 +12,14 @@
 //!       all read and executed             closed <-------- Ending::Linger
 //! ```
 
+use std::sync::Arc;
+
 use crate::execute::{Flow, Link, Unfinished};
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::output::Output;
 use crate::poller::Interest;
 use crate::stream::Stream;
+use crate::users::Ticket;
 
 /// Bytes that have to move within one write time-out for a transfer to count as going on.
 const PROGRESS_BYTES_MIN: usize = 16 << 10;
@@ -63,6 +66,10 @@ pub(crate) struct Connection {
     /// Whether the rest of a request is waited for.
     pub(crate) is_waiting: bool,
     pub(crate) input: Input,
+    /// What its request waits for, until its loop has asked to be called.
+    pub(crate) waits_for: Option<Arc<Ticket>>,
+    /// Whether it rests until its loop is called for it.
+    pub(crate) is_parked: bool,
     /// The answer that goes on when there is room for it, before the next request.
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
     pub(crate) output: Output,
@@ -99,6 +106,8 @@ impl Connection {
             backlog: false,
             is_waiting: false,
             input: Input::Requests,
+            waits_for: None,
+            is_parked: false,
             unfinished: None,
             output: Output::default(),
             ending: Ending::No,
@@ -138,7 +147,8 @@ impl Connection {
         }
         match self.ending {
             Ending::No | Ending::AfterRequests => {
-                (self.stream.is_readable() || !self.is_through()) && !self.output.is_full()
+                let has_input = self.stream.is_readable() || !self.is_through();
+                has_input && !self.output.is_full() && !self.is_parked
             }
             Ending::AfterOutput => false,
             Ending::Linger { .. } => self.stream.is_readable(),
@@ -157,6 +167,7 @@ impl Connection {
             Flow::Continue => return self.output.is_full(),
             Flow::Close => self.end_after_output(),
             Flow::Unfinished(rest) => self.unfinished = Some(rest),
+            Flow::Wait(ticket) => self.waits_for = Some(ticket),
         }
         true
     }

@@ -153,6 +153,8 @@ counters! {
     cas_badval "cas_badval": "Conditional stores whose version differed.";
     touch_hits "touch_hits": "Touches that found an item.";
     touch_misses "touch_misses": "Touches that found none.";
+    auth_cmds "auth_cmds": "Names and passwords that clients logged in with.";
+    auth_errors "auth_errors": "Those that were wrong, or not looked at.";
     store_too_large "store_too_large": "Stores refused because the value is over the limit.";
     store_no_memory "store_no_memory":
         "Stores refused because all memory was held by values in transfer.";

@@ -3,16 +3,14 @@
 //! The acceptor shows plain clients in, and where handshakes are made those of TLS, when they speak
 //! it: both ask here, so that what bounds clients holds for both.
 //!
-//! Tests: at the end of this file; tests/connections.rs, tests/tls.rs.
+//! Tests: tests/connections.rs, tests/tls.rs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::counters::Counters;
-use crate::listener::is_of_this_machine;
 use crate::mailbox::{Arrival, Mailbox};
 use crate::protocol::Protocol;
-use crate::settings::Settings;
 use crate::state::State;
 use crate::stream::Stream;
 
@@ -31,16 +29,6 @@ fn refusal(protocol: Protocol) -> &'static [u8] {
         }
     }
 }
-
-/// What a client of another machine is told while there is no password.
-///
-/// Source: Redis 7.4, `clientAcceptHandler`.
-const DENIED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled \
-    and no password is set for the default user. In this mode connections are only accepted from \
-    the loopback interface. If you want to connect from external computers to Redis you may adopt \
-    one of the following solutions: 1) Restart the server with protected mode off. 2) Set up an \
-    authentication password for the default user. NOTE: You only need to do one of the above \
-    things in order for the server to start accepting connections from the outside.\r\n";
 
 /// How a client and a port misunderstand each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +77,6 @@ impl Entrance {
     /// of the calling thread.
     pub(crate) fn let_in(&self, mut arrival: Arrival, counters: &Counters) {
         let state = &self.state;
-        if is_denied(&state.settings, &arrival) {
-            counters.connections_rejected.add(1);
-            return refuse(&mut arrival.stream, DENIED.as_bytes());
-        }
         let most = state.settings.max_connections as u64;
         // Relaxed: each that comes in has a number of its own, so the limit is exact.
         if state.connections.fetch_add(1, Ordering::Relaxed) >= most {
@@ -105,61 +89,10 @@ impl Entrance {
     }
 }
 
-/// Whether a client of the Redis protocol may not come in: it is of another machine, there is no
-/// password, and no certificate says who it is.
-fn is_denied(settings: &Settings, arrival: &Arrival) -> bool {
-    let is_known = arrival.stream.identity().is_some();
-    arrival.protocol == Protocol::Resp && !is_known && is_from_outside(settings, &arrival.peer)
-}
-
-/// Whether a peer is of another machine, while those are not to come without a password.
-fn is_from_outside(settings: &Settings, peer: &str) -> bool {
-    settings.protected_mode && settings.password.is_empty() && !is_of_this_machine(peer)
-}
-
 /// Tells a client why it may not come in.
 pub(crate) fn refuse(stream: &mut Stream, why: &[u8]) {
     let _ = stream.write(why);
     stream.end_writing();
     // Unread bytes would turn the close into a reset, which can overtake the message.
     let _ = stream.read(&mut [0; 4096]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_machines_come_in_with_a_password_or_without_protection() {
-        let open = Settings {
-            protected_mode: false,
-            ..Settings::default()
-        };
-        let guarded = Settings {
-            password: "secret".to_owned(),
-            ..Settings::default()
-        };
-        for peer in [
-            "192.0.2.7:1000",
-            "[2001:db8::1]:1000",
-            "[::ffff:192.0.2.7]:9",
-            "",
-        ] {
-            assert!(is_from_outside(&Settings::default(), peer), "{peer}");
-            assert!(
-                !is_from_outside(&open, peer) && !is_from_outside(&guarded, peer),
-                "{peer}"
-            );
-        }
-        for peer in [
-            "127.0.0.1:1000",
-            "127.9.9.9:1",
-            "[::1]:1000",
-            "[::ffff:127.0.0.1]:9",
-        ] {
-            assert!(!is_from_outside(&Settings::default(), peer), "{peer}");
-        }
-        assert!(DENIED.starts_with("-DENIED Redis is running in protected mode"));
-        assert_eq!(DENIED.matches("\r\n").count(), 1);
-    }
 }

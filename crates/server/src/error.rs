@@ -35,6 +35,17 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The file of users cannot be read or understood.
+    #[error("--users {path}: {reason}")]
+    UsersFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A password cannot be hashed.
+    #[error("hash-password: {0}")]
+    Password(String),
     /// An address or socket path cannot be listened on.
     #[error("--{flag} {address}: {reason}")]
     Listen {

@@ -9,6 +9,8 @@
 
 pub mod context;
 pub mod filling;
+mod login; // a name and a password over any protocol
+pub mod permission; // what each command needs, who may run it
 pub mod memcached; // what a command of memcached does
 pub mod resp;
 pub mod http;

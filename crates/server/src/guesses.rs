@@ -17,6 +17,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 pub const BURST: u64 = 30;
 /// How long it takes until there is one more.
 pub const REFILL_MS: u64 = 1_000;
+/// How far ahead a bucket may be full at which one more is compared.
+const MOST_MS: u64 = (BURST - 1) * REFILL_MS;
+/// Wrong guesses that cost an address no time.
+const FREE_GUESSES: u64 = 3;
+/// How long the next one waits, and the longest that one waits.
+pub const DELAY_MS_MIN: u64 = 125;
+/// See above.
+pub const DELAY_MS_MAX: u64 = 4_000;
 /// Wrong guesses after which a connection ends.
 pub const PER_CONNECTION_MAX: u8 = 10;
 /// Sets of buckets, a power of two.
@@ -83,12 +91,69 @@ impl Guesses {
             if is_same(given, secret) {
                 return Guess::Right;
             }
-            let sets = self.sets.get_or_init(|| {
-                Mutex::new(vec![[Bucket::default(); WAYS]; SETS].into_boxed_slice())
-            });
-            return self.compare_in(sets, source, now_ms, given, secret);
+            return self.compare_in(self.sets(), source, now_ms, given, secret);
         };
         self.compare_in(sets, source, now_ms, given, secret)
+    }
+
+    /// How long an attempt from `source` has to wait whose outcome comes later, in milliseconds:
+    /// the longer, the more from there were wrong.
+    ///
+    /// # Errors
+    /// Seconds until one may be made at all.
+    pub fn delay_ms(&self, source: Source, now_ms: u64) -> Result<u64, u64> {
+        let ahead_ms = self.with(source, |bucket| bucket.full_ms.saturating_sub(now_ms));
+        let ahead_ms = ahead_ms.unwrap_or(0);
+        if ahead_ms > MOST_MS {
+            return Err((ahead_ms - MOST_MS).div_ceil(1_000));
+        }
+        let wrong = ahead_ms.div_ceil(REFILL_MS);
+        let doublings = wrong.checked_sub(FREE_GUESSES).map(|times| times.min(16));
+        let delay_ms = doublings.map(|times| DELAY_MS_MIN << times);
+        Ok(delay_ms.map_or(0, |ms| ms.min(DELAY_MS_MAX)))
+    }
+
+    /// Counts an attempt as wrong until it is [forgiven](Guesses::forgive).
+    pub fn suspect(&self, source: Source, now_ms: u64) {
+        let mut sets = self.sets().lock().unwrap_or_else(PoisonError::into_inner);
+        let set = &mut sets[self.place(source)];
+        let known = set.iter().position(|bucket| bucket.source == source);
+        let least = || (0..WAYS).min_by_key(|&way| set[way].full_ms);
+        let bucket = &mut set[known.or_else(least).unwrap_or(0)];
+        let ahead_ms = known.map_or(0, |_| bucket.full_ms.saturating_sub(now_ms));
+        *bucket = Bucket {
+            source,
+            full_ms: now_ms + ahead_ms + REFILL_MS,
+        };
+    }
+
+    /// Counts an attempt no longer: it was right.
+    pub fn forgive(&self, source: Source) {
+        self.with(source, |bucket| {
+            bucket.full_ms = bucket.full_ms.saturating_sub(REFILL_MS);
+        });
+    }
+
+    /// Shows the bucket of an address, if it has one.
+    fn with<R>(&self, source: Source, show: impl FnOnce(&mut Bucket) -> R) -> Option<R> {
+        let mut sets = self
+            .sets
+            .get()?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let set = &mut sets[self.place(source)];
+        set.iter_mut()
+            .find(|bucket| bucket.source == source)
+            .map(show)
+    }
+
+    fn sets(&self) -> &Mutex<Sets> {
+        self.sets
+            .get_or_init(|| Mutex::new(vec![[Bucket::default(); WAYS]; SETS].into_boxed_slice()))
+    }
+
+    fn place(&self, source: Source) -> usize {
+        self.random.hash_one(source) as usize % SETS
     }
 
     fn compare_in(
@@ -100,15 +165,13 @@ impl Guesses {
         secret: &[u8],
     ) -> Guess {
         let mut sets = sets.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = self.random.hash_one(source) as usize % SETS;
-        let set = &mut sets[place];
+        let set = &mut sets[self.place(source)];
         let known = set.iter_mut().find(|bucket| bucket.source == source);
         let ahead_ms = known
             .as_ref()
             .map_or(0, |bucket| bucket.full_ms.saturating_sub(now_ms));
-        let most_ms = (BURST - 1) * REFILL_MS;
-        if ahead_ms > most_ms {
-            let wait_s = (ahead_ms - most_ms).div_ceil(1_000);
+        if ahead_ms > MOST_MS {
+            let wait_s = (ahead_ms - MOST_MS).div_ceil(1_000);
             return Guess::TooMany { wait_s };
         }
         if is_same(given, secret) {
@@ -168,6 +231,27 @@ mod tests {
         for _ in 0..BURST {
             assert_eq!(guess(&guesses, one, much_later_ms, b"x"), Guess::Wrong);
         }
+    }
+
+    #[test]
+    fn the_more_were_wrong_the_longer_the_next_waits() {
+        let guesses = Guesses::default();
+        let source = Source::of("192.0.2.7:1");
+        let delays: Vec<_> = (0..=BURST)
+            .map(|_| {
+                let delay = guesses.delay_ms(source, 1_000);
+                guesses.suspect(source, 1_000);
+                delay
+            })
+            .collect();
+        let expected = [0, 0, 0, 125, 250, 500, 1_000, 2_000, 4_000, 4_000].map(Ok);
+        assert_eq!(delays[..10], expected);
+        assert_eq!(delays[BURST as usize - 1..], [Ok(DELAY_MS_MAX), Err(1)]);
+        guesses.forgive(source);
+        guesses.forgive(source);
+        assert_eq!(guesses.delay_ms(source, 1_000), Ok(DELAY_MS_MAX));
+        assert_eq!(guesses.delay_ms(source, 1_000_000), Ok(0));
+        assert_eq!(guesses.delay_ms(Source::default(), 1_000), Ok(0));
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod poller; // which sockets are ready
 pub mod stream; // a connection's bytes, plain or encrypted
 pub mod signals; // SIGTERM and SIGINT ask the server to finish and exit
 pub mod listener; // sockets, accepting, UNIX sockets
+pub mod exposure; // which listeners may be open to others
 pub mod budget; // what all clients together hold, who leaves for it
 pub mod mailbox; // what one event loop tells another
 pub mod gate; // how one event loop gets to be the only one that executes
@@ -37,6 +38,7 @@ pub mod observer; // who is told what happens to items, whatever protocol it cam
 pub mod script; // what a script may do, its limits
 pub mod content_types; // where a Content-Type is kept
 pub mod guesses; // how often a password or token may be wrong
+pub mod users; // who may log in, and what each may do
 pub mod lifetimes; // how long an item lives that is stored without a time to live
 pub mod state; // what all event loops share
 pub mod metrics; // what Prometheus is shown, by which names
@@ -51,7 +53,9 @@ mod handshakes; // how clients of TLS come in, beside the event loops
 mod acceptor; // where connections come in, on a thread of its own, for all event loops
 mod connection; // how far one client has come
 mod worker; // the event loop and its phases
+mod doorkeeper; // who compares passwords with their hashes, and looks at the file of users
 mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
 mod watchdog; // who notices that the wall clock was set, or that a loop stands still
 pub mod server; // start, stop, drain
+pub mod hash_password; // `cellar hash-password`
 pub mod top; // what `cellar top` shows

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::io::Errno;
 
@@ -20,6 +20,24 @@ pub struct Arrival {
     pub protocol: Protocol,
     /// The peer's address, for listings; empty where there is none.
     pub peer: String,
+}
+
+/// Where a connection is served: an event loop, and its token there.
+#[derive(Clone, Debug)]
+pub struct Home {
+    /// The mailboxes of all loops.
+    pub mailboxes: Arc<Vec<Mailbox>>,
+    /// Which of them is the loop's.
+    pub index: usize,
+    /// The connection's token.
+    pub token: u64,
+}
+
+impl Home {
+    /// Has the loop look at the connection.
+    pub fn call(&self) {
+        self.mailboxes[self.index].call(self.token);
+    }
 }
 
 /// One event loop's mailbox. `max_connections` bounds what waits in all of them together.

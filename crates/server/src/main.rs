@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use cellar::settings::load::{Action, load};
-use cellar::{logging, server, top};
+use cellar::{hash_password, logging, server, top};
 
 /// Exit status when the server cannot start.
 const REFUSED_STATUS: u8 = 2;
@@ -23,6 +23,7 @@ fn main() -> ExitCode {
             server::run(&loaded)
         }
         Ok(Action::Top(options)) => top::run(&options),
+        Ok(Action::HashPassword) => hash_password::run(),
         Err(error) => Err(error),
     };
     match outcome {

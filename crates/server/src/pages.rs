@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 
 use crate::state::State;
+use crate::users::User;
 
 mod query;
 pub mod metrics;
@@ -18,6 +19,10 @@ pub mod status; // what the console's figures are, as JSON
 mod console; // how the console's files are served, who may see them
 mod access;
 mod key;
+
+/// The fields that ask for a user, as they stand in a response.
+pub const USER_CHALLENGE: &str = "WWW-Authenticate: Basic realm=\"cellar\", charset=\"UTF-8\"\r\n\
+    WWW-Authenticate: Bearer\r\n";
 
 /// A request for a page.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +41,10 @@ pub struct PageRequest<'a> {
     pub host: Option<&'a [u8]>,
     /// Whether it bears the token that the operator asks for; false where none is asked for.
     pub bears_token: bool,
+    /// Whether the server has users.
+    pub has_users: bool,
+    /// The user who asks, on a server with users.
+    pub user: Option<&'a User>,
     /// The field If-None-Match.
     pub if_none_match: Option<&'a [u8]>,
 }
@@ -163,7 +172,7 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         "/readyz" if state.draining.load(Ordering::Relaxed) => Page::text(503, "draining\n"),
         "/readyz" => Page::text(200, "ready\n"),
         "/metrics" => metrics::page(state),
-        "/v1/console/status" => status::page(state),
+        "/v1/console/status" => status::page(request.user, state),
         "/v1/console/key" => key::answer(request, state),
         _ => not_found(),
     }
@@ -198,6 +207,8 @@ mod tests {
             peer_is_loopback,
             host: Some(b"127.0.0.1:8080"),
             bears_token,
+            has_users: false,
+            user: None,
             if_none_match: None,
         };
         answer(&request, &State::new(cache.unwrap(), settings, 0)).status

@@ -330,7 +330,7 @@ fn of_settings(name: &str, settings: &Settings) -> String {
             files.map_or_else(String::new, |path| path.display().to_string())
         }
         "unixsocketperm" => format!("{:o}", settings.unix_mode),
-        "protected-mode" => yes_or_no(settings.protected_mode),
+        "protected-mode" => yes_or_no(!settings.insecure),
         "enable-debug-command" => yes_or_no(settings.enable_debug_commands),
         "proto-max-bulk-len" | "client-query-buffer-limit" => {
             let limits = cellar_protocol::resp::Limits::default();

@@ -4,12 +4,16 @@ use std::sync::Arc;
 use std::thread;
 
 use cellar_engine::{Cache, Config};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
 
 use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
+use crate::doorkeeper::Doorkeeper;
 use crate::entrance::Entrance;
 use crate::error::Error;
+use crate::exposure::Exposure;
 use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
@@ -26,6 +30,7 @@ use crate::state::State;
 use crate::stream::Transport;
 use crate::tls::Keys;
 use crate::upkeep::Upkeep;
+use crate::users::Users;
 use crate::watchdog::Watchdog;
 use crate::worker::{Common, Worker};
 
@@ -49,8 +54,11 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     check_default_ttl(&settings)?;
     let tls = make_keys(&settings)?;
+    let users = Users::load(&settings)?;
     let listeners = listen(&settings)?;
-    let bound = describe(&settings, &listeners);
+    check_exposure(&settings, &listeners)?;
+    hide_memory(&settings);
+    let bound = describe(&listeners);
     warn_of_open_listeners(&settings, &listeners);
     name_hosts(&mut settings);
     for protocol in Protocol::ALL {
@@ -65,8 +73,10 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     })?;
     let mut state = State::observed(cache, settings, clock.wall(), observer);
     state.tls = tls.clone();
+    state.users = users;
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
+    let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let common = make_common(state, clock)?;
     let acceptor_waker = Arc::clone(&common.acceptor_waker);
@@ -96,6 +106,9 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         done.map_err(Error::system("waiting for handshakes"))?;
     }
     upkeep.stop();
+    if let Some(doorkeeper) = doorkeeper {
+        doorkeeper.stop();
+    }
     watchdog.stop();
     tracing::info!("cellar stopped");
     Ok(())
@@ -215,9 +228,59 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
     })
 }
 
+/// Whether the clients of a protocol have to log in.
+fn has_users(settings: &Settings, protocol: Protocol) -> bool {
+    let secret = match protocol {
+        Protocol::Memcached => "",
+        Protocol::Resp => &settings.password,
+        Protocol::Http => &settings.http_token,
+    };
+    settings.users.is_some() || !secret.is_empty()
+}
+
+/// Checks that no listener is open to others by accident; warns of those that are on purpose.
+fn check_exposure(settings: &Settings, listeners: &[Listener]) -> Result<(), Error> {
+    for listener in listeners {
+        let exposure = Exposure {
+            protocol: listener.protocol,
+            is_reachable_by_others: !listener.is_local(),
+            has_users: has_users(settings, listener.protocol),
+            has_client_ca: asks_for_certificates(settings, listener),
+        };
+        exposure
+            .check(settings.insecure)
+            .map_err(|reason| Error::Listen {
+                flag: listener.protocol.name(),
+                address: listener.address.to_string(),
+                reason,
+            })?;
+        if exposure.check(false).is_err() {
+            tracing::warn!(
+                address = %listener.address,
+                "--insecure: anyone who reaches this address can read and change the cache"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Keeps secrets out of core dumps, and other processes of the same user out of the memory.
+fn hide_memory(settings: &Settings) {
+    let has_secret = Protocol::ALL
+        .iter()
+        .any(|&protocol| has_users(settings, protocol));
+    let has_secret = has_secret || settings.speaks_tls();
+    if has_secret && let Err(errno) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(error = %errno, "a core dump would have secrets in it");
+    }
+}
+
 /// Warns where a secret guards one way to the keys and another is open: all protocols reach the
 /// same ones.
 fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
+    if settings.users.is_some() {
+        return;
+    }
     let secret_of = |listener: &Listener| match listener.protocol {
         _ if asks_for_certificates(settings, listener) => Some("--tls-client-ca"),
         Protocol::Memcached => None,
@@ -241,7 +304,7 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     }
     tracing::warn!(
         "{} {} not guard {}: whoever reaches it reads and changes the same keys; guard it too \
-         (--password, --http-token) or turn it off (--memcached off)",
+         (--users) or turn it off (--memcached off)",
         secrets.join(" and "),
         if secrets.len() == 1 { "does" } else { "do" },
         open.join(", "),
@@ -268,22 +331,7 @@ fn name_hosts(settings: &mut Settings) {
 }
 
 /// The addresses in effect, for the log.
-fn describe(settings: &Settings, listeners: &[Listener]) -> String {
-    for listener in listeners.iter().filter(|listener| !listener.is_local()) {
-        let is_guarded = match listener.protocol {
-            _ if asks_for_certificates(settings, listener) => true,
-            Protocol::Memcached => false,
-            Protocol::Resp => settings.protected_mode || !settings.password.is_empty(),
-            Protocol::Http => !settings.http_token.is_empty(),
-        };
-        if !is_guarded {
-            tracing::warn!(
-                address = %listener.address,
-                "anyone who reaches this address can read and change the cache: there is no \
-                 authentication"
-            );
-        }
-    }
+fn describe(listeners: &[Listener]) -> String {
     let of = |protocol: Protocol| {
         let addresses = addresses(listeners, protocol);
         let text = || format!("{}={}", protocol.name(), Address::show_all(&addresses));

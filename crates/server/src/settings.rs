@@ -71,8 +71,10 @@ pub struct Settings {
     pub databases: usize,
     /// What clients of the Redis protocol have to say before anything else; empty = nothing.
     pub password: String,
-    /// Whether clients from other machines are refused while there is no password.
-    pub protected_mode: bool,
+    /// The file of users; none = the password and the token alone.
+    pub users: Option<PathBuf>,
+    /// Whether addresses that others reach may be open to anybody.
+    pub insecure: bool,
     /// Letters of the keyspace events that are published; empty = none.
     pub notify_keyspace_events: String,
     /// Most key names that are remembered for near caches; 0 = bounded by their bytes alone.
@@ -204,7 +206,8 @@ impl Default for Settings {
             console_write: false,
             databases: 16,
             password: String::new(),
-            protected_mode: true,
+            users: None,
+            insecure: false,
             notify_keyspace_events: String::new(),
             tracking_table_max_keys: 1_000_000,
             unix: None,

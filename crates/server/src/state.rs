@@ -23,6 +23,7 @@ use crate::script::Scripts;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
 use crate::tls::Keys;
+use crate::users::Users;
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
 /// lose their patience.
@@ -60,6 +61,8 @@ pub struct State {
     pub content_types: ContentTypes,
     /// Who was wrong about the password or the token.
     pub guesses: Guesses,
+    /// Who may log in; none without a file of users.
+    pub users: Option<Arc<Users>>,
     /// Whether the server has been told to stop.
     // Relaxed: it orders nothing; the loops are told through their mailboxes.
     pub draining: AtomicBool,
@@ -148,6 +151,7 @@ impl State {
             scripts: Scripts::default(),
             content_types: ContentTypes::default(),
             guesses: Guesses::default(),
+            users: None,
             draining: AtomicBool::new(false),
             settings,
             counters,

@@ -278,6 +278,8 @@ impl Server {
                     peer: "test".to_owned(),
                     local: String::new(),
                     file: 0,
+                    uid: None,
+                    identity: None,
                 };
                 Session::resp(seat, &state)
             }

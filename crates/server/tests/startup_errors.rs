@@ -3,6 +3,8 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "support/users.rs"]
+mod users;
 
 use std::process::{Command, Stdio};
 
@@ -341,5 +343,88 @@ fn a_secret_that_leaves_another_way_open_is_warned_of() {
     assert_eq!(
         warnings(&["--memcached", off, "--http", off, "--password", "a"]),
         [""; 0]
+    );
+}
+
+#[test]
+fn an_address_that_others_reach_is_not_open_by_accident() {
+    let file = users::UsersFile::new(&users::user("root", "admin", ""));
+    let path = file.path().display().to_string();
+    let off = |protocol: &str| {
+        ["memcached", "resp", "http"]
+            .into_iter()
+            .filter(|other| *other != protocol)
+            .flat_map(|other| [format!("--{other}"), "off".to_owned()])
+            .collect::<Vec<_>>()
+    };
+    for (protocol, short_form) in [
+        ("memcached", ""),
+        ("resp", "password"),
+        ("http", "http-token"),
+    ] {
+        let mut flags = off(protocol);
+        flags.extend([format!("--{protocol}"), "0.0.0.0:0".to_owned()]);
+        let with = |more: &[&str]| {
+            let mut flags = flags.clone();
+            flags.extend(more.iter().map(|flag| (*flag).to_owned()));
+            flags
+        };
+        let plain = with(&[]);
+        let plain: Vec<&str> = plain.iter().map(String::as_str).collect();
+        let line = refusal(&plain, &[]);
+        assert!(
+            line.starts_with(&format!("cellar: --{protocol} 0.0.0.0:")),
+            "{line}"
+        );
+        assert!(
+            line.contains("--users FILE") && line.ends_with("or say --insecure"),
+            "{line}"
+        );
+        let secret = format!("--{short_form}");
+        let mut ways = vec![with(&["--insecure"]), with(&["--users", &path])];
+        if !short_form.is_empty() {
+            assert!(line.contains(&secret), "{line}");
+            ways.push(with(&[&secret, "s3cret"]));
+        }
+        for flags in ways {
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            let daemon = Daemon::start(&flags);
+            let warned = daemon
+                .warnings()
+                .iter()
+                .any(|line| line.contains("--insecure"));
+            assert_eq!(warned, flags.contains(&"--insecure"), "{flags:?}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_file_of_users_is_told_with_its_line() {
+    use std::os::unix::fs::PermissionsExt;
+    let file = users::UsersFile::new("\n[[user]]\nname = \"a b\"\nrole = \"read\"\n");
+    let path = file.path().display().to_string();
+    let line = refusal(&["--users", &path], &[]);
+    assert!(
+        line.starts_with(&format!("cellar: --users {path}: line 3: a name has 1 to")),
+        "{line}"
+    );
+    file.write("");
+    std::fs::set_permissions(file.path(), PermissionsExt::from_mode(0o644)).unwrap();
+    let line = refusal(&["--users", &path], &[]);
+    assert!(
+        line.contains("its mode 644 lets every user of this machine at it"),
+        "{line}"
+    );
+    let line = refusal(&["--users", "/nonexistent"], &[]);
+    assert!(
+        line.starts_with("cellar: --users /nonexistent: No such file"),
+        "{line}"
+    );
+    let text = users::user("default", "read", "");
+    file.write(&text);
+    let line = refusal(&["--users", &path, "--password", "x"], &[]);
+    assert!(
+        line.contains("the user default is that of --password"),
+        "{line}"
     );
 }

@@ -46,6 +46,8 @@ impl Desk {
             peer: "127.0.0.1:1".to_owned(),
             local: "127.0.0.1:2".to_owned(),
             file: 0,
+            uid: None,
+            identity: None,
         };
         Desk {
             resp: Session::resp(seat, &state),

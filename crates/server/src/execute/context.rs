@@ -1,5 +1,7 @@
 //! Context: what every execution needs, and how a connection goes on after one.
 
+use std::sync::Arc;
+
 use cellar_engine::{Cache, Deadline, Instant, Key};
 use cellar_protocol::memcached::Meta;
 
@@ -9,6 +11,7 @@ use crate::gate::Pass;
 use crate::output::Output;
 use crate::protocol::Protocol;
 use crate::state::State;
+use crate::users::Ticket;
 
 /// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
 const RELATIVE_EXPTIME_S_MAX: i32 = 30 * 24 * 60 * 60;
@@ -28,6 +31,8 @@ pub enum Flow {
     Continue,
     /// Not at all: what waits is written, then the connection is closed.
     Close,
+    /// With the same request once more, when this is settled; nothing was answered.
+    Wait(Arc<Ticket>),
     /// With [`Unfinished::resume`] when the output has drained, and only then with its next
     /// request.
     Unfinished(Box<dyn Unfinished>),

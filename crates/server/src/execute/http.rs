@@ -23,6 +23,7 @@ mod date;
 mod etag; // ETags and conditions
 pub mod route; // which paths there are over HTTP, what they do
 mod call;
+mod asker; // which user asks over HTTP
 mod guard; // who may ask over HTTP: names, origins, tokens
 mod conditions;
 mod parameters;
@@ -38,11 +39,14 @@ pub mod intake;
 pub use intake::{Intake, Task};
 pub(super) use upload::time_out;
 
+use asker::Asker;
+use guard::Stop;
+
 use call::{Call, DONE, Failure, Outcome, write_failure};
 use route::Route;
 
 /// Who sends the requests of a connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Peer {
     /// Whether it is a program on this machine.
     is_loopback: bool,
@@ -50,13 +54,16 @@ struct Peer {
     source: Source,
     /// Whether its last token was the right one.
     bore_token: bool,
+    /// Whose it is; none on a server without users.
+    asker: Option<Box<Asker>>,
 }
 
 impl Peer {
     /// The peer with this address, as [`Listener::peer_of`](crate::listener::Listener::peer_of)
     /// has it.
-    fn at(address: &str) -> Peer {
+    fn at(address: &str, has_users: bool) -> Peer {
         Peer {
+            asker: has_users.then(|| Box::new(Asker::at(address))),
             is_loopback: is_of_this_machine(address),
             source: Source::of(address),
             bore_token: false,
@@ -111,13 +118,16 @@ fn execute(
 ) -> Flow {
     context.counters.pulse.begin_http();
     let mut call = Call::new(&prepared.request, context, output);
-    let outcome = guard::check(&mut call, peer, prepared.route).and_then(|bears_token| {
-        if prepared.route == Route::Page {
-            return page(&mut call, peer, bears_token);
-        }
-        check(&call, prepared.route)?;
-        run(&mut call, prepared)
-    });
+    let bears_token = match guard::check(&mut call, peer, prepared.route) {
+        Ok(bears_token) => bears_token,
+        Err(Stop::Failure(failure)) => return call.finish(Err(failure)),
+        Err(Stop::Wait(ticket)) => return Flow::Wait(ticket),
+    };
+    let outcome = if prepared.route == Route::Page {
+        page(&mut call, peer, bears_token)
+    } else {
+        check(&call, prepared.route).and_then(|()| run(&mut call, prepared))
+    };
     call.finish(outcome)
 }
 
@@ -142,7 +152,10 @@ fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
 #[inline]
 fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
     match (prepared.route, prepared.key) {
-        (Route::Entry(_), Some(key)) => entry(call, key),
+        (Route::Entry(_), Some(key)) => {
+            call.check_key(key.bytes())?;
+            entry(call, key)
+        }
         (Route::Entry(text), None) => {
             let bytes = key_bytes(text)?;
             let key = call.key(&bytes)?;
@@ -202,6 +215,8 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
             peer_is_loopback: peer.is_loopback,
             host: request.host,
             bears_token,
+            has_users: call.context.state.users.is_some(),
+            user: call.user.as_deref(),
             if_none_match: request.field(Mark::IfNoneMatch),
         },
         call.context.state,

@@ -132,8 +132,8 @@ impl Link {
         now_ms: u64,
         state: &State,
     ) -> Link {
-        match protocol {
-            Protocol::Memcached => Link::Memcached(memcached::Intake::default()),
+        let mut link = match protocol {
+            Protocol::Memcached => Link::Memcached(memcached::Intake::new(&peer, state)),
             Protocol::Resp => {
                 let seat = Seat {
                     peer,
@@ -145,7 +145,26 @@ impl Link {
                 let client = state.clients.add(seat, Some(home), now_ms);
                 Link::Resp(Box::new(resp::Intake::new(client, state)))
             }
-            Protocol::Http => Link::Http(http::Intake::of(&peer)),
+            Protocol::Http => Link::Http(http::Intake::new(&peer, state)),
+        };
+        if let Some(identity) = stream.identity() {
+            link.log_in_by_certificate(&identity, state);
+        }
+        link
+    }
+
+    /// Lets in a client whose certificate bears this name, if that is a user's.
+    fn log_in_by_certificate(&mut self, subject: &str, state: &State) {
+        let Some(users) = &state.users else {
+            return;
+        };
+        let Some(user) = users.by_certificate(subject) else {
+            return;
+        };
+        match self {
+            Link::Memcached(intake) => intake.become_of(users.standing_of(user)),
+            Link::Resp(intake) => intake.become_of(user, users, state),
+            Link::Http(intake) => intake.become_of(users.standing_of(user)),
         }
     }
 
@@ -211,7 +230,7 @@ impl Link {
     /// Lets go of the request under way.
     pub fn abandon(&mut self) {
         match self {
-            Link::Memcached(intake) => *intake = memcached::Intake::default(),
+            Link::Memcached(intake) => intake.abandon(),
             Link::Resp(intake) => intake.abandon(),
             Link::Http(intake) => intake.abandon(),
         }

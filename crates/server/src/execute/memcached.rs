@@ -5,11 +5,14 @@
 //!
 //! Tests: tests/conformance.rs, tests/hostile.rs.
 
+use std::sync::Arc;
+
 use cellar_engine::{Cache, Key};
 use cellar_protocol::memcached::{Refused, Request, reply};
 
 use super::context::{Context, Flow};
 use crate::output::Output;
+use crate::users::User;
 
 mod read;
 mod store;
@@ -17,6 +20,7 @@ mod upload;
 mod change;
 mod meta;
 mod list;
+mod member; // whose a connection is, on a server with users
 mod stats; // what `stats` and key listings show
 pub mod intake;
 
@@ -89,6 +93,32 @@ fn execute_other(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    execute_for(None, request, key, context, output)
+}
+
+/// Runs a request of a user who may see some keys alone: those are listed.
+#[cold]
+fn execute_limited(
+    user: &Arc<User>,
+    prepared: &Prepared<'_>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    match &prepared.request {
+        request @ (Request::Stats(_) | Request::List { .. }) => {
+            execute_for(Some(user), request, None, context, output)
+        }
+        _ => execute(prepared, context, output),
+    }
+}
+
+fn execute_for(
+    user: Option<&Arc<User>>,
+    request: &Request<'_>,
+    key: Option<Key<'_>>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
     match request {
         Request::MetaGet(request) => meta::get(request, key, context, output),
         Request::MetaSet { meta, verb, value } => {
@@ -104,8 +134,8 @@ fn execute_other(
             change::flush_all(*delay, *noreply, context, output);
         }
         Request::Version => reply::text_line(output.bytes(), &format!("VERSION {VERSION}")),
-        Request::Stats(group) => stats::show(*group, context, output),
-        Request::List { form, all } => return list::start(*form, *all, context, output),
+        Request::Stats(group) => stats::show(*group, user, context, output),
+        Request::List { form, all } => return list::start((*form, user), *all, context, output),
         Request::Okay { noreply } => answer(reply::line::OK, *noreply, output),
         Request::Quit => return Flow::Close,
         Request::Get(_)

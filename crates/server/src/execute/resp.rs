@@ -41,7 +41,7 @@ use crate::state::State;
 use call::{Call, Outcome};
 use client::filter::note_queued;
 use handlers::Handler;
-use session::{ReplyMode, Session};
+use session::{NO_AUTH, ReplyMode, Session};
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;
@@ -121,6 +121,10 @@ fn run(
     let proto = session.proto;
     session.client.note_command(command.verb);
     context.counters.pulse.begin_resp(command.verb as usize);
+    if let Err(failure) = session.check_rights(command, args, context.state) {
+        append_failure(&failure, proto, context, output);
+        return Flow::Continue;
+    }
     let mut call = Call {
         command,
         args,
@@ -208,6 +212,10 @@ fn call_timed(handler: Handler, call: &mut Call<'_>) -> Outcome {
 
 #[cold]
 fn note_slow(us: u64, call: &Call<'_>) {
+    // Their arguments are secrets.
+    if matches!(call.command.verb, Verb::Auth | Verb::Hello) {
+        return;
+    }
     let client = &call.session.client;
     let entry = SlowCommand {
         id: 0,
@@ -247,7 +255,11 @@ fn execute_checked(
     let start = output.bytes().len();
     let mode = session.reply_mode;
     let flow = match admit(command, args, session, context.state) {
-        Ok(Some(command)) => run(command, args, key, session, context, output),
+        Ok(Some(command)) => match run(command, args, key, session, context, output) {
+            // It is run once more, with the session as it is.
+            Flow::Wait(ticket) => return Flow::Wait(ticket),
+            flow => flow,
+        },
         Ok(None) => {
             Reply::new(output.bytes(), session.proto).simple("QUEUED");
             Flow::Continue
@@ -291,8 +303,8 @@ fn admit(
     let Some(command) = command else {
         return Err(unknown(args));
     };
-    if !session.is_known && !command.flags.has(Flags::NO_AUTH) {
-        return Err(Failure::text("NOAUTH Authentication required."));
+    if !session.standing.is_known() && !command.flags.has(Flags::NO_AUTH) {
+        return Err(NO_AUTH);
     }
     if let Some(name) = args.get(1)
         && !command.subcommands.is_empty()
@@ -308,13 +320,16 @@ fn admit(
     if command.verb == Verb::Debug && !state.settings.enable_debug_commands {
         return Err(admin::DEBUG_NOT_ALLOWED);
     }
+    if session.transaction.is_none() || transaction::is_for_transaction(command.verb) {
+        return Ok(Some(command));
+    }
+    session.check_rights(command, args, state)?;
+    // A login may have to be waited for, which a transaction does not do.
+    let waits = matches!(command.verb, Verb::Auth | Verb::Hello) && state.users.is_some();
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
     };
-    if transaction::is_for_transaction(command.verb) {
-        return Ok(Some(command));
-    }
-    if command.flags.has(Flags::NO_MULTI) {
+    if waits || command.flags.has(Flags::NO_MULTI) {
         return Err(Failure::text(
             "ERR Command not allowed inside a transaction",
         ));

@@ -1,10 +1,13 @@
 //! Own: what Prometheus is shown beside the tables, by the names of this project.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
 use crate::counters::load::{BOUNDS_US, LoadTotals};
 use crate::counters::pulse::Pulse;
 use crate::protocol::Protocol;
+use crate::users::UserCounts;
 
 /// The families.
 pub const FAMILIES: &[Family] = &[
@@ -213,6 +216,55 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "cellar_logins_total",
+        kind: MetricType::Count,
+        labels: "result",
+        help: "Names and passwords that were right or wrong, or refused unseen; with --users.",
+        write: |facts, samples| {
+            each_user_count(facts, samples, |counts| {
+                let UserCounts {
+                    right,
+                    wrong,
+                    refused,
+                    ..
+                } = counts;
+                vec![("right", right), ("wrong", wrong), ("refused", refused)]
+            });
+        },
+    },
+    Family {
+        name: "cellar_logins_slowed_total",
+        kind: MetricType::Count,
+        labels: "",
+        help: "Logins that were looked at late, as others from their address were wrong.",
+        write: |facts, samples| {
+            each_user_count(facts, samples, |counts| vec![("", &counts.slowed)])
+        },
+    },
+    Family {
+        name: "cellar_password_hashes_total",
+        kind: MetricType::Count,
+        labels: "",
+        help: "Hashes that passwords were compared with.",
+        write: |facts, samples| {
+            each_user_count(facts, samples, |counts| vec![("", &counts.hashes)])
+        },
+    },
+    Family {
+        name: "cellar_users_reloads_total",
+        kind: MetricType::Count,
+        labels: "result",
+        help: "Times that the file of users was read anew, or refused: then the old users stayed.",
+        write: |facts, samples| {
+            each_user_count(facts, samples, |counts| {
+                vec![
+                    ("done", &counts.reloads),
+                    ("refused", &counts.reload_failures),
+                ]
+            });
+        },
+    },
+    Family {
         name: "process_cpu_seconds_total",
         kind: MetricType::Count,
         labels: "",
@@ -285,6 +337,23 @@ fn each_pulse<V: std::fmt::Display>(
 ) {
     for (thread, counters) in facts.state.counters.iter().enumerate() {
         samples.with(&[("thread", &thread.to_string())], value(&counters.pulse));
+    }
+}
+
+/// Shows counts of users, if there are some.
+fn each_user_count(
+    facts: &Facts<'_>,
+    samples: &mut Samples<'_>,
+    counts: fn(&UserCounts) -> Vec<(&'static str, &AtomicU64)>,
+) {
+    let users = facts.state.users.as_ref();
+    for (result, count) in users.map(|users| counts(&users.counts)).unwrap_or_default() {
+        // Relaxed: a figure to look at.
+        let count = count.load(Ordering::Relaxed);
+        match result {
+            "" => samples.one(count),
+            result => samples.with(&[("result", result)], count),
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Access: which requests may see which page.
 //!
 //! ```text
-//!                        without a token set              with a token set
+//!                        without a token or users         with one of them
 //! /healthz, /readyz      everybody                        everybody
 //! the console's files    who reaches it as this machine   everybody: they hold no data
-//! the console's figures  who reaches it as this machine   who bears the token
-//! other pages            everybody                        who bears the token
+//! the console's figures  who reaches it as this machine   who bears the token, or is a user
+//! other pages            everybody                        who bears the token, or is a user
 //! ```
 //!
 //! A request reaches the server as this machine when it comes from a program on it and names it
@@ -25,7 +25,7 @@ pub(super) fn refusal(request: &PageRequest<'_>, token: &str) -> Option<Page> {
     if is_open(path) {
         return None;
     }
-    if token.is_empty() {
+    if token.is_empty() && !request.has_users {
         let is_refused = is_console && !comes_as_this_machine(request);
         return is_refused.then(|| {
             Page::error(
@@ -40,6 +40,10 @@ pub(super) fn refusal(request: &PageRequest<'_>, token: &str) -> Option<Page> {
         return None;
     }
     let mut page = Page::error(401, "unauthorized", "this server asks for its token");
+    if request.has_users {
+        let basic = "Basic realm=\"cellar\", charset=\"UTF-8\"";
+        page.headers.push(("WWW-Authenticate", basic.to_owned()));
+    }
     page.headers.push(("WWW-Authenticate", "Bearer".to_owned()));
     Some(page)
 }
@@ -66,6 +70,8 @@ mod tests {
                 peer_is_loopback,
                 host: Some(host.as_bytes()),
                 bears_token,
+                has_users: false,
+                user: None,
                 if_none_match: None,
             };
             refusal(&request, token).map_or(0, |page| page.status)

@@ -18,6 +18,7 @@ use crate::collection::{Hash, Set, SortedSet};
 use crate::events::Class;
 use crate::kind::{self, HASH, SET, SORTED_SET};
 use crate::state::State;
+use crate::users::User;
 
 /// Bytes of a value that are shown.
 const PREVIEW_BYTES_MAX: usize = 1024;
@@ -65,6 +66,14 @@ pub(super) fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         Ok(wanted) => wanted,
         Err(message) => return Page::error(400, "bad_query", message),
     };
+    let may = |user: &User| user.may_use(&key) && user.may_use_database(database);
+    if !request.user.is_none_or(may) {
+        return Page::error(
+            403,
+            "no_permission",
+            "this user may not do this to this key",
+        );
+    }
     let Ok(key) = state.cache.key_in(state.databases.space(database), &key) else {
         return Page::error(400, "bad_key", "the key is too long");
     };

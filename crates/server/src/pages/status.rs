@@ -18,6 +18,7 @@ use crate::protocol::Protocol;
 use crate::settings::TABLE;
 use crate::settings::address::Address;
 use crate::state::State;
+use crate::users::{Role, User};
 
 /// Hottest keys shown.
 const HOT_KEYS_MAX: usize = 20;
@@ -293,8 +294,12 @@ pub struct Setting {
 
 /// GET /v1/console/status
 #[must_use]
-pub fn page(state: &State) -> Page {
-    Page::json(&Status::of(state))
+pub fn page(user: Option<&User>, state: &State) -> Page {
+    let mut status = Status::of(state);
+    if let Some(user) = user {
+        status.hide_from(user, state);
+    }
+    Page::json(&status)
 }
 
 impl Status {
@@ -335,6 +340,22 @@ impl Status {
                 counts: facts.lag.items.to_vec(),
             },
             settings: settings(state),
+        }
+    }
+}
+
+impl Status {
+    /// Takes out what a user may not see: others' keys, and how the server is set up.
+    fn hide_from(&mut self, user: &User, state: &State) {
+        let databases = &state.databases;
+        self.hot_keys.retain(|hot| {
+            let key = query::decode(&hot.key_percent);
+            databases.count() > hot.database as usize
+                && user.may_use_database(hot.database)
+                && key.is_some_and(|key| user.may_use(&key))
+        });
+        if user.role < Role::Admin {
+            self.settings.clear();
         }
     }
 }

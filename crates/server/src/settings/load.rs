@@ -13,6 +13,8 @@ use clap::{Arg, ArgAction, Command};
 use super::{Row, SWITCH, Settings, TABLE, top};
 use crate::error::Error;
 
+/// The subcommand for passwords.
+const HASH_PASSWORD: &str = "hash-password";
 /// Longest settings file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Variables that start with CELLAR_ and are no settings: switches of the tests, and what
@@ -97,6 +99,8 @@ pub enum Action {
     Print(String),
     /// Show the figures of a server that runs.
     Top(top::TopOptions),
+    /// Print the hash of a password that comes by standard input.
+    HashPassword,
 }
 
 /// Reads the settings of this process.
@@ -115,6 +119,9 @@ pub fn load(
     };
     if let Some(matches) = matches.subcommand_matches("top") {
         return top::options(matches).map(Action::Top);
+    }
+    if matches.subcommand_matches(HASH_PASSWORD).is_some() {
+        return Ok(Action::HashPassword);
     }
     let variables = own_variables(variables)?;
     let mut loaded = Loaded {
@@ -174,6 +181,9 @@ fn command() -> Command {
         .args(rows)
         .arg(print)
         .subcommand(top::command())
+        .subcommand(Command::new(HASH_PASSWORD).about(
+            "Reads a password from standard input and prints its hash, for the file of users",
+        ))
         .disable_help_subcommand(true)
         .args_conflicts_with_subcommands(true)
 }
@@ -274,6 +284,7 @@ mod tests {
             Ok(Action::Run(loaded)) => Ok(*loaded),
             Ok(Action::Print(text)) => Err(text),
             Ok(Action::Top(options)) => Err(format!("{options:?}")),
+            Ok(Action::HashPassword) => Err("hash-password".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }

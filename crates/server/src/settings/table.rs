@@ -74,8 +74,8 @@ pub const TABLE: &[Row] = &[
         value: "ADDR|off",
         default: "127.0.0.1:11211",
         help: "Address for the memcached protocol, host:port, tls:host:port or unix:/path; several \
-               with commas between them. Port 0 takes a free one. There is no authentication: \
-               keep it off open networks.",
+               with commas between them. Port 0 takes a free one. With --users a \
+               client's first command is its login.",
         set: |s, v| put(&mut s.memcached, Address::parse_all(v)),
         show: |s| Address::show_all(&s.memcached),
     },
@@ -110,12 +110,33 @@ pub const TABLE: &[Row] = &[
         show: |s| show_secret(&s.password),
     },
     Row {
-        name: "protected-mode",
+        name: "users",
+        value: "FILE|off",
+        default: "off",
+        help: "File of users in TOML, for all protocols: names, hashes of passwords, roles, \
+               prefixes of keys. Nobody but its owner and group may read it. Read anew when it \
+               changes and at SIGHUP.",
+        set: |s, v| {
+            s.users = (v != "off").then(|| PathBuf::from(v));
+            if v.is_empty() {
+                Err("the path is empty; write off for none".to_owned())
+            } else {
+                Ok(())
+            }
+        },
+        show: |s| {
+            let path = s.users.as_ref().map(|path| path.display().to_string());
+            path.unwrap_or_else(|| "off".to_owned())
+        },
+    },
+    Row {
+        name: "insecure",
         value: SWITCH,
-        default: "on",
-        help: "Refuses Redis clients from other machines while there is no password.",
-        set: |s, v| put(&mut s.protected_mode, switch(v)),
-        show: |s| if s.protected_mode { "on" } else { "off" }.to_owned(),
+        default: "off",
+        help: "Lets addresses that other machines reach be open to whoever comes. Without it each of \
+               them needs --users, the password or token of its protocol, or client certificates.",
+        set: |s, v| put(&mut s.insecure, switch(v)),
+        show: |s| if s.insecure { "on" } else { "off" }.to_owned(),
     },
     Row {
         name: "notify-keyspace-events",

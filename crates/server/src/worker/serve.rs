@@ -14,6 +14,8 @@
 //! The first of many is answered before the last is read: a batch takes a bounded number of them.
 //! Those that came anew are all served; behind them those that go on, until the turn is long.
 
+use std::sync::Arc;
+
 use super::Worker;
 use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
 use super::lineup::Turn;
@@ -25,6 +27,7 @@ use crate::execute::Context;
 use crate::limits::{
     INBOX_BYTES_MAX, LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX,
 };
+use crate::mailbox::Home;
 
 impl Worker {
     /// Serves each connection that came anew, and those that go on as long as there is time.
@@ -191,7 +194,25 @@ impl Worker {
             self.note_transfer(slot);
         }
         self.end_if_drained(slot);
+        self.park(slot);
         self.enqueue(slot);
+    }
+
+    /// Lets a connection rest if its request waits for something that is not settled.
+    #[inline]
+    fn park(&mut self, slot: u32) {
+        let token = self.table.token(slot);
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if let Some(ticket) = connection.waits_for.take() {
+            let mailboxes = &self.common.mailboxes;
+            connection.is_parked = ticket.waits(|| Home {
+                mailboxes: Arc::clone(mailboxes),
+                index: self.index,
+                token,
+            });
+        }
     }
 
     /// Hands over what other threads have put into the inboxes of this loop's clients.
@@ -215,6 +236,11 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
+        if std::mem::take(&mut connection.is_parked) {
+            // A call for another reason lets it ask once more, and rest again.
+            self.enqueue(slot);
+            return self.deliver_to(slot);
+        }
         let Some(client) = connection.link.client() else {
             return;
         };

@@ -110,7 +110,12 @@ pub(super) fn run(
         .run(&step.task, context, &mut connection.output)
     {
         Next::Flow(Flow::Continue) => span.stopped |= connection.output.is_full(),
-        Next::Flow(flow) => follow(flow, span, connection),
+        Next::Flow(flow) => {
+            if matches!(flow, Flow::Wait(_)) {
+                span.from = begin;
+            }
+            follow(flow, span, connection);
+        }
         Next::Feed => {
             connection.start_transfer(now_ms);
             // What follows was not decoded: it waits for the next turn.

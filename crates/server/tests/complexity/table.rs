@@ -160,8 +160,10 @@ pub(crate) const RESP: &[Row] = rows! {
     "client|kill client|list": "one look at each client", "10,000 clients",
         "512 lines a step; 256 connections are ended a turn",
         ["CLIENT LIST", "CLIENT LIST ID {ids}"];
-    "acl acl|cat acl|list acl|whoami acl|help": "one pass over the commands", "none",
+    "acl acl|cat acl|whoami acl|help": "one pass over the commands", "none",
         "answers at once", ["ACL CAT"];
+    "acl|dryrun acl|getuser acl|list acl|users": "one pass over the users", "10,000 users",
+        "answers at once", ["ACL LIST"];
     "cluster cluster|info cluster|keyslot cluster|myid cluster|nodes cluster|shards cluster|slots \
      cluster|help": "nothing", "none", "there is no cluster", ["CLUSTER INFO"];
     "command command|count command|getkeys command|getkeysandflags command|info command|list \

@@ -27,6 +27,8 @@ pub(crate) struct Daemon {
     pub(crate) resp: String,
     /// Where it listens for HTTP; empty if nowhere.
     pub(crate) http: String,
+    /// Its log lines before the ready line.
+    earlier: Vec<String>,
     /// Its log lines from the ready line on.
     pub(crate) log: Receiver<String>,
 }
@@ -68,12 +70,12 @@ impl Daemon {
             .stdin(Stdio::null());
         let mut child = command.spawn().expect("the binary starts");
         let log = lines_of(child.stderr.take().expect("it is piped"));
-        let mut earlier = String::new();
+        let mut earlier = Vec::new();
         let ready = loop {
             match log.recv_timeout(PATIENCE) {
                 Ok(line) if line.contains("cellar ready") => break line,
-                Ok(line) => earlier.push_str(&line),
-                Err(_) => panic!("the server is not ready: {earlier}"),
+                Ok(line) => earlier.push(line),
+                Err(_) => panic!("the server is not ready: {earlier:?}"),
             }
         };
         let address = |name: &str| {
@@ -86,8 +88,14 @@ impl Daemon {
             address: address(" memcached="),
             resp: address(" resp="),
             http: address(" http="),
+            earlier,
             log,
         }
+    }
+
+    /// What it had to say before it was ready.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.earlier
     }
 
     /// The process.

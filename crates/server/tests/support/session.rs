@@ -82,7 +82,7 @@ impl Session {
 
     /// A connection for HTTP.
     pub(crate) fn http() -> Session {
-        Session::of(Link::Http(http::Intake::of("127.0.0.1:1")))
+        Session::of(Link::Http(http::Intake::default()))
     }
 
     /// Whether the server has closed the connection.
@@ -180,6 +180,7 @@ impl Session {
             Flow::Continue => {}
             Flow::Close => self.closed = true,
             Flow::Unfinished(unfinished) => self.unfinished = Some(unfinished),
+            Flow::Wait(_) => panic!("there are no users here that could be waited for"),
         }
     }
 }

@@ -342,8 +342,14 @@ commands! {
     Acl "acl" -2 [] NONE Server "6.0.0" "Shows users and their rights." {
         AclCat "cat" -2 [NOSCRIPT LOADING STALE] NONE Server "6.0.0"
             "Lists the categories of commands, or the commands of one.";
+        AclDryrun "dryrun" -4 [ADMIN NOSCRIPT LOADING STALE] NONE Server "7.0.0"
+            "Tells whether a user may run a request.";
+        AclGetuser "getuser" 3 [ADMIN NOSCRIPT LOADING STALE] NONE Server "6.0.0"
+            "Shows a user's rights.";
         AclList "list" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "6.0.0"
             "Lists the users with their rights.";
+        AclUsers "users" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "6.0.0"
+            "Lists the names of the users.";
         AclWhoami "whoami" 2 [NOSCRIPT LOADING STALE] NONE Server "6.0.0"
             "Tells the connection's user.";
         AclHelp "help" 2 [LOADING STALE] NONE Server "6.0.0" "Lists the subcommands.";

@@ -127,6 +127,9 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
     if ids.len() > BATCH_KEYS_MAX {
         return Err(TOO_MANY);
     }
+    for id in &ids {
+        call.check_key(id.as_bytes())?;
+    }
     let is_old = call.request.marks.has(Mark::Old);
     let mut rest = Box::new(BatchRest {
         ids: ids.into_iter(),

@@ -1,6 +1,7 @@
 //! Call: one request over HTTP on its way, and how it is answered.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use cellar_engine::{Deadline, Error, Key};
 use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
@@ -8,7 +9,9 @@ use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
 
 use super::date;
 use crate::execute::context::{Context, Flow};
+use crate::execute::permission::{Need, check};
 use crate::output::Output;
+use crate::users::User;
 
 /// Longest document of JSON, in either direction.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 8 << 20;
@@ -19,6 +22,8 @@ pub(super) struct Call<'c> {
     pub(super) context: Context<'c>,
     pub(super) output: &'c mut Output,
     pub(super) stay: Stay,
+    /// Who asks, on a server with users.
+    pub(super) user: Option<Arc<User>>,
 }
 
 /// Why a request is not done.
@@ -64,6 +69,11 @@ impl Failure {
     }
 }
 
+pub(super) const NO_PERMISSION: Failure = Failure::new(
+    Status::FORBIDDEN,
+    "no_permission",
+    "this user may not do this, or not to this key",
+);
 pub(super) const NOT_FOUND: Failure = Failure::new(
     Status::NOT_FOUND,
     "not_found",
@@ -130,6 +140,7 @@ impl<'c> Call<'c> {
             context,
             output,
             stay: stay_of(request),
+            user: None,
         }
     }
 
@@ -143,7 +154,25 @@ impl<'c> Call<'c> {
         if bytes.is_empty() {
             return Err(Failure::bad("bad_key", "a key has at least one byte"));
         }
+        self.check_key(bytes)?;
         Ok(self.context.cache().key(bytes)?)
+    }
+
+    /// Whether the user who asks may use a key.
+    #[inline]
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<(), Failure> {
+        match &self.user {
+            Some(user) if !user.may_use(key) => Err(NO_PERMISSION),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the user who asks may do what needs this.
+    pub(super) fn check_need(&self, need: Need) -> Result<(), Failure> {
+        match &self.user {
+            Some(user) => check(user, need, 0, []).map_err(|_| NO_PERMISSION),
+            None => Ok(()),
+        }
     }
 
     /// Begins a response.

@@ -13,15 +13,19 @@
 //! Why: docs/decisions/0027. Tests: tests/http_attacks.rs.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use cellar_protocol::http::reply::Stay;
 use cellar_protocol::http::{Mark, Method, Status};
 
 use super::Peer;
+use super::asker::Claim;
 use super::call::{Call, Failure};
 use super::route::Route;
+use crate::execute::permission::of_path;
 use crate::guesses::{Guess, is_same};
 use crate::pages;
+use crate::users::{DEFAULT_USER, LoginResult, Ticket, Users};
 
 /// Longest name that a refusal repeats.
 const NAME_BYTES_MAX: usize = 255;
@@ -39,6 +43,12 @@ const UNAUTHORIZED: Failure = Failure {
     fields: "WWW-Authenticate: Bearer\r\n",
 };
 
+pub(super) const UNKNOWN_USER: Failure = Failure {
+    message: Cow::Borrowed("this server asks for a user and a password"),
+    fields: pages::USER_CHALLENGE,
+    ..UNAUTHORIZED
+};
+
 const TOO_MANY_GUESSES: Failure = Failure {
     status: Status::TOO_MANY_REQUESTS,
     code: "too_many_guesses",
@@ -46,27 +56,53 @@ const TOO_MANY_GUESSES: Failure = Failure {
     fields: "Retry-After: 1\r\n",
 };
 
-/// Checks who asks; whether the request bears the token. Pages are asked for theirs by themselves:
+/// Checks who asks; whether the request bears the token, or is a user's. Pages ask by themselves:
 /// some are for everybody.
 #[inline]
-pub(super) fn check(
-    call: &mut Call<'_>,
-    peer: &mut Peer,
-    route: Route<'_>,
-) -> Result<bool, Failure> {
+pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> Result<bool, Stop> {
     let state = call.context.state;
     let token = state.settings.http_token.as_str();
     let is_named_right = is_named_right(call);
-    let bears_token = if token.is_empty() {
-        false
-    } else {
-        let is_needed = match route {
-            Route::Page => pages::asks_for_token(call.request.target.path),
-            _ => true,
-        };
-        (is_needed || !is_named_right) && bears_token(call, peer, token)?
+    let is_needed = match route {
+        Route::Page => pages::asks_for_token(call.request.target.path),
+        _ => true,
     };
-    if !is_named_right && !bears_token {
+    let is_looked_at = is_needed || !is_named_right;
+    let bears_token = match &state.users {
+        None if token.is_empty() => false,
+        None => is_looked_at && bears_token(call, peer, token)?,
+        Some(users) => is_looked_at && is_of_user(call, peer, users)?,
+    };
+    check_sender(call, is_named_right || bears_token)?;
+    let asks = !token.is_empty() || state.users.is_some();
+    if route != Route::Page && asks && !bears_token {
+        return Err(unauthorized(state.users.is_some()).into());
+    }
+    if call.user.is_some() {
+        let path = route.row().map_or(call.request.target.path, |row| row.path);
+        call.check_need(of_path(path, call.request.method))?;
+    }
+    Ok(bears_token)
+}
+
+/// Why a request is not run, or not yet.
+pub(super) enum Stop {
+    /// It is refused.
+    Failure(Failure),
+    /// Its user's password is being compared.
+    Wait(Arc<Ticket>),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failure(failure)
+    }
+}
+
+/// Checks the name of the server and the page that a browser sends a request for.
+#[inline]
+fn check_sender(call: &Call<'_>, is_named_right: bool) -> Result<(), Failure> {
+    if !is_named_right {
         return Err(wrong_host(call));
     }
     let marks = call.request.marks;
@@ -77,10 +113,49 @@ pub(super) fn check(
     if marks.has(Mark::CrossSite) && !only_reads {
         return Err(CROSS_SITE);
     }
-    if route != Route::Page && !token.is_empty() && !bears_token {
-        return Err(UNAUTHORIZED);
+    Ok(())
+}
+
+/// Whether the request is a user's, who is noted in the call.
+fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<bool, Stop> {
+    let token = call.context.state.settings.http_token.as_str();
+    let Some(asker) = &mut peer.asker else {
+        return Ok(false);
+    };
+    let Some(field) = call.request.field(Mark::Authorization) else {
+        call.user = asker.certified(users);
+        return Ok(call.user.is_some());
+    };
+    match asker.claim(field, users, call) {
+        Claim::Waits(ticket) => Err(Stop::Wait(ticket)),
+        Claim::Tried(LoginResult::Right(user)) => {
+            call.user = Some(user);
+            Ok(true)
+        }
+        Claim::Tried(LoginResult::Wrong) => {
+            call.stay = Stay::Close;
+            Ok(false)
+        }
+        Claim::Tried(LoginResult::TooMany { .. } | LoginResult::Busy) => {
+            call.stay = Stay::Close;
+            Err(TOO_MANY_GUESSES.into())
+        }
+        Claim::None if token.is_empty() => Ok(false),
+        Claim::None => {
+            let is_right = bears_token(call, peer, token)?;
+            call.user = users.by_name(DEFAULT_USER.as_bytes()).filter(|_| is_right);
+            Ok(call.user.is_some())
+        }
     }
-    Ok(bears_token)
+}
+
+/// The refusal of a request that says nobody, or somebody wrong.
+fn unauthorized(has_users: bool) -> Failure {
+    if has_users {
+        UNKNOWN_USER
+    } else {
+        UNAUTHORIZED
+    }
 }
 
 /// Whether the request names this server as it is called.

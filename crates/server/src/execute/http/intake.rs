@@ -11,6 +11,8 @@ use super::{Peer, Prepared, execute, prepare, refuse};
 use crate::execute::context::{Ahead, Context, First, Flow, Next};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::output::Output;
+use crate::state::State;
+use crate::users::Standing;
 
 /// What the decoder waits for.
 const LIMITS: Limits = Limits {
@@ -80,10 +82,17 @@ impl Intake {
     /// The intake of a client with this address, as
     /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
     #[must_use]
-    pub fn of(address: &str) -> Intake {
+    pub fn new(address: &str, state: &State) -> Intake {
         Intake {
-            peer: Peer::at(address),
+            peer: Peer::at(address, state.users.is_some()),
             ..Intake::default()
+        }
+    }
+
+    /// Becomes a user's who has shown a certificate.
+    pub(in crate::execute) fn become_of(&mut self, standing: Standing) {
+        if let Some(asker) = &mut self.peer.asker {
+            asker.certified = standing;
         }
     }
 

@@ -19,6 +19,7 @@ use super::etag::Tag;
 use super::parameters::{self, milliseconds};
 use super::read::{self, Writer};
 use crate::events::Class;
+use crate::execute::permission::Need;
 
 /// Longest lease that a client may ask for.
 const LEASE_MS_MAX: u64 = 60 * 60 * 1_000;
@@ -69,6 +70,7 @@ pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     if !call.request.marks.has(Mark::CacheLease) {
         return Err(NOT_ASKED);
     }
+    call.check_need(Need::Write)?;
     let writer = Writer::of(call);
     let lookup = Lookup {
         vivify: lease_ms.map(|ms| call.deadline_in(ms)),

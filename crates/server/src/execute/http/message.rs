@@ -109,6 +109,7 @@ impl Checked<'_> {
 impl Message<'_> {
     /// Checks all that can be wrong with it.
     pub(super) fn check(&self, call: &Call<'_>) -> Result<Checked<'_>, Failure> {
+        call.check_key(self.id.as_bytes())?;
         let key = call.key(self.id.as_bytes()).map_err(|failure| Failure {
             status: Status::BAD_REQUEST,
             ..failure

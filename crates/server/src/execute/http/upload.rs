@@ -80,8 +80,12 @@ pub(super) fn receive(
     output: &mut Output,
 ) -> Result<Rest, Next> {
     let mut call = Call::new(&prepared.request, context, output);
-    let may = guard::check(&mut call, peer, prepared.route);
-    let bytes_max = match may.and_then(|_| super::check(&call, prepared.route)) {
+    let may = match guard::check(&mut call, peer, prepared.route) {
+        Ok(_) => super::check(&call, prepared.route),
+        Err(guard::Stop::Failure(failure)) => Err(failure),
+        Err(guard::Stop::Wait(ticket)) => return Err(Next::Flow(Flow::Wait(ticket))),
+    };
+    let bytes_max = match may {
         Ok(()) => body_bytes_max(prepared, body, context),
         Err(failure) => return Err(refuse_body(&mut call, &failure, body)),
     };
@@ -246,7 +250,16 @@ impl Gather {
     /// Runs the request whose body is whole.
     pub(super) fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
         let prepared = prepare(self.request.with_body(&self.body), context.cache());
-        execute(&prepared, peer, context, output)
+        match execute(&prepared, peer, context, output) {
+            // Its user was right when its head came, and has changed since.
+            Flow::Wait(_) => {
+                let mut call = Call::new(&prepared.request, context, output);
+                call.stay = Stay::Close;
+                call.answer_failure(&guard::UNKNOWN_USER);
+                Flow::Close
+            }
+            flow => flow,
+        }
     }
 }
 

@@ -6,11 +6,14 @@
 use cellar_engine::Cache;
 use cellar_protocol::memcached::{self as codec, Decoded, Limits, Refused, Storage};
 
+use super::member::{Admitted, Member};
 use super::upload::{Upload, receive};
-use super::{Prepared, execute, prepare, refuse};
+use super::{Prepared, execute, execute_limited, prepare, refuse};
 use crate::execute::context::{Ahead, Context, First, Flow, Next};
-use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
+use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::output::Output;
+use crate::state::State;
+use crate::users::Standing;
 
 /// Longest line of a read with many keys.
 const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
@@ -51,10 +54,12 @@ impl Task<'_> {
     }
 }
 
-/// What a connection keeps of the protocol: the value that it receives.
+/// What a connection keeps of the protocol: the value that it receives, and whose it is.
 #[derive(Debug, Default)]
 pub struct Intake {
     upload: Option<Box<Upload>>,
+    /// Whose it is; none on a server without users.
+    member: Option<Box<Member>>,
 }
 
 /// The first task in `input`, as one of all protocols'.
@@ -91,6 +96,28 @@ pub(in crate::execute) fn is_still_incomplete(input: &[u8], looked_at: usize) ->
 }
 
 impl Intake {
+    /// The intake of a client with this address, as
+    /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
+    #[must_use]
+    pub fn new(peer: &str, state: &State) -> Intake {
+        Intake {
+            upload: None,
+            member: state.users.is_some().then(|| Box::new(Member::at(peer))),
+        }
+    }
+
+    /// Lets go of a value that is not stored.
+    pub(in crate::execute) fn abandon(&mut self) {
+        self.upload = None;
+    }
+
+    /// Becomes a user's who has shown a certificate.
+    pub(in crate::execute) fn become_of(&mut self, standing: Standing) {
+        if let Some(member) = &mut self.member {
+            member.standing = standing;
+        }
+    }
+
     /// Does what a task asks for.
     #[inline]
     pub(in crate::execute) fn run(
@@ -100,8 +127,20 @@ impl Intake {
         output: &mut Output,
     ) -> Next {
         match task {
-            Task::Run(prepared) => Next::Flow(execute(prepared, context, output)),
+            Task::Run(prepared) => Next::Flow(match &mut self.member {
+                None => execute(prepared, context, output),
+                Some(member) => match member.admit(&prepared.request, context, output) {
+                    Admitted::Runs(None) => execute(prepared, context, output),
+                    Admitted::Runs(Some(user)) => execute_limited(&user, prepared, context, output),
+                    Admitted::Not(flow) => flow,
+                },
+            }),
             Task::Upload(storage, value_bytes) => {
+                if let Some(member) = &mut self.member
+                    && let Admitted::Not(_) = member.admit_upload(storage, context, output)
+                {
+                    return Next::Skip(value_bytes + LINE_END.len());
+                }
                 match receive(storage, *value_bytes, context, output) {
                     Ok(upload) => {
                         self.upload = Some(upload);

@@ -1,12 +1,14 @@
 //! Listings of all keys that can be read here: lru_crawler metadump and mgdump, in bounded pieces.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use cellar_engine::{KeyFacts, Kind, ScanCursor, Space};
 use cellar_protocol::memcached::{Listing, base64, reply};
 
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::Output;
+use crate::users::User;
 
 /// Bytes of a listing that are made in one call, give or take one call of the cache.
 const PIECE_BYTES: usize = 16 << 10;
@@ -17,12 +19,19 @@ const PIECE_STRETCHES: usize = 64;
 #[derive(Debug)]
 struct ListingRest {
     form: Listing,
+    /// Whose keys alone are listed.
+    user: Option<Arc<User>>,
     cursor: ScanCursor,
 }
 
 impl Unfinished for ListingRest {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        resume(self.form, self.cursor, context, output)
+        resume(
+            (self.form, self.user.as_ref()),
+            self.cursor,
+            context,
+            output,
+        )
     }
 
     fn waiting_bytes(&self) -> usize {
@@ -31,17 +40,27 @@ impl Unfinished for ListingRest {
 }
 
 /// Begins a listing; `all` is whether the class that holds all items is asked for.
-pub(super) fn start(form: Listing, all: bool, context: Context<'_>, output: &mut Output) -> Flow {
+pub(super) fn start(
+    (form, user): (Listing, Option<&Arc<User>>),
+    all: bool,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
     output.bytes().extend_from_slice(reply::line::OK);
     if all {
-        resume(form, ScanCursor::START, context, output)
+        resume((form, user), ScanCursor::START, context, output)
     } else {
         end(form, output)
     }
 }
 
 /// Makes the next piece.
-fn resume(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut Output) -> Flow {
+fn resume(
+    (form, user): (Listing, Option<&Arc<User>>),
+    cursor: ScanCursor,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
     let out = output.bytes();
     let full = out.len() + PIECE_BYTES;
     let mut cursor = cursor;
@@ -50,7 +69,8 @@ fn resume(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut 
             break;
         }
         let next = context.cache().keys(cursor, |facts| {
-            if facts.space != Space::MAIN || facts.kind != Kind::STRING {
+            let is_its = user.is_none_or(|user| user.may_use(facts.key));
+            if facts.space != Space::MAIN || facts.kind != Kind::STRING || !is_its {
                 return;
             }
             match form {
@@ -63,7 +83,8 @@ fn resume(form: Listing, cursor: ScanCursor, context: Context<'_>, output: &mut 
             None => return end(form, output),
         }
     }
-    Flow::Unfinished(Box::new(ListingRest { form, cursor }))
+    let user = user.cloned();
+    Flow::Unfinished(Box::new(ListingRest { form, user, cursor }))
 }
 
 fn end(form: Listing, output: &mut Output) -> Flow {

@@ -7,15 +7,16 @@ mod general;
 mod insights;
 
 use std::io::Write;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use cellar_engine::{ReclaimLag, ScanCursor};
+use cellar_engine::{ReclaimLag, ScanCursor, Space};
 use cellar_protocol::memcached::{Stats, reply};
 
 use super::list;
 use crate::counters::Totals;
 use crate::execute::context::Context;
 use crate::output::Output;
+use crate::users::User;
 
 /// The class that holds all items.
 const CLASS: u32 = 1;
@@ -64,8 +65,13 @@ impl Figures {
     }
 }
 
-/// stats
-pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
+/// stats; of keys those alone that a user may see, if there is one.
+pub(super) fn show(
+    group: Stats,
+    user: Option<&Arc<User>>,
+    context: Context<'_>,
+    output: &mut Output,
+) {
     let out = output.bytes();
     match group {
         Stats::General => general::show(&Figures::of(context), context, out),
@@ -75,10 +81,10 @@ pub(super) fn show(group: Stats, context: Context<'_>, output: &mut Output) {
         Stats::Expiry => expiry(context, out),
         // Not counted unless a flag asks for it there, and never here.
         Stats::Sizes => reply::stat(out, "sizes_status", "disabled"),
-        Stats::CacheDump { class, limit } => cachedump(class, limit, context, out),
+        Stats::CacheDump { class, limit } => cachedump((class, limit), user, context, out),
         Stats::MissRatioCurve => insights::curve(context, out),
         Stats::Misses => insights::misses(&Figures::of(context), out),
-        Stats::HotKeys => insights::hot_keys(context, out),
+        Stats::HotKeys => insights::hot_keys(user, context, out),
         Stats::Connections | Stats::Empty => {}
         Stats::Reset => {
             context.state.reset_stats();
@@ -186,7 +192,12 @@ fn expiry(context: Context<'_>, out: &mut Vec<u8>) {
 }
 
 /// stats cachedump: up to `limit` keys that can be shown in a line.
-fn cachedump(class: u32, limit: u32, context: Context<'_>, out: &mut Vec<u8>) {
+fn cachedump(
+    (class, limit): (u32, u32),
+    user: Option<&Arc<User>>,
+    context: Context<'_>,
+    out: &mut Vec<u8>,
+) {
     if class != CLASS {
         return;
     }
@@ -199,7 +210,9 @@ fn cachedump(class: u32, limit: u32, context: Context<'_>, out: &mut Vec<u8>) {
     let (mut cursor, mut shown) = (ScanCursor::START, 0);
     for _ in 0..CACHEDUMP_STEPS_MAX {
         let next = context.cache().keys(cursor, |facts| {
-            if shown == limit || out.len() >= full || !list::is_printable(facts.key) {
+            let is_its =
+                user.is_none_or(|user| facts.space == Space::MAIN && user.may_use(facts.key));
+            if shown == limit || out.len() >= full || !is_its || !list::is_printable(facts.key) {
                 return;
             }
             shown += 1;

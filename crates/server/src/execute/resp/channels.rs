@@ -101,8 +101,10 @@ pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
         _ => return Err(super::wrong_arity(call.command, call.args)),
     };
     let mut names: Vec<Box<[u8]>> = Vec::new();
+    let user = call.session.standing.last_user();
     call.context.state.observer.pubsub.channels(|name| {
-        if pattern.as_ref().is_none_or(|pattern| pattern.matches(name)) {
+        let is_its = user.is_none_or(|user| user.may_hear(name));
+        if is_its && pattern.as_ref().is_none_or(|pattern| pattern.matches(name)) {
             names.push(name.into());
         }
     });

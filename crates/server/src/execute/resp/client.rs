@@ -25,6 +25,7 @@ use super::session::ReplyMode;
 use crate::client::Client;
 use crate::execute::context::Flow;
 use crate::tracking::Mode;
+use crate::users::DEFAULT_USER;
 
 pub(super) fn id(call: &mut Call<'_>) -> Outcome {
     let id = call.session.client.id;
@@ -72,7 +73,7 @@ fn describe(client: &Client, now_ms: u64) -> String {
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub=0 \
          multi={} watch={} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-         omem={} tot-mem={} events=r cmd={} user=default redir={} resp={} lib-name={} lib-ver={}",
+         omem={} tot-mem={} events=r cmd={} user={} redir={} resp={} lib-name={} lib-ver={}",
         client.id,
         client.seat.peer,
         client.seat.local,
@@ -89,6 +90,7 @@ fn describe(client: &Client, now_ms: u64) -> String {
         client.waiting_bytes(),
         client.held_bytes(),
         client.command(),
+        facts.user.as_deref().unwrap_or(DEFAULT_USER),
         redirection(client),
         client.protocol.load(Ordering::Relaxed),
         text(&facts.library),
@@ -139,6 +141,14 @@ pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
         [_, _, address] => (Filter::of_address(address), true),
         _ => (Filter::of_kill(&call.args[2..], own)?, false),
     };
+    let users = call.context.state.users.as_deref();
+    if let Some(name) = filter.user()
+        && name != DEFAULT_USER.as_bytes()
+        && users.is_none_or(|users| users.describe(name).is_none())
+    {
+        let name = String::from_utf8_lossy(name);
+        return Err(Failure::Text(format!("ERR No such user '{name}'").into()));
+    }
     let mut count = 0;
     let mut is_own = false;
     for client in call.context.state.clients.list() {

@@ -204,7 +204,10 @@ handlers! {
     LatencyHistory LatencyLatest => admin::slow::no_events;
     LatencyReset => admin::slow::reset_events;
     AclCat => admin::acl::categories;
+    AclDryrun => admin::acl::dry_run;
+    AclGetuser => admin::acl::user;
     AclList => admin::acl::list;
+    AclUsers => admin::acl::users;
     AclWhoami => admin::acl::who_am_i;
     Debug => admin::debug::debug;
     Time => admin::time;

@@ -21,6 +21,7 @@ use crate::execute::context::{Ahead, Context, First, Flow, Next};
 use crate::execute::filling::Transfer;
 use crate::output::Output;
 use crate::state::State;
+use crate::users::{User, Users};
 
 /// What one piece of input asks for.
 #[derive(Debug)]
@@ -205,6 +206,11 @@ impl Intake {
         }
     }
 
+    /// Becomes a user's who has shown a certificate.
+    pub(in crate::execute) fn become_of(&mut self, user: Arc<User>, users: &Users, state: &State) {
+        self.session.log_in(user, users, state);
+    }
+
     /// The client as others see it.
     #[inline]
     pub(in crate::execute) fn client(&self) -> &Client {
@@ -276,7 +282,7 @@ impl Intake {
         context: Context<'_>,
         output: &mut Output,
     ) -> Next {
-        match receive((key, args), value_bytes, &self.session, context, output) {
+        match receive((key, args), value_bytes, &mut self.session, context, output) {
             Ok(upload) => {
                 self.upload = Some(upload);
                 Next::Feed

@@ -9,15 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use cellar_engine::Space;
+use cellar_protocol::resp::command::{Command, Flags};
 use cellar_protocol::resp::{Limits, Proto};
 
 use self::queue::Transaction;
 use self::subscriptions::Subscriptions;
 use self::tracked::Tracked;
 use self::watched::Watched;
+use super::failure::Failure;
 use crate::client::{Client, Delivery};
+use crate::execute::login::Pending;
+use crate::execute::permission::{Denied, Need, check, check_resp};
 use crate::output::Output;
 use crate::state::State;
+use crate::users::{Standing, User, Users};
 
 /// Which replies a client wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +36,38 @@ pub(super) enum ReplyMode {
     SkipNext,
 }
 
+/// The answer to who has to log in first.
+pub(super) const NO_AUTH: Failure = Failure::text("NOAUTH Authentication required.");
+
+/// The answer to what a user may not do.
+///
+/// Source: Redis 7, `getAclErrorMessage`; it has no databases of users.
+#[cold]
+fn denied_to(user: &str, command: &Command, args: &[&[u8]], denied: Denied<'_>) -> Failure {
+    let what = match denied {
+        Denied::Command => {
+            let name = full_name(command, args);
+            let text = format!("NOPERM User {user} has no permissions to run the '{name}' command");
+            return Failure::Text(text.into());
+        }
+        Denied::Key(_) => "NOPERM No permissions to access a key",
+        Denied::Channel(_) => "NOPERM No permissions to access a channel",
+        Denied::Database => "NOPERM No permissions to access a database",
+    };
+    Failure::text(what)
+}
+
+/// A command's name; of a subcommand, behind its container's.
+pub(super) fn full_name(command: &Command, args: &[&[u8]]) -> String {
+    let first = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
+    let first = first.to_lowercase();
+    if command.name.eq_ignore_ascii_case(&first) {
+        first
+    } else {
+        format!("{first}|{}", command.name)
+    }
+}
+
 /// One client's session.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -40,7 +77,9 @@ pub(super) struct Session {
     /// Longest command that is waited for.
     command_bytes_max: usize,
     pub(super) database: u32,
-    pub(super) is_known: bool,
+    pub(super) standing: Standing,
+    /// The login that it waits for.
+    pub(super) pending: Pending,
     /// How many wrong passwords came.
     pub(super) wrong_passwords: u8,
     pub(super) reply_mode: ReplyMode,
@@ -60,7 +99,8 @@ impl Session {
             proto: Proto::V2,
             command_bytes_max: state.budget.bytes_max(),
             database: 0,
-            is_known: state.settings.password.is_empty(),
+            standing: Session::first_standing(state),
+            pending: Pending::default(),
             wrong_passwords: 0,
             reply_mode: ReplyMode::On,
             transaction: None,
@@ -71,12 +111,81 @@ impl Session {
         }
     }
 
+    /// Whose a connection is that just came.
+    pub(super) fn first_standing(state: &State) -> Standing {
+        Standing::of_new(state.users.as_deref(), !state.settings.password.is_empty())
+    }
+
+    /// Becomes a user's. What another user has set up that hears of keys is over.
+    pub(super) fn log_in(&mut self, user: Arc<User>, users: &Users, state: &State) {
+        let before = self.standing.last_user();
+        if before.is_some_and(|before| before.name != user.name) {
+            self.forget_all(state);
+        }
+        self.client.facts().user = Some(Arc::clone(&user.name));
+        self.standing = users.standing_of(user);
+    }
+
+    /// Whether a command may be run, as far as that depends on whose the session is.
+    ///
+    /// # Errors
+    /// Why not, as Redis says it.
+    #[inline]
+    pub(super) fn check_rights(
+        &mut self,
+        command: &'static Command,
+        args: &[&[u8]],
+        state: &State,
+    ) -> Result<(), Failure> {
+        match self.standing {
+            Standing::Free => Ok(()),
+            _ => self.check_user(command, args, state),
+        }
+    }
+
+    fn check_user(
+        &mut self,
+        command: &'static Command,
+        args: &[&[u8]],
+        state: &State,
+    ) -> Result<(), Failure> {
+        let database = self.database;
+        let Some(user) = self.standing.user(state.users.as_deref()) else {
+            return if command.flags.has(Flags::NO_AUTH) {
+                Ok(())
+            } else {
+                Err(NO_AUTH)
+            };
+        };
+        let checked = check_resp(user, command, args, database);
+        checked.map_err(|denied| denied_to(&user.name, command, args, denied))
+    }
+
+    /// Whether a plain request that needs this may use its key.
+    #[inline]
+    pub(super) fn may(&mut self, need: Need, key: &[u8], state: &State) -> bool {
+        let database = self.database;
+        match self.standing {
+            Standing::Free => true,
+            _ => self
+                .standing
+                .user(state.users.as_deref())
+                .is_some_and(|user| check(user, need, database, [key]).is_ok()),
+        }
+    }
+
+    /// The user whose keys alone are listed; none for all keys.
+    pub(super) fn limited_user(&self) -> Option<Arc<User>> {
+        let user = self.standing.last_user();
+        user.filter(|user| !user.prefixes.is_empty()).cloned()
+    }
+
     /// The session in which a script of this client runs its commands. It has the client's
     /// tracking, which is put back at the script's end.
     pub(super) fn for_script(&mut self, state: &State) -> Session {
         Session {
             database: self.database,
-            is_known: true,
+            standing: self.standing.clone(),
             wrong_passwords: 0,
             tracked: self.tracked.for_script(),
             ..Session::new(Arc::clone(&self.client), state)
@@ -96,7 +205,7 @@ impl Session {
             command_bytes_max: self.command_bytes_max,
             ..Limits::default()
         };
-        if self.is_known {
+        if self.standing.is_known() {
             limits
         } else {
             limits.unauthenticated()
@@ -122,7 +231,7 @@ impl Session {
     /// Whether a SET runs at once and is answered.
     #[inline]
     fn takes_uploads(&self) -> bool {
-        self.is_known
+        self.standing.is_known()
             && self.transaction.is_none()
             && self.reply_mode == ReplyMode::On
             && !self.is_confined()

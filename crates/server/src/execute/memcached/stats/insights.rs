@@ -1,10 +1,13 @@
 //! `stats mrc`, `stats misses` and `stats hotkeys`: what the engine knows about its requests.
 
-use cellar_engine::MissRatioCurve;
+use std::sync::Arc;
+
+use cellar_engine::{HotKey, MissRatioCurve, Space};
 use cellar_protocol::memcached::reply::{self, stat};
 
 use super::Figures;
 use crate::execute::context::Context;
+use crate::users::User;
 
 /// Keys that `stats hotkeys` shows.
 const HOT_KEYS_MAX: usize = 20;
@@ -43,9 +46,15 @@ pub(super) fn misses(figures: &Figures, out: &mut Vec<u8>) {
 }
 
 /// stats hotkeys: the keys read most in the last minute or so, percent-encoded.
-pub(super) fn hot_keys(context: Context<'_>, out: &mut Vec<u8>) {
+/// A limited user sees those that it may use.
+pub(super) fn hot_keys(user: Option<&Arc<User>>, context: Context<'_>, out: &mut Vec<u8>) {
     let hottest = context.cache().hottest_keys(HOT_KEYS_MAX);
-    for (place, hot) in (1..).zip(&hottest) {
+    let is_its =
+        |user: &Arc<User>, hot: &HotKey| hot.space == Space::MAIN && user.may_use(&hot.key);
+    let shown = hottest
+        .iter()
+        .filter(|hot| user.is_none_or(|user| is_its(user, hot)));
+    for (place, hot) in (1..).zip(shown) {
         let mut key = Vec::new();
         reply::percent_escaped(&mut key, &hot.key);
         let key = String::from_utf8_lossy(&key);

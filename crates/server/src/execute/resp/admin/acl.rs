@@ -1,9 +1,17 @@
-//! ACL: there is one user, who may do everything.
+//! ACL: who may do what, in Redis's words. Users are changed in their file alone.
+//!
+//! Source: redis.io/docs/latest/commands/acl-getuser and its neighbours.
 
-use cellar_protocol::resp::command::{Command, TABLE};
+use std::sync::Arc;
 
+use cellar_protocol::resp::command::{self, Command, TABLE};
+
+use crate::execute::permission::{Denied, check_resp};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::session::full_name;
+use crate::state::State;
+use crate::users::{DEFAULT_USER, Role, User};
 
 /// Categories of Redis, in the order in which ACL CAT shows them; some have no command here.
 const CATEGORIES: [&str; 21] = [
@@ -76,21 +84,157 @@ pub(in crate::execute::resp) fn is_in(row: &Command, category: &[u8]) -> bool {
     categories.any(|one| one.as_bytes().eq_ignore_ascii_case(category))
 }
 
+/// The users that there are: those of the file, or the one whose password all clients have.
+fn all(state: &State) -> Vec<Arc<User>> {
+    match &state.users {
+        Some(users) => users.all(),
+        None => vec![Arc::new(User::everything(DEFAULT_USER))],
+    }
+}
+
+/// Whether a user needs no password, which is so only without users.
+fn needs_none(state: &State) -> bool {
+    state.users.is_none() && state.settings.password.is_empty()
+}
+
+/// Rights as rules of Redis's: commands, keys, channels.
+struct Rules {
+    commands: String,
+    keys: String,
+    channels: String,
+}
+
+impl Rules {
+    fn of(user: &User) -> Rules {
+        let commands = match user.role {
+            Role::Read => "-@all +@read +@connection",
+            Role::Write => "-@all +@read +@write +@connection",
+            Role::Admin => "+@all",
+        };
+        let patterns = |sign: char| {
+            let pattern = |prefix: &[u8]| format!("{sign}{}*", String::from_utf8_lossy(prefix));
+            let patterns: Vec<String> =
+                user.prefixes.iter().map(|prefix| pattern(prefix)).collect();
+            if patterns.is_empty() {
+                format!("{sign}*")
+            } else {
+                patterns.join(" ")
+            }
+        };
+        Rules {
+            commands: commands.to_owned(),
+            keys: patterns('~'),
+            channels: patterns('&'),
+        }
+    }
+}
+
 /// ACL LIST
 pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
-    let rights = if call.context.state.settings.password.is_empty() {
-        "user default on nopass ~* &* +@all"
-    } else {
-        "user default on ~* &* +@all"
-    };
+    let state = call.context.state;
+    let lines = all(state).into_iter().map(|user| {
+        let Rules {
+            commands,
+            keys,
+            channels,
+        } = Rules::of(&user);
+        let is_on = if user.enabled { "on" } else { "off" };
+        let secret = if needs_none(state) { " nopass" } else { "" };
+        format!(
+            "user {} {is_on}{secret} {keys} {channels} {commands}",
+            user.name
+        )
+    });
+    let lines: Vec<String> = lines.collect();
     let mut reply = call.reply();
-    reply.array(1);
-    reply.bulk(rights);
+    reply.array(lines.len());
+    lines.iter().for_each(|line| reply.bulk(line));
+    DONE
+}
+
+/// ACL USERS
+pub(in crate::execute::resp) fn users(call: &mut Call<'_>) -> Outcome {
+    let all = all(call.context.state);
+    let mut reply = call.reply();
+    reply.array(all.len());
+    all.iter().for_each(|user| reply.bulk(user.name.as_bytes()));
+    DONE
+}
+
+/// ACL GETUSER; hashes of passwords stay where they are.
+pub(in crate::execute::resp) fn user(call: &mut Call<'_>) -> Outcome {
+    let state = call.context.state;
+    let name = call.args[2];
+    let Some(user) = all(state)
+        .into_iter()
+        .find(|user| user.name.as_bytes() == name)
+    else {
+        call.reply().null();
+        return DONE;
+    };
+    let Rules {
+        commands,
+        keys,
+        channels,
+    } = Rules::of(&user);
+    let mut flags = vec![if user.enabled { "on" } else { "off" }];
+    if needs_none(state) {
+        flags.push("nopass");
+    }
+    let mut reply = call.reply();
+    reply.map(6);
+    reply.bulk("flags");
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.bulk(flag));
+    reply.bulk("passwords");
+    reply.array(0);
+    for (name, rules) in [
+        ("commands", commands),
+        ("keys", keys),
+        ("channels", channels),
+    ] {
+        reply.bulk(name);
+        reply.bulk(rules);
+    }
+    reply.bulk("selectors");
+    reply.array(0);
+    DONE
+}
+
+/// ACL DRYRUN
+pub(in crate::execute::resp) fn dry_run(call: &mut Call<'_>) -> Outcome {
+    let (name, request) = (call.args[2], &call.args[3..]);
+    let all = all(call.context.state);
+    let Some(user) = all.iter().find(|user| user.name.as_bytes() == name) else {
+        let name = String::from_utf8_lossy(name);
+        return Err(Failure::Text(format!("ERR User '{name}' not found").into()));
+    };
+    let Some(command) = command::of(request) else {
+        let name = String::from_utf8_lossy(request[0]);
+        return Err(Failure::Text(
+            format!("ERR Command '{name}' not found").into(),
+        ));
+    };
+    if !command.takes(request.len()) {
+        return Err(super::super::wrong_arity(command, request));
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let what = match check_resp(user, command, request, call.session.database) {
+        Ok(()) => return call.ok(),
+        Err(Denied::Command) => format!("run the '{}' command", full_name(command, request)),
+        Err(Denied::Key(key)) => format!("access the '{}' key", text(key)),
+        Err(Denied::Channel(name)) => format!("access the '{}' channel", text(name)),
+        Err(Denied::Database) => format!("access the database {}", call.session.database),
+    };
+    let line = format!("User {} has no permissions to {what}", user.name);
+    call.reply().bulk(line);
     DONE
 }
 
 /// ACL WHOAMI
 pub(in crate::execute::resp) fn who_am_i(call: &mut Call<'_>) -> Outcome {
-    call.reply().bulk("default");
+    let user = call.session.standing.last_user().cloned();
+    call.reply()
+        .bulk(user.as_ref().map_or(DEFAULT_USER, |user| &user.name));
     DONE
 }

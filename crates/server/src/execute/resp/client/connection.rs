@@ -2,6 +2,8 @@
 //!
 //! Source: redis.io/docs/latest/commands/hello and its neighbours.
 
+use std::sync::Arc;
+
 use cellar_protocol::resp::Proto;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -11,13 +13,22 @@ use crate::execute::resp::client::filter::note_queued;
 use crate::execute::resp::failure::Failure;
 
 use crate::execute::context::Flow;
-use crate::execute::resp::session::ReplyMode;
+use crate::execute::resp::session::{ReplyMode, Session};
 use crate::guesses::{Guess, PER_CONNECTION_MAX, Source};
 use crate::parameters::REDIS_VERSION;
+use crate::users::{DEFAULT_USER, LoginResult, Standing, User, Users};
 
 /// The answer to a number that Redis would not take for an `int`.
 const OUTSIDE_OF_INT: Failure =
     Failure::text("ERR value is out of range, value must between -2147483648 and 2147483647");
+
+const HELLO_FIRST: Failure = Failure::text(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time",
+);
+
+const BUSY: Failure = Failure::text("ERR too many passwords wait to be compared; try again");
 
 const WRONG_PASSWORD: Failure =
     Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
@@ -58,13 +69,19 @@ pub(in crate::execute::resp) fn select(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
-/// The number of a database that exists.
+/// The number of a database that exists, and that the client's user may use.
 pub(in crate::execute::resp) fn database(call: &Call<'_>, number: &[u8]) -> Result<u32, Failure> {
     let number = parse_integer(number).ok_or(Failure::NotInteger)?;
     let number = i32::try_from(number).map_err(|_| OUTSIDE_OF_INT)?;
     let number = u32::try_from(number).ok();
     let number = number.filter(|&n| (n as usize) < call.context.state.databases.count());
-    number.ok_or(Failure::text("ERR DB index is out of range"))
+    let number = number.ok_or(Failure::text("ERR DB index is out of range"))?;
+    match call.session.standing.last_user() {
+        Some(user) if !user.may_use_database(number) => {
+            Err(Failure::text("NOPERM No permissions to access a database"))
+        }
+        _ => Ok(number),
+    }
 }
 
 pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
@@ -82,15 +99,10 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
             }
         },
     };
-    let mut name = None;
-    let mut is_known = call.session.is_known;
+    let (mut name, mut secrets) = (None, None);
     while let Some(&option) = args.next() {
         if option.eq_ignore_ascii_case(b"AUTH") && args.len() >= 2 {
-            let (user, password) = (args.next(), args.next());
-            match enter(call, user.copied(), password.copied())? {
-                Login::Known => is_known = true,
-                Login::Closed => return Ok(Flow::Close),
-            }
+            secrets = args.next().zip(args.next());
         } else if option.eq_ignore_ascii_case(b"SETNAME") && args.len() >= 1 {
             name = args.next().copied();
         } else {
@@ -99,17 +111,20 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Text(text.into()));
         }
     }
-    if !is_known {
-        return Err(Failure::text(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
-        ));
-    }
+    let known = match secrets {
+        Some((user, password)) => match enter(call, Some(user), password)? {
+            Admission::Known(login) => Some(login),
+            Admission::Not(flow) => return Ok(flow),
+        },
+        None if call.session.standing.is_known() => None,
+        None => return Err(HELLO_FIRST),
+    };
     if let Some(name) = name {
         set_name(call, name)?;
     }
-    call.session.is_known = true;
+    if let Some(user) = known {
+        let_in(call, user);
+    }
     call.session.set_proto(proto);
     let (number, id) = (i64::from(proto == Proto::V3) + 2, call.session.client.id);
     let mut reply = call.reply();
@@ -153,61 +168,98 @@ pub(in crate::execute::resp) fn set_name(call: &Call<'_>, name: &[u8]) -> Result
 }
 
 /// What became of a client's user and password.
-enum Login {
-    /// They are right.
-    Known,
-    /// The client was told that they are wrong, and its connection ends: it has guessed too often.
-    Closed,
+enum Admission {
+    /// They are right: those of this user, where there are users.
+    Known(Option<Arc<User>>),
+    /// They are not, or not yet: the connection ends, or waits.
+    Not(Flow),
 }
 
-/// Compares user and password; there is one user, `default`.
+/// Compares user and password; without a file of users there is one user, `default`.
+fn enter(call: &mut Call<'_>, user: Option<&[u8]>, password: &[u8]) -> Result<Admission, Failure> {
+    match &call.context.state.users {
+        Some(users) => enter_as_user(call, users, (user, password)),
+        None => enter_with_password(call, user, password),
+    }
+}
+
+/// Compares a password with the one that all clients have.
 ///
 /// Nothing is compared for an address that was wrong too often, and a connection on which too many
 /// were wrong ends.
-fn enter(
+fn enter_with_password(
     call: &mut Call<'_>,
     user: Option<&[u8]>,
-    password: Option<&[u8]>,
-) -> Result<Login, Failure> {
+    password: &[u8],
+) -> Result<Admission, Failure> {
     let state = call.context.state;
     let expected = state.settings.password.as_bytes();
-    let is_user = user.is_none_or(|user| user == b"default");
+    let is_user = user.is_none_or(|user| user == DEFAULT_USER.as_bytes());
     if expected.is_empty() {
-        let is_right = is_user && password.is_some();
-        return if is_right {
-            Ok(Login::Known)
+        return if is_user {
+            Ok(Admission::Known(None))
         } else {
             Err(WRONG_PASSWORD)
         };
     }
     let source = Source::of(&call.session.client.seat.peer);
     // A wrong user's password is compared with nothing that it could be.
-    let given = password.filter(|_| is_user).unwrap_or_default();
+    let given = if is_user { password } else { b"" };
     let now_ms = call.cache().now().0;
     match state.guesses.compare(source, now_ms, given, expected) {
-        Guess::Right => Ok(Login::Known),
-        Guess::Wrong => {
-            let wrong = call.session.wrong_passwords.saturating_add(1);
-            call.session.wrong_passwords = wrong;
-            if wrong < PER_CONNECTION_MAX {
-                return Err(WRONG_PASSWORD);
-            }
-            Ok(close(call, &WRONG_PASSWORD))
-        }
-        Guess::TooMany { wait_s } => {
-            let text = format!(
-                "ERR too many wrong passwords came from this address; the next is looked at in \
-                 {wait_s} s"
-            );
-            Ok(close(call, &Failure::Text(text.into())))
-        }
+        Guess::Right => Ok(Admission::Known(None)),
+        Guess::Wrong => refuse_password(call),
+        Guess::TooMany { wait_s } => Ok(close(call, &too_many(wait_s))),
     }
 }
 
+/// Compares a password with those of a user.
+fn enter_as_user(
+    call: &mut Call<'_>,
+    users: &Users,
+    (user, password): (Option<&[u8]>, &[u8]),
+) -> Result<Admission, Failure> {
+    let secrets = (user.unwrap_or(DEFAULT_USER.as_bytes()), password);
+    let session = &mut *call.session;
+    let peer = &session.client.seat.peer;
+    match session.pending.log_in(users, secrets, peer, call.context) {
+        Err(ticket) => Ok(Admission::Not(Flow::Wait(ticket))),
+        Ok(LoginResult::Right(user)) => Ok(Admission::Known(Some(user))),
+        Ok(LoginResult::Wrong) => refuse_password(call),
+        Ok(LoginResult::TooMany { wait_s }) => Ok(close(call, &too_many(wait_s))),
+        Ok(LoginResult::Busy) => Err(BUSY),
+    }
+}
+
+/// Makes the connection that of who has said the right password.
+fn let_in(call: &mut Call<'_>, user: Option<Arc<User>>) {
+    let state = call.context.state;
+    match (user, &state.users) {
+        (Some(user), Some(users)) => call.session.log_in(user, users, state),
+        _ => call.session.standing = Standing::Free,
+    }
+}
+
+fn refuse_password(call: &mut Call<'_>) -> Result<Admission, Failure> {
+    let wrong = call.session.wrong_passwords.saturating_add(1);
+    call.session.wrong_passwords = wrong;
+    if wrong < PER_CONNECTION_MAX {
+        return Err(WRONG_PASSWORD);
+    }
+    Ok(close(call, &WRONG_PASSWORD))
+}
+
+fn too_many(wait_s: u64) -> Failure {
+    let text = format!(
+        "ERR too many wrong passwords came from this address; the next is looked at in {wait_s} s"
+    );
+    Failure::Text(text.into())
+}
+
 /// Tells a client why its connection ends.
-fn close(call: &mut Call<'_>, failure: &Failure) -> Login {
+fn close(call: &mut Call<'_>, failure: &Failure) -> Admission {
     append_failure(failure, call.session.proto, call.context, call.output);
-    Login::Closed
+    Admission::Not(Flow::Close)
 }
 
 pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
@@ -216,18 +268,19 @@ pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
         [_, user, password] => (Some(*user), *password),
         _ => return Err(Failure::Syntax),
     };
-    if user.is_none() && call.context.state.settings.password.is_empty() {
+    let state = call.context.state;
+    if user.is_none() && state.settings.password.is_empty() && state.users.is_none() {
         return Err(Failure::text(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
         ));
     }
-    match enter(call, user, Some(password))? {
-        Login::Known => {
-            call.session.is_known = true;
+    match enter(call, user, password)? {
+        Admission::Known(user) => {
+            let_in(call, user);
             call.ok()
         }
-        Login::Closed => Ok(Flow::Close),
+        Admission::Not(flow) => Ok(flow),
     }
 }
 
@@ -248,8 +301,10 @@ pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     session.reply_mode = ReplyMode::On;
     session.set_proto(Proto::V2);
     session.select(0);
-    session.is_known = state.settings.password.is_empty();
-    session.client.facts().name.clear();
+    session.standing = Session::first_standing(state);
+    let mut facts = session.client.facts();
+    (facts.name, facts.user) = (Vec::new(), None);
+    drop(facts);
     call.reply().simple("RESET");
     DONE
 }

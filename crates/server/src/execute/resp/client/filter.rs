@@ -7,6 +7,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::client::Client;
 use crate::execute::resp::failure::Failure;
+use crate::users::DEFAULT_USER;
 
 /// What kind of client is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,7 @@ pub(in crate::execute::resp) struct Filter<'a> {
     address: Option<&'a [u8]>,
     local: Option<&'a [u8]>,
     older_than_s: Option<u64>,
+    user: Option<&'a [u8]>,
     /// Not the one who asks.
     not: Option<u64>,
 }
@@ -62,6 +64,11 @@ impl<'a> Filter<'a> {
             _ => return Err(Failure::Syntax),
         }
         Ok(filter)
+    }
+
+    /// The user whose clients are meant, if it matters.
+    pub(in crate::execute::resp) fn user(&self) -> Option<&'a [u8]> {
+        self.user
     }
 
     /// The old form of CLIENT KILL.
@@ -107,11 +114,7 @@ impl<'a> Filter<'a> {
             b"type" => self.kind = Some(Type::parse(value)?),
             b"addr" => self.address = Some(value),
             b"laddr" => self.local = Some(value),
-            b"user" if value == b"default" => {}
-            b"user" => {
-                let name = String::from_utf8_lossy(value);
-                return Err(Failure::Text(format!("ERR No such user '{name}'").into()));
-            }
+            b"user" => self.user = Some(value),
             b"skipme" if value.eq_ignore_ascii_case(b"yes") => self.not = Some(own),
             b"skipme" if value.eq_ignore_ascii_case(b"no") => self.not = None,
             _ => return Err(Failure::Syntax),
@@ -129,10 +132,15 @@ impl<'a> Filter<'a> {
         let age_s = now_ms.saturating_sub(client.since_ms) / 1_000;
         let is_address = |wanted: &[u8]| client.seat.peer.as_bytes() == wanted;
         let is_local = |wanted: &[u8]| client.seat.local.as_bytes() == wanted;
+        let is_user = |wanted: &[u8]| {
+            let facts = client.facts();
+            facts.user.as_deref().unwrap_or(DEFAULT_USER).as_bytes() == wanted
+        };
         self.ids.as_ref().is_none_or(|ids| ids.contains(&client.id))
             && self.kind.is_none_or(|wanted| wanted == kind)
             && self.address.is_none_or(is_address)
             && self.local.is_none_or(is_local)
+            && self.user.is_none_or(is_user)
             && self.older_than_s.is_none_or(|age| age_s >= age)
             && self.not.is_none_or(|id| id != client.id)
     }

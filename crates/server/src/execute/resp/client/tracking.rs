@@ -17,6 +17,7 @@ use crate::client::Client;
 use crate::execute::resp::session::Session;
 use crate::limits::{ENTRY_BYTES, PREFIX_BYTES_MAX};
 use crate::tracking::{Mode, as_writer};
+use crate::users::{Role, User};
 
 /// Runs a command of a client whose keys are tracked.
 pub(in crate::execute::resp) fn run_tracked(
@@ -117,6 +118,17 @@ impl<'a> TrackingOptions<'a> {
         Err(Failure::text(text))
     }
 
+    /// Refuses prefixes beyond those of a user, who without any is told of its own.
+    fn confine(&mut self, user: &'a User) -> Result<(), Failure> {
+        if !self.prefixes.iter().all(|prefix| user.may_use(prefix)) {
+            return Err(Failure::text("NOPERM No permissions to access a key"));
+        }
+        if self.mode.has(Mode::BCAST) && self.prefixes.is_empty() {
+            self.prefixes = user.prefixes.iter().map(|prefix| &**prefix).collect();
+        }
+        Ok(())
+    }
+
     /// Refuses prefixes of which one begins with another, and too many of them.
     fn check_prefixes(&self, session: &Session) -> Result<(), Failure> {
         let present = &session.tracked.prefixes;
@@ -148,6 +160,16 @@ fn redirect(call: &Call<'_>, number: &[u8]) -> Result<Option<Arc<Client>>, Failu
     }
     let id = u64::try_from(number).ok();
     let found = id.and_then(|id| call.context.state.clients.find(id));
+    // What a user hears is for no one else, and nobody is sent what it did not ask for.
+    let own = call
+        .session
+        .standing
+        .last_user()
+        .filter(|user| user.role < Role::Admin);
+    let is_its = |client: &Arc<Client>| {
+        own.is_none_or(|user| client.facts().user.as_ref() == Some(&user.name))
+    };
+    let found = found.filter(is_its);
     found.map(Some).ok_or(Failure::text(
         "ERR The client ID you want redirect to does not exist",
     ))
@@ -170,7 +192,8 @@ fn overlapping(prefix: &[u8], which: &str, other: &[u8]) -> Failure {
 }
 
 pub(in crate::execute::resp) fn tracking(call: &mut Call<'_>) -> Outcome {
-    let options = TrackingOptions::parse(call)?;
+    let user = call.session.limited_user();
+    let mut options = TrackingOptions::parse(call)?;
     let state = call.context.state;
     let session = &mut *call.session;
     if call.args[2].eq_ignore_ascii_case(b"off") {
@@ -181,6 +204,9 @@ pub(in crate::execute::resp) fn tracking(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::Syntax);
     }
     options.check(session)?;
+    if let Some(user) = &user {
+        options.confine(user)?;
+    }
     if options.mode.has(Mode::BCAST) {
         options.check_prefixes(session)?;
         let all: &[&[u8]] = &[b""];

@@ -7,6 +7,7 @@ use cellar_engine::{Cache, Key, SetOptions, Space};
 use cellar_protocol::resp::{Reply, Request, Verb};
 
 use crate::execute::context::{Context, Flow};
+use crate::execute::permission::Need;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{DONE, Outcome};
 use crate::execute::resp::session::Session;
@@ -73,7 +74,8 @@ pub(in crate::execute::resp) fn execute_get(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    if !is_still_plain(get.key, session, context) {
+    let may = session.may(Need::Read, get.key.bytes(), context.state);
+    if !may || !is_still_plain(get.key, session, context) {
         let args = [b"GET".as_slice(), get.key.bytes()];
         return execute_general(&args, session, context, output);
     }
@@ -90,7 +92,8 @@ pub(in crate::execute::resp) fn execute_set(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    if !is_still_plain(set.key, session, context) {
+    let may = session.may(Need::Write, set.key.bytes(), context.state);
+    if !may || !is_still_plain(set.key, session, context) {
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
         return execute_general(&args, session, context, output);
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cellar_engine::Draft;
 use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::command::find;
 
 use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END};
@@ -40,10 +41,16 @@ pub(in crate::execute::resp) struct Tail {
 pub(in crate::execute::resp) fn receive(
     (key, args): (&[u8], usize),
     value_bytes: usize,
-    session: &Session,
+    session: &mut Session,
     context: Context<'_>,
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
+    // The options are not there yet: it is checked by its key, which is all that they leave open.
+    let row = find(b"set").map(|row| session.check_rights(row, &[b"set", key, b""], context.state));
+    if let Some(Err(failure)) = row {
+        append_failure(&failure, session.proto, context, output);
+        return Err(Next::Skip(value_bytes + LINE_END.len()));
+    }
     let cache = context.cache();
     let hashed = cache.key_in(session.space(context.state), key);
     match hashed.and_then(|hashed| cache.draft(hashed, value_bytes)) {

@@ -6,6 +6,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::mem::take;
+use std::sync::Arc;
 
 use cellar_engine::{ScanCursor, Space};
 use cellar_protocol::resp::glob::Pattern;
@@ -15,6 +16,7 @@ use crate::execute::context::Context;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::output::Output;
+use crate::users::User;
 
 /// Parts that the keys of a listing are gathered in.
 const PARTS: usize = 1_024;
@@ -32,6 +34,7 @@ pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
     let listing = Listing {
         space: call.space(),
         pattern: Pattern::new(call.args[1]),
+        user: call.session.limited_user(),
         proto: call.session.proto,
         hasher: RandomState::new(),
         parts: (0..PARTS).map(|_| KeyList::default()).collect(),
@@ -55,6 +58,8 @@ enum At {
 struct Listing {
     space: Space,
     pattern: Pattern,
+    /// Whose keys alone are listed.
+    user: Option<Arc<User>>,
     proto: Proto,
     hasher: RandomState,
     parts: Vec<KeyList>,
@@ -136,7 +141,11 @@ impl Listing {
         let (mut work, mut held_bytes) = (STRETCH_ITEMS, 0);
         let next = context.cache().keys(cursor, |facts| {
             work += 1 + facts.key.len() / ITEM_BYTES;
-            if facts.space == self.space && self.pattern.matches(facts.key) {
+            let is_its = self
+                .user
+                .as_ref()
+                .is_none_or(|user| user.may_use(facts.key));
+            if facts.space == self.space && is_its && self.pattern.matches(facts.key) {
                 // As many parts as a whole number of bits names.
                 let part = self.hasher.hash_one(facts.key) as usize % PARTS;
                 self.parts[part].add(facts.key);

@@ -7,6 +7,7 @@
 //! Source: redis.io/docs/latest/commands/scan.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 
 use cellar_engine::{KeyFacts, ScanCursor, Space};
 use cellar_protocol::resp::Reply;
@@ -16,6 +17,7 @@ use cellar_protocol::resp::number::parse_integer;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
+use crate::users::User;
 
 /// Keys that a call wants to show if it is not told.
 const COUNT: usize = 10;
@@ -28,6 +30,9 @@ const LOOKS_MAX: usize = 16_384;
 /// Bytes of keys that it looks at.
 const LOOK_BYTES_MAX: usize = 1 << 20;
 
+/// Draws of RANDOMKEY for a user of some keys.
+const DRAWS_MAX: usize = 64;
+
 /// Which keys are shown.
 #[derive(Clone, Debug)]
 struct KeyFilter<'a> {
@@ -35,12 +40,18 @@ struct KeyFilter<'a> {
     pattern: Option<Pattern>,
     /// The name of a kind.
     kind: Option<&'a [u8]>,
+    /// Whose keys alone are shown.
+    user: Option<Arc<User>>,
 }
 
 impl KeyFilter<'_> {
     fn takes(&self, facts: &KeyFacts<'_>) -> bool {
         let is_kind = |name: &[u8]| name.eq_ignore_ascii_case(kind::name(facts.kind).as_bytes());
         facts.space == self.space
+            && self
+                .user
+                .as_ref()
+                .is_none_or(|user| user.may_use(facts.key))
             && self.kind.is_none_or(is_kind)
             && self
                 .pattern
@@ -57,6 +68,7 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
         space: call.space(),
         pattern: None,
         kind: None,
+        user: call.session.limited_user(),
     };
     for pair in call.args[2..].chunks(2) {
         let &[name, operand] = pair else {
@@ -113,16 +125,27 @@ fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
         .ok_or(Failure::text("ERR invalid cursor"))
 }
 
-/// RANDOMKEY.
+/// RANDOMKEY; of a user of some keys one of those, if a few draws come upon one.
 pub(in crate::execute::resp) fn randomkey(call: &mut Call<'_>) -> Outcome {
-    let random = RandomState::new().build_hasher().finish();
     let (cache, space) = (call.cache(), call.space());
+    let user = call.session.limited_user();
+    let draws = if user.is_some() { DRAWS_MAX } else { 1 };
     let mut reply = call.reply();
-    if cache
-        .sample_key(space, random, |facts| reply.bulk(facts.key))
-        .is_none()
-    {
-        reply.null();
+    for _ in 0..draws {
+        let random = RandomState::new().build_hasher().finish();
+        let drawn = cache.sample_key(space, random, |facts| {
+            let is_its = user.as_ref().is_none_or(|user| user.may_use(facts.key));
+            if is_its {
+                reply.bulk(facts.key);
+            }
+            is_its
+        });
+        match drawn {
+            Some(true) => return DONE,
+            Some(false) => {}
+            None => break,
+        }
     }
+    reply.null();
     DONE
 }

@@ -1,0 +1,122 @@
+//! Asker: which user sends the requests of a connection.
+//!
+//! Each request says so by itself: `Basic`, or `Bearer` with the same text in base64. What was
+//! right last is known again by a MAC of the whole field; who has shown a certificate needs none.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use zeroize::Zeroizing;
+
+use super::call::Call;
+use crate::execute::login::Pending;
+use crate::guesses::is_same;
+use crate::users::{LoginResult, Standing, Ticket, User, Users};
+
+/// Whose a connection is, and where it comes from.
+#[derive(Debug)]
+pub(super) struct Asker {
+    /// By its certificate.
+    pub(super) certified: Standing,
+    /// By the field that was right last, and its MAC.
+    last: Option<([u8; 32], Standing)>,
+    pending: Pending,
+    peer: String,
+}
+
+/// What a field says of who asks.
+pub(super) enum Claim {
+    /// The name and the password of a user, right or wrong.
+    Tried(LoginResult),
+    /// It has to be waited for.
+    Waits(Arc<Ticket>),
+    /// It is no name and password.
+    None,
+}
+
+impl Asker {
+    /// The asker that just came.
+    pub(super) fn at(peer: &str) -> Asker {
+        Asker {
+            certified: Standing::Unknown,
+            last: None,
+            pending: Pending::default(),
+            peer: peer.to_owned(),
+        }
+    }
+
+    /// The user whom a certificate names.
+    pub(super) fn certified(&mut self, users: &Users) -> Option<Arc<User>> {
+        self.certified.user(Some(users)).cloned()
+    }
+
+    /// The user whom an Authorization field names.
+    pub(super) fn claim(&mut self, field: &[u8], users: &Users, call: &Call<'_>) -> Claim {
+        let mac = users.mac(field);
+        if let Some((last, standing)) = &mut self.last
+            && is_same(last, &mac)
+            && let Some(user) = standing.user(Some(users))
+        {
+            return Claim::Tried(LoginResult::Right(Arc::clone(user)));
+        }
+        let Some(text) = secrets_of(field) else {
+            return Claim::None;
+        };
+        let Some(colon) = memchr::memchr(b':', &text) else {
+            return Claim::None;
+        };
+        let secrets = (&text[..colon], &text[colon + 1..]);
+        match self
+            .pending
+            .log_in(users, secrets, &self.peer, call.context)
+        {
+            Err(ticket) => Claim::Waits(ticket),
+            Ok(result) => {
+                self.last = match &result {
+                    LoginResult::Right(user) => Some((mac, users.standing_of(Arc::clone(user)))),
+                    _ => None,
+                };
+                Claim::Tried(result)
+            }
+        }
+    }
+}
+
+/// Name, colon and password of a field.
+///
+/// Source: RFC 7617, section 2.
+fn secrets_of(field: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    let space = memchr::memchr(b' ', field)?;
+    let (scheme, text) = field.split_at(space);
+    let is_one = [b"basic".as_slice(), b"bearer"]
+        .iter()
+        .any(|one| scheme.eq_ignore_ascii_case(one));
+    let decoded = is_one.then(|| BASE64_STANDARD.decode(text.trim_ascii()).ok())?;
+    decoded.map(Zeroizing::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_holds_a_name_and_a_password_in_base64() {
+        for (field, expected) in [
+            ("Basic YTpi", Some("a:b")),
+            ("basic  YTpi ", Some("a:b")),
+            ("Bearer YTpi", Some("a:b")),
+            ("Digest YTpi", None),
+            ("Basic", None),
+            ("Basic *", None),
+            ("", None),
+        ] {
+            let found = secrets_of(field.as_bytes());
+            assert_eq!(
+                found.as_ref().map(|text| &text[..]),
+                expected.map(str::as_bytes),
+                "{field}"
+            );
+        }
+    }
+}

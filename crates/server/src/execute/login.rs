@@ -1,0 +1,47 @@
+//! Login: a name and a password that came over any protocol.
+//!
+//! An outcome that comes later is waited for by [`Flow::Wait`](super::Flow): the same request is
+//! run again once it is there, and finds it in what its connection keeps.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use crate::users::{Attempt, LoginResult, Ticket, Users};
+
+/// The outcome that a connection waits for.
+#[derive(Debug, Default)]
+pub(super) struct Pending(Option<Arc<Ticket>>);
+
+impl Pending {
+    /// What a name and a password come to.
+    ///
+    /// # Errors
+    /// What has to be waited for first.
+    pub(super) fn log_in(
+        &mut self,
+        users: &Users,
+        secrets: (&[u8], &[u8]),
+        peer: &str,
+        context: Context<'_>,
+    ) -> Result<LoginResult, Arc<Ticket>> {
+        let result = match self.0.take() {
+            Some(ticket) => ticket.result().ok_or(ticket),
+            None => {
+                let (state, now) = (context.state, context.cache().now());
+                match users.attempt(secrets, peer, &state.guesses, now.0) {
+                    Attempt::Settled(result) => Ok(result),
+                    Attempt::Waits(ticket) => Err(ticket),
+                }
+            }
+        };
+        match &result {
+            Ok(LoginResult::Right(_)) => context.counters.auth_cmds.add(1),
+            Ok(_) => {
+                context.counters.auth_cmds.add(1);
+                context.counters.auth_errors.add(1);
+            }
+            Err(ticket) => self.0 = Some(Arc::clone(ticket)),
+        }
+        result
+    }
+}

@@ -1,0 +1,271 @@
+//! Permission: what each command of each protocol needs, and whether a user may run it.
+//!
+//! Each command stands in one row: one that has none, or two, does not compile. A connection
+//! without a user, on a server without users, is not asked.
+//!
+//! Why: docs/decisions/0042. Tests: tests/users.rs, with every command.
+
+use cellar_protocol::http::Method;
+use cellar_protocol::memcached::{self, Meta, Stats};
+use cellar_protocol::resp::{Command, Request, Verb};
+
+use crate::users::{Role, User};
+
+/// What a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A user, whoever it is: the command is about the connection, or tells counts.
+    Anybody,
+    /// To read keys of the database.
+    Read,
+    /// To change keys of the database.
+    Write,
+    /// To hear channels, whoever it is.
+    Hear,
+    /// To send to channels, and the right to write.
+    Send,
+    /// An admin; keys are checked as for others.
+    Admin,
+    /// An admin who may use all keys and databases.
+    Everything,
+}
+
+/// Why a command may not be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denied<'k> {
+    /// The role is not enough.
+    Command,
+    /// A key is beyond the prefixes.
+    Key(&'k [u8]),
+    /// A channel, or a pattern of some, is beyond the prefixes.
+    Channel(&'k [u8]),
+    /// The database is not among the user's.
+    Database,
+}
+
+/// Makes [`of_verb`] of rows of commands and what they need.
+macro_rules! needs {
+    ($($need:ident: $($verb:ident)+;)+) => {
+        /// What a command of Redis's needs.
+        #[deny(unreachable_patterns)]
+        #[must_use]
+        pub const fn of_verb(verb: Verb) -> Need {
+            match verb {
+                $($(Verb::$verb)|+ => Need::$need,)+
+            }
+        }
+    };
+}
+
+needs! {
+    Anybody: Hello Auth Quit Reset Ping Echo Select Multi Exec Discard Unwatch
+        ClientId ClientInfo ClientSetname ClientGetname ClientSetinfo ClientReply ClientNoTouch
+        ClientTracking ClientCaching ClientGetredir ClientTrackinginfo
+        Unsubscribe Punsubscribe PubsubChannels PubsubNumpat
+        AclWhoami AclCat Info Time Lastsave Role Wait
+        ClusterInfo ClusterKeyslot ClusterMyid ClusterNodes ClusterShards ClusterSlots
+        Command CommandCount CommandDocs CommandGetkeys CommandGetkeysandflags CommandInfo
+        CommandList
+        MemoryDoctor MemoryStats
+        Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog
+        ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
+        ConfigHelp LatencyHelp MemoryHelp SlowlogHelp;
+    Read: Get Mget Strlen Getrange Substr Lcs Digest Getbit
+        Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Dbsize Watch
+        ObjectEncoding ObjectFreq ObjectIdletime ObjectRefcount MemoryUsage
+        Hget Hmget Hgetall Hkeys Hvals Hexists Hlen Hstrlen Hrandfield Hscan
+        Httl Hpttl Hexpiretime Hpexpiretime
+        Smembers Sismember Smismember Scard Srandmember Sscan Sunion Sinter Sdiff Sintercard
+        Zscore Zmscore Zcard Zcount Zrank Zrevrank Zrange Zrevrange Zrangebyscore
+        Zrevrangebyscore Zrangebylex Zrevrangebylex Zlexcount Zrandmember Zscan;
+    Write: Set Mset Msetnx Msetex Setex Psetex Setnx Getset Getdel Getex Append Setrange
+        Incr Decr Incrby Decrby Incrbyfloat Increx Delifeq Delex Getlease Setbit
+        Del Unlink Expire Pexpire Expireat Pexpireat Persist Invalidate Rename Renamenx Copy Move
+        Hset Hmset Hsetnx Hdel Hincrby Hincrbyfloat Hexpire Hpexpire Hexpireat Hpexpireat
+        Hpersist Hgetex Hsetex Hgetdel
+        Sadd Srem Spop Smove Sunionstore Sinterstore Sdiffstore
+        Zadd Zrem Zincrby Zremrangebyscore Zremrangebyrank Zremrangebylex Zpopmin Zpopmax;
+    Hear: Subscribe Psubscribe PubsubNumsub;
+    Send: Publish;
+    Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists ScriptFlush ScriptKill
+        FunctionFlush FunctionList FunctionStats
+        ClientList ClientUnblock ClientUnpause ClientNoEvict
+        AclList AclUsers AclGetuser AclDryrun ConfigGet
+        LatencyDoctor LatencyHistogram LatencyHistory LatencyLatest SlowlogLen;
+    Everything: Flushall Flushdb Swapdb Debug ConfigSet ConfigResetstat ConfigRewrite Shutdown
+        ClientKill ClientPause MemoryPurge SlowlogGet SlowlogReset LatencyReset;
+}
+
+/// What a request of memcached's needs.
+#[must_use]
+pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
+    use memcached::Request;
+    match request {
+        Request::Get(get) if get.touch.is_none() => Need::Read,
+        // With these it changes a deadline, or wins a lease.
+        Request::MetaGet(meta) if !b"NRTE".iter().any(|flag| meta.has(*flag)) => Need::Read,
+        Request::MetaDebug(_) => Need::Read,
+        Request::Get(_)
+        | Request::MetaGet(_)
+        | Request::Store(_)
+        | Request::Delete { .. }
+        | Request::Count { .. }
+        | Request::Touch { .. }
+        | Request::MetaSet { .. }
+        | Request::MetaDelete(_)
+        | Request::MetaArithmetic { .. } => Need::Write,
+        Request::FlushAll { .. } | Request::Stats(Stats::Reset) => Need::Everything,
+        Request::List { .. } | Request::Stats(Stats::HotKeys | Stats::CacheDump { .. }) => {
+            Need::Read
+        }
+        Request::MetaNoop
+        | Request::Version
+        | Request::Stats(_)
+        | Request::Okay { .. }
+        | Request::Quit => Need::Anybody,
+    }
+}
+
+/// What a path of HTTP needs, as it stands in the tables of paths and of pages. Those that are for
+/// everybody are not asked.
+#[must_use]
+pub fn of_path(path: &str, method: Method) -> Need {
+    let only_reads = matches!(method, Method::Get | Method::Head);
+    match path {
+        "/metrics" | "/v1/console/status" => Need::Anybody,
+        "/v1/cache/batch/get" => Need::Read,
+        _ if only_reads => Need::Read,
+        _ => Need::Write,
+    }
+}
+
+impl Need {
+    /// The least role that has it.
+    #[inline]
+    const fn role(self) -> Role {
+        match self {
+            Need::Anybody | Need::Read | Need::Hear => Role::Read,
+            Need::Write | Need::Send => Role::Write,
+            Need::Admin | Need::Everything => Role::Admin,
+        }
+    }
+
+    /// Whether it is about the connection's database.
+    #[inline]
+    const fn is_of_database(self) -> bool {
+        matches!(self, Need::Read | Need::Write)
+    }
+}
+
+/// Whether a user may do what needs this, in a database and to keys.
+#[inline]
+pub(super) fn check<'k>(
+    user: &User,
+    need: Need,
+    database: u32,
+    keys: impl IntoIterator<Item = &'k [u8]>,
+) -> Result<(), Denied<'k>> {
+    if user.role < need.role() || need == Need::Everything && user.is_limited() {
+        return Err(Denied::Command);
+    }
+    if need.is_of_database() && !user.may_use_database(database) {
+        return Err(Denied::Database);
+    }
+    if user.prefixes.is_empty() {
+        return Ok(());
+    }
+    let beyond = keys.into_iter().find(|key| !user.may_use(key));
+    beyond.map_or(Ok(()), |key| Err(Denied::Key(key)))
+}
+
+/// Whether a user may run a command of Redis's in a database; `args` are as many as it takes.
+pub(super) fn check_resp<'k>(
+    user: &User,
+    command: &'static Command,
+    args: &[&'k [u8]],
+    database: u32,
+) -> Result<(), Denied<'k>> {
+    let need = of_verb(command.verb);
+    match need {
+        Need::Hear | Need::Send => {
+            check(user, need, database, [])?;
+            return check_channels(user, command.verb, args);
+        }
+        _ if user.prefixes.is_empty() => return check(user, need, database, []),
+        _ => {}
+    }
+    let request = Request {
+        command: Some(command),
+        args: args.iter().copied().collect(),
+    };
+    check(user, need, database, request.keys())
+}
+
+fn check_channels<'k>(user: &User, verb: Verb, args: &[&'k [u8]]) -> Result<(), Denied<'k>> {
+    let names = match verb {
+        Verb::Publish => args.get(1..2),
+        Verb::PubsubNumsub => args.get(2..),
+        _ => args.get(1..),
+    };
+    let may = |name: &[u8]| match verb {
+        Verb::Psubscribe => user.may_hear_pattern(name),
+        _ => user.may_hear(name),
+    };
+    let beyond = names.unwrap_or_default().iter().find(|name| !may(name));
+    beyond.map_or(Ok(()), |name| Err(Denied::Channel(name)))
+}
+
+/// Whether a user may run a request of memcached's, which sees database 0.
+pub(super) fn check_memcached(
+    user: &User,
+    request: &memcached::Request<'_>,
+) -> Result<(), Denied<'static>> {
+    use memcached::Request;
+    let need = of_memcached(request);
+    let of_meta = |meta: &Meta<'_>| {
+        let mut buffer = [0; memcached::KEY_BYTES_MAX];
+        let key = meta.key_bytes(&mut buffer);
+        check(user, need, 0, [key]).map_err(without_key)
+    };
+    match request {
+        Request::Get(get) => check(user, need, 0, get.keys()).map_err(without_key),
+        Request::MetaGet(meta)
+        | Request::MetaSet { meta, .. }
+        | Request::MetaDelete(meta)
+        | Request::MetaArithmetic { meta, .. }
+        | Request::MetaDebug(meta) => of_meta(meta),
+        other => check(user, need, 0, other.plain_key()).map_err(without_key),
+    }
+}
+
+/// The same, where nobody is told which key it was.
+pub(super) fn without_key(denied: Denied<'_>) -> Denied<'static> {
+    match denied {
+        Denied::Command => Denied::Command,
+        Denied::Database => Denied::Database,
+        Denied::Key(_) | Denied::Channel(_) => Denied::Key(&[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cellar_protocol::resp::command::{Flags, TABLE};
+
+    use super::*;
+
+    #[test]
+    fn what_a_command_does_to_keys_says_what_it_needs_at_least() {
+        let rows = TABLE
+            .iter()
+            .flat_map(|row| std::iter::once(row).chain(row.subcommands));
+        for row in rows {
+            let role = of_verb(row.verb).role();
+            let least = match row.flags {
+                flags if flags.has(Flags::ADMIN) => Role::Admin,
+                flags if flags.has(Flags::WRITE) => Role::Write,
+                _ => Role::Read,
+            };
+            assert!(role >= least, "{}", row.name);
+        }
+    }
+}

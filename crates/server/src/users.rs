@@ -1,0 +1,364 @@
+//! Users: who may log in, and what each may do then.
+//!
+//! Without a file of users there are none, and whoever has said what a listener asks for may do
+//! all. With one a connection's [`Standing`] names its user; it asks whether the file has changed
+//! since by one load of a number.
+//!
+//! ```text
+//! file       --users, TOML -> a roster of users, or one line that says what is wrong
+//! secrets    argon2id, and what is remembered of passwords that were right
+//! attempts   a name and a password -> an answer at once, or a ticket for one that comes later
+//!            from `doorkeeper`, the thread that hashes
+//! ```
+//!
+//! Why: docs/decisions/0042. Page: docs/guide/security.md. Tests: tests/users.rs.
+
+mod role; // what a user may do
+mod secrets; // how passwords are hashed, and known again
+mod file; // how a file of users is written
+mod attempts;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::error::Error;
+use crate::settings::Settings;
+
+pub use self::attempts::{Attempt, LoginResult, Ticket, WaitingAttempt};
+pub use self::file::NAME_BYTES_MAX;
+pub use self::role::{Role, User};
+pub use self::secrets::hash;
+
+use self::attempts::Attempts;
+use self::file::FileError;
+use self::secrets::Remembered;
+
+/// The user that `--password` and `--http-token` stand for.
+pub const DEFAULT_USER: &str = "default";
+
+/// All users of a moment, by their names.
+#[derive(Debug, Default)]
+struct Roster {
+    users: Vec<Arc<User>>,
+}
+
+impl Roster {
+    fn find(&self, name: &[u8]) -> Option<&Arc<User>> {
+        let found = self
+            .users
+            .binary_search_by(|user| user.name.as_bytes().cmp(name));
+        found.ok().map(|place| &self.users[place])
+    }
+}
+
+/// By what a file is known to be another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileMark {
+    inode: u64,
+    bytes: u64,
+    changed_ns: [i64; 4],
+}
+
+impl FileMark {
+    fn of(path: &Path) -> Option<FileMark> {
+        let facts = std::fs::metadata(path).ok()?;
+        Some(FileMark {
+            inode: facts.ino(),
+            bytes: facts.size(),
+            changed_ns: [
+                facts.mtime(),
+                facts.mtime_nsec(),
+                facts.ctime(),
+                facts.ctime_nsec(),
+            ],
+        })
+    }
+}
+
+/// What of it is counted.
+// Relaxed: counts order nothing.
+#[derive(Debug, Default)]
+pub struct UserCounts {
+    /// Attempts that were right.
+    pub right: AtomicU64,
+    /// Attempts that were wrong.
+    pub wrong: AtomicU64,
+    /// Attempts that were not looked at, as too many from there were wrong or too many waited.
+    pub refused: AtomicU64,
+    /// Attempts that were looked at late, as others from there were wrong.
+    pub slowed: AtomicU64,
+    /// Passwords that were hashed.
+    pub hashes: AtomicU64,
+    /// Times the file was read anew.
+    pub reloads: AtomicU64,
+    /// Times it could not be, and the old one stayed.
+    pub reload_failures: AtomicU64,
+}
+
+/// All users, and who tries to be one.
+#[derive(Debug)]
+pub struct Users {
+    path: PathBuf,
+    /// The user that the settings stand for.
+    short_form: Option<Arc<User>>,
+    /// Its password; empty if it has none.
+    short_secret: String,
+    /// The file that was read last.
+    mark: Mutex<Option<FileMark>>,
+    roster: RwLock<Arc<Roster>>,
+    // Release and Acquire: who sees the number finds the roster, or a later one.
+    generation: AtomicU64,
+    remembered: Remembered,
+    attempts: Attempts,
+    /// What is counted of them.
+    pub counts: UserCounts,
+}
+
+impl Users {
+    /// The users of the settings' file; none if there is no such setting.
+    ///
+    /// # Errors
+    /// What is wrong with the file, as one line.
+    pub fn load(settings: &Settings) -> Result<Option<Arc<Users>>, Error> {
+        let Some(path) = &settings.users else {
+            return Ok(None);
+        };
+        let users = Users {
+            path: path.clone(),
+            short_form: short_form(settings),
+            short_secret: settings.password.clone(),
+            // Before it is read: a change meanwhile is noticed later.
+            mark: Mutex::new(FileMark::of(path)),
+            roster: RwLock::default(),
+            generation: AtomicU64::new(0),
+            remembered: Remembered::new()?,
+            attempts: Attempts::default(),
+            counts: UserCounts::default(),
+        };
+        match users.read() {
+            Ok(roster) => users.replace(roster),
+            Err(FileError(reason)) => {
+                let path = path.display().to_string();
+                return Err(Error::UsersFile { path, reason });
+            }
+        };
+        Ok(Some(Arc::new(users)))
+    }
+
+    /// Reads the file.
+    fn read(&self) -> Result<Roster, FileError> {
+        let mut users = file::read(&self.path)?;
+        if let Some(user) = &self.short_form {
+            if users.iter().any(|other| other.name == user.name) {
+                return Err(FileError(format!(
+                    "the user {DEFAULT_USER} is that of --password and --http-token, too; leave \
+                     one of them out"
+                )));
+            }
+            users.push(User::clone(user));
+        }
+        users.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let users = users.into_iter().map(Arc::new).collect();
+        Ok(Roster { users })
+    }
+
+    /// Puts another roster in force; the one before.
+    fn replace(&self, roster: Roster) -> Arc<Roster> {
+        let mut place = self.roster.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *place, Arc::new(roster));
+        self.generation.fetch_add(1, Ordering::Release);
+        before
+    }
+
+    /// Reads the file anew if it is another than was read last, or if `anyway`: the names of the
+    /// users who may now do something else, or why the old ones stay.
+    pub fn reload(&self, anyway: bool) -> Option<Result<Vec<Arc<str>>, String>> {
+        let mark = FileMark::of(&self.path);
+        let mut last = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        if !anyway && *last == mark {
+            return None;
+        }
+        *last = mark;
+        Some(match self.read() {
+            Ok(roster) => {
+                // Relaxed: a count orders nothing.
+                self.counts.reloads.fetch_add(1, Ordering::Relaxed);
+                let before = self.replace(roster);
+                let now = self.roster();
+                let stays = |user: &&Arc<User>| {
+                    let same = now.find(user.name.as_bytes());
+                    same.is_some_and(|same| same.may_the_same(user))
+                };
+                let changed = before.users.iter().filter(|user| !stays(user));
+                Ok(changed.map(|user| Arc::clone(&user.name)).collect())
+            }
+            Err(FileError(reason)) => {
+                self.counts.reload_failures.fetch_add(1, Ordering::Relaxed);
+                Err(reason)
+            }
+        })
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn roster(&self) -> Arc<Roster> {
+        let roster = self.roster.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&roster)
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The user with this name who may log in.
+    #[must_use]
+    pub fn by_name(&self, name: &[u8]) -> Option<Arc<User>> {
+        self.roster()
+            .find(name)
+            .filter(|user| user.enabled)
+            .cloned()
+    }
+
+    /// The user with this name, whether or not it may log in.
+    #[must_use]
+    pub fn describe(&self, name: &[u8]) -> Option<Arc<User>> {
+        self.roster().find(name).cloned()
+    }
+
+    /// The user who may log in with a certificate whose subject, or one of whose further names, is
+    /// this one.
+    #[must_use]
+    pub fn by_certificate(&self, subject: &str) -> Option<Arc<User>> {
+        let roster = self.roster();
+        let has_it = |user: &&Arc<User>| user.certificates.iter().any(|name| &**name == subject);
+        let mut users = roster.users.iter().filter(|user| user.enabled);
+        users.find(has_it).cloned()
+    }
+
+    /// All users, by their names.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<User>> {
+        self.roster().users.clone()
+    }
+
+    /// A MAC of bytes that only this process can make.
+    #[must_use]
+    pub fn mac(&self, bytes: &[u8]) -> [u8; 32] {
+        self.remembered.digest(b"", bytes, "")
+    }
+
+    /// The standing of a connection that has just become this user's.
+    #[must_use]
+    pub fn standing_of(&self, user: Arc<User>) -> Standing {
+        let mut login = Login {
+            user,
+            generation: 0,
+        };
+        // What has changed since it was found is noticed now.
+        if login.renew(self) {
+            Standing::User(login)
+        } else {
+            Standing::Unknown
+        }
+    }
+}
+
+/// The one user that a server without a file has, if it asks for a password or a token.
+fn short_form(settings: &Settings) -> Option<Arc<User>> {
+    let secrets = [&settings.password, &settings.http_token];
+    let is_there = secrets.iter().any(|secret| !secret.is_empty());
+    is_there.then(|| Arc::new(User::everything(DEFAULT_USER)))
+}
+
+/// Whose a connection is.
+#[derive(Clone, Debug, Default)]
+pub enum Standing {
+    /// Anybody's who may do all: there is no file of users, and the listener's own secret was told
+    /// if it has one.
+    Free,
+    /// Nobody's: it has to log in first.
+    #[default]
+    Unknown,
+    /// A user's.
+    User(Login),
+}
+
+/// A user who is logged in.
+#[derive(Clone, Debug)]
+pub struct Login {
+    user: Arc<User>,
+    /// Of the roster in which it was looked up.
+    generation: u64,
+}
+
+impl Login {
+    /// Looks the user up again; whether it is still one.
+    #[cold]
+    fn renew(&mut self, users: &Users) -> bool {
+        // The number first: a roster that comes later is noticed the next time.
+        let generation = users.generation();
+        match users.by_name(self.user.name.as_bytes()) {
+            Some(user) => {
+                *self = Login { user, generation };
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Standing {
+    /// The standing of a connection that just came: `Unknown` with users, else `Free` unless
+    /// its listener has a secret.
+    #[must_use]
+    pub fn of_new(users: Option<&Users>, has_secret: bool) -> Standing {
+        if users.is_some() || has_secret {
+            Standing::Unknown
+        } else {
+            Standing::Free
+        }
+    }
+
+    /// Whether nothing has to be looked at.
+    #[inline]
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        matches!(self, Standing::Free)
+    }
+
+    /// Whether it is somebody's, as far as is known.
+    #[inline]
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Standing::Unknown)
+    }
+
+    /// The user in force; none of a connection that has to log in, or needs no user.
+    #[inline]
+    pub fn user(&mut self, users: Option<&Users>) -> Option<&Arc<User>> {
+        let (Standing::User(login), Some(users)) = (&mut *self, users) else {
+            return None;
+        };
+        if login.generation != users.generation() && !login.renew(users) {
+            *self = Standing::Unknown;
+            return None;
+        }
+        self.last_user()
+    }
+
+    /// The user when it was last looked up.
+    #[inline]
+    #[must_use]
+    pub fn last_user(&self) -> Option<&Arc<User>> {
+        match self {
+            Standing::User(login) => Some(&login.user),
+            Standing::Free | Standing::Unknown => None,
+        }
+    }
+}
