@@ -340,28 +340,8 @@ fn servers_are_loaded_over_tls_by_clients_with_certificates_and_users() {
     let acl = put("acl", "user default off\nuser ada on >secret ~* &* +@all\n");
     let ports = [(); 2].map(|()| ReservedPort::take().unwrap());
     let [memcached, redis] = ports.each_ref().map(|it| it.address().port());
-    let start = |program: &str, options: String| {
-        let mut command = Command::new(program);
-        command
-            .args(options.split(' '))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Guard(command.spawn().unwrap())
-    };
-    let _memcached = start(
-        programs[0],
-        format!(
-            "-u root -l 127.0.0.1 -p {memcached} -Y {users} -Z -o ssl_chain_cert={certificate},\
-             ssl_key={key},ssl_ca_cert={certificate},ssl_verify_mode=2"
-        ),
-    );
-    let _redis = start(
-        programs[1],
-        format!(
-            "--port 0 --tls-port {redis} --bind 127.0.0.1 --appendonly no --aclfile {acl} \
-             --tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate}"
-        ),
-    );
+    let files = [&certificate, &key, &users, &acl].map(String::as_str);
+    let _servers = secured(programs, files, [memcached, redis]);
     // This memcached does not answer when many large values come at once over TLS.
     for (protocol, port, bytes) in [("memcached", memcached, 400), ("resp", redis, 40_000)] {
         wait_for(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
@@ -389,14 +369,40 @@ fn servers_are_loaded_over_tls_by_clients_with_certificates_and_users() {
             (tls.clone(), "makes no sense"),
             (format!("{tls} --user ada:wrong"), "makes no sense"),
         ] {
-            let output = load(&target, &format!("--protocol {protocol} {options}"));
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert!(
-                told.contains(word) && !output.status.success(),
-                "{options}: {told}"
-            );
+            is_refused(&target, &format!("--protocol {protocol} {options}"), word);
         }
     }
+}
+
+/// A load that fails with this word.
+fn is_refused(target: &str, options: &str, word: &str) {
+    let output = load(target, options);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains(word), "{options}: {told}");
+    assert!(!output.status.success());
+}
+
+/// memcached and redis-server behind TLS, which ask for certificates and for Ada's password.
+fn secured(programs: [&str; 2], files: [&str; 4], ports: [u16; 2]) -> [Guard; 2] {
+    let [certificate, key, users, acl] = files;
+    let [memcached, redis] = ports;
+    let start = |program: &str, options: String| {
+        let mut command = Command::new(program);
+        command
+            .args(options.split(' '))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Guard(command.spawn().unwrap())
+    };
+    let memcached = format!(
+        "-u root -l 127.0.0.1 -p {memcached} -Y {users} -Z -o ssl_chain_cert={certificate},\
+         ssl_key={key},ssl_ca_cert={certificate},ssl_verify_mode=2"
+    );
+    let redis = format!(
+        "--port 0 --tls-port {redis} --bind 127.0.0.1 --appendonly no --aclfile {acl} \
+         --tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate}"
+    );
+    [start(programs[0], memcached), start(programs[1], redis)]
 }
 
 /// A certificate of somebody else.

@@ -224,8 +224,8 @@ impl NearOptions {
     }
 }
 
-/// The server at `host:port`, `tls:host:port` or `unix:/path`, with `name:password@` before it if it
-/// asks for a user.
+/// The server at `host:port`, `tls:host:port` or `unix:/path`, the first two with `name:password@`
+/// before them if it asks for a user.
 fn memcached(address: &str) -> Result<Memcached, cellar_near::Error> {
     match address.rsplit_once('@') {
         Some((login, door)) if !address.starts_with("unix:") => {
