@@ -336,7 +336,7 @@ fn who_comes_to_the_wrong_port_is_told() {
     let daemon = server(&authority, &["--http", "tls:127.0.0.1:0"]);
     let plain = Daemon::start(&[]);
     let http = |what: &str| {
-        let body = format!("{{\"error\":{{\"code\":\"bad_request\",\"message\":\"{what}\"}}}}\n");
+        let body = format!("{{\"error\":{{\"code\":\"wrong_port\",\"message\":\"{what}\"}}}}\n");
         format!("Content-Length: {}", body.len())
     };
     for (here, request, expected) in [
