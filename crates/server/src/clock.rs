@@ -208,6 +208,15 @@ pub fn unix_s() -> i64 {
     unix_us().div_euclid(1_000_000)
 }
 
+/// A moment in seconds since 1970, as HTTP and people write it.
+#[must_use]
+pub fn date(unix_s: i64) -> String {
+    /// The last second of the year 9999, behind which dates have no such form.
+    const UNIX_S_MAX: u64 = 253_402_300_799;
+    let unix_s = u64::try_from(unix_s).unwrap_or(0).min(UNIX_S_MAX);
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_s))
+}
+
 /// Measures how long something takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(std::time::Instant);

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::clock;
 use crate::counters::Counters;
 use crate::mailbox::{Arrival, Mailbox};
 use crate::protocol::Protocol;
@@ -51,12 +52,13 @@ impl WrongPort {
             Protocol::Resp => format!("-ERR {what}\r\n"),
             Protocol::Http => {
                 let body =
-                    format!("{{\"error\":{{\"code\":\"bad_request\",\"message\":\"{what}\"}}}}\n");
+                    format!("{{\"error\":{{\"code\":\"wrong_port\",\"message\":\"{what}\"}}}}\n");
                 format!(
-                    "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+                    "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nDate: {}\r\n\
                      Content-Type: application/json\r\nContent-Length: {}\r\n\
                      X-Content-Type-Options: nosniff\r\n\
                      Cross-Origin-Resource-Policy: same-origin\r\n\r\n{body}",
+                    clock::date(clock::unix_s()),
                     body.len()
                 )
             }

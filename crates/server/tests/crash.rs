@@ -64,10 +64,11 @@ fn a_killed_server_comes_back_empty_and_leaves_no_files() {
     let unix = socket.to_str().unwrap();
     let mut daemon = Daemon::start_in(&home, &["--unix", unix]);
     for (ms, is_stopping) in MOMENTS {
-        let address = daemon.address.clone();
+        // The port and the socket file.
+        let addresses = daemon.address.clone();
+        let (address, _) = addresses.split_once(',').unwrap();
         std::thread::scope(|scope| {
             for thread in 0..6 {
-                let address = &address;
                 scope.spawn(move || load(address, thread));
             }
             std::thread::sleep(Duration::from_millis(ms));
@@ -78,8 +79,8 @@ fn a_killed_server_comes_back_empty_and_leaves_no_files() {
             daemon.signal(Signal::KILL);
         });
         daemon.wait();
-        daemon = Daemon::start_in(&home, &["--memcached", &address, "--unix", unix]);
-        assert_eq!(daemon.address, address);
+        daemon = Daemon::start_in(&home, &["--memcached", &addresses]);
+        assert_eq!(daemon.address, addresses);
         assert_eq!(daemon.stat("curr_items"), 0);
         let mut stream = daemon.connect();
         check(&mut stream, b"get key0-0 key1-0\r\n", b"END\r\n");

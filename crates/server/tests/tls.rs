@@ -222,92 +222,62 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
     check(&mut old, b"mn\r\n", b"MN\r\n");
 }
 
+/// Checks that a server does not start with these two, for what is wrong with one of them.
+fn check_files(authority: &Authority, pair: [&str; 2], flag: &str, reason: &str) {
+    let [certificate, key] = pair.map(|file| authority.path(file));
+    let line = refusal(&["--tls-cert", &certificate, "--tls-key", &key]);
+    let wrong = if flag == "tls-cert" { certificate } else { key };
+    let begin = format!("cellar: --{flag} {wrong}: ");
+    assert!(line.starts_with(&begin) && line.contains(reason), "{line}");
+}
+
 #[test]
-fn files_that_cannot_be_used_are_told() {
+fn certificates_that_cannot_be_used_are_told() {
     let authority = Authority::new();
     authority.issue("good", "good", &["localhost"]);
-    authority.issue("other", "other", &["localhost"]);
     authority.issue_for("old", "old", &["localhost"], (2020, 2021));
     authority.issue_for("early", "early", &["localhost"], (2080, 2090));
     authority.write("empty", "");
-    authority.write(
-        "open.key",
-        &std::fs::read_to_string(authority.path("good.key")).unwrap(),
-    );
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    std::fs::set_permissions(authority.path("open.key"), open).unwrap();
-    for (certificate, key, flag, file, reason) in [
-        ("none", "good.key", "tls-cert", "none", "No such file"),
-        (
-            "empty",
-            "good.key",
-            "tls-cert",
-            "empty",
-            "there is no certificate in it (PEM)",
-        ),
-        (
-            "good.key",
-            "good.key",
-            "tls-cert",
-            "good.key",
-            "there is no certificate in it (PEM)",
-        ),
-        (
-            "good.pem",
-            "good.pem",
-            "tls-key",
-            "good.pem",
-            "there is no private key in it (PEM)",
-        ),
-        (
-            "good.pem",
-            "other.key",
-            "tls-key",
-            "other.key",
-            "it is not the key of ",
-        ),
-        (
-            "good.pem",
-            "open.key",
-            "tls-key",
-            "open.key",
-            "every user of this machine can read it",
-        ),
-        (
-            "old.pem",
-            "old.key",
-            "tls-cert",
-            "old.pem",
-            "valid until Fri, 01 Jan 2021 00:00:00 GMT",
-        ),
-        (
-            "early.pem",
-            "early.key",
-            "tls-cert",
-            "early.pem",
-            "not valid before",
-        ),
+    let none = "there is no certificate in it (PEM)";
+    let over = "valid until Fri, 01 Jan 2021 00:00:00 GMT";
+    for (pair, reason) in [
+        (["none", "good.key"], "No such file"),
+        (["empty", "good.key"], none),
+        (["good.key", "good.key"], none),
+        (["old.pem", "old.key"], over),
+        (["early.pem", "early.key"], "not valid before"),
     ] {
-        let (certificate, key) = (authority.path(certificate), authority.path(key));
-        let line = refusal(&["--tls-cert", &certificate, "--tls-key", &key]);
-        let begin = format!("cellar: --{flag} {}: ", authority.path(file));
-        assert!(line.starts_with(&begin) && line.contains(reason), "{line}");
+        check_files(&authority, pair, "tls-cert", reason);
     }
     let (certificate, key) = (authority.path("good.pem"), authority.path("good.key"));
     let line = refusal(&[]);
     assert!(line.contains("give --tls-cert and --tls-key"), "{line}");
-    let line = refusal(&["--tls-cert", &certificate]);
-    assert!(
-        line.contains("each certificate has its key: 1 and 0 given"),
-        "{line}"
-    );
     let authorities = authority.path("empty");
     let files = ["--tls-cert", &certificate, "--tls-key", &key];
     let line = refusal(&[&files[..], &["--tls-client-ca", &authorities]].concat());
-    assert!(
-        line.starts_with(&format!("cellar: --tls-client-ca {authorities}: ")),
-        "{line}"
-    );
+    let begin = format!("cellar: --tls-client-ca {authorities}: ");
+    assert!(line.starts_with(&begin), "{line}");
+}
+
+#[test]
+fn keys_that_cannot_be_used_are_told() {
+    let authority = Authority::new();
+    authority.issue("good", "good", &["localhost"]);
+    authority.issue("other", "other", &["localhost"]);
+    let text = std::fs::read_to_string(authority.path("good.key")).unwrap();
+    authority.write("open.key", &text);
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(authority.path("open.key"), open).unwrap();
+    for (key, reason) in [
+        ("good.pem", "there is no private key in it (PEM)"),
+        ("other.key", "it is not the key of "),
+        ("open.key", "every user of this machine can read it"),
+    ] {
+        check_files(&authority, ["good.pem", key], "tls-key", reason);
+    }
+    let line = refusal(&["--tls-cert", &authority.path("good.pem")]);
+    let reason = "each certificate has its key: 1 and 0 given";
+    assert!(line.contains(reason), "{line}");
 }
 
 /// The one line of a server that does not start.
@@ -336,7 +306,7 @@ fn who_comes_to_the_wrong_port_is_told() {
     let daemon = server(&authority, &["--http", "tls:127.0.0.1:0"]);
     let plain = Daemon::start(&[]);
     let http = |what: &str| {
-        let body = format!("{{\"error\":{{\"code\":\"bad_request\",\"message\":\"{what}\"}}}}\n");
+        let body = format!("{{\"error\":{{\"code\":\"wrong_port\",\"message\":\"{what}\"}}}}\n");
         format!("Content-Length: {}", body.len())
     };
     for (here, request, expected) in [

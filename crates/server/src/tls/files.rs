@@ -5,7 +5,6 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -126,11 +125,11 @@ fn read_pair(
     let facts = first.ok_or_else(|| fail("the certificate cannot be understood"))?;
     let now_s = clock::unix_s();
     if now_s > *facts.valid_s.end() {
-        let end = date(*facts.valid_s.end());
+        let end = clock::date(*facts.valid_s.end());
         return Err(fail(&format!("the certificate was valid until {end}")));
     }
     if now_s < *facts.valid_s.start() {
-        let start = date(*facts.valid_s.start());
+        let start = clock::date(*facts.valid_s.start());
         return Err(fail(&format!(
             "the certificate is not valid before {start}"
         )));
@@ -194,10 +193,4 @@ fn read(flag: &'static str, path: &Path) -> Result<(Metadata, Vec<u8>), Error> {
     let read = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
     read.map_err(fail)?;
     Ok((metadata, text))
-}
-
-/// A moment in seconds of Unix time, as people read it.
-fn date(unix_s: i64) -> String {
-    let since = Duration::from_secs(u64::try_from(unix_s).unwrap_or(0));
-    httpdate::fmt_http_date(UNIX_EPOCH + since)
 }
