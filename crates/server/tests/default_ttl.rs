@@ -277,9 +277,7 @@ impl Server {
                 let seat = Seat {
                     peer: "test".to_owned(),
                     local: String::new(),
-                    file: 0,
-                    uid: None,
-                    identity: None,
+                    ..Seat::default()
                 };
                 Session::resp(seat, &state)
             }

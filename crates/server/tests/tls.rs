@@ -6,6 +6,8 @@
 mod daemon;
 #[path = "support/tls.rs"]
 mod tls;
+#[path = "support/users.rs"]
+mod users;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -101,6 +103,43 @@ fn a_session_goes_on_by_its_ticket() {
     }
     assert_eq!(figure(&daemon, "cellar_tls_handshakes_total"), "4");
     assert_eq!(figure(&daemon, "cellar_tls_handshakes_resumed_total"), "2");
+}
+
+#[test]
+fn a_certificate_is_the_login_of_the_user_that_it_names() {
+    let authority = Authority::new();
+    let file = users::UsersFile::new(
+        "[[user]]\nname = \"ann\"\ncertificates = [\"ann.example\"]\nrole = \"read\"\n",
+    );
+    let path = file.path().display().to_string();
+    let (authorities, http) = (authority.path("ca.pem"), "tls:127.0.0.1:0");
+    let files = ["--tls-client-ca", &authorities, "--users", &path];
+    let daemon = server(&authority, &[&files[..], &["--http", http]].concat());
+    authority.issue("ann", "ann.example", &[]);
+    authority.issue("bob", "bob.example", &[]);
+    let client = |name: &str| Arc::new(authority.client_called(name, &VERSIONS));
+    let (ann, bob) = (client("ann"), client("bob"));
+    let open = |address: &str, config| connect(address, "localhost", config);
+    let who = b"ACL WHOAMI\r\nSET a 1\r\n";
+    let answer = "$3\r\nann\r\n-NOPERM User ann has no permissions to run the 'set' command\r\n";
+    check(&mut open(&daemon.resp, &ann), who, answer.as_bytes());
+    check(
+        &mut open(&daemon.resp, &bob),
+        b"PING\r\n",
+        b"-NOAUTH Authentication required.\r\n",
+    );
+    let refused = b"END\r\nCLIENT_ERROR not permitted\r\n";
+    check(
+        &mut open(&daemon.address, &ann),
+        b"get a\r\ndelete a\r\n",
+        refused,
+    );
+    let unknown = b"CLIENT_ERROR unauthenticated\r\n";
+    check(&mut open(&daemon.address, &bob), b"get a\r\n", unknown);
+    let get = b"GET /v1/cache/a HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let address = daemon.http.trim_start_matches("tls:");
+    check(&mut open(address, &ann), get, b"HTTP/1.1 404 ");
+    check(&mut open(address, &bob), get, b"HTTP/1.1 401 ");
 }
 
 #[test]

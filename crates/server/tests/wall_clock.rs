@@ -45,9 +45,7 @@ impl Desk {
         let seat = Seat {
             peer: "127.0.0.1:1".to_owned(),
             local: "127.0.0.1:2".to_owned(),
-            file: 0,
-            uid: None,
-            identity: None,
+            ..Seat::default()
         };
         Desk {
             resp: Session::resp(seat, &state),

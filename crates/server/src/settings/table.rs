@@ -74,8 +74,8 @@ pub const TABLE: &[Row] = &[
         value: "ADDR|off",
         default: "127.0.0.1:11211",
         help: "Address for the memcached protocol, host:port, tls:host:port or unix:/path; several \
-               with commas between them. Port 0 takes a free one. With --users a \
-               client's first command is its login.",
+               with commas between them. Port 0 takes a free one. With --users a client's first \
+               command is its login.",
         set: |s, v| put(&mut s.memcached, Address::parse_all(v)),
         show: |s| Address::show_all(&s.memcached),
     },
@@ -133,8 +133,9 @@ pub const TABLE: &[Row] = &[
         name: "insecure",
         value: SWITCH,
         default: "off",
-        help: "Lets addresses that other machines reach be open to whoever comes. Without it each of \
-               them needs --users, the password or token of its protocol, or client certificates.",
+        help: "Lets addresses that other machines reach be open to whoever comes. Without it each \
+               of them needs --users, the password or token of its protocol, or client \
+               certificates.",
         set: |s, v| put(&mut s.insecure, switch(v)),
         show: |s| if s.insecure { "on" } else { "off" }.to_owned(),
     },

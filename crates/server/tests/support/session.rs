@@ -82,7 +82,7 @@ impl Session {
 
     /// A connection for HTTP.
     pub(crate) fn http() -> Session {
-        Session::of(Link::Http(http::Intake::default()))
+        Session::of(Link::Http(http::Intake::of("127.0.0.1:1", false)))
     }
 
     /// Whether the server has closed the connection.

@@ -83,8 +83,14 @@ impl Intake {
     /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
     #[must_use]
     pub fn new(address: &str, state: &State) -> Intake {
+        Intake::of(address, state.users.is_some())
+    }
+
+    /// The same on a server that has users or not.
+    #[must_use]
+    pub fn of(address: &str, has_users: bool) -> Intake {
         Intake {
-            peer: Peer::at(address, state.users.is_some()),
+            peer: Peer::at(address, has_users),
             ..Intake::default()
         }
     }
