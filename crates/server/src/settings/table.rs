@@ -133,8 +133,9 @@ pub const TABLE: &[Row] = &[
         name: "insecure",
         value: SWITCH,
         default: "off",
-        help: "Lets addresses that other machines reach be open to whoever comes. Without it each of \
-               them needs --users, the password or token of its protocol, or client certificates.",
+        help: "Lets addresses that other machines reach be open to whoever comes. Without it each \
+               of them needs --users, the password or token of its protocol, or client \
+               certificates.",
         set: |s, v| put(&mut s.insecure, switch(v)),
         show: |s| if s.insecure { "on" } else { "off" }.to_owned(),
     },
