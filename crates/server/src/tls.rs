@@ -55,7 +55,9 @@ impl ResolvesServerCert for Choice {
         let is_asked_for = |one: &&Certified| server.is_some_and(|name| one.facts.is_for(name));
         let understood = || self.0.iter().filter(is_understood);
         let best = understood().find(is_asked_for);
+        // Without a common signature any does: the handshake then ends with what is the matter.
         let chosen = best.or_else(|| understood().next());
+        let chosen = chosen.or_else(|| self.0.first());
         chosen.map(|one| Arc::clone(&one.key))
     }
 }

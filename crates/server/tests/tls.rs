@@ -17,8 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256;
+use rustls::crypto::ring::default_provider;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
+use rustls::{ClientConfig, HandshakeKind, RootCertStore, SupportedProtocolVersion};
 
 use daemon::{Daemon, check, expect, hit, pattern, set};
 use tls::{Authority, TlsClient, connect, dial, expect_close, shows, unspoken};
@@ -210,6 +213,26 @@ fn a_client_is_shown_the_certificate_that_it_asks_for() {
         check(&mut stream, b"mn\r\n", b"MN\r\n");
         assert!(shows(&stream, common), "{server}");
     }
+}
+
+#[test]
+fn who_has_no_cipher_in_common_with_it_is_told_so() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    // The server's only key is for ECDSA.
+    let suites = vec![TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256];
+    let provider = CryptoProvider {
+        cipher_suites: suites,
+        ..default_provider()
+    };
+    let config = ClientConfig::builder_with_provider(Arc::new(provider));
+    let config = config.with_protocol_versions(&[&TLS12]).unwrap();
+    let config = config.with_root_certificates(RootCertStore::empty());
+    let config = Arc::new(config.with_no_client_auth());
+    let mut client = unspoken(&config, "localhost");
+    let answer = client.complete_io(&mut dial(&daemon.address));
+    let error = answer.expect_err("it is refused").to_string();
+    assert!(error.contains("HandshakeFailure"), "{error}");
 }
 
 #[test]
