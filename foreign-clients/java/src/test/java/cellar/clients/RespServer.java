@@ -7,7 +7,7 @@ import java.util.concurrent.Callable;
 /** Where the server listens for Redis's protocol, and patience with what takes a moment. */
 final class RespServer {
     static final String HOST = "127.0.0.1";
-    static final int PORT = Integer.getInteger("resp.port");
+    static final int PORT = Integer.getInteger("resp.port", 0);
     private static final long PATIENCE_MS = 10_000;
 
     private RespServer() {}
