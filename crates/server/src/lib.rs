@@ -19,6 +19,7 @@ pub mod error_stats; // how many error replies went to clients of Redis, by thei
 pub mod slow_log; // which commands were slow
 pub mod pace; // how much happens each second, over the last second and a half
 pub mod parameters; // what CONFIG GET shows and CONFIG SET takes
+mod named_file; // one that an operator has named, read without waiting
 pub mod tls; // certificates and keys, what is agreed on with them
 pub mod poller; // which sockets are ready
 pub mod stream; // a connection's bytes, plain or encrypted

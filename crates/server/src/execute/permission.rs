@@ -209,6 +209,7 @@ fn check_channels<'k>(user: &User, verb: Verb, args: &[&'k [u8]]) -> Result<(), 
     };
     let may = |name: &[u8]| match verb {
         Verb::Psubscribe => user.may_hear_pattern(name),
+        Verb::Subscribe => user.may_subscribe(name),
         _ => user.may_hear(name),
     };
     let beyond = names.unwrap_or_default().iter().find(|name| !may(name));

@@ -1,7 +1,6 @@
 //! Files: certificates and keys as they lie on disk, and whether they have changed.
 
-use std::fs::{File, Metadata};
-use std::io::Read;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use rustls::{Error as TlsError, InconsistentKeys, RootCertStore};
 use super::certificate::{self, CertificateFacts};
 use crate::clock;
 use crate::error::Error;
+use crate::named_file;
 use crate::settings::Settings;
 
 /// Longest file that is read.
@@ -187,10 +187,7 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
 /// A file, and what the system knows of the one that was read.
 fn read(flag: &'static str, path: &Path) -> Result<(Metadata, Vec<u8>), Error> {
     let fail = |error: std::io::Error| refused(flag, path, error.to_string());
-    let file = File::open(path).map_err(fail)?;
-    let metadata = file.metadata().map_err(fail)?;
-    let mut text = Vec::new();
-    let read = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
-    read.map_err(fail)?;
+    let (file, metadata) = named_file::open(path).map_err(fail)?;
+    let text = named_file::read(file, FILE_BYTES_MAX).map_err(fail)?;
     Ok((metadata, text))
 }

@@ -14,7 +14,6 @@
 //! A file that is refused is refused as a whole, with one line that names the place.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -23,6 +22,7 @@ use toml::Spanned;
 
 use super::role::{Role, User};
 use super::secrets;
+use crate::named_file;
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -72,12 +72,7 @@ fn yes() -> bool {
 /// Reads the users of a file that nobody but its owner and group can read or write.
 pub(super) fn read(path: &Path) -> Result<Vec<User>, FileError> {
     let fail = |error: std::io::Error| FileError(error.to_string());
-    let file = std::fs::File::open(path).map_err(fail)?;
-    // Of the file that was opened: another may take its name.
-    let facts = file.metadata().map_err(fail)?;
-    if !facts.is_file() {
-        return Err(FileError("it is no file".to_owned()));
-    }
+    let (file, facts) = named_file::open(path).map_err(fail)?;
     let mode = facts.permissions().mode() & 0o777;
     if mode & OTHERS_MODE != 0 {
         return Err(FileError(format!(
@@ -85,13 +80,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<User>, FileError> {
              0440 for a mounted secret"
         )));
     }
-    let mut bytes = Vec::new();
-    let taken = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-    taken.map_err(fail)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        let reason = format!("it has more than {FILE_BYTES_MAX} bytes");
-        return Err(FileError(reason));
-    }
+    let bytes = named_file::read(file, FILE_BYTES_MAX).map_err(fail)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
         FileError(format!("line {line}: it is not UTF-8"))
@@ -112,6 +101,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
             .to_owned();
         wrong(text, &(at..at), &message)
     })?;
+    if rows.user.is_empty() {
+        // As a file is while it is written in place: nobody could log in any more.
+        return Err(FileError("there is no [[user]] in it".to_owned()));
+    }
     if rows.user.len() > USERS_MAX {
         return Err(FileError(format!("it has more than {USERS_MAX} users")));
     }
@@ -245,13 +238,14 @@ mod tests {
             [(*b"a:").into(), Box::from(*b"b:") as Box<[u8]>]
         );
         assert_eq!((&*one.databases, one.enabled), (&[0, 2][..], true));
-        assert_eq!(parse("").unwrap(), []);
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let long = "x".repeat(251);
         for (text, expected) in [
+            (String::new(), "there is no [[user]] in it"),
+            ("user = []".to_owned(), "there is no [[user]] in it"),
             ("user = 3".to_owned(), "line 1: "),
             ("[[user]]\nname = 3".to_owned(), "line 2: "),
             ("\n\n[[user]\n".to_owned(), "line 3: "),

@@ -96,7 +96,14 @@ impl User {
     /// Whether it may send to a channel and hear what is sent there.
     #[must_use]
     pub fn may_hear(&self, channel: &[u8]) -> bool {
-        !self.is_limited() || channel == INVALIDATIONS || self.may_hear_of(channel, false)
+        !self.is_limited() || channel != INVALIDATIONS && self.may_hear_of(channel, false)
+    }
+
+    /// Whether it may subscribe to a channel: to what it may hear, and to where near caches are told
+    /// of their own keys.
+    #[must_use]
+    pub fn may_subscribe(&self, channel: &[u8]) -> bool {
+        channel == INVALIDATIONS || self.may_hear(channel)
     }
 
     /// Whether it may hear all channels that a pattern stands for.
@@ -172,7 +179,7 @@ mod tests {
         for (channel, expected) in [
             ("app:news", [true, true, true]),
             ("news", [true, false, true]),
-            ("__redis__:invalidate", [true, true, true]),
+            ("__redis__:invalidate", [true, false, false]),
             ("__keyspace@1__:app:k", [true, true, true]),
             ("__keyspace@0__:app:k", [true, true, false]),
             ("__keyspace@1__:k", [true, false, true]),
@@ -183,6 +190,9 @@ mod tests {
         ] {
             let heard = [&all, &app, &one].map(|user| user.may_hear(channel.as_bytes()));
             assert_eq!(heard, expected, "{channel}");
+            let subscribes = app.may_subscribe(channel.as_bytes());
+            let is_own = channel == "__redis__:invalidate";
+            assert_eq!(subscribes, heard[1] || is_own, "{channel}");
         }
     }
 
