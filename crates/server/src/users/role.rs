@@ -99,7 +99,7 @@ impl User {
         !self.is_limited() || channel != INVALIDATIONS && self.may_hear_of(channel, false)
     }
 
-    /// Whether it may subscribe to a channel: to what it may hear, and to where near caches are told
+    /// Whether it may subscribe to a channel: one that it may hear, or where near caches are told
     /// of their own keys.
     #[must_use]
     pub fn may_subscribe(&self, channel: &[u8]) -> bool {
