@@ -717,7 +717,10 @@ fn listings_show_a_user_its_own_keys() {
 
 #[test]
 fn messages_tell_a_user_of_its_own_keys() {
-    let file = UsersFile::of_roles();
+    let app = "prefixes = [\"app:\"]";
+    let near = user("near", "write", app);
+    let app = user("app", "write", &format!("{app}\ndatabases = [0, 2]"));
+    let file = UsersFile::new(&[user("root", "admin", ""), app, near].concat());
     let daemon = serve(&file);
     let mut root = login(&daemon, "root");
     root.run("CONFIG SET notify-keyspace-events AKE");
@@ -733,10 +736,13 @@ fn messages_tell_a_user_of_its_own_keys() {
          PSUBSCRIBE __keyspace@0__:* => {CHANNEL}
          PUBLISH news x => {CHANNEL}
          PUBSUB NUMSUB news => {CHANNEL}
-         PUBLISH app:news x => :0
-         CLIENT TRACKING ON REDIRECT 1 => -ERR The client ID you want redirect to does not exist
-         CLIENT TRACKING ON BCAST PREFIX other => -NOPERM No permissions to access a key"
+         PUBLISH app:news x => :0"
     ));
+    let mut near = login(&daemon, "near");
+    near.check(
+        "CLIENT TRACKING ON REDIRECT 1 => -ERR The client ID you want redirect to does not exist
+         CLIENT TRACKING ON BCAST PREFIX other => -NOPERM No permissions to access a key",
+    );
     root.run("CLIENT NO-TOUCH on");
     let mut listener = login(&daemon, "root");
     assert!(matches!(
@@ -745,7 +751,8 @@ fn messages_tell_a_user_of_its_own_keys() {
     ));
     assert_eq!(app.run("PUBSUB CHANNELS").shown(), "[]");
     assert!(matches!(app.run("HELLO 3"), Value::Map(_)));
-    assert_eq!(app.run("CLIENT TRACKING ON BCAST"), ok());
+    assert!(matches!(near.run("HELLO 3"), Value::Map(_)));
+    assert_eq!(near.run("CLIENT TRACKING ON BCAST"), ok());
     assert!(matches!(
         app.run("PSUBSCRIBE __keyspace@0__:app:*"),
         Value::Push(_)
@@ -754,14 +761,87 @@ fn messages_tell_a_user_of_its_own_keys() {
         root.run(&format!("SET {key} 1"));
     }
     root.run("PUBLISH secret-channel hello");
-    let mut heard = vec![app.read().shown(), app.read().shown()];
-    heard.sort();
     let event = "[pmessage, __keyspace@0__:app:*, __keyspace@0__:app:a, set]";
-    assert_eq!(heard, ["[invalidate, [app:a]]", event]);
+    assert_eq!(app.read().shown(), event);
+    assert_eq!(near.read().shown(), "[invalidate, [app:a]]");
     // What is answered next was not preceded by anything else.
     assert_eq!(app.run("PING"), Value::Simple("PONG".to_owned()));
+    assert_eq!(near.run("PING"), Value::Simple("PONG".to_owned()));
     assert_eq!(
-        app.run("CLIENT TRACKINGINFO").shown(),
+        near.run("CLIENT TRACKINGINFO").shown(),
         "[flags, [on, bcast], redirect, :0, prefixes, [app:]]"
     );
+}
+
+#[test]
+fn a_user_of_some_databases_hears_no_keys_of_others() {
+    let one = user("one", "write", "databases = [1]");
+    let file = UsersFile::new(&[user("root", "admin", ""), one].concat());
+    let daemon = serve(&file);
+    let mut one = login(&daemon, "one");
+    assert!(matches!(one.run("HELLO 3"), Value::Map(_)));
+    one.check("SELECT 1 => +OK");
+    for options in ["", " BCAST", " BCAST PREFIX a"] {
+        let reply = one.run(&format!("CLIENT TRACKING ON{options}")).shown();
+        assert!(reply.starts_with("-NOPERM Tracking"), "{options}: {reply}");
+        one.run("GET a");
+        login(&daemon, "root").run("SET a secret");
+        assert_eq!(one.run("PING"), Value::Simple("PONG".to_owned()));
+    }
+    one.check("CLIENT TRACKING OFF => +OK");
+}
+
+/// Has a connection of `wa` become one of `wb` between the end of `wa` and that of the connection;
+/// none if it came too late.
+fn outlive(file: &UsersFile, daemon: &Daemon, rest: &str, setup: &[&str]) -> Option<Client> {
+    file.write(&(user("wa", "write", "") + rest));
+    daemon.signal(Signal::HUP);
+    let mut client = Client::connect(daemon);
+    wait_until("a login", || client.run("AUTH wa wa-pw") == ok());
+    client.run("HELLO 3");
+    setup.iter().for_each(|words| drop(client.run(words)));
+    file.write(&(user("wa", "write", "enabled = false") + rest));
+    daemon.signal(Signal::HUP);
+    loop {
+        client.send(&[b"GET", b"a"]);
+        if client.is_closed() {
+            return None;
+        }
+        if client.read().shown().starts_with("-NOAUTH") {
+            break;
+        }
+    }
+    client.send(&[b"AUTH", b"wb", b"wb-pw"]);
+    (!client.is_closed() && client.read() == ok()).then_some(client)
+}
+
+#[test]
+fn what_a_user_has_set_up_ends_with_it() {
+    let mut rest = user("root", "admin", "") + &user("wb", "write", "");
+    // Who changes is looked for among many, which takes a while.
+    let secret = hash("x");
+    for number in 0..8_000 {
+        let row = format!("name = \"u{number}\"\nrole = \"read\"\npasswords = [\"{secret}\"]");
+        rest.push_str(&format!("[[user]]\n{row}\n"));
+    }
+    let file = UsersFile::new(&(user("wa", "write", "") + &rest));
+    let daemon = serve(&file);
+    login(&daemon, "wb");
+    let listens = ["SUBSCRIBE news", "CLIENT TRACKING ON BCAST"];
+    let mut client = (0..20)
+        .find_map(|_| outlive(&file, &daemon, &rest, &listens))
+        .unwrap();
+    assert_eq!(
+        client.run("CLIENT TRACKINGINFO").shown(),
+        "[flags, [off], redirect, :-1, prefixes, []]"
+    );
+    let mut root = login(&daemon, "root");
+    root.check("PUBLISH news x => :0");
+    root.check("SET secret x => +OK");
+    assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+    let mut client = (0..20)
+        .find_map(|_| outlive(&file, &daemon, &rest, &["WATCH b"]))
+        .unwrap();
+    let info = client.run("CLIENT INFO").shown();
+    assert!(info.contains(" watch=0 "), "{info}");
 }

@@ -16,6 +16,7 @@ use self::queue::Transaction;
 use self::subscriptions::Subscriptions;
 use self::tracked::Tracked;
 use self::watched::Watched;
+use super::client::filter::note_queued;
 use super::failure::Failure;
 use crate::client::{Client, Delivery};
 use crate::execute::login::Pending;
@@ -119,7 +120,7 @@ impl Session {
     /// Becomes a user's. What another user has set up that hears of keys is over.
     pub(super) fn log_in(&mut self, user: Arc<User>, users: &Users, state: &State) {
         let before = self.standing.last_user();
-        if before.is_some_and(|before| before.name != user.name) {
+        if before.is_none_or(|before| before.name != user.name) {
             self.forget_all(state);
         }
         self.client.facts().user = Some(Arc::clone(&user.name));
@@ -150,7 +151,7 @@ impl Session {
         state: &State,
     ) -> Result<(), Failure> {
         let database = self.database;
-        let Some(user) = self.standing.user(state.users.as_deref()) else {
+        let Some(user) = self.user(state) else {
             return if command.flags.has(Flags::NO_AUTH) {
                 Ok(())
             } else {
@@ -168,10 +169,20 @@ impl Session {
         match self.standing {
             Standing::Free => true,
             _ => self
-                .standing
-                .user(state.users.as_deref())
+                .user(state)
                 .is_some_and(|user| check(user, need, database, [key]).is_ok()),
         }
+    }
+
+    /// The user in force. With one that is no longer there goes what it has set up: the connection
+    /// may be another's before the doorkeeper ends it.
+    #[inline]
+    fn user(&mut self, state: &State) -> Option<&Arc<User>> {
+        let was_known = self.standing.last_user().is_some();
+        if self.standing.user(state.users.as_deref()).is_none() && was_known {
+            self.forget_all(state);
+        }
+        self.standing.last_user()
     }
 
     /// The user whose keys alone are listed; none for all keys.
@@ -273,8 +284,13 @@ impl Session {
         !has_changed
     }
 
-    /// Ends all that lets it hear of others: subscriptions, tracking, watched keys.
+    /// Ends all that lets it hear of others, and what it has yet to do: subscriptions, tracking,
+    /// watched keys, a transaction.
+    #[cold]
     pub(super) fn forget_all(&mut self, state: &State) {
+        if self.transaction.take().is_some() {
+            note_queued(&self.client, None);
+        }
         self.subscriptions.end(&self.client, state);
         self.tracked.end(&self.client, state);
         self.watched.end(&self.client, state);

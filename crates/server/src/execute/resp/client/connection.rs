@@ -9,7 +9,6 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::client::filter::note_queued;
 use crate::execute::resp::failure::Failure;
 
 use crate::execute::context::Flow;
@@ -294,8 +293,6 @@ pub(in crate::execute::resp) fn quit(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     let state = call.context.state;
     let session = &mut *call.session;
-    session.transaction = None;
-    note_queued(&session.client, None);
     session.forget_all(state);
     session.empty_inbox(call.output);
     session.reply_mode = ReplyMode::On;

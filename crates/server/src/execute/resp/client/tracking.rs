@@ -57,6 +57,11 @@ fn remember(call: &Call<'_>) {
         .for_each(|key| tracking.remember(key, client));
 }
 
+/// The answer to who may not use all databases.
+const OF_DATABASES: Failure = Failure::text(
+    "NOPERM Tracking tells of keys of all databases, and this user may not use all of them",
+);
+
 /// What CLIENT TRACKING was given.
 #[derive(Default)]
 struct TrackingOptions<'a> {
@@ -118,8 +123,12 @@ impl<'a> TrackingOptions<'a> {
         Err(Failure::text(text))
     }
 
-    /// Refuses prefixes beyond those of a user, who without any is told of its own.
+    /// Refuses prefixes beyond those of a user, who without any is told of its own; and users of
+    /// some databases, as a name is told whatever database it has changed in.
     fn confine(&mut self, user: &'a User) -> Result<(), Failure> {
+        if !user.databases.is_empty() {
+            return Err(OF_DATABASES);
+        }
         if !self.prefixes.iter().all(|prefix| user.may_use(prefix)) {
             return Err(Failure::text("NOPERM No permissions to access a key"));
         }
@@ -192,7 +201,7 @@ fn overlapping(prefix: &[u8], which: &str, other: &[u8]) -> Failure {
 }
 
 pub(in crate::execute::resp) fn tracking(call: &mut Call<'_>) -> Outcome {
-    let user = call.session.limited_user();
+    let user = call.session.standing.last_user().cloned();
     let mut options = TrackingOptions::parse(call)?;
     let state = call.context.state;
     let session = &mut *call.session;
