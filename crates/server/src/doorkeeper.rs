@@ -52,7 +52,7 @@ impl Doorkeeper {
             while !ends.load(Ordering::Relaxed) {
                 let now_ms = clock.us() / 1_000;
                 if let Some(attempt) = users.next_attempt(now_ms, PAUSE_MS) {
-                    users.settle(&attempt, &state.guesses);
+                    users.settle(attempt, &state.guesses, now_ms);
                 }
                 // Relaxed: as it says where it is made.
                 let is_asked = is_asked.swap(false, Ordering::Relaxed);

@@ -113,8 +113,8 @@ impl Guesses {
         Ok(delay_ms.map_or(0, |ms| ms.min(DELAY_MS_MAX)))
     }
 
-    /// Counts an attempt as wrong until it is [forgiven](Guesses::forgive).
-    pub fn suspect(&self, source: Source, now_ms: u64) {
+    /// Counts an attempt that was wrong.
+    pub fn blame(&self, source: Source, now_ms: u64) {
         let mut sets = self.sets().lock().unwrap_or_else(PoisonError::into_inner);
         let set = &mut sets[self.place(source)];
         let known = set.iter().position(|bucket| bucket.source == source);
@@ -127,24 +127,15 @@ impl Guesses {
         };
     }
 
-    /// Counts an attempt no longer: it was right.
-    pub fn forgive(&self, source: Source) {
-        self.with(source, |bucket| {
-            bucket.full_ms = bucket.full_ms.saturating_sub(REFILL_MS);
-        });
-    }
-
     /// Shows the bucket of an address, if it has one.
-    fn with<R>(&self, source: Source, show: impl FnOnce(&mut Bucket) -> R) -> Option<R> {
-        let mut sets = self
+    fn with<R>(&self, source: Source, show: impl FnOnce(&Bucket) -> R) -> Option<R> {
+        let sets = self
             .sets
             .get()?
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let set = &mut sets[self.place(source)];
-        set.iter_mut()
-            .find(|bucket| bucket.source == source)
-            .map(show)
+        let set = &sets[self.place(source)];
+        set.iter().find(|bucket| bucket.source == source).map(show)
     }
 
     fn sets(&self) -> &Mutex<Sets> {
@@ -240,16 +231,13 @@ mod tests {
         let delays: Vec<_> = (0..=BURST)
             .map(|_| {
                 let delay = guesses.delay_ms(source, 1_000);
-                guesses.suspect(source, 1_000);
+                guesses.blame(source, 1_000);
                 delay
             })
             .collect();
         let expected = [0, 0, 0, 125, 250, 500, 1_000, 2_000, 4_000, 4_000].map(Ok);
         assert_eq!(delays[..10], expected);
         assert_eq!(delays[BURST as usize - 1..], [Ok(DELAY_MS_MAX), Err(1)]);
-        guesses.forgive(source);
-        guesses.forgive(source);
-        assert_eq!(guesses.delay_ms(source, 1_000), Ok(DELAY_MS_MAX));
         assert_eq!(guesses.delay_ms(source, 1_000_000), Ok(0));
         assert_eq!(guesses.delay_ms(Source::default(), 1_000), Ok(0));
     }

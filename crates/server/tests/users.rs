@@ -377,7 +377,8 @@ fn a_connection_that_guesses_on_ends() {
         .count();
     assert_eq!(wrong + refused, 40, "{answers:?}");
     assert!(
-        (30..=33).contains(&wrong),
+        // One more each second, and the last of them wait four.
+        (30..=36).contains(&wrong),
         "{wrong} of many at once were compared"
     );
 }

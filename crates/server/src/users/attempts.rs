@@ -10,12 +10,17 @@
 //!
 //! Who waits holds a [`Ticket`], which calls its event loop when it is settled.
 //!
-//! Invariant: there are as many flights as waiting attempts, at most [`WAITING_MAX`]; a ticket
-//! belongs to a connection, of which there are at most as many as the settings say.
+//! Only what was found wrong makes the others from there slow, so each is looked at anew at its
+//! turn: those before it may have been wrong since it came. Whom nobody waits for any more is not
+//! compared.
+//!
+//! Invariant: each waiting attempt has a flight, and so has the one that is being compared; at most
+//! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket belongs to a connection,
+//! of which there are at most as many as the settings say.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use zeroize::Zeroizing;
@@ -30,6 +35,11 @@ use crate::mailbox::Home;
 
 /// Most different attempts that wait.
 const WAITING_MAX: usize = 1_024;
+/// Most of them that come from one source: a pool or the people behind one address.
+const WAITING_PER_SOURCE_MAX: usize = 64;
+/// The part of the free places that one source may hold: the fuller the queue, the fewer, so that
+/// it takes dozens of sources to fill it.
+const FREE_SHARE: usize = 8;
 /// What the password of a user that there is not is compared with, so that it takes as long.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -107,21 +117,57 @@ impl Ticket {
 pub struct WaitingAttempt {
     flight: Mac256,
     source: Source,
+    came_ms: u64,
     peer: String,
     name: Box<[u8]>,
     password: Zeroizing<Vec<u8>>,
     hashes: Vec<Arc<str>>,
     /// Whether it is right, if that is known without a hash.
     known: Option<bool>,
+    /// Whether it is looked at late.
+    is_slowed: bool,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     /// By the moment of their turns, in engine milliseconds, and their numbers.
     waiting: BTreeMap<(u64, u64), WaitingAttempt>,
-    /// Who waits for the same attempt.
-    flights: HashMap<Mac256, Vec<Arc<Ticket>>>,
+    /// Who waits for the same attempt, by where it comes from.
+    flights: HashMap<Source, HashMap<Mac256, Vec<Weak<Ticket>>>>,
     last: u64,
+}
+
+impl Queue {
+    /// Whether there is a place for one more from a source.
+    fn has_place(&self, source: Source) -> bool {
+        let free = WAITING_MAX.saturating_sub(self.waiting.len());
+        let places = (free / FREE_SHARE).clamp(1, WAITING_PER_SOURCE_MAX);
+        free > 0 && self.flights.get(&source).map_or(0, HashMap::len) < places
+    }
+
+    fn line_up(&mut self, attempt: WaitingAttempt, turn_ms: u64) {
+        self.last += 1;
+        self.waiting.insert((turn_ms, self.last), attempt);
+    }
+
+    /// Takes those who wait for an attempt off, as far as they are still there.
+    fn land(&mut self, attempt: &WaitingAttempt) -> Vec<Arc<Ticket>> {
+        let Some(flights) = self.flights.get_mut(&attempt.source) else {
+            return Vec::new();
+        };
+        let tickets = flights.remove(&attempt.flight).unwrap_or_default();
+        if flights.is_empty() {
+            self.flights.remove(&attempt.source);
+        }
+        tickets.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Whether anybody still waits for an attempt.
+    fn is_awaited(&self, attempt: &WaitingAttempt) -> bool {
+        let flights = self.flights.get(&attempt.source);
+        let tickets = flights.and_then(|flights| flights.get(&attempt.flight));
+        tickets.is_some_and(|tickets| tickets.iter().any(|ticket| ticket.strong_count() > 0))
+    }
 }
 
 /// All attempts that wait.
@@ -161,7 +207,7 @@ impl Users {
             }
         };
         if name.len() > NAME_BYTES_MAX || password.len() > PASSWORD_BYTES_MAX {
-            guesses.suspect(source, now_ms);
+            guesses.blame(source, now_ms);
             return Attempt::Settled(self.note_wrong(name, peer));
         }
         let user = self.by_name(name);
@@ -174,7 +220,7 @@ impl Users {
                 return Attempt::Settled(LoginResult::Right(user));
             }
             (Some(false), _) if delay_ms == 0 => {
-                guesses.suspect(source, now_ms);
+                guesses.blame(source, now_ms);
                 return Attempt::Settled(self.note_wrong(name, peer));
             }
             _ => {}
@@ -182,13 +228,15 @@ impl Users {
         let attempt = WaitingAttempt {
             flight: self.remembered.digest(name, password, ""),
             source,
+            came_ms: now_ms,
             peer: peer.to_owned(),
             name: name.into(),
             password: Zeroizing::new(password.to_vec()),
             hashes,
             known,
+            is_slowed: delay_ms > 0,
         };
-        self.line_up(attempt, (now_ms, delay_ms), guesses)
+        self.line_up(attempt, delay_ms)
     }
 
     /// Whether a password is right or wrong, if that is known without a hash.
@@ -202,34 +250,27 @@ impl Users {
         is_known.then_some(true)
     }
 
-    /// Lets an attempt wait, beside one that is the same.
-    fn line_up(
-        &self,
-        attempt: WaitingAttempt,
-        (now_ms, delay_ms): (u64, u64),
-        guesses: &Guesses,
-    ) -> Attempt {
+    /// Lets an attempt wait, beside one from there that is the same.
+    fn line_up(&self, attempt: WaitingAttempt, delay_ms: u64) -> Attempt {
         let ticket = Arc::new(Ticket::default());
         let mut queue = self.attempts.lock();
-        if let Some(tickets) = queue.flights.get_mut(&attempt.flight) {
-            tickets.push(Arc::clone(&ticket));
+        let flights = queue.flights.get_mut(&attempt.source);
+        if let Some(tickets) = flights.and_then(|flights| flights.get_mut(&attempt.flight)) {
+            tickets.retain(|ticket| ticket.strong_count() > 0);
+            tickets.push(Arc::downgrade(&ticket));
             return Attempt::Waits(ticket);
         }
-        if queue.flights.len() >= WAITING_MAX {
+        if !queue.has_place(attempt.source) {
             count(&self.counts.refused);
             return Attempt::Settled(LoginResult::Busy);
         }
-        // Counted before it is looked at: many at once are as many guesses.
-        guesses.suspect(attempt.source, now_ms);
         if delay_ms > 0 {
             count(&self.counts.slowed);
         }
-        queue.last += 1;
-        let place = (now_ms + delay_ms, queue.last);
-        queue
-            .flights
-            .insert(attempt.flight, vec![Arc::clone(&ticket)]);
-        queue.waiting.insert(place, attempt);
+        let flights = queue.flights.entry(attempt.source).or_default();
+        flights.insert(attempt.flight, vec![Arc::downgrade(&ticket)]);
+        let turn_ms = attempt.came_ms + delay_ms;
+        queue.line_up(attempt, turn_ms);
         drop(queue);
         self.attempts.called.notify_one();
         Attempt::Waits(ticket)
@@ -255,10 +296,41 @@ impl Users {
             .map(|(_, attempt)| attempt)
     }
 
-    /// Compares an attempt's password, which takes tens of milliseconds for each hash, and settles
-    /// it.
-    pub fn settle(&self, attempt: &WaitingAttempt, guesses: &Guesses) {
-        let is_right = attempt.known.unwrap_or_else(|| self.compare(attempt));
+    /// Settles an attempt whose turn has come, unless its source has become slow since; comparing
+    /// takes tens of milliseconds for each hash.
+    pub fn settle(&self, mut attempt: WaitingAttempt, guesses: &Guesses, now_ms: u64) {
+        let mut queue = self.attempts.lock();
+        if !queue.is_awaited(&attempt) {
+            queue.land(&attempt);
+            return;
+        }
+        match guesses.delay_ms(attempt.source, now_ms) {
+            Ok(delay_ms) if attempt.came_ms + delay_ms > now_ms => {
+                if !std::mem::replace(&mut attempt.is_slowed, true) {
+                    count(&self.counts.slowed);
+                }
+                let turn_ms = attempt.came_ms + delay_ms;
+                queue.line_up(attempt, turn_ms);
+            }
+            Ok(_) => {
+                drop(queue);
+                self.settle_now(&attempt, guesses, now_ms);
+            }
+            Err(wait_s) => {
+                for ticket in queue.land(&attempt) {
+                    count(&self.counts.refused);
+                    ticket.settle(LoginResult::TooMany { wait_s });
+                }
+            }
+        }
+    }
+
+    fn settle_now(&self, attempt: &WaitingAttempt, guesses: &Guesses, now_ms: u64) {
+        // The same may have been found right meanwhile, from elsewhere.
+        let known = attempt
+            .known
+            .or_else(|| self.known(&attempt.name, &attempt.password, &attempt.hashes));
+        let is_right = known.unwrap_or_else(|| self.compare(attempt));
         // The file may have changed since.
         let user = self.by_name(&attempt.name).filter(|user| {
             let is_short = self
@@ -268,11 +340,11 @@ impl Users {
             is_short || attempt.hashes.iter().any(|hash| user.hashes.contains(hash))
         });
         let right = user.filter(|_| is_right);
-        if right.is_some() {
-            guesses.forgive(attempt.source);
+        if right.is_none() {
+            guesses.blame(attempt.source, now_ms);
         }
-        let tickets = self.attempts.lock().flights.remove(&attempt.flight);
-        for ticket in tickets.unwrap_or_default() {
+        let tickets = self.attempts.lock().land(attempt);
+        for ticket in tickets {
             let result = match &right {
                 Some(user) => {
                     count(&self.counts.right);
@@ -311,5 +383,63 @@ impl Users {
         let name = String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]);
         tracing::warn!(user = printable(&name), address = peer, "a login failed");
         LoginResult::Wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    fn users() -> Arc<Users> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        let hash = secrets::hash(b"pw").unwrap();
+        let text = format!("[[user]]\nname = \"a\"\npasswords = [\"{hash}\"]\nrole = \"admin\"\n");
+        std::fs::write(&path, text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).unwrap();
+        let settings = Settings {
+            users: Some(path),
+            ..Settings::default()
+        };
+        Users::load(&settings).unwrap().unwrap()
+    }
+
+    /// How many of as many different attempts from a peer find a place.
+    fn places(users: &Users, guesses: &Guesses, peer: &str, attempts: usize) -> usize {
+        let try_one = |number: usize| {
+            let name = format!("u{number}");
+            users.attempt((name.as_bytes(), b"x"), peer, guesses, 1_000)
+        };
+        let waits = |attempt: &Attempt| matches!(attempt, Attempt::Waits(_));
+        (0..attempts).map(try_one).filter(waits).count()
+    }
+
+    #[test]
+    fn one_source_holds_its_share_of_the_queue_and_the_next_finds_a_place() {
+        let (users, guesses) = (users(), Guesses::default());
+        let most = WAITING_PER_SOURCE_MAX;
+        assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 50), 50);
+        users.attempts.lock().waiting.clear();
+        users.attempts.lock().flights.clear();
+        assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 100), most);
+        let again = users.attempt((b"v", b"x"), "[2001:db8::2]:1", &guesses, 1_000);
+        assert!(matches!(again, Attempt::Settled(LoginResult::Busy)));
+        for host in 0..37 {
+            let peer = format!("192.0.2.{host}:1");
+            assert!(places(&users, &guesses, &peer, 100) > 0, "{host}");
+        }
+        assert_eq!(places(&users, &guesses, "198.51.100.1:1", 1), 1);
+    }
+
+    #[test]
+    fn an_attempt_that_nobody_waits_for_is_not_compared() {
+        let (users, guesses) = (users(), Guesses::default());
+        drop(users.attempt((b"a", b"x"), "192.0.2.1:1", &guesses, 1_000));
+        let attempt = users.next_attempt(1_000, 0).unwrap();
+        users.settle(attempt, &guesses, 1_000);
+        assert_eq!(users.counts.hashes.load(Ordering::Relaxed), 0);
+        assert!(users.attempts.lock().flights.is_empty());
     }
 }

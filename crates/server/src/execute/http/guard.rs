@@ -4,7 +4,7 @@
 //! Host     an address, localhost, a name of this server's; or the request bears the token   421
 //! Origin   of the same host, or of one that was given by name                              403
 //! Fetch    what a browser sends for another origin's page only reads                       403
-//! token    right; compared only while its sender may guess                            401, 429
+//! token    right; compared only while its sender may guess                       401, 429, 503
 //! ```
 //!
 //! So a page that a browser has loaded from elsewhere changes nothing here, and reads nothing even
@@ -53,6 +53,13 @@ const TOO_MANY_GUESSES: Failure = Failure {
     status: Status::TOO_MANY_REQUESTS,
     code: "too_many_guesses",
     message: Cow::Borrowed("too many wrong tokens came from this address; wait before the next"),
+    fields: "Retry-After: 1\r\n",
+};
+
+const TOO_MANY_LOGINS: Failure = Failure {
+    status: Status::UNAVAILABLE,
+    code: "too_many_logins",
+    message: Cow::Borrowed("too many passwords wait to be compared; try again"),
     fields: "Retry-After: 1\r\n",
 };
 
@@ -136,9 +143,13 @@ fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<boo
             call.stay = Stay::Close;
             Ok(false)
         }
-        Claim::Tried(LoginResult::TooMany { .. } | LoginResult::Busy) => {
+        Claim::Tried(LoginResult::TooMany { .. }) => {
             call.stay = Stay::Close;
             Err(TOO_MANY_GUESSES.into())
+        }
+        Claim::Tried(LoginResult::Busy) => {
+            call.stay = Stay::Close;
+            Err(TOO_MANY_LOGINS.into())
         }
         Claim::None if token.is_empty() => Ok(false),
         Claim::None => {

@@ -17,6 +17,7 @@ use crate::users::{LoginResult, Standing, User, Users};
 
 const UNAUTHENTICATED: &str = "CLIENT_ERROR unauthenticated";
 const FAILED: &str = "CLIENT_ERROR authentication failure";
+const BUSY: &str = "SERVER_ERROR too many logins wait; try again";
 const NOT_PERMITTED: &str = "CLIENT_ERROR not permitted";
 
 /// Whose a connection is, and where it comes from.
@@ -120,18 +121,19 @@ impl Member {
             Ok(result) => result,
             Err(ticket) => return Flow::Wait(ticket),
         };
-        let flow = match &result {
+        let (line, flow) = match result {
+            LoginResult::Right(user) => {
+                self.standing = users.standing_of(user);
+                output.bytes().extend_from_slice(reply::line::STORED);
+                return Flow::Continue;
+            }
+            LoginResult::Wrong => (FAILED, Flow::Continue),
             // Nothing is compared for this address now.
-            LoginResult::TooMany { .. } => Flow::Close,
-            _ => Flow::Continue,
+            LoginResult::TooMany { .. } => (FAILED, Flow::Close),
+            LoginResult::Busy => (BUSY, Flow::Continue),
         };
-        if let LoginResult::Right(user) = result {
-            self.standing = users.standing_of(user);
-            output.bytes().extend_from_slice(reply::line::STORED);
-        } else {
-            context.counters.protocol_errors.add(1);
-            reply::text_line(output.bytes(), FAILED);
-        }
+        context.counters.protocol_errors.add(1);
+        reply::text_line(output.bytes(), line);
         flow
     }
 }
