@@ -39,9 +39,8 @@ use crate::output::Output;
 use crate::slow_log::SlowCommand;
 use crate::state::State;
 use call::{Call, Outcome};
-use client::filter::note_queued;
 use handlers::Handler;
-use session::{NO_AUTH, ReplyMode, Session};
+use session::{NO_AUTH, ReplyMode, Session, note_queued};
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;

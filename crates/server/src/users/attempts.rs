@@ -4,19 +4,15 @@
 //! too many wrong from there           TooMany, at once
 //! right before, none wrong from there Right, at once
 //! the same attempt under way          joins it
-//! else                                waits: for its turn, if others from there were wrong,
-//!                                     and for its hash
+//! else                                waits for its hash, and longer if others were wrong
 //! ```
 //!
-//! Who waits holds a [`Ticket`], which calls its event loop when it is settled.
-//!
-//! Only what was found wrong makes the others from there slow, so each is looked at anew at its
-//! turn: those before it may have been wrong since it came. Whom nobody waits for any more is not
-//! compared.
+//! Who waits holds a [`Ticket`], which calls its event loop when it is settled. Only what was found
+//! wrong slows others from there, so each is looked at anew at its turn; one for whom nobody waits
+//! is not compared.
 //!
 //! Invariant: each waiting attempt has a flight, and so has the one that is being compared; at most
-//! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket belongs to a connection,
-//! of which there are at most as many as the settings say.
+//! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,7 +16,6 @@ use self::queue::Transaction;
 use self::subscriptions::Subscriptions;
 use self::tracked::Tracked;
 use self::watched::Watched;
-use super::client::filter::note_queued;
 use super::failure::Failure;
 use crate::client::{Client, Delivery};
 use crate::execute::login::Pending;
@@ -306,4 +305,11 @@ impl Session {
         self.database = database;
         self.client.database.store(database, Ordering::Relaxed);
     }
+}
+
+/// What the requests of a client are about, for listings: read by others, so kept in the client.
+pub(in crate::execute::resp) fn note_queued(client: &Client, count: Option<usize>) {
+    let count = count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+    // Relaxed: a fact for listings.
+    client.counts.queued.store(count, Ordering::Relaxed);
 }

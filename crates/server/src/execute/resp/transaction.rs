@@ -9,8 +9,8 @@ use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Verb};
 
 use super::call::{Call, DONE, Outcome};
-use super::client::filter::note_queued;
 use super::failure::Failure;
+use super::session::note_queued;
 
 use super::run;
 use super::session::queue::Transaction;

@@ -1,7 +1,6 @@
 //! Filter: which clients CLIENT LIST and CLIENT KILL are about.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::number::parse_integer;
 
@@ -144,11 +143,4 @@ impl<'a> Filter<'a> {
             && self.older_than_s.is_none_or(|age| age_s >= age)
             && self.not.is_none_or(|id| id != client.id)
     }
-}
-
-/// What the requests of a client are about, for listings: read by others, so kept in the client.
-pub(in crate::execute::resp) fn note_queued(client: &Client, count: Option<usize>) {
-    let count = count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
-    // Relaxed: a fact for listings.
-    client.counts.queued.store(count, Ordering::Relaxed);
 }
