@@ -20,6 +20,7 @@ export PROPTEST_RNG_SEED ?= $(TEST_SEED)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 RELEASE := $(CARGO_TARGET_DIR)/release
+LINTS := $(CARGO_TARGET_DIR)/lints
 # Runs a command and notes how long it took; alone, it prints what was noted.
 export TIMES := $(CARGO_TARGET_DIR)/times
 TIMED := .ci/timed
@@ -53,6 +54,18 @@ bench-library: ## hits in C++ beside Rust, an LRU with a mutex and TBB's (libtbb
 	$(CARGO) build --locked --profile library --package cellar-capi --lib --example hits
 	crates/capi/cxx/bench/run $(CARGO_TARGET_DIR)/library
 
+PACKAGES := $(CARGO_TARGET_DIR)/package
+
+# The folder is made anew: what stands in it is the release.
+package: compilers ## a release in target/package: tar of the server, SBOMs, checksums
+	rm -rf $(PACKAGES)
+	$(CARGO) build --release --locked --package cellar
+	$(MAKE) sbom
+	packaging/package $(RELEASE)/cellar $(PACKAGES)
+
+sbom: compilers ## what server and Java client are made of, as CycloneDX, in target/package
+	packaging/sbom $(PACKAGES)
+
 tools: ## install what the tests need: Debian and Python packages, if missing
 	.ci/install
 
@@ -60,10 +73,17 @@ check: lints ## formatting, lints, dependencies, layers, house rules, pages that
 	$(CARGO) test --locked --quiet --package cellar-tidy
 	$(CARGO) test --locked --quiet --package cellar-bench --test pages
 
+# Under the tests' profile build scripts and macros are the same as theirs: what there is of them is
+# taken over by the first run. Links do for what no compiler changes in its place.
 lints:
 	$(CARGO) fmt --all --check
-	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/lints \
-		$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@[ -d $(LINTS)/debug ] || [ ! -d $(CARGO_TARGET_DIR)/debug/build ] || { \
+		mkdir -p $(LINTS)/debug; cd $(CARGO_TARGET_DIR)/debug; \
+		find deps -name '*.so' -o -name '*.rlib' -o -name '*.rmeta' | \
+			xargs cp -al --parents --target-directory=$(LINTS)/debug; \
+		cp -a .fingerprint build $(LINTS)/debug; }
+	CARGO_TARGET_DIR=$(LINTS) \
+		$(CARGO) clippy --locked --profile test --workspace --all-targets -- -D warnings
 	deny/check
 
 # The clients' tests use the binaries that the Rust tests were linked with: they measure nothing, and
@@ -78,7 +98,7 @@ test: ## every test, Rust, Python and Java; installs what they need
 	@$(TIMED)
 
 test-rust:
-	$(TIMED) test-rust $(CARGO) test --locked --workspace
+	$(TIMED) test-rust $(CARGO) test --locked --workspace --no-fail-fast
 
 test-java-client:
 	BINARIES=debug $(TIMED) test-java-client nice foreign-clients/run --only java_client
@@ -92,6 +112,10 @@ java: tools build ## Cellar's Java client and other Java clients, tested against
 
 clients: tools build ## all real clients' tests against the server
 	foreign-clients/run
+
+clients-all: tools build ## that, and all libraries of docs/guide/libraries.md, which is written anew
+	foreign-clients/run
+	foreign-clients/libraries/run
 
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
@@ -171,4 +195,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library tools check lints test test-rust test-java-client test-clients java clients conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package sbom tools check lints test test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

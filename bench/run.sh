@@ -84,6 +84,8 @@ run_expiry() {
     measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)"
 }
 
+run_tls() { measure tls "${cellar[@]}" --redis "$(program redis-server)"; }
+
 run_compare() { measure compare "${cellar[@]}" "${peers[@]}"; }
 
 run_eviction() {

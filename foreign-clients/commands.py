@@ -68,6 +68,19 @@ ODD_TTLS = [
 HUGE = "99999999999999999999"
 JUNK = ["", "abc", "-1", HUGE, "nan", "\r\n", "*", "EX", "NX", "LIMIT", "0"]
 PATTERNS = ["*", "s*", "h?", "[se]*", "k0", "[^s]*", "\\*", "*0", "", "z[0-2]"]
+# Places of members, each in no other's; some are near the border of a cell or of the map.
+PLACES = [
+    (round(angle * 47.3 % 360 - 180, 6), round(angle * 23.9 % 168 - 84, 6)) for angle in range(40)
+] + [
+    (13.361389, 38.115556),
+    (15.087269, 37.502669),
+    (179.999999, 0.25),
+    (-180, 85.05112878),
+    (-0.25, -85.05),
+    (2.3522, 48.8566),
+    (2.35221, 48.85661),
+]
+UNITS = ["m", "km", "mi", "ft", "KM"]
 MEMBERS = ["a", "b", "c", "d", "e", "f", "1", "2", "3", "10", "-7", "long" * 20, ""]
 FIELDS = ["f1", "f2", "f3", "f4", "n", "x", "", "long" * 20]
 OPTIONS = [
@@ -100,7 +113,7 @@ class Maker:
 
     def key(self, kind):
         if self.random.random() < 0.12:
-            kind = self.choice("sheznk")
+            kind = self.choice("sheznkl")
         return f"{kind}{self.random.randrange(5)}"
 
     def keys(self, kind, most=4):
@@ -210,6 +223,59 @@ class Maker:
             ]
         )()
 
+    def bits(self):
+        k = lambda: self.key("s")
+        unit = lambda: self.choice([[], [], ["BIT"], ["BYTE"]])
+        kind = lambda: self.often(["u8", "i8", "u1", "i5", "u63", "i64"], ["u64", "i65", "8", ""])
+        at = lambda: self.often(["0", "1", "7", "100", "#0", "#3"], ["-1", "4294967296", "#", "a"])
+        field = lambda: self.choice(
+            [
+                lambda: ["GET", kind(), at()],
+                lambda: ["SET", kind(), at(), self.integer()],
+                lambda: ["INCRBY", kind(), at(), self.integer()],
+                lambda: ["OVERFLOW", self.often(["WRAP", "SAT", "FAIL"], ["X"])],
+            ]
+        )()
+        fields = lambda: [word for _ in range(self.random.randint(0, 4)) for word in field()]
+        return self.choice(
+            [
+                lambda: ["set", k(), self.value()],
+                lambda: ["bitcount", k()],
+                lambda: ["bitcount", k(), self.integer(), self.integer(), *unit()],
+                lambda: ["bitpos", k(), self.often(["0", "1"], ["2", "a"])],
+                lambda: ["bitpos", k(), self.choice("01"), self.integer()],
+                lambda: ["bitpos", k(), self.choice("01"), self.integer(), self.integer(), *unit()],
+                lambda: ["bitop", self.often(["and", "or", "xor"], ["x"]), k(), *self.keys("s")],
+                lambda: ["bitop", "not", k(), *self.keys("s", 2)],
+                lambda: ["bitfield", k(), *fields()],
+                lambda: ["bitfield_ro", k(), *fields()],
+                lambda: ["get", k()],
+            ]
+        )()
+
+    def sketches(self):
+        k = lambda: f"p{self.random.randrange(5)}"
+        element = lambda: self.choice([self.value(), str(self.random.randrange(3_000))])
+        elements = lambda: [element() for _ in range(self.random.randint(0, 9))]
+        keys = lambda: [k() for _ in range(self.random.randint(1, 3))]
+        return self.choice(
+            [
+                lambda: ["pfadd", k(), *elements()],
+                lambda: ["pfadd", k(), *elements()],
+                lambda: ["pfadd", k(), *[str(self.random.randrange(1 << 40)) for _ in range(60)]],
+                lambda: ["pfcount", k()],
+                lambda: ["pfcount", *keys(), self.key("s")],
+                lambda: ["pfcount", *keys()],
+                lambda: ["pfmerge", k(), *keys()],
+                lambda: ["pfmerge", k(), self.key("s")],
+                lambda: ["pfadd", self.key("s"), *elements()],
+                # The bytes are the same, with the count that was told last.
+                lambda: ["get", k()],
+                lambda: ["set", k(), "HYLL" + self.value()] if self.random.random() < 0.1 else ["ping"],
+                lambda: ["del", k()] if self.random.random() < 0.3 else ["strlen", k()],
+            ]
+        )()
+
     def numbers(self):
         k, d = lambda: self.key("n"), lambda: f"d{self.random.randrange(3)}"
         return self.choice(
@@ -230,7 +296,7 @@ class Maker:
         )()
 
     def generic(self):
-        k = lambda: self.key(self.choice("sheznk"))
+        k = lambda: self.key(self.choice("sheznkl"))
         expire = self.choice(["expire", "pexpire", "expireat", "pexpireat"])
         unit = {"expire": "EX", "pexpire": "PX", "expireat": "EXAT", "pexpireat": "PXAT"}[expire]
         return self.choice(
@@ -239,8 +305,8 @@ class Maker:
                 lambda: [expire, k(), self.ttl(unit)],
                 lambda: [self.choice(["ttl", "pttl", "expiretime", "pexpiretime"]), k()],
                 lambda: ["persist", k()],
-                lambda: ["del", *self.keys(self.choice("sheznk"))],
-                lambda: ["unlink", *self.keys(self.choice("sheznk"))],
+                lambda: ["del", *self.keys(self.choice("sheznkl"))],
+                lambda: ["unlink", *self.keys(self.choice("sheznkl"))],
                 lambda: ["exists", k(), k(), k()],
                 lambda: ["touch", k(), k()],
                 lambda: ["type", k()],
@@ -270,7 +336,7 @@ class Maker:
                     if self.random.random() < 0.2
                     else ["dbsize"]
                 ),
-                lambda: ["object", self.choice(["refcount", "idletime", "freq", "nosuch"]), k()],
+                lambda: ["object", self.choice(["refcount", "idletime", "nosuch"]), k()],
                 lambda: ["memory", "usage", k(), *self.choice([[], ["SAMPLES", self.integer()]])],
                 lambda: ["set", k(), self.value()],
                 lambda: ["wait", "0", "0"],
@@ -372,9 +438,19 @@ class Maker:
             self.often(["1", "2", "-1"], ["x"]),
         ]
 
+    def counted(self):
+        """A number of keys, mostly the right one, and the keys of sorted sets and sets."""
+        keys = [self.key(self.choice("zzze")) for _ in range(2)]
+        return [self.often(["2"], ["1", "3", "0", "-1", "x"]), *keys]
+
+    def joined(self):
+        weights = ["WEIGHTS", self.score(), self.often(["1", "2", "-1"], ["x"])]
+        aggregate = ["AGGREGATE", self.often(["SUM", "MIN", "MAX"], ["AVG"])]
+        return self.choice([[], weights, aggregate, weights + aggregate])
+
     def sorted_sets(self):
         k, m = lambda: self.key("z"), lambda: self.choice(MEMBERS)
-        l = lambda: f"l{self.random.randrange(3)}"
+        l = lambda: f"q{self.random.randrange(3)}"
         pairs = lambda: [w for _ in range(self.random.randint(1, 4)) for w in (self.score(), m())]
         members = lambda: [m() for _ in range(self.random.randint(1, 4))]
         scores = lambda: self.some("WITHSCORES")
@@ -454,9 +530,257 @@ class Maker:
                     self.often(["1", "2", "0"], ["-1", "x"]),
                 ],
                 lambda: ["zrandmember", k(), self.often(["100", "-5", "0"], ["abc"])],
+                lambda: [
+                    self.choice(["zunion", "zinter"]),
+                    *self.counted(),
+                    *self.joined(),
+                    *scores(),
+                ],
+                lambda: ["zdiff", *self.counted(), *scores()],
+                lambda: ["zintercard", *self.counted(), *self.choice([[], ["LIMIT", "1"]])],
+                lambda: [
+                    self.choice(["zunionstore", "zinterstore"]),
+                    k(),
+                    *self.counted(),
+                    *self.joined(),
+                ],
+                lambda: [
+                    "zrangestore",
+                    k(),
+                    k(),
+                    self.bound(),
+                    self.bound(),
+                    "BYSCORE",
+                    *self.some("REV"),
+                    *self.limit(),
+                ],
+                lambda: ["zrangestore", k(), k(), self.integer(), self.integer(), *self.some("REV")],
+                lambda: ["zdiffstore", k(), *self.counted()],
+                lambda: [
+                    "zmpop",
+                    *self.counted(),
+                    self.choice(["MIN", "MAX"]),
+                    *self.choice([[], ["COUNT", self.often(["1", "3"], ["0", "x"])]]),
+                ],
                 lambda: ["zscan", k(), "0", "COUNT", "1000", *self.match()],
             ]
         )()
+
+    def sorting(self):
+        k = lambda: self.key(self.choice("le"))
+        n = lambda: f"w{self.random.randrange(3)}"
+        element = lambda: self.choice(["1", "2", "3", "10", "-7", "2.5", "03", "1e1"])
+        elements = lambda: [element() for _ in range(self.random.randint(1, 6))]
+        pattern = lambda: self.often(
+            ["s*", "h*->f1", "h*->x", "w*", "*", "h*->"], ["none", "s**", "->*->", "*->"]
+        )
+        by = lambda: self.choice([[], [], ["BY", pattern()], ["BY", "nosort"]])
+        get = lambda: self.choice([[], [], ["GET", pattern()], ["GET", "#", "GET", pattern()]])
+        rest = lambda: [*self.limit(), *self.some("ASC", "DESC", "ALPHA")]
+        return self.choice(
+            [
+                lambda: ["rpush", n(), *elements()],
+                lambda: ["lpop", n()],
+                lambda: ["set", f"s{element()}", self.choice(["1", "9", "-4", "2.5", "x", " 8", ""])],
+                lambda: ["hset", f"h{element()}", "f1", element(), "x", self.choice(MEMBERS)],
+                lambda: ["sort", n(), *self.limit(), *self.some("ASC", "DESC")],
+                lambda: ["sort", n(), *by(), *get(), *rest()],
+                lambda: [self.choice(["sort", "sort_ro"]), n(), *by(), *get(), *rest()],
+                lambda: ["sort_ro", k(), *rest()],
+                lambda: ["sort", k(), "ALPHA", *get(), *rest()],
+                lambda: ["sort", self.key("z"), "ALPHA", *rest()],
+                lambda: ["sort", f"w{self.random.randrange(3)}", *by(), *get(), "STORE", n()],
+                lambda: ["del", n()] if self.random.random() < 0.4 else ["lrange", n(), "0", "-1"],
+            ]
+        )()
+
+    def place(self):
+        """Longitude and latitude, as a rule of the world."""
+        if self.random.random() < 0.05:
+            return [self.float(), self.choice(["95", "-85.06", "x", "85.05112878", "nan"])]
+        return [str(number) for number in self.choice(PLACES)]
+
+    def placed(self):
+        """A member and its place, which is always the same."""
+        number = self.random.randrange(len(PLACES))
+        return [*map(str, PLACES[number]), f"m{number}"]
+
+    def geo(self):
+        k, m = lambda: self.key("g"), lambda: f"m{self.random.randrange(len(PLACES))}"
+        unit = lambda: self.often(UNITS, ["x", "miles"], 0.05)
+        reach = lambda: self.often(
+            ["0", "10", "1000", "3000", "500000", "5000000", "25000000", "0.5"], ["-1", "x"], 0.06
+        )
+        middle = lambda: self.choice([["FROMMEMBER", m()], ["FROMLONLAT", *self.place()]])
+        outline = lambda: self.choice(
+            [["BYRADIUS", reach(), unit()], ["BYBOX", reach(), reach(), unit()]]
+        )
+        count = lambda: self.choice(
+            [[], [], ["COUNT", self.often(["1", "3", "100"], ["0", "x"])], ["COUNT", "100", "ANY"]]
+        )
+        # Of members that are as far, as after STOREDIST, any may be among the nearest.
+        all_or_none = lambda: self.choice([[], ["COUNT", self.often(["100"], ["0", "x"])]])
+        turn = lambda: self.choice([[], ["ASC"], ["DESC"]])
+        shown = lambda: self.some("WITHDIST", "WITHHASH", "WITHCOORD")
+        stored = lambda: self.choice([[], [self.choice(["STORE", "STOREDIST"]), k()]])
+        places = lambda: [
+            word for _ in range(self.random.randint(1, 4)) for word in self.placed()
+        ]
+        return self.choice(
+            [
+                lambda: ["geoadd", k(), *places()],
+                lambda: ["geoadd", k(), *places()],
+                lambda: ["geoadd", k(), *self.some("NX", "XX", "CH"), *places()],
+                lambda: ["geoadd", k(), self.often(["1.5"], ["181", "x", "nan"]), "2.5", "somewhere"],
+                lambda: ["geopos", k(), m(), m(), "nobody"],
+                lambda: ["geohash", k(), m(), m(), "nobody"],
+                lambda: ["geodist", k(), m(), m(), *self.choice([[], [unit()]])],
+                lambda: ["geosearch", k(), *middle(), *outline(), *count(), *turn(), *shown()],
+                lambda: ["geosearch", k(), *middle(), *outline(), *count(), *turn(), *shown()],
+                lambda: [
+                    "geosearchstore",
+                    k(),
+                    k(),
+                    *middle(),
+                    *outline(),
+                    *all_or_none(),
+                    *turn(),
+                    *self.some("STOREDIST"),
+                ],
+                lambda: [
+                    self.choice(["georadius", "georadius_ro"]),
+                    k(),
+                    *self.place(),
+                    reach(),
+                    unit(),
+                    *count(),
+                    *turn(),
+                    *shown(),
+                ],
+                lambda: [
+                    self.choice(["georadiusbymember", "georadiusbymember_ro"]),
+                    k(),
+                    m(),
+                    reach(),
+                    unit(),
+                    *count(),
+                    *turn(),
+                    *shown(),
+                ],
+                lambda: [
+                    *["georadius", k(), *self.place()],
+                    *[reach(), unit(), *all_or_none(), *stored()],
+                ],
+                lambda: [
+                    *["georadiusbymember", k(), m()],
+                    *[reach(), unit(), *all_or_none(), *stored()],
+                ],
+                lambda: ["zscore", k(), m()],
+                lambda: ["zrem", k(), m(), m()],
+                lambda: ["zrange", k(), "0", "-1", "WITHSCORES"],
+            ]
+        )()
+
+    def lists(self):
+        k, m = lambda: self.key("l"), lambda: self.choice(MEMBERS)
+        members = lambda: [m() for _ in range(self.random.randint(1, 5))]
+        side = lambda: self.often(["LEFT", "RIGHT", "left"], ["UP"])
+        count = lambda: self.often(["1", "2", "0"], ["-1", "x"])
+        return self.choice(
+            [
+                lambda: [self.choice(["lpush", "rpush"]), k(), *members()],
+                lambda: [self.choice(["lpush", "rpush"]), k(), *members()],
+                lambda: [self.choice(["lpushx", "rpushx"]), k(), *members()],
+                lambda: [self.choice(["lpop", "rpop"]), k()],
+                lambda: [self.choice(["lpop", "rpop"]), k(), count()],
+                lambda: ["llen", k()],
+                lambda: ["lindex", k(), self.integer()],
+                lambda: ["lrange", k(), "0", "-1"],
+                lambda: ["lrange", k(), self.integer(), self.integer()],
+                lambda: ["ltrim", k(), self.integer(), self.integer()],
+                lambda: ["lset", k(), self.integer(), m()],
+                lambda: ["linsert", k(), self.often(["BEFORE", "AFTER"], ["x"]), m(), m()],
+                lambda: ["lrem", k(), self.integer(), m()],
+                lambda: ["lpos", k(), m()],
+                lambda: [
+                    "lpos",
+                    k(),
+                    m(),
+                    *self.choice([[], ["RANK", self.often(["1", "-1", "2"], ["0", "x"])]]),
+                    *self.choice([[], ["COUNT", count()], ["COUNT"]]),
+                    *self.choice([[], ["MAXLEN", count()]]),
+                ],
+                lambda: ["lmove", k(), k(), side(), side()],
+                lambda: ["rpoplpush", k(), k()],
+                lambda: ["lmpop", "2", k(), k(), side(), *self.choice([[], ["COUNT", count()]])],
+                lambda: ["type", k()],
+            ]
+        )()
+
+    def queue(self):
+        return self.often(["q0", "q1", "q2"], ["s0"])
+
+    def waiting(self):
+        """A command that waits until there is something, or that is refused."""
+        queue, side = self.queue, lambda: self.choice(["LEFT", "RIGHT"])
+        several = lambda: [queue() for _ in range(self.random.randint(1, 3))]
+        counted = lambda names: [str(len(names)), *names]
+        count = lambda: self.choice([[], ["COUNT", "1"], ["COUNT", "3"]])
+        never = lambda: self.often(["0"], ["x", "-1"])
+        return self.choice(
+            [
+                lambda: [self.choice(["blpop", "brpop"]), *several(), never()],
+                lambda: [self.choice(["bzpopmin", "bzpopmax"]), *several(), never()],
+                lambda: ["blmove", queue(), queue(), side(), side(), never()],
+                lambda: ["brpoplpush", queue(), queue(), never()],
+                lambda: ["blmpop", never(), *counted(several()), side(), *count()],
+                lambda: [
+                    "bzmpop",
+                    never(),
+                    *counted(several()),
+                    self.choice(["MIN", "MAX"]),
+                    *count(),
+                ],
+            ]
+        )()
+
+    def filling(self):
+        """Commands that store and take what is waited for, some of them as one.
+
+        SWAPDB shows several keys at once; in which order those who wait get them is chance.
+        """
+        queue, m = self.queue, lambda: self.choice(MEMBERS)
+        side = lambda: self.choice(["LEFT", "RIGHT"])
+        members = lambda: [m() for _ in range(self.random.randint(1, 4))]
+        one = lambda: self.choice(
+            [
+                lambda: [self.choice(["lpush", "rpush"]), queue(), *members()],
+                lambda: [self.choice(["lpush", "rpush"]), queue(), *members()],
+                lambda: ["zadd", queue(), str(self.random.randint(0, 9)), m(), "5", m()],
+                lambda: [self.choice(["lpop", "rpop", "zpopmin", "llen", "type", "del"]), queue()],
+                lambda: ["lmove", queue(), queue(), side(), side()],
+                lambda: ["rename", queue(), queue()],
+                lambda: ["copy", queue(), queue()],
+                lambda: ["zunionstore", queue(), "2", queue(), queue()],
+                lambda: ["move", queue(), "1"],
+                lambda: ["blpop", queue(), "0.01"],
+                lambda: [
+                    "eval",
+                    "redis.call('rpush',KEYS[1],'x','y') return redis.call('lpop',KEYS[1])",
+                    "1",
+                    self.choice(["q0", "q1", "q2"]),
+                ],
+            ]
+        )()
+        is_one = self.random.random() < 0.4
+        commands = []
+        for _ in range(self.random.randint(1, 4) if is_one else 1):
+            command = one()
+            if command[0] == "zunionstore":
+                # Redis 7.0 does not tell those who wait of what is stored over a list.
+                commands.append(["del", command[1]])
+            commands.append(command)
+        return [["multi"], *commands, ["exec"]] if is_one else commands
 
     def server(self):
         return self.choice(
@@ -548,7 +872,20 @@ class Maker:
 
     def all(self):
         family = self.choice(
-            ["strings", "numbers", "generic", "hashes", "sets", "sorted_sets", "server"]
+            [
+                "strings",
+                "bits",
+                "sketches",
+                "sorting",
+                "numbers",
+                "generic",
+                "hashes",
+                "sets",
+                "sorted_sets",
+                "geo",
+                "lists",
+                "server",
+            ]
         )
         return getattr(self, family)()
 
@@ -605,7 +942,11 @@ def fixed(args):
     if HUGE in args and (name.endswith("incrbyfloat") or args[1][:1] == "d" or "x" in args):
         # Sums with it differ: exact decimals here, 80-bit floats there.
         return ["ping"]
-    if name == "zadd" and args[1:2] and args[1][:1] == "l" and set(args[2::2]) != {"0"}:
+    by_name = name.endswith(("bylex", "lexcount")) or "BYLEX" in args
+    if by_name and args[1:2] and args[1][:1] != "q":
+        # A junk word became the key of a sorted set with any scores.
+        return ["ping"]
+    if name == "zadd" and args[1:2] and args[1][:1] == "q" and set(args[2::2]) != {"0"}:
         return ["ping"]
     if name == "config" and ("*" in args or args[1:3] == ["get", ""]):
         return ["ping"]

@@ -2,6 +2,10 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const { spawnSync } = require('node:child_process');
+const fs = require('node:fs/promises');
+const os = require('node:os');
+const path = require('node:path');
 const { after, before, describe, test } = require('node:test');
 const { Browser, Server, Traffic, waitForState, waitForText } = require('./console_support.cjs');
 
@@ -379,6 +383,43 @@ describe('a server that allows changes', () => {
       await page.locator('#hot-keys .key-link', { hasText: 'a%FF' }).click();
       await page.locator('#look-up-result .preview', { hasText: 'bytes' }).waitFor();
     }));
+
+  test('keys that are hostile to a page are shown as what they are', () =>
+    browser.with(server, {}, async (page) => {
+      // What a key is, and how it is shown.
+      const keys = [
+        [`"quoted" 'twice' \`thrice\` & "><script>window.ran=1</script>`],
+        ['<svg onload=window.ran=1>', '<svg onload=window.ran=1>'],
+        ['bell \x07 escape \x1b[2J line\r\nend', 'bell %07 escape %1B[2J line%0D%0Aend'],
+        ['right \u202e)7 esabatad( tfel', 'right %E2%80%AE)7 esabatad( tfel'],
+        ['isolated \u2066 \u200f', 'isolated %E2%81%A6 %E2%80%8F'],
+        ['zero \0 byte', 'zero %00 byte'],
+        ['\u{1f600} \u{1f469}\u200d\u{1f52c} e\u0301 \u05d0'],
+        [Buffer.from([0xc3, 0x28, 0xf0, 0x9f, 0x98, 0x20, 0xed, 0xa0, 0x80]), '%C3(%F0%9F%98 %ED%A0%80'],
+      ].map(([key, shown = key]) => ({ key: Buffer.from(key), shown }));
+      for (const { key, shown } of keys) await client.set(key, `value of ${shown}`);
+      const gets = Array.from({ length: 2000 }, () => keys.map(({ key }) => client.get(key)));
+      await Promise.all(gets.flat());
+      const dialog = page.locator('#delete-dialog');
+      for (const { shown } of keys) {
+        await page.mouse.move(0, 0);
+        const link = page.locator('#hot-keys .key-link').getByText(shown, { exact: true });
+        await link.click();
+        const preview = page.locator('#look-up-result .preview');
+        await preview.getByText(`value of ${shown}`, { exact: true }).waitFor();
+        assert.equal(await page.textContent('#look-up-result .mono'), shown);
+        await page.click('#look-up-result .is-risky');
+        assert.equal(await page.textContent('#delete-key'), `${shown} (database 0)`);
+        await dialog.locator('[value=keep]').click();
+      }
+      await page.locator('#hot-keys .key-link').getByText(keys[3].shown, { exact: true }).click();
+      await page.click('#look-up-result .is-risky');
+      await dialog.locator('[value=delete]').click();
+      await waitForText(page, '#look-up-result', /“right %E2%80%AE.* is deleted\./u);
+      assert.equal(await client.get(keys[3].key), null);
+      assert.equal(await page.evaluate(() => window.ran), undefined);
+      assert.equal(await page.locator('main script, main img, main [onload]').count(), 0);
+    }));
 });
 
 test('a server that goes away is told of, and shown again when it is back', async () => {
@@ -411,6 +452,33 @@ test('a server that goes away is told of, and shown again when it is back', asyn
   }
 });
 
+test('a user and a password are asked for, and kept until the tab is closed', async () => {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'cellar-users-'));
+  const file = path.join(folder, 'users.toml');
+  const hashing = spawnSync(process.env.CELLAR, ['hash-password'], { input: 'pässword' });
+  const hash = String(hashing.stdout).trim();
+  const row = `[[user]]\nname = "ann"\nrole = "read"\npasswords = ["${hash}"]\n`;
+  await fs.writeFile(file, row, { mode: 0o600 });
+  const server = await Server.start(['--users', file]);
+  try {
+    await browser.with(server, { mayFail: true }, async (page) => {
+      await waitForState(page, 'token');
+      await page.fill('#user-input', 'ann');
+      await page.fill('#token-input', 'wrong');
+      await page.keyboard.press('Enter');
+      await waitForText(page, '#token-problem', /did not take this/u);
+      await page.fill('#token-input', 'pässword');
+      await page.keyboard.press('Enter');
+      await waitForState(page, 'live');
+      await page.reload();
+      await waitForState(page, 'live');
+    });
+  } finally {
+    await server.stop();
+    await fs.rm(folder, { recursive: true });
+  }
+});
+
 test('a token is asked for, and kept until the tab is closed', async () => {
   const server = await Server.start(['--http-token', 's3cret']);
   try {
@@ -418,7 +486,7 @@ test('a token is asked for, and kept until the tab is closed', async () => {
       await waitForState(page, 'token');
       await page.fill('#token-input', 'wrong');
       await page.keyboard.press('Enter');
-      await waitForText(page, '#token-problem', /did not take this token/u);
+      await waitForText(page, '#token-problem', /did not take this/u);
       await page.keyboard.press('Escape');
       await page.fill('#token-input', 's3cret');
       await page.keyboard.press('Enter');

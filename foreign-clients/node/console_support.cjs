@@ -123,11 +123,11 @@ class Traffic {
 
 /** Chromium; each page has a context of its own and notes what it should not do. */
 class Browser {
-  static async start() {
+  static async start(flags = []) {
     const browser = new Browser();
     browser.chromium = await chromium.launch({
       executablePath: CHROMIUM,
-      args: CHROMIUM_FLAGS,
+      args: [...CHROMIUM_FLAGS, ...flags],
     });
     return browser;
   }

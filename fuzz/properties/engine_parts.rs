@@ -101,7 +101,7 @@ impl Observer for Heard {
         let mut keys = self.0.lock().expect("no panic");
         let name = (key.space(), key.bytes().to_vec());
         match happened {
-            Happened::Stored => drop(keys.insert(name)),
+            Happened::Created | Happened::Stored => drop(keys.insert(name)),
             Happened::Retimed => (),
             _ => drop(keys.remove(&name)),
         }

@@ -53,6 +53,42 @@ pub(crate) fn check_http(data: &[u8]) {
     );
 }
 
+/// A noop of the binary protocol: a connection that begins with it speaks that.
+const BINARY_NOOP: [u8; 24] = {
+    let mut noop = [0; 24];
+    (noop[0], noop[1]) = (0x80, 0x0a);
+    noop
+};
+
+/// The packets of an answer that are the same on every run; all of it has to be packets.
+fn packets(mut answer: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    while let Some(head) = answer.first_chunk::<24>() {
+        assert_eq!(head[0], 0x81, "an answer has its mark");
+        let body = u32::from_be_bytes([head[8], head[9], head[10], head[11]]) as usize;
+        let packet;
+        (packet, answer) = answer.split_at(24 + body);
+        if !packet[24..].starts_with(b"rusage_") {
+            found.push(packet);
+        }
+    }
+    assert!(answer.is_empty(), "an answer is whole packets");
+    found
+}
+
+/// Checks the property for one input in the binary protocol.
+#[allow(
+    dead_code,
+    reason = "each target that shares this file checks one protocol"
+)]
+pub(crate) fn check_binary(data: &[u8]) {
+    let data = [&BINARY_NOOP, data].concat();
+    let whole = answers(&data, data.len(), Session::memcached());
+    let piece_bytes = piece_bytes(&data);
+    let cut = answers(&data, piece_bytes, Session::memcached());
+    assert_eq!(packets(&cut), packets(&whole), "in pieces of {piece_bytes}");
+}
+
 /// Checks the property for one input.
 #[allow(
     dead_code,

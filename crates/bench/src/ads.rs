@@ -75,7 +75,7 @@ pub(crate) struct AdsArgs {
     #[arg(long, default_value_t = 16_000)]
     held: u64,
     /// Ads that one request reads
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 85)]
     ads_per_request: usize,
     /// Threads that serve requests
     #[arg(long, default_value_t = 16)]

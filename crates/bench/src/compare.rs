@@ -82,25 +82,19 @@ struct RequestKind {
     depth: usize,
 }
 
-const GET: RequestKind = RequestKind {
-    is_get: true,
-    depth: 1,
-};
-const DEEP_GET: RequestKind = RequestKind { depth: 32, ..GET };
+const DEEP_GET: RequestKind = RequestKind::new(true, 32);
 const ROWS: [RequestKind; 4] = [
-    GET,
-    RequestKind {
-        is_get: false,
-        ..GET
-    },
+    RequestKind::new(true, 1),
+    RequestKind::new(false, 1),
     DEEP_GET,
-    RequestKind {
-        is_get: false,
-        ..DEEP_GET
-    },
+    RequestKind::new(false, 32),
 ];
 
 impl RequestKind {
+    const fn new(is_get: bool, depth: usize) -> RequestKind {
+        RequestKind { is_get, depth }
+    }
+
     fn name(self) -> String {
         let what = if self.is_get { "get" } else { "set" };
         format!("{what}, depth {}", self.depth)
@@ -300,44 +294,30 @@ fn summarize(contestants: &[Contestant]) -> Vec<RowResult> {
             .iter()
             .position(|it| it.is_get && it.depth == row.depth);
         for contestant in contestants.iter().filter(|it| !it.reports[at].is_empty()) {
-            let floor = contestants
-                .iter()
-                .find(|it| it.is_floor_of(contestant.recipe.wire));
+            let wire = contestant.recipe.wire;
+            let floor = contestants.iter().find(|it| it.is_floor_of(wire));
             let floor = floor
                 .zip(get)
                 .map_or(&[][..], |(floor, get)| &floor.reports[get]);
-            results.push(summarize_cell(
-                row,
-                contestant,
-                &contestant.reports[at],
-                floor,
-            ));
+            let cell = &contestant.reports[at];
+            let ratios = cell.iter().zip(floor);
+            let ratios = ratios.map(|(own, floor)| own.cpu_us() / floor.cpu_us());
+            results.push(RowResult {
+                request: row.name(),
+                depth: row.depth,
+                server: contestant.recipe.name.clone(),
+                version: contestant.version.clone(),
+                protocol: wire.name(),
+                throughput_per_s: Spread::over(cell, |it| it.throughput_per_s),
+                latency_us_p50: Spread::over(cell, |it| it.latency.latency_us_p50),
+                latency_us_p99: Spread::over(cell, |it| it.latency.latency_us_p99),
+                latency_us_p99_9: Spread::over(cell, |it| it.latency.latency_us_p99_9),
+                server_cpu_us_per_request: Spread::over(cell, Report::cpu_us),
+                server_cpu_ratio_to_floor: Spread::of(ratios.collect()),
+                misses: cell.iter().map(|it| it.get.misses).sum(),
+                errors: cell.iter().map(|it| it.errors).sum(),
+            });
         }
     }
     results
-}
-
-fn summarize_cell(
-    row: RequestKind,
-    contestant: &Contestant,
-    cell: &[Report],
-    floor: &[Report],
-) -> RowResult {
-    let ratios = cell.iter().zip(floor);
-    let ratios = ratios.map(|(own, floor)| own.cpu_us() / floor.cpu_us());
-    RowResult {
-        request: row.name(),
-        depth: row.depth,
-        server: contestant.recipe.name.clone(),
-        version: contestant.version.clone(),
-        protocol: contestant.recipe.wire.name(),
-        throughput_per_s: Spread::over(cell, |it| it.throughput_per_s),
-        latency_us_p50: Spread::over(cell, |it| it.latency.latency_us_p50),
-        latency_us_p99: Spread::over(cell, |it| it.latency.latency_us_p99),
-        latency_us_p99_9: Spread::over(cell, |it| it.latency.latency_us_p99_9),
-        server_cpu_us_per_request: Spread::over(cell, Report::cpu_us),
-        server_cpu_ratio_to_floor: Spread::of(ratios.collect()),
-        misses: cell.iter().map(|it| it.get.misses).sum(),
-        errors: cell.iter().map(|it| it.errors).sum(),
-    }
 }

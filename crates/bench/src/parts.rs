@@ -14,7 +14,7 @@ use crate::machine::{self, DIRTY, Setting};
 use crate::measurement::Measurement;
 use crate::page::Page;
 use crate::replay::{ReplayArgs, contest, preset};
-use crate::{ads, compare, engine, expiry, growth, memory, near, service, threads};
+use crate::{ads, compare, engine, expiry, growth, memory, near, service, threads, tls};
 use cellar_load::error::Error;
 
 /// Where a raw result keeps the runs before it, and how many.
@@ -123,6 +123,11 @@ pub const PARTS: &[Part] = &[
         by::<compare::CompareArgs>(),
         "What a request costs the server over each protocol, against other servers and against \
          doing nothing at all."
+    ),
+    part!(
+        "tls",
+        by::<tls::DoorsArgs>(),
+        "What TLS costs a request and an idle connection, and a storm of handshakes all others."
     ),
     part!(
         "eviction",

@@ -77,17 +77,20 @@ pub(crate) fn take_turns<C: Sync>(
 
 /// What came of a race.
 #[derive(Debug)]
-struct Raced<R> {
+pub(crate) struct Raced<R> {
     /// What each thread gave back.
-    results: Vec<R>,
+    pub(crate) results: Vec<R>,
     /// Processor time of all threads together.
-    cpu_ns: u64,
+    pub(crate) cpu_ns: u64,
     /// From the first one's start to the last one's end.
-    wall_ns: u64,
+    pub(crate) wall_ns: u64,
 }
 
 /// Does the work on so many threads, each told its number.
-fn race<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Result<Raced<R>, Error> {
+pub(crate) fn race<R: Send>(
+    threads: usize,
+    work: impl Fn(usize) -> R + Sync,
+) -> Result<Raced<R>, Error> {
     let start = Barrier::new(threads);
     let run = |thread| {
         bind(thread);

@@ -18,4 +18,5 @@ pub mod value; // values of the caller's types, in room of ours
 pub mod store; // a local store, whatever its keys and values
 pub mod local; // the local store's functions
 pub mod codec; // the caller's values as the bytes of an origin
+pub mod near_options; // what a near cache is, and the server it reads
 pub mod near; // the near cache's functions

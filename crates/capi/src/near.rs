@@ -2,89 +2,22 @@
 #![allow(unsafe_code, reason = "the caller's pointers are followed here")]
 
 use std::ffi::c_void;
-use std::time::Duration;
 
-use cellar_near::origin::redis::Tracking;
-use cellar_near::origin::{Memcached, Redis, Remote};
-use cellar_near::{BlockingNear, Held, Near, NearBuilder};
+use cellar_near::{BlockingNear, Held};
 
 use crate::border::{
-    CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status, border, bytes,
-    change, close_handle, open_handle, reference, time, write,
+    CELLAR_NONE, CELLAR_OK, CELLAR_UNSET, ErrorOut, Failure, Foreign, Status, border, change,
+    close_handle, open_handle, reference, time, write,
 };
-use crate::codec::{CodecIn, SlotCodec};
 use crate::key::{BytesKey, KeyIn, Sought, StoreKey};
 use crate::local::{LoadedOut, LoaderIn};
-use crate::store::{CELLAR_S3_FIFO, policy};
-use crate::value::{Bytes, DraftOut, HeldOut, Maker, Slot, ValueType};
-
-/// The server tells of each key that was read.
-pub const CELLAR_TRACK_KEYS: i32 = 0;
-/// The server tells of all keys that begin with the prefix, and remembers none.
-pub const CELLAR_TRACK_PREFIX: i32 = 1;
-/// The server tells of nothing; set `local_ttl_ms`.
-pub const CELLAR_TRACK_OFF: i32 = 2;
-
-/// A setting that is a time.
-type TimeSetting = fn(NearBuilder<BytesKey, Slot>, Duration) -> NearBuilder<BytesKey, Slot>;
-
-/// Entries of a cache whose bound nobody sets.
-const ENTRIES_MAX: u64 = 10_000;
-/// Longest address of a server, and longest prefix.
-const TEXT_BYTES_MAX: usize = 4096;
-/// How an address of a server that speaks memcached's protocol begins.
-const MEMCACHED: &str = "memcached://";
+use crate::near_options::NearOptions;
+use crate::value::{DraftOut, HeldOut, Maker, Slot};
 
 /// A cache in front of a server. Any thread may use it; `cellar_near_close` ends it.
 pub struct NearHandle {
     near: BlockingNear<BytesKey, Slot>,
     maker: Maker,
-}
-
-/// What a near cache is. `cellar_near_defaults` fills it; times are milliseconds, and
-/// `CELLAR_UNSET` where docs/near.md tells of a default or of none.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct NearOptions {
-    /// The server: `redis://host:port`, `memcached://host:port`.
-    pub address: Bytes,
-    /// What stands before every key at the server.
-    pub prefix: Bytes,
-    /// Most entries; 10,000 by default.
-    pub entries_max: u64,
-    /// Into how many parts the store is cut; 0, the default, as fits the machine.
-    pub shards: usize,
-    /// `CELLAR_S3_FIFO`, the default, or `CELLAR_LRU`.
-    pub policy: i32,
-    /// `CELLAR_TRACK_KEYS`, the default, or another; nothing to memcached.
-    pub tracking: i32,
-    /// How long a copy is served at most.
-    pub local_ttl_ms: u64,
-    /// How long it is remembered that a key has no value.
-    pub negative_ttl_ms: u64,
-    /// The time to live that writes and loaders give to values at the server.
-    pub origin_ttl_ms: u64,
-    /// How long a copy is served after it was last good if the server fails.
-    pub serve_stale_ms: u64,
-    /// After so long another process may load; zero takes no leases.
-    pub lease_timeout_ms: u64,
-    /// How long another process that loads is waited for.
-    pub patience_ms: u64,
-    /// How long an answer is waited for.
-    pub timeout_ms: u64,
-    /// How long a silent connection is believed.
-    pub alive_bound_ms: u64,
-    /// How long a call waits for the server and for other threads that load.
-    pub wait_max_ms: u64,
-    /// The last part of an entry's life in which it is asked for again, 0 to 1; 0, the default,
-    /// never.
-    pub refresh_ahead: f64,
-    /// The part of a time to live that may be taken off it at random, 0 to 1; 0 by default.
-    pub jitter: f64,
-    /// The type of its values; all zero, the default: `cellar_bytes`.
-    pub values: ValueType,
-    /// How they are written; all zero for `cellar_bytes`.
-    pub codec: CodecIn,
 }
 
 /// What a near cache has counted, and what it holds; docs/near.md tells more.
@@ -109,131 +42,6 @@ pub struct NearFigures {
     pub flushes: u64,
     /// Entries held.
     pub entries: u64,
-}
-
-/// The defaults, with neither address nor prefix.
-#[unsafe(no_mangle)]
-pub extern "C" fn cellar_near_defaults() -> NearOptions {
-    const NO_BYTES: Bytes = Bytes {
-        data: std::ptr::null(),
-        length: 0,
-    };
-    NearOptions {
-        address: NO_BYTES,
-        prefix: NO_BYTES,
-        entries_max: ENTRIES_MAX,
-        shards: 0,
-        policy: CELLAR_S3_FIFO,
-        tracking: CELLAR_TRACK_KEYS,
-        local_ttl_ms: CELLAR_UNSET,
-        negative_ttl_ms: CELLAR_UNSET,
-        origin_ttl_ms: CELLAR_UNSET,
-        serve_stale_ms: CELLAR_UNSET,
-        lease_timeout_ms: CELLAR_UNSET,
-        patience_ms: CELLAR_UNSET,
-        timeout_ms: CELLAR_UNSET,
-        alive_bound_ms: CELLAR_UNSET,
-        wait_max_ms: CELLAR_UNSET,
-        refresh_ahead: 0.0,
-        jitter: 0.0,
-        values: ValueType {
-            size: 0,
-            alignment: 0,
-            drop: None,
-        },
-        codec: CodecIn {
-            context: std::ptr::null_mut(),
-            decode: None,
-            encode: None,
-        },
-    }
-}
-
-impl NearOptions {
-    /// A builder over the server that is named.
-    ///
-    /// # Safety
-    /// The bytes of address and prefix are there.
-    unsafe fn builder(&self, maker: Maker) -> Result<NearBuilder<BytesKey, Slot>, Failure> {
-        let codec = SlotCodec::new(maker, self.codec)?;
-        // SAFETY: as the caller promises.
-        let address = unsafe { bytes(self.address.data, self.address.length, TEXT_BYTES_MAX) }?;
-        let address = std::str::from_utf8(address)
-            .map_err(|error| Failure::argument(format!("an address that is no text: {error}")))?;
-        // SAFETY: as the caller promises.
-        let prefix = unsafe { bytes(self.prefix.data, self.prefix.length, TEXT_BYTES_MAX) }?;
-        if let Some(server) = address.strip_prefix(MEMCACHED) {
-            let mut origin = memcached(server)?;
-            if let Some(timeout) = time(self.timeout_ms) {
-                origin = origin.timeout(timeout);
-            }
-            return Ok(Near::builder(Remote::new(origin, codec).prefix(prefix)));
-        }
-        let mut origin = Redis::open(address)?.tracking(match self.tracking {
-            CELLAR_TRACK_KEYS => Tracking::Keys,
-            CELLAR_TRACK_PREFIX => Tracking::Broadcast(vec![prefix.to_vec()]),
-            CELLAR_TRACK_OFF => Tracking::Off,
-            other => return Err(Failure::argument(format!("there is no tracking {other}"))),
-        });
-        if let Some(timeout) = time(self.timeout_ms) {
-            origin = origin.timeout(timeout).connect_timeout(timeout);
-        }
-        if let Some(bound) = time(self.alive_bound_ms) {
-            origin = origin.alive_bound(bound);
-        }
-        Ok(Near::builder(Remote::new(origin, codec).prefix(prefix)))
-    }
-
-    /// Adjusts what does not depend on the server.
-    fn adjust(
-        &self,
-        mut near: NearBuilder<BytesKey, Slot>,
-    ) -> Result<NearBuilder<BytesKey, Slot>, Failure> {
-        near = near
-            .entries_max(self.entries_max)
-            .policy(policy(self.policy)?);
-        if self.shards > 0 {
-            near = near.shards(self.shards);
-        }
-        let set: [(u64, TimeSetting); 5] = [
-            (self.local_ttl_ms, NearBuilder::local_ttl),
-            (self.negative_ttl_ms, NearBuilder::negative_ttl),
-            (self.origin_ttl_ms, NearBuilder::origin_ttl),
-            (self.serve_stale_ms, NearBuilder::serve_stale),
-            (self.patience_ms, NearBuilder::patience),
-        ];
-        for (milliseconds, setting) in set {
-            if let Some(given) = time(milliseconds) {
-                near = setting(near, given);
-            }
-        }
-        near = match self.lease_timeout_ms {
-            CELLAR_UNSET => near,
-            0 => near.without_leases(),
-            timeout_ms => near.lease_timeout(Duration::from_millis(timeout_ms)),
-        };
-        for part in [self.refresh_ahead, self.jitter] {
-            if !(0.0..=1.0).contains(&part) {
-                return Err(Failure::argument(format!("{part} is no part of a whole")));
-            }
-        }
-        if self.refresh_ahead > 0.0 {
-            near = near.refresh_ahead(self.refresh_ahead);
-        }
-        Ok(near.jitter(self.jitter))
-    }
-}
-
-/// The server at `host:port`, `tls:host:port` or `unix:/path`, the first two with `name:password@`
-/// before them if it asks for a user.
-fn memcached(address: &str) -> Result<Memcached, cellar_near::Error> {
-    match address.rsplit_once('@') {
-        Some((login, door)) if !address.starts_with("unix:") => {
-            let (name, password) = login.split_once(':').unwrap_or((login, ""));
-            Memcached::open(door).user(name, password)
-        }
-        _ => Ok(Memcached::open(address)),
-    }
 }
 
 /// Opens a near cache and starts its thread. It opens no connection before the first read or write.
@@ -535,26 +343,4 @@ pub unsafe extern "C" fn cellar_near_stats(
         // SAFETY: as the caller promises.
         unsafe { write(figures, told) }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_may_name_a_user_whose_password_is_not_shown() {
-        for (address, name, door) in [
-            ("h:1", "None", "h:1"),
-            ("ada:se@cret@h:1", "ada", "h:1"),
-            ("unix:/s@1", "None", "unix:/s@1"),
-        ] {
-            let shown = format!("{:?}", memcached(address).unwrap());
-            assert!(
-                shown.contains(name) && shown.contains(&format!("{door:?}")),
-                "{shown}"
-            );
-            assert!(!shown.contains("cret"), "{shown}");
-        }
-        assert!(memcached("a b:c@h:1").is_err());
-    }
 }

@@ -7,7 +7,16 @@ use std::fs;
 use std::path::Path;
 
 /// The sources, in layer order.
-const SOURCES: [&str; 7] = ["border", "key", "value", "store", "local", "codec", "near"];
+const SOURCES: [&str; 8] = [
+    "border",
+    "key",
+    "value",
+    "store",
+    "local",
+    "codec",
+    "near_options",
+    "near",
+];
 const HEADER: &str = "include/cellar/near.h";
 
 fn folder() -> &'static Path {

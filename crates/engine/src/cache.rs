@@ -13,6 +13,7 @@ mod geometry;
 mod audit;
 mod spaces;
 mod timeline; // what will expire when
+mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
 
 pub use self::timeline::{ExpiryTimeline, Leaving};
@@ -43,6 +44,7 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::watch::Watch;
 use geometry::Geometry;
+use resize::Ballast;
 use upkeep::Wishes;
 
 /// Least memory of a cache.
@@ -61,9 +63,8 @@ const LOCK_LINES: usize = 2;
 const PREFETCH_BYTES_MIN: usize = 192;
 const PREFETCH_BYTES_MAX: usize = 640;
 
-/// A cache of byte strings in a bounded memory; see the crate's documentation.
-///
-/// All methods take `&self` and may be called from any number of threads.
+/// A cache of byte strings in a bounded memory; see the crate's documentation. All methods take
+/// `&self` and may be called from any number of threads.
 pub struct Cache {
     shards: Box<[ShardCell]>,
     /// Right shift that makes a hash a shard number.
@@ -74,6 +75,7 @@ pub struct Cache {
     drafts: Arc<DraftShare>,
     segment_bytes: usize,
     wishes: Wishes,
+    ballast: Ballast,
     insight: Arc<Mutex<Insight>>,
 }
 
@@ -174,6 +176,7 @@ impl Cache {
             shard_shift,
             hasher,
             wishes: Wishes::of(&config),
+            ballast: Ballast::default(),
             config,
             budget,
             drafts: Arc::new(DraftShare::of(memory)),
@@ -192,7 +195,7 @@ impl Cache {
     #[must_use]
     pub fn value_bytes_max(&self) -> usize {
         let limit = self.config.value_bytes_max.min(Config::VALUE_BYTES_LIMIT);
-        limit.min(self.config.memory_bytes / 2)
+        limit.min(self.memory_bytes() / 2)
     }
 
     /// Longest value that [`Cache::update`] stores.
@@ -293,7 +296,7 @@ impl Cache {
             // Another thread may take what was collected: then it is tried again.
             let item_bytes = key.bytes().len() + bytes();
             let needed = memory_for_item(item_bytes, self.segment_bytes);
-            self.collect_memory(self.cell(key), needed);
+            self.collect_memory(Some(self.cell(key)), needed);
             result = self.write(key, |shard, now| {
                 shard.set_newest(Newest::MayLeave);
                 let result = operate(shard, now);
@@ -306,15 +309,12 @@ impl Cache {
 
     /// Has the other shards give up memory until `bytes` are left in the budget: first those that
     /// hold more than their share, then all alike.
-    fn collect_memory(&self, except: &ShardCell, bytes: usize) {
+    fn collect_memory(&self, except: Option<&ShardCell>, bytes: usize) {
         let now = self.now();
-        let share = self.config.memory_bytes / self.shards.len();
+        let share = self.memory_bytes() / self.shards.len();
         for floor in [share, share / 2, share / 4, 0] {
-            for cell in self
-                .shards
-                .iter()
-                .filter(|&cell| !std::ptr::eq(cell, except))
-            {
+            let is_other = |cell: &&ShardCell| except.is_none_or(|one| !std::ptr::eq(*cell, one));
+            for cell in self.shards.iter().filter(is_other) {
                 let missing = bytes.saturating_sub(self.budget.left());
                 if missing == 0 {
                     return;
@@ -526,7 +526,7 @@ impl Cache {
     pub fn stats(&self) -> Stats {
         let now = self.now();
         let mut stats = Stats {
-            memory_bytes: self.config.memory_bytes as u64,
+            memory_bytes: self.memory_bytes() as u64,
             segment_bytes: self.segment_bytes as u64,
             shards: self.shards.len() as u64,
             ..Stats::default()

@@ -94,7 +94,7 @@ impl Shard {
         self.store.counts.stored += u64::from(stored.is_some());
         if let Some(stored) = stored {
             self.note(key, Action::Set, &stored, now);
-            self.store.report.tell(key, Happened::Stored);
+            self.store.report.tell(key, Happened::Created);
         }
         let version = version.unwrap_or(0);
         Ok(Counted::Number {

@@ -327,8 +327,8 @@ impl Reclaimer {
             }
             self.process(store, &mut allowance, now);
         }
-        store.shrink_index(SHRINK_PER_TICK);
-        allowance.is_used_up(0) || store.wants_shrinking()
+        let is_shrinking = store.shrink_index(SHRINK_PER_TICK);
+        allowance.is_used_up(0) || is_shrinking
     }
 
     /// Whether upkeep is in the midst of a segment and has room to go on at once.

@@ -193,6 +193,14 @@ impl Index {
         }
     }
 
+    /// Sets whether the item was ever fetched, and how often it was used of late.
+    pub(crate) fn set_uses(&self, slot: SlotRef, fetched: bool, frequency: u8) {
+        let kept = self.load(slot) & !(FETCHED | FREQUENCY_MAX << FREQUENCY_SHIFT);
+        let frequency = u64::from(frequency).min(FREQUENCY_MAX) << FREQUENCY_SHIFT;
+        let fetched = if fetched { FETCHED } else { 0 };
+        self.save(slot, kept | frequency | fetched);
+    }
+
     /// Points the entry to another offset and sets its frequency.
     pub(crate) fn relocate(&mut self, slot: SlotRef, offset: usize, frequency: u8) {
         // Tag and partner bit stay: they say why the entry lies in this bucket.

@@ -55,8 +55,10 @@ pub use error::Error;
 pub use heap::{keep_heap_lean, release_heap};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use observer::{Happened, Observer};
-pub use options::{Change, DeleteOptions, End, Increment, Lookup, ScanCursor, SetOptions, When};
-pub use outcome::{Counted, Deleted, Found, Item, KeyFacts, Lease, Stored};
+pub use options::{
+    Change, DeleteOptions, End, Increment, Lookup, ScanCursor, SetOptions, Splice, When,
+};
+pub use outcome::{Counted, Deleted, Found, Item, KeyFacts, Lease, Stored, Uses};
 pub use space::{Kind, Space};
 pub use stats::{CurvePoint, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats};
 pub use store::{Audit, Inconsistency};

@@ -102,6 +102,28 @@ impl Shard {
         })))
     }
 
+    /// Notes the second of each use of an item from now on.
+    pub(crate) fn note_uses(&mut self, key: Key<'_>, now: Instant) -> Result<(), Error> {
+        let Some(located) = self.store.find(key, now) else {
+            return Ok(());
+        };
+        let before = self.store.spec_of(&located);
+        if before.access_s.is_some() {
+            return Ok(());
+        }
+        let since_s = (now.0 / 1000).saturating_sub(self.store.idle_s(&located, now));
+        let known_s = if self.store.is_fetched(&located) {
+            now.0 / 1000
+        } else {
+            since_s
+        };
+        let after = Spec {
+            access_s: Some(known_s as u32),
+            ..before
+        };
+        self.rewrite(key, located, &before, &after, now).map(drop)
+    }
+
     /// Makes the stored header say `after` instead of `before`, in place where it has the fields.
     fn rewrite(
         &mut self,
@@ -146,7 +168,7 @@ impl Shard {
             .put(key, None, &spec, Content::Bytes(&[]), now)?
             .ok_or(Error::Busy)?;
         self.store.counts.stored += 1;
-        self.store.report.tell(key, Happened::Stored);
+        self.store.report.tell(key, Happened::Created);
         Ok(read(Found {
             item: self.store.item(&located),
             deadline_before: deadline,

@@ -31,7 +31,9 @@ pub trait Observer: Send + Sync {
 /// What happened to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Happened {
-    /// It has another value, or was marked as stale; perhaps it is new.
+    /// It is there, and was not before.
+    Created,
+    /// It has another value, or was marked as stale.
     Stored,
     /// It was deleted.
     Removed,
@@ -41,6 +43,17 @@ pub enum Happened {
     Expired,
     /// It had to make room.
     Evicted,
+}
+
+impl Happened {
+    /// A store, over an older item or not.
+    #[inline]
+    pub(crate) fn of_store<T>(old: Option<&T>) -> Happened {
+        match old {
+            None => Happened::Created,
+            Some(_) => Happened::Stored,
+        }
+    }
 }
 
 /// A shard's way to tell the observer, if there is one.

@@ -161,6 +161,20 @@ pub enum Change {
         /// The client's opaque flags.
         flags: u32,
     },
+    /// Writes these over some of the value, if it is there, where it lies unless somebody reads
+    /// it; length, kind, deadline and flags stay. Else as [`Change::Store`].
+    Splice([Splice; 2]),
+}
+
+/// Bytes of the scratch buffer that go over bytes of a value; none if there is nothing to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Splice {
+    /// Where they go in the value.
+    pub at: usize,
+    /// Where they lie in the scratch buffer.
+    pub from: usize,
+    /// How many they are.
+    pub len: usize,
 }
 
 /// How an item is deleted: delete and meta `md`.

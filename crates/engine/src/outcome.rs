@@ -138,6 +138,27 @@ pub struct KeyFacts<'a> {
     pub version: u64,
     /// Whether the item was ever fetched.
     pub fetched: bool,
+    /// How often it was used of late, as eviction counts it: 0 to 3.
+    pub frequency: u8,
     /// Whether the item lives in the main queue (used before) or in the small one (new).
     pub main: bool,
+    /// What is noted of its uses.
+    pub uses: Uses,
+}
+
+/// What is noted of an item's uses; see [`Cache::set_uses`](crate::Cache::set_uses).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uses {
+    pub(crate) fetched: bool,
+    pub(crate) frequency: u8,
+    /// The second of the last one, if that is kept.
+    pub(crate) access_s: Option<u32>,
+}
+
+impl Uses {
+    /// Whether it is known when the item was used last: each use is noted, or there was none.
+    #[must_use]
+    pub fn is_last_known(self) -> bool {
+        self.access_s.is_some() || !self.fetched
+    }
 }

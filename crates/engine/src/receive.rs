@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::item::{HEADER_BYTES_MAX, Spec};
 use crate::key::Key;
 use crate::log::Room;
+use crate::observer::Happened;
 use crate::options::SetOptions;
 use crate::outcome::Stored;
 use crate::segment::Queue;
@@ -90,6 +91,7 @@ impl Shard {
             layout,
             segment,
         };
-        Ok(self.stored(key, &located, &spec, now))
+        let happened = Happened::of_store(old.as_ref());
+        Ok(self.stored(key, &located, &spec, happened, now))
     }
 }

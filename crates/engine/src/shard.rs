@@ -154,23 +154,24 @@ impl Shard {
         };
         let done = self.put(key, old, &spec, Content::Bytes(value), now)?;
         Ok(done.map_or(Stored::NotStored, |located| {
-            self.stored(key, &located, &spec, now)
+            self.stored(key, &located, &spec, Happened::of_store(old.as_ref()), now)
         }))
     }
 
-    /// Notes a store.
+    /// Notes a store, of a new item or over an old one.
     #[inline]
     pub(crate) fn stored(
         &mut self,
         key: Key<'_>,
         located: &Located,
         spec: &Spec,
+        happened: Happened,
         now: Instant,
     ) -> Stored {
         self.note(key, Action::Set, located, now);
         self.store.reset_fetched(located.slot);
         self.store.counts.stored += 1;
-        self.store.report.tell(key, Happened::Stored);
+        self.store.report.tell(key, happened);
         Stored::Done {
             version: spec.version.unwrap_or(0),
         }
@@ -312,7 +313,7 @@ impl Shard {
         };
         let done = self.put(key, Some(old), &spec, Content::Extended(end, bytes), now)?;
         Ok(done.map_or(Stored::NotStored, |located| {
-            self.stored(key, &located, &spec, now)
+            self.stored(key, &located, &spec, Happened::Stored, now)
         }))
     }
 

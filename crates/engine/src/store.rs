@@ -15,6 +15,7 @@ mod growth;
 mod flush;
 mod reclaim;
 mod residence;
+mod splice; // parts of a value that are written over where they lie
 mod audit; // what a cache holds, counted entry by entry
 
 pub(crate) use self::audit::equal;

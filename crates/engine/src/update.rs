@@ -9,7 +9,8 @@ use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::item::Spec;
 use crate::key::Key;
-use crate::options::Change;
+use crate::observer::Happened;
+use crate::options::{Change, Splice};
 use crate::outcome::Item;
 use crate::shard::{Shard, VERSIONED_VALUE_BYTES};
 use crate::store::{Content, Located};
@@ -32,7 +33,13 @@ impl Shard {
         scratch.clear();
         let (result, change) = decide(old.as_ref().map(|old| self.store.item(old)), scratch);
         match (change, old) {
-            (Change::Keep, _) | (Change::Remove | Change::Retime(_), None) => {}
+            (Change::Keep, _) | (Change::Remove | Change::Retime(_) | Change::Splice(_), None) => {}
+            (Change::Splice(splices), Some(old)) => {
+                if !self.splice(key, &old, &splices, scratch, now)? {
+                    // It had to leave for its own successor: there is nothing to change.
+                    return self.update(key, scratch, value_bytes_max, decide, now);
+                }
+            }
             (Change::Remove, Some(old)) => self.remove(key, &old, now),
             (Change::Retime(deadline), Some(old)) => self.retime(key, &old, deadline, now)?,
             (
@@ -56,10 +63,42 @@ impl Shard {
                 };
                 let located = self.put(key, old, &spec, Content::Bytes(scratch), now)?;
                 let located = located.expect("the new value does not need the old one");
-                self.stored(key, &located, &spec, now);
+                let happened = Happened::of_store(old.as_ref());
+                self.stored(key, &located, &spec, happened, now);
             }
         }
         Ok(result)
+    }
+
+    /// Writes over parts of a value; `false` if the item had to leave for lack of room.
+    fn splice(
+        &mut self,
+        key: Key<'_>,
+        old: &Located,
+        splices: &[Splice],
+        scratch: &[u8],
+        now: Instant,
+    ) -> Result<bool, Error> {
+        let before = self.store.spec_of(old);
+        let spec = Spec {
+            kind: before.kind,
+            flags: before.flags,
+            ..self.next_spec(key, Some(old), before.value_bytes, before.deadline, now)
+        };
+        let located = if self.store.keeps_its_place(old, &spec) {
+            self.store.rewrite_front(old, &spec, key.bytes())
+        } else {
+            match self.put(key, Some(*old), &spec, Content::Old, now)? {
+                Some(located) => located,
+                None => return Ok(false),
+            }
+        };
+        for splice in splices {
+            let bytes = &scratch[splice.from..splice.from + splice.len];
+            self.store.write_value(&located, splice.at, bytes);
+        }
+        self.stored(key, &located, &spec, Happened::Stored, now);
+        Ok(true)
     }
 
     /// The item that follows `old`: it has the fields that `old` has, and its lease has ended.

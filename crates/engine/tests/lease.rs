@@ -159,6 +159,37 @@ fn a_version_holds_until_the_item_changes() {
 }
 
 #[test]
+fn uses_are_noted_from_when_that_is_asked_for_and_can_be_taken_back() {
+    let timed = timed();
+    let key = timed.cache.key(b"key").unwrap();
+    let uses = || timed.cache.facts(key, |facts| (facts.uses, facts.idle_s));
+    let (new, _) = {
+        timed.set("key", b"value", None).unwrap();
+        uses().unwrap()
+    };
+    assert!(new.is_last_known());
+    timed.clock.advance_ms(7_000);
+    timed.get("key");
+    let (read, idle_s) = uses().unwrap();
+    assert!(!read.is_last_known() && read != new && idle_s == 7);
+    timed.cache.set_uses(key, new);
+    assert_eq!(uses(), Some((new, 7)));
+    timed.get("key");
+    timed.cache.note_uses(key).unwrap();
+    timed.clock.advance_ms(2_000);
+    let (noted, idle_s) = uses().unwrap();
+    assert!(noted.is_last_known() && idle_s == 2);
+    timed.get("key");
+    assert_eq!(uses().unwrap().1, 0);
+    timed.cache.set_uses(key, noted);
+    assert_eq!(uses(), Some((noted, 2)));
+    assert_eq!(
+        timed.cache.note_uses(timed.cache.key(b"none").unwrap()),
+        Ok(())
+    );
+}
+
+#[test]
 fn the_time_since_the_last_access_is_known_to_the_second() {
     let timed = timed();
     timed.set("key", b"value", None).unwrap();

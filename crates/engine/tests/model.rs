@@ -230,7 +230,9 @@ impl Observer for Mirror {
         let mut keys = self.keys.lock().unwrap();
         let key = in_model(key.space(), key.bytes());
         let was_there = match happened {
+            Happened::Created => keys.insert(key.clone()),
             Happened::Stored => {
+                // It may have had to leave for its own successor.
                 keys.insert(key.clone());
                 true
             }
@@ -503,6 +505,8 @@ impl Pair {
             entry.fetched = true;
         }
         match (change, old) {
+            // It is not among what is drawn: tests/update.rs has it.
+            (Change::Splice(_), _) => unreachable!(),
             (Change::Keep, _) | (Change::Remove | Change::Retime(_), None) => {}
             (Change::Remove, Some(_)) => {
                 self.model.entries.remove(key);

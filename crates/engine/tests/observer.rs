@@ -14,7 +14,7 @@ use cellar_engine::{
 mod cache;
 use cache::Timed;
 
-use Happened::{Removed, Retimed, Stored};
+use Happened::{Created, Removed, Retimed, Stored};
 
 #[derive(Default)]
 struct Ears {
@@ -97,7 +97,7 @@ fn every_request_that_changes_an_item_is_told_once() {
         initial: Some((1, soon)),
         ..one
     };
-    expect(&ears, &[Stored], cache.set(key, b"4", &SET));
+    expect(&ears, &[Created], cache.set(key, b"4", &SET));
     expect(&ears, &[Stored], cache.increment(key, &one));
     expect(&ears, &[Stored], cache.extend(key, End::Back, b"4", &SET));
     expect(&ears, &[Retimed], cache.touch(key, soon));
@@ -121,13 +121,13 @@ fn every_request_that_changes_an_item_is_told_once() {
         vivify: Some(soon),
         ..Lookup::default()
     };
-    expect(&ears, &[Stored], cache.lookup(key, &vivify, |_| ()));
+    expect(&ears, &[Created], cache.lookup(key, &vivify, |_| ()));
     let plain = DeleteOptions::default();
     expect(&ears, &[Removed], cache.delete(key, &plain));
     let draft = cache.draft(key, 5).unwrap();
-    expect(&ears, &[Stored], cache.commit(draft, &SET));
+    expect(&ears, &[Created], cache.commit(draft, &SET));
     expect(&ears, &[Removed], cache.delete(key, &plain));
-    expect(&ears, &[Stored], cache.increment(key, &created));
+    expect(&ears, &[Created], cache.increment(key, &created));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn nothing_is_told_of_requests_that_change_nothing() {
     expect(&ears, &[], update(cache, key, Change::Retime(soon)));
     expect(&ears, &[], cache.increment(key, &Increment::by(1)));
     expect(&ears, &[], cache.draft(key, 5));
-    expect(&ears, &[Stored], cache.set(key, b"4", &SET));
+    expect(&ears, &[Created], cache.set(key, b"4", &SET));
     expect(&ears, &[], cache.get(key, |_| ()));
     expect(&ears, &[], update(cache, key, Change::Keep));
     let looks = Lookup {
@@ -212,6 +212,7 @@ fn what_is_there_is_what_was_stored_and_did_not_leave() {
     assert!(stats.evicted > 1_000 && stats.expired > 1_000, "{stats:?}");
     for (space, key, happened) in heard {
         match happened {
+            Happened::Created => assert!(there.insert((space, key))),
             Happened::Stored => {
                 there.insert((space, key));
             }
@@ -242,7 +243,7 @@ fn a_flush_is_told_once_and_a_delayed_one_when_its_time_comes() {
     timed.clock.advance_ms(1_000);
     timed.cache.tick();
     assert_eq!(*ears.flushed.lock().unwrap(), [None, None]);
-    assert_eq!(ears.take(), [Happened::Stored]);
+    assert_eq!(ears.take(), [Happened::Created]);
     assert_eq!(cache_items(&timed.cache), 0);
 }
 

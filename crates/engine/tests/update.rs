@@ -3,6 +3,7 @@
 
 use cellar_engine::{
     Cache, Change, Config, Deadline, DeleteOptions, End, Error, Instant, Kind, Lookup, SetOptions,
+    Splice,
 };
 
 #[allow(dead_code, reason = "shared by several tests")]
@@ -173,4 +174,40 @@ fn a_large_value_gets_memory_from_other_shards_and_is_decided_anew() {
         .cache
         .get(key, |item| (item.value.len(), item.flags, item.kind));
     assert_eq!(found, Some((1 << 20, 7, Kind(2))));
+}
+
+#[test]
+fn a_splice_writes_over_parts_and_leaves_what_is_being_read() {
+    let Timed { cache, .. } = Timed::new(8 << 20);
+    let key = cache.key(b"key").unwrap();
+    let options = SetOptions {
+        kind: Kind(2),
+        flags: 9,
+        ..SetOptions::default()
+    };
+    cache.set(key, b"one two three", &options).unwrap();
+    let mut scratch = Vec::new();
+    let mut splice = |cache: &Cache| {
+        let done = cache.update(key, &mut scratch, |item, scratch| {
+            scratch.extend(b"ONETWO");
+            let [first, second] = [(0, 0), (4, 3)].map(|(at, from)| Splice { at, from, len: 3 });
+            (item.is_some(), Change::Splice([first, second]))
+        });
+        done.unwrap()
+    };
+    let pinned = cache.get(key, |item| item.pin()).unwrap();
+    assert!(splice(&cache));
+    assert_eq!(&*pinned, b"one two three");
+    drop(pinned);
+    let place = |cache: &Cache| cache.get(key, |item| item.value.as_ptr() as usize).unwrap();
+    let before = place(&cache);
+    assert!(splice(&cache));
+    assert_eq!(place(&cache), before, "it stays where it is");
+    let (value, kind, flags) = cache
+        .get(key, |item| (item.value.to_vec(), item.kind, item.flags))
+        .unwrap();
+    assert_eq!((&*value, kind, flags), (&b"ONE TWO three"[..], Kind(2), 9));
+    cache.delete(key, &DeleteOptions::default()).unwrap();
+    assert!(!splice(&cache), "there is nothing to write over");
+    cache.audit().unwrap();
 }

@@ -213,7 +213,10 @@ fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {
 }
 
 /// Opens all connections and has each answer one request.
-fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<Stream>, Error> {
+///
+/// # Errors
+/// [`Error`] if one is not let in, or not answered.
+pub fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<Stream>, Error> {
     let failed = |error| Error::system(format!("connecting to {}", drive.target), error);
     let mut streams = Vec::with_capacity(drive.connections);
     let databases = drive.databases.clone().cycle();

@@ -120,6 +120,12 @@ impl Stream {
         &self.socket
     }
 
+    /// What it is encrypted with, if it is.
+    pub fn cipher(&self) -> Option<String> {
+        let suite = self.tls.as_ref()?.negotiated_cipher_suite()?;
+        suite.suite().as_str().map(str::to_owned)
+    }
+
     /// Takes what has come, nothing at the end; tells too whether the socket is empty then, so that
     /// its next bytes are another event.
     ///

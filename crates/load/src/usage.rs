@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -14,17 +15,30 @@ const PAGE_BYTES: u64 = 4096;
 /// # Errors
 /// If there is no such process.
 pub fn cpu_ns(pid: u32) -> io::Result<u64> {
+    cpu_ns_of(pid, |_| true)
+}
+
+/// The same of its threads that are called so.
+///
+/// # Errors
+/// If there is no such process.
+pub fn threads_cpu_ns(pid: u32, name: &str) -> io::Result<u64> {
+    cpu_ns_of(pid, |path| {
+        fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    })
+}
+
+fn cpu_ns_of(pid: u32, counts: impl Fn(&Path) -> bool) -> io::Result<u64> {
     let mut sum = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let path = thread?.path();
         // A thread may end while the directory is read.
-        let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else {
-            continue;
-        };
-        sum += text
-            .split(' ')
-            .next()
-            .and_then(|ns| ns.parse::<u64>().ok())
-            .unwrap_or(0);
+        if counts(&path)
+            && let Ok(text) = fs::read_to_string(path.join("schedstat"))
+        {
+            let ns = text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok());
+            sum += ns.unwrap_or(0);
+        }
     }
     Ok(sum)
 }

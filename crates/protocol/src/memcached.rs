@@ -1,7 +1,7 @@
-//! memcached's text protocol, classic and meta, from the server's side.
+//! memcached's protocols from the server's side: text, classic and meta, and [`binary`].
 //!
-//! [`decode`] turns received bytes into a borrowed [`Request`]; [`reply`] appends answers to a
-//! buffer; [`command`] is the table of everything that is understood. The yardstick is memcached
+//! Of text [`decode`] turns received bytes into a [`Request`] that borrows them; [`reply`] appends
+//! answers to a buffer; [`command`] is the table of what is understood. The yardstick: memcached
 //! 1.6.45, its error texts included; deliberate differences stand in conformance/README.md.
 //!
 //! Invariant: bytes from a peer never panic, and cutting the input anywhere changes no answer.
@@ -18,9 +18,10 @@ pub mod meta;
 pub mod request;
 pub mod decode; // how bytes become a request
 pub mod reply; // what a reply looks like, error texts
+pub mod binary; // the binary protocol
 pub mod command; // which commands there are
 
-pub use decode::{Decoded, Limits, decode, is_still_incomplete};
+pub use decode::{Decoded, LINE_BYTES_MAX, Limits, decode, is_still_incomplete};
 pub use meta::{Meta, OwnedMeta};
 pub use refusal::Refused;
 pub use request::{Get, Listing, Request, Stats, Storage, Store, Verb};

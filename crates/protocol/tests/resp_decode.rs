@@ -63,9 +63,9 @@ fn a_request_may_have_many_long_and_empty_arguments() {
 
 #[test]
 fn an_unknown_name_is_a_request_without_a_row() {
-    let (unknown, _) = request(b"*2\r\n$5\r\nLPUSH\r\n$1\r\nk\r\n");
+    let (unknown, _) = request(b"*2\r\n$4\r\nXADD\r\n$1\r\nk\r\n");
     assert!(unknown.command.is_none());
-    assert_eq!(unknown.args[0], b"LPUSH");
+    assert_eq!(unknown.args[0], b"XADD");
 }
 
 #[test]

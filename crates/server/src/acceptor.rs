@@ -17,13 +17,15 @@ use crate::handshakes::Antechamber;
 use crate::listener::Listener;
 use crate::mailbox::{Arrival, Mailbox};
 use crate::poller::{Interest, Poller, Waker};
-use crate::signals::Signals;
+use crate::signals::{Hangups, Signals};
 use crate::stream::Stream;
 
 /// Token of the waker.
 const WAKE_TOKEN: u64 = u64::MAX;
 /// Token of the signals; a listener's is its number.
 const SIGNAL_TOKEN: u64 = u64::MAX - 1;
+/// Token of SIGHUP.
+const HANGUP_TOKEN: u64 = u64::MAX - 2;
 /// Most listeners.
 pub(crate) const LISTENERS_MAX: usize = 64;
 /// Connections accepted from one address before the next one's turn.
@@ -37,6 +39,8 @@ pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
     /// Polled, and never read: the first one is enough.
     _signals: Signals,
+    /// SIGHUP, on a server where nobody else hears it.
+    hangups: Option<Hangups>,
     /// Wakes it when the drain has begun; polled as well.
     _waker: Arc<Waker>,
     entrance: Entrance,
@@ -62,9 +66,17 @@ impl Acceptor {
         let poller = Poller::new()?;
         poller.add(&waker, WAKE_TOKEN, Interest::Reads)?;
         poller.add(&signals, SIGNAL_TOKEN, Interest::Reads)?;
+        let reads_files = handshakes.is_some() || entrance.state.users.is_some();
+        let hangups = (!reads_files).then(Hangups::take_over).transpose();
+        let hangups =
+            hangups.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NFILE))?;
+        if let Some(hangups) = &hangups {
+            poller.add(hangups, HANGUP_TOKEN, Interest::Level)?;
+        }
         let acceptor = Acceptor {
             listeners,
             _signals: signals,
+            hangups,
             _waker: waker,
             entrance,
             handshakes,
@@ -105,11 +117,19 @@ impl Acceptor {
                         Mailbox::drain(&self.entrance.mailboxes);
                         return Ok(());
                     }
+                    HANGUP_TOKEN => self.hear_hangup(),
                     listener => self.accept(listener as usize, clock),
                 }
             }
         }
         Ok(())
+    }
+
+    /// Tells that there is nothing that SIGHUP could have read anew.
+    fn hear_hangup(&mut self) {
+        if self.hangups.as_mut().is_some_and(Hangups::take) {
+            tracing::info!("SIGHUP: there are no certificates and no users to read anew");
+        }
     }
 
     fn open(&self) -> Result<(), Errno> {

@@ -16,6 +16,7 @@ use cellar_protocol::resp::{Command, Proto, Verb};
 use crate::budget::Budget;
 use crate::limits::INBOX_BYTES_MAX;
 use crate::mailbox::Mailbox;
+use crate::tls::owner::Owner;
 
 /// What the client told about itself.
 #[derive(Clone, Debug, Default)]
@@ -41,25 +42,31 @@ pub struct Seat {
     pub file: i32,
     /// The user that it runs as, if it came by a socket file.
     pub uid: Option<u32>,
-    /// What it is called by its certificate, if it has shown one.
-    pub identity: Option<Arc<str>>,
+    /// Whose certificate it has shown, if it has.
+    pub owner: Option<Arc<Owner>>,
 }
 
 /// How many of something a client has, for listings.
 #[derive(Debug)]
 pub struct Counts {
     /// Subscriptions to channels.
-    // Relaxed, like the next three: facts for listings.
+    // Relaxed, like the next four: facts for listings.
     pub channels: AtomicUsize,
     /// Subscriptions to patterns.
     // Relaxed: see above.
     pub patterns: AtomicUsize,
+    /// Subscriptions to channels of shards.
+    // Relaxed: see above.
+    pub shards: AtomicUsize,
     /// Watched keys.
     // Relaxed: see above.
     pub watched: AtomicUsize,
     /// Commands in its transaction; -1 outside of one.
     // Relaxed: see above.
     pub queued: AtomicI64,
+    /// Whether its command waits for a value.
+    // Relaxed: a fact for listings.
+    pub waits: AtomicBool,
 }
 
 impl Default for Counts {
@@ -67,8 +74,10 @@ impl Default for Counts {
         Counts {
             channels: AtomicUsize::new(0),
             patterns: AtomicUsize::new(0),
+            shards: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
             queued: AtomicI64::new(-1),
+            waits: AtomicBool::new(false),
         }
     }
 }
@@ -80,7 +89,31 @@ pub struct Tracker {
     // Relaxed: a client's own thread sets it before it registers anything.
     pub mode: AtomicU32,
     /// Who gets its invalidations; none for itself.
-    pub redirect: Mutex<Option<Arc<Client>>>,
+    pub redirect: Mutex<Option<Redirect>>,
+}
+
+/// A client that is told in another one's place, as long as it stays the same user's.
+#[derive(Clone, Debug)]
+pub struct Redirect {
+    /// The client.
+    pub target: Arc<Client>,
+    /// How often it had become another user's when it was named.
+    owners: u64,
+}
+
+impl Redirect {
+    /// To a client, for as long as it is whose it is now.
+    #[must_use]
+    pub fn to(target: Arc<Client>) -> Redirect {
+        let owners = target.owners();
+        Redirect { target, owners }
+    }
+
+    /// Whether it leads nowhere now: the client is gone, or another user's.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.target.is_gone() || self.target.owners() != self.owners
+    }
 }
 
 /// What waits for a client.
@@ -125,12 +158,17 @@ pub struct Client {
     pub counts: Counts,
     /// How its keys are tracked.
     pub tracker: Tracker,
+    /// How often it has become another user's, or nobody's.
+    // Relaxed: who reads the old number tells of what changed before, as to the user before.
+    owners: AtomicU64,
     /// Whether it asked not to be evicted, and not to count as a user of keys.
     // Relaxed: wishes that order nothing.
     pub wishes: [AtomicBool; 2],
     /// The command it sent last: its place in [`Verb`], and one.
     // Relaxed: a fact for listings.
     command: AtomicUsize,
+    // Relaxed: a fact for listings.
+    is_monitor: AtomicBool,
     facts: Mutex<ClientFacts>,
     inbox: Mutex<Inbox>,
     // Relaxed: a request; the mailbox's call, which comes after, orders what the loop does.
@@ -164,8 +202,37 @@ impl Client {
     /// Whether it has subscriptions.
     #[must_use]
     pub fn is_subscriber(&self) -> bool {
-        let counts = [&self.counts.channels, &self.counts.patterns];
+        let Counts {
+            channels,
+            patterns,
+            shards,
+            ..
+        } = &self.counts;
+        let counts = [channels, patterns, shards];
         counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Notes that it is another user's from now on, or nobody's.
+    pub fn note_other_owner(&self) {
+        // Relaxed: as it says where it is declared.
+        self.owners.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn owners(&self) -> u64 {
+        // Relaxed: as it says where it is declared.
+        self.owners.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether it is shown each command as it runs.
+    pub fn note_monitor(&self, is_one: bool) {
+        // Relaxed: a fact for listings.
+        self.is_monitor.store(is_one, Ordering::Relaxed);
+    }
+
+    /// Whether it is shown each command as it runs.
+    #[must_use]
+    pub fn is_monitor(&self) -> bool {
+        self.is_monitor.load(Ordering::Relaxed)
     }
 
     /// Notes that it sends commands now.
@@ -236,6 +303,13 @@ impl Client {
         }
     }
 
+    /// Has all event loops look whether what waits for the end of a pause may go on.
+    pub fn wake_loops(&self) {
+        if let Some((mailboxes, ..)) = &self.home {
+            mailboxes.iter().for_each(|mailbox| mailbox.waker.wake());
+        }
+    }
+
     /// Whether it has to go at once, even with a reply half written.
     pub fn is_overdue(&self) -> bool {
         self.inbox().overflown || self.is_killed.load(Ordering::Relaxed)
@@ -297,7 +371,8 @@ impl Client {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn call(&self) {
+    /// Has its event loop look at its connection.
+    pub fn call(&self) {
         if let Some((mailboxes, index, token)) = &self.home {
             mailboxes[*index].call(*token);
         }
@@ -352,8 +427,10 @@ impl Clients {
             protocol: AtomicU32::new(2),
             counts: Counts::default(),
             tracker: Tracker::default(),
+            owners: AtomicU64::new(0),
             wishes: [AtomicBool::new(false), AtomicBool::new(false)],
             command: AtomicUsize::new(0),
+            is_monitor: AtomicBool::new(false),
             facts: Mutex::default(),
             inbox: Mutex::default(),
             is_killed: AtomicBool::new(false),

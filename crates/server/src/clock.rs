@@ -237,7 +237,14 @@ impl Stopwatch {
     #[inline]
     #[must_use]
     pub fn us(self) -> u64 {
-        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+        self.ns() / 1_000
+    }
+
+    /// Nanoseconds since the start.
+    #[inline]
+    #[must_use]
+    pub fn ns(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 

@@ -1,9 +1,10 @@
-//! Collections: hashes, sets and sorted sets, each the bytes of one value.
+//! Collections: hashes, sets, sorted sets and lists, each the bytes of one value.
 //!
 //! A command that reads works on the bytes as they lie in the cache; one that writes takes them
 //! apart, changes the parts and puts them together again ([`Collection`]), so it costs a copy of
-//! the collection. [`members`] is what all three have in common: entries one behind the other, and
-//! a table over them from some size on, so that finding one member costs the same in large ones.
+//! the collection; a [`list`] is changed in place. [`members`] is what the others have in common:
+//! entries one behind the other, and from some size on a table over them, so that finding one
+//! member costs the same in large ones.
 //!
 //! A collection is one value: the longest value that the server takes is its bound. An empty
 //! collection does not exist. Cost: a look-up some slots of the table, or at most 128 entries; a
@@ -14,10 +15,12 @@
 mod bytes;
 pub mod members;
 pub mod hash;
+pub mod list;
 pub mod set;
 pub mod sorted_set;
 
 pub use hash::Hash;
+pub use list::List;
 pub use set::Set;
 pub use sorted_set::SortedSet;
 
@@ -29,6 +32,8 @@ pub const HASH: Kind = Kind(1);
 pub const SET: Kind = Kind(2);
 /// A sorted set.
 pub const SORTED_SET: Kind = Kind(3);
+/// A list.
+pub const LIST: Kind = Kind(4);
 
 /// A collection that can be changed.
 pub trait Collection: Sized {

@@ -20,6 +20,7 @@ use crate::output::Output;
 use crate::poller::Interest;
 use crate::stream::Stream;
 use crate::users::Ticket;
+use crate::waiters::Waiter;
 
 /// Bytes that have to move within one write time-out for a transfer to count as going on.
 const PROGRESS_BYTES_MIN: usize = 16 << 10;
@@ -68,8 +69,12 @@ pub(crate) struct Connection {
     pub(crate) input: Input,
     /// What its request waits for, until its loop has asked to be called.
     pub(crate) waits_for: Option<Arc<Ticket>>,
+    /// What its command waits for, until it is answered.
+    pub(crate) waiter: Option<Arc<Waiter>>,
     /// Whether it rests until its loop is called for it.
     pub(crate) is_parked: bool,
+    /// Whether its next request, or the value that it receives, waits for the end of a pause.
+    pub(crate) is_held: bool,
     /// The answer that goes on when there is room for it, before the next request.
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
     pub(crate) output: Output,
@@ -107,7 +112,9 @@ impl Connection {
             is_waiting: false,
             input: Input::Requests,
             waits_for: None,
+            waiter: None,
             is_parked: false,
+            is_held: false,
             unfinished: None,
             output: Output::default(),
             ending: Ending::No,
@@ -136,7 +143,8 @@ impl Connection {
     pub(crate) fn held_beside(&self) -> usize {
         let unanswered = self.unfinished.as_ref().map(|rest| rest.waiting_bytes());
         let beneath = self.stream.held_bytes();
-        self.buffer_bytes() + unanswered.unwrap_or(0) + self.link.held_bytes() + beneath
+        let waiting = self.waiter.as_ref().map_or(0, |waiter| waiter.held_bytes());
+        self.buffer_bytes() + unanswered.unwrap_or(0) + self.link.held_bytes() + beneath + waiting
     }
 
     /// Whether there is something to do as soon as its turn comes.
@@ -148,7 +156,7 @@ impl Connection {
         match self.ending {
             Ending::No | Ending::AfterRequests => {
                 let has_input = self.stream.is_readable() || !self.is_through();
-                has_input && !self.output.is_full() && !self.is_parked
+                has_input && !self.output.is_full() && !self.is_parked && !self.is_held
             }
             Ending::AfterOutput => false,
             Ending::Linger { .. } => self.stream.is_readable(),
@@ -161,6 +169,12 @@ impl Connection {
         !self.backlog && self.unfinished.is_none()
     }
 
+    /// Whether nobody is there any more for whom it rests. Who waits for a value and ends its side
+    /// is taken for gone, as in Redis.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.stream.is_gone() || self.waiter.is_some() && self.stream.is_leaving()
+    }
+
     /// Goes on as an execution said; whether its next request has to wait.
     pub(crate) fn follow(&mut self, flow: Flow) -> bool {
         match flow {
@@ -168,6 +182,7 @@ impl Connection {
             Flow::Close => self.end_after_output(),
             Flow::Unfinished(rest) => self.unfinished = Some(rest),
             Flow::Wait(ticket) => self.waits_for = Some(ticket),
+            Flow::Park(waiter) => self.waiter = Some(waiter),
         }
         true
     }
@@ -203,7 +218,7 @@ impl Connection {
     /// rest of a request.
     pub(crate) fn is_in_transfer(&mut self) -> bool {
         let is_receiving = self.input != Input::Requests || self.link.transfer().is_some();
-        self.blocked || self.is_waiting || is_receiving
+        self.blocked || !self.is_held && (self.is_waiting || is_receiving)
     }
 
     /// Bytes of the cache's memory that it holds back now.

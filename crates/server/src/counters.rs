@@ -5,6 +5,7 @@
 
 pub mod load; // how long requests take in the server, how busy a loop is
 pub mod pulse;
+pub mod times; // how long commands take, how they fail
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +13,7 @@ use cellar_protocol::resp::Verb;
 
 use self::load::Load;
 use self::pulse::Pulse;
+use self::times::Times;
 
 /// A count with one writer and any number of readers.
 #[derive(Debug, Default)]
@@ -42,28 +44,56 @@ impl Counter {
     }
 }
 
-/// A count for each command of the Redis protocol.
+/// One in so many calls of a command is looked at closely.
+const CALLS_PER_SAMPLE: u64 = 64;
+/// What spreads samples among calls: an odd number near the golden ratio of 2^64, so that no
+/// rhythm of a client's requests is that of the samples.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A count for each command of the Redis protocol, which also says which calls are looked at.
 #[derive(Debug)]
-pub struct Calls([Counter; Verb::COUNT]);
+pub struct Calls {
+    counts: [Counter; Verb::COUNT],
+    /// Calls whose spread count is not above this are looked at.
+    // Relaxed: who changes it does not wait for those who read it.
+    bar: AtomicU64,
+}
 
 impl Default for Calls {
     fn default() -> Calls {
-        Calls(std::array::from_fn(|_| Counter::default()))
+        Calls {
+            counts: std::array::from_fn(|_| Counter::default()),
+            bar: AtomicU64::new(u64::MAX / CALLS_PER_SAMPLE),
+        }
     }
 }
 
 impl Calls {
-    /// Counts one; only the owning thread may call this.
+    /// Counts one; whether it is to be looked at: timed, and shown to who watches. The first call
+    /// of a command is. Only the owning thread may call this.
     #[inline]
-    pub fn add(&self, verb: Verb) {
-        self.0[verb as usize].add(1);
+    pub fn add(&self, verb: Verb) -> bool {
+        let count = &self.counts[verb as usize];
+        let before = count.read();
+        count.set(before.wrapping_add(1));
+        before.wrapping_mul(SPREAD) <= self.bar.load(Ordering::Relaxed)
+    }
+
+    /// Has each call looked at, or a sample again; any thread may call this.
+    pub fn look_at_all(&self, all: bool) {
+        let bar = if all {
+            u64::MAX
+        } else {
+            u64::MAX / CALLS_PER_SAMPLE
+        };
+        self.bar.store(bar, Ordering::Relaxed);
     }
 
     /// The sums of all event loops, by `verb as usize`.
     pub fn sum<'a>(all: impl IntoIterator<Item = &'a Calls>) -> Vec<u64> {
         let mut sums = vec![0_u64; Verb::COUNT];
-        for Calls(counters) in all {
-            for (sum, counter) in sums.iter_mut().zip(counters) {
+        for Calls { counts, .. } in all {
+            for (sum, counter) in sums.iter_mut().zip(counts) {
                 *sum = sum.wrapping_add(counter.read());
             }
         }
@@ -91,6 +121,8 @@ macro_rules! counters {
             $(#[doc = $help] pub $name: Counter,)*
             /// How often each command of the Redis protocol was run.
             pub calls: Calls,
+            /// How long they took, and how they failed.
+            pub times: Times,
             /// Its time, its requests and how long they took.
             pub load: Load,
             /// Whether it goes on, and what it began last.
@@ -179,4 +211,36 @@ counters! {
         "Times that they could not be read, so that the old ones stayed in force.";
     conn_yields "conn_yields":
         "Times a connection had to wait its turn because it sent too much at once.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_one_in_so_many_calls_in_any_rhythm() {
+        const CALLS: u64 = 1 << 16;
+        for rhythm in [1, 2, 10, 64, 100] {
+            let calls = Calls::default();
+            assert!(calls.add(Verb::Get), "the first call is looked at");
+            let looked_at = (1..CALLS * rhythm).map(|call| (call, calls.add(Verb::Get)));
+            let in_step = looked_at
+                .filter(|&(call, is)| is && call % rhythm == 0)
+                .count() as u64;
+            let expected = CALLS / CALLS_PER_SAMPLE;
+            assert!(
+                in_step.abs_diff(expected) < expected / 20,
+                "{in_step} at {rhythm}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_calls_are_looked_at_if_that_is_asked_for() {
+        let calls = Calls::default();
+        calls.look_at_all(true);
+        assert!((0..1_000).all(|_| calls.add(Verb::Set)));
+        calls.look_at_all(false);
+        assert!((0..1_000).filter(|_| calls.add(Verb::Set)).count() < 30);
+    }
 }

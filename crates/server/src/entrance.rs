@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::clock;
 use crate::counters::Counters;
 use crate::mailbox::{Arrival, Mailbox};
 use crate::protocol::Protocol;
@@ -28,42 +27,6 @@ fn refusal(protocol: Protocol) -> &'static [u8] {
               X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n\
               {\"error\":{\"code\":\"unavailable\",\"message\":\"too many connections\"}}\n"
         }
-    }
-}
-
-/// How a client and a port misunderstand each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WrongPort {
-    /// The client speaks TLS, the port does not.
-    Plain,
-    /// The port speaks TLS, the client does not.
-    Encrypted,
-}
-
-impl WrongPort {
-    /// What the client is told, without encryption.
-    pub(crate) fn text(self, protocol: Protocol) -> Vec<u8> {
-        let what = match self {
-            WrongPort::Plain => "this port does not speak TLS",
-            WrongPort::Encrypted => "this port speaks TLS only",
-        };
-        let text = match protocol {
-            Protocol::Memcached => format!("ERROR {what}\r\n"),
-            Protocol::Resp => format!("-ERR {what}\r\n"),
-            Protocol::Http => {
-                let body =
-                    format!("{{\"error\":{{\"code\":\"wrong_port\",\"message\":\"{what}\"}}}}\n");
-                format!(
-                    "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nDate: {}\r\n\
-                     Content-Type: application/json\r\nContent-Length: {}\r\n\
-                     X-Content-Type-Options: nosniff\r\n\
-                     Cross-Origin-Resource-Policy: same-origin\r\n\r\n{body}",
-                    clock::date(clock::unix_s()),
-                    body.len()
-                )
-            }
-        };
-        text.into_bytes()
     }
 }
 

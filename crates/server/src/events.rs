@@ -21,6 +21,8 @@ pub enum Class {
     String,
     /// Hashes.
     Hash,
+    /// Lists.
+    List,
     /// Sets.
     Set,
     /// Sorted sets.
@@ -43,6 +45,7 @@ impl Class {
         match self {
             Class::Generic => 1,
             Class::String => 1 << 1,
+            Class::List => 1 << 2,
             Class::Set => 1 << 3,
             Class::Hash => 1 << 4,
             Class::SortedSet => 1 << 5,
@@ -74,7 +77,8 @@ impl Events {
     /// Whether something is published that the engine alone knows of.
     #[must_use]
     pub fn needs_engine(&self) -> bool {
-        self.has(Class::Expired) || self.has(Class::Evicted)
+        let known = [Class::Expired, Class::Evicted, Class::New];
+        known.into_iter().any(|class| self.has(class))
     }
 
     /// The flags as letters.

@@ -1,32 +1,37 @@
 //! Handshakes: where clients of TLS come in, on a thread of its own beside the event loops.
 //!
 //! A loop gets a stream that can be read: no signature is made in its turns. At most
-//! [`HANDSHAKES_MAX`] handshakes are under way, for [`PATIENCE_MS`] at most; beyond that the oldest
-//! goes. A peer that has not finished one costs its socket and a bounded number of bytes.
+//! [`HANDSHAKES_MAX`] handshakes are under way, [`HANDSHAKES_PER_SOURCE_MAX`] of one source, for
+//! [`PATIENCE_MS`] at most; beyond that the oldest goes. A peer that has not finished one costs its
+//! socket and a bounded number of bytes.
 //!
 //! The thread also reads certificates and keys anew, on SIGHUP and when one has changed.
 //!
 //! Why: docs/decisions/0041. Tests: tests/tls.rs.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
 
 use crate::clock::LoopClock;
-use crate::entrance::{Entrance, WrongPort, refuse};
-use crate::limits::HANDSHAKES_MAX;
+use crate::entrance::{Entrance, refuse};
+use crate::guesses::Source;
+use crate::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX};
 use crate::mailbox::{Arrival, Mailbox};
 use crate::poller::{Interest, Poller};
 use crate::signals::Hangups;
 use crate::state::State;
+use crate::strangers::Spoken;
 use crate::stream::Stream;
 use crate::stream::encrypted::Handshake;
 use crate::tls::Keys;
 
 /// Clients whose handshakes are under way, and who wait to begin one.
 pub(crate) const GUESTS_MAX: usize = 2 * HANDSHAKES_MAX;
+/// The same of one source: the others come in however many are there of one.
+const GUESTS_PER_SOURCE_MAX: usize = GUESTS_MAX / 4;
 /// Longest time from when a client came until it is done.
 const PATIENCE_MS: u64 = 10_000;
 /// How often files are looked at, and handshakes that take too long.
@@ -42,12 +47,44 @@ const HANGUP_TOKEN: u64 = u64::MAX - 1;
 #[derive(Clone)]
 pub(crate) struct Antechamber {
     mailbox: Arc<Mailbox>,
+    guests: Arc<Guests>,
     state: Arc<State>,
+}
+
+/// How many guests there are of each source that has some.
+#[derive(Debug, Default)]
+struct Guests(Mutex<HashMap<Source, usize>>);
+
+impl Guests {
+    /// Counts one more of a source, unless there are too many of it.
+    fn take(&self, source: Source) -> bool {
+        let mut counts = self.lock();
+        let count = counts.entry(source).or_default();
+        let has_place = *count < GUESTS_PER_SOURCE_MAX;
+        *count += usize::from(has_place);
+        has_place
+    }
+
+    /// Counts one less of a source.
+    fn give(&self, source: Source) {
+        let mut counts = self.lock();
+        if let Some(count) = counts.get_mut(&source) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&source);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A handshake under way.
 struct Guest {
     arrival: Arrival,
+    source: Source,
     /// When it has taken too long.
     until_ms: u64,
 }
@@ -57,6 +94,7 @@ struct Handshakes {
     entrance: Entrance,
     keys: Arc<Keys>,
     mailbox: Arc<Mailbox>,
+    guests: Arc<Guests>,
     hangups: Hangups,
     poller: Poller,
     /// By their numbers: the first has been there longest.
@@ -82,14 +120,17 @@ impl Antechamber {
         let poller = Poller::new()?;
         poller.add(&mailbox.waker, WAKE_TOKEN, Interest::Reads)?;
         poller.add(&hangups, HANGUP_TOKEN, Interest::Level)?;
+        let guests = Arc::new(Guests::default());
         let antechamber = Antechamber {
             mailbox: Arc::clone(&mailbox),
+            guests: Arc::clone(&guests),
             state: Arc::clone(&entrance.state),
         };
         let handshakes = Handshakes {
             entrance,
             keys,
             mailbox,
+            guests,
             hangups,
             poller,
             under_way: BTreeMap::new(),
@@ -104,7 +145,8 @@ impl Antechamber {
 
     /// Takes in a client; one too many is gone.
     pub(crate) fn post(&self, arrival: Arrival) {
-        if self.mailbox.connections() >= GUESTS_MAX {
+        let is_full = self.mailbox.connections() >= GUESTS_MAX;
+        if is_full || !self.guests.take(Source::of(&arrival.peer)) {
             self.state.acceptor.tls_handshakes_failed.add(1);
             return;
         }
@@ -147,9 +189,8 @@ impl Handshakes {
     /// Begins the handshakes of all that wait.
     fn take_in(&mut self, now_ms: u64) {
         while let Some(mut arrival) = self.mailbox.take() {
-            if self.under_way.len() >= HANDSHAKES_MAX {
-                self.drop_oldest("too many at one time", now_ms);
-            }
+            let source = Source::of(&arrival.peer);
+            self.make_place(source, now_ms);
             self.last += 1;
             let number = self.last;
             let added = self
@@ -162,7 +203,26 @@ impl Handshakes {
             };
             arrival.stream.encrypt(connection);
             let until_ms = now_ms + PATIENCE_MS;
-            self.under_way.insert(number, Guest { arrival, until_ms });
+            let guest = Guest {
+                arrival,
+                source,
+                until_ms,
+            };
+            self.under_way.insert(number, guest);
+        }
+    }
+
+    /// Makes a place for one more of a source: the oldest of it goes, or of all.
+    fn make_place(&mut self, source: Source, now_ms: u64) {
+        let guests = self.under_way.iter();
+        let mut of_it = guests.filter(|(_, guest)| guest.source == source);
+        let oldest = of_it.next().map(|(&number, _)| number);
+        if 1 + of_it.count() >= HANDSHAKES_PER_SOURCE_MAX
+            && let Some(guest) = oldest.and_then(|number| self.under_way.remove(&number))
+        {
+            self.give_up(guest.arrival, "too many from this address", now_ms);
+        } else if self.under_way.len() >= HANDSHAKES_MAX {
+            self.drop_oldest("too many at one time", now_ms);
         }
     }
 
@@ -182,7 +242,10 @@ impl Handshakes {
             Handshake::Waiting => {}
             Handshake::Done => self.let_in(arrival),
             Handshake::Plain => {
-                let text = WrongPort::Encrypted.text(arrival.protocol);
+                let text = Spoken::Plain.refusal(arrival.protocol);
+                let (state, peer) = (self.state(), arrival.peer.clone());
+                let strangers = &state.strangers;
+                strangers.note(arrival.protocol, Spoken::Plain, now_ms, || peer);
                 refuse(&mut arrival.stream, &text);
                 self.give_up(arrival, "the client does not speak TLS", now_ms);
             }
@@ -198,16 +261,22 @@ impl Handshakes {
         if arrival.stream.is_resumed() {
             counters.tls_handshakes_resumed.add(1);
         }
-        self.mailbox.note_closed();
+        self.note_gone(&arrival);
         if self.poller.remove(&arrival.stream).is_ok() {
             self.entrance.let_in(arrival, counters);
         }
     }
 
+    /// Notes that there is one guest less.
+    fn note_gone(&self, arrival: &Arrival) {
+        self.mailbox.note_closed();
+        self.guests.give(Source::of(&arrival.peer));
+    }
+
     /// Ends a handshake that is not done.
     fn give_up(&mut self, mut arrival: Arrival, why: &str, now_ms: u64) {
         self.state().handshakes.tls_handshakes_failed.add(1);
-        self.mailbox.note_closed();
+        self.note_gone(&arrival);
         if self.tell_ms <= now_ms {
             self.tell_ms = now_ms + TOLD_MS;
             let (peer, protocol) = (&arrival.peer, arrival.protocol.name());

@@ -6,7 +6,7 @@
 
 use cellar_engine::{Change, Deadline, Item, Kind};
 
-pub use crate::collection::{HASH, SET, SORTED_SET};
+pub use crate::collection::{HASH, LIST, SET, SORTED_SET};
 
 use crate::collection::members::LINEAR_MAX;
 use crate::collection::{Hash, Set, SortedSet, hash, set};
@@ -28,6 +28,7 @@ pub fn name(kind: Kind) -> &'static str {
         HASH => "hash",
         SET => "set",
         SORTED_SET => "zset",
+        LIST => "list",
         _ => "unknown",
     }
 }
@@ -47,6 +48,8 @@ pub fn encoding(item: Item<'_>) -> &'static str {
             if fits { "listpack" } else { "hashtable" }
         }
         SET => encoding_of_set(&Set::view(value)),
+        // Redis 7.0 keeps all lists alike.
+        LIST => "quicklist",
         SORTED_SET => {
             let set = SortedSet::view(value);
             let fits = set.len() <= LINEAR_MAX

@@ -17,6 +17,8 @@ pub mod clock; // the time that a whole batch of requests shares, and the wall c
 pub mod counters; // what is counted
 pub mod error_stats; // how many error replies went to clients of Redis, by their first word
 pub mod slow_log; // which commands were slow
+pub mod latency_events; // what took very long, for LATENCY
+pub mod denials; // what clients were refused, for ACL LOG
 pub mod pace; // how much happens each second, over the last second and a half
 pub mod parameters; // what CONFIG GET shows and CONFIG SET takes
 mod named_file; // one that an operator has named, read without waiting
@@ -29,15 +31,19 @@ pub mod exposure; // which listeners may be open to others
 pub mod budget; // what all clients together hold, who leaves for it
 pub mod mailbox; // what one event loop tells another
 pub mod gate; // how one event loop gets to be the only one that executes
+pub mod pause; // which requests wait until an operator lets them run
 pub mod client; // what listings of clients show
+pub mod monitors; // who is shown each command as it runs
 pub mod databases; // the numbered key spaces that `SELECT` chooses among, on the engine's spaces
 pub mod pubsub; // channels, keyspace events
 pub mod events; // which keyspace events are published, and how a channel of one is called
 pub mod tracking; // what near caches are told
 pub mod watching; // watched keys
+pub mod waiters; // clients whose command waits for a value
 pub mod observer; // who is told what happens to items, whatever protocol it came by
 pub mod script; // what a script may do, its limits
 pub mod content_types; // where a Content-Type is kept
+pub mod strangers; // who speaks another protocol than its port
 pub mod guesses; // how often a password or token may be wrong
 pub mod users; // who may log in, and what each may do
 pub mod lifetimes; // how long an item lives that is stored without a time to live
@@ -46,6 +52,9 @@ pub mod metrics; // what Prometheus is shown, by which names
 pub mod limits_page; // docs/limits.md, written from the bounds themselves
 pub mod output; // replies of one connection that wait to be written
 pub mod collection; // how a hash, set or sorted set lies in a value, what its cursors are
+pub mod geo; // where on the earth a member of a sorted set is
+pub mod sketch; // about how many different elements a string was given
+pub mod dump; // values as Redis keeps them in files
 pub mod kind; // which kinds of values there are, the deadline of a key that holds a hash
 pub mod pages; // what is answered over HTTP beside the cache
 pub mod execute; // the one place where requests meet the engine

@@ -42,12 +42,16 @@ pub const INBOX_BYTES_MAX: usize = 8 << 20;
 pub const QUEUED_BYTES_MAX: usize = 32 << 20;
 /// Bytes that the keys one client watches may take, each with [`ENTRY_BYTES`].
 pub const WATCHED_BYTES_MAX: usize = 4 << 20;
+/// Bytes that the keys one client waits for may take, each with [`ENTRY_BYTES`].
+pub const WAITED_BYTES_MAX: usize = 2 << 20;
+/// Clients that may wait for keys at one time.
+pub const WAITERS_MAX: usize = 1 << 16;
 /// Bytes that the names of one client's subscriptions may take, each with [`ENTRY_BYTES`].
 pub const SUBSCRIPTION_BYTES_MAX: usize = 4 << 20;
 /// Bytes that the prefixes of one client's tracking may take, each with [`ENTRY_BYTES`].
 pub const PREFIX_BYTES_MAX: usize = 1 << 20;
-/// Bookkeeping of a watched key, a subscription or a prefix, for the bounds above: its name stands
-/// at the client and where all are, and all of a client's are forgotten in one turn.
+/// Bookkeeping of a watched or waited-for key, a subscription or a prefix, for the bounds above:
+/// its name stands at the client and where all are, and a client loses all of them in one turn.
 pub const ENTRY_BYTES: usize = 512;
 /// What the program itself takes, in bytes.
 pub const PROGRAM_BYTES: usize = 16 << 20;
@@ -59,6 +63,9 @@ pub const TLS_BYTES: usize = 32 << 10;
 pub const HANDSHAKE_BYTES_MAX: usize = 32 << 10;
 /// TLS handshakes under way at one time.
 pub const HANDSHAKES_MAX: usize = 512;
+/// Most of them that one source may have, so that those of others find places: an IPv4 address, or
+/// a network of IPv6.
+pub const HANDSHAKES_PER_SOURCE_MAX: usize = 64;
 /// What one event loop keeps of reply buffers.
 pub const SPARE_BYTES: usize = SPARE_BUFFERS_MAX * KEPT_BUFFER_BYTES_MAX;
 /// What a command may need while it runs: copies of a value it changes, its arguments, its reply.

@@ -4,7 +4,7 @@ use crate::limits::{
     ARENA_BYTES, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, INBOX_BYTES_MAX,
     PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_BYTES_MAX, REPLY_BYTES_MAX, RESULT_BYTES_MAX,
     SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES,
-    WATCHED_BYTES_MAX,
+    WAITED_BYTES_MAX, WAITERS_MAX, WATCHED_BYTES_MAX,
 };
 use crate::script::{MEMORY_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
@@ -88,6 +88,7 @@ pub fn page() -> String {
         ("messages that wait while it reads", INBOX_BYTES_MAX, ""),
         ("commands queued by MULTI", QUEUED_BYTES_MAX, ""),
         ("watched keys", WATCHED_BYTES_MAX, ""),
+        ("keys that it waits for", WAITED_BYTES_MAX, ""),
         ("subscriptions", SUBSCRIPTION_BYTES_MAX, ""),
         ("prefixes of CLIENT TRACKING", PREFIX_BYTES_MAX, ""),
     ];
@@ -98,5 +99,8 @@ pub fn page() -> String {
         };
         rows.iter().map(row).collect()
     };
-    [HEAD, &rows(&beside), CLIENTS, &rows(&client)].concat()
+    let waiters = format!(
+        "\nAt most {WAITERS_MAX} clients wait for keys at one time (`BLPOP` and its kin).\n"
+    );
+    [HEAD, &rows(&beside), CLIENTS, &rows(&client), &waiters].concat()
 }

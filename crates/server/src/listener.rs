@@ -157,19 +157,14 @@ impl Listener {
         Ok(Stream::plain(socket, self.transport))
     }
 
-    /// The address of a connection's peer where somebody may ask for it, else empty; of one that
-    /// came by a socket file the file's path and a port that is none, as Redis has it.
+    /// The address of a connection's peer; of one that came by a socket file the file's path and a
+    /// port that is none, as Redis has it.
     #[must_use]
     pub fn peer_of(&self, stream: &Stream) -> String {
-        if self.protocol == Protocol::Memcached && !self.is_tls() {
-            return String::new();
-        }
         if let Address::Unix(path) = &self.address {
             return format!("{}:0", path.display());
         }
-        let address = rustix::net::getpeername(stream).ok().flatten();
-        let address = address.and_then(|any| SocketAddr::try_from(any).ok());
-        address.map_or(String::new(), |address| address.to_string())
+        peer_address(stream)
     }
 
     /// Whether TLS is spoken on its connections.
@@ -196,6 +191,14 @@ impl Listener {
 pub fn is_of_this_machine(peer: &str) -> bool {
     let address = peer.parse::<SocketAddr>();
     peer.starts_with('/') || address.is_ok_and(|it| it.ip().to_canonical().is_loopback())
+}
+
+/// The address of a connection's peer; empty for one that came by a socket file, or is gone.
+#[must_use]
+pub fn peer_address(stream: &Stream) -> String {
+    let address = rustix::net::getpeername(stream).ok().flatten();
+    let address = address.and_then(|any| SocketAddr::try_from(any).ok());
+    address.map_or(String::new(), |address| address.to_string())
 }
 
 /// The address to which a connection came; that of a socket file is as its peer's, see

@@ -1,13 +1,13 @@
 //! Observer: who is told what happens to items, whatever protocol it came by.
 //!
 //! The engine calls it under a shard's lock: for near caches ([`Tracking`]), watched keys
-//! ([`Watching`]) and the keyspace events of expiry and eviction. While there is none of these, the
-//! engine finds that out by one load.
+//! ([`Watching`]), those who wait for a value ([`Waiters`]) and the keyspace events of expiry and
+//! eviction. While there is none of these, the engine finds that out by one load.
 //!
-//! Why: docs/decisions/0017.
+//! Why: docs/decisions/0017, 0046.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cellar_engine::{Cache, Happened, Key, Space};
 
@@ -17,7 +17,11 @@ use crate::events::{Class, Events};
 use crate::pubsub::PubSub;
 use crate::settings::Settings;
 use crate::tracking::{Mode, Tracking};
+use crate::waiters::{WaitEnd, WaitRequest, Waiter, Waiters};
 use crate::watching::{Mark, Watching};
+
+/// One who waits for a value, among the reasons to hear of changes: the other ones are fewer.
+const ONE_WAITER: u64 = 1 << 32;
 
 /// Everything that hears of changes.
 #[derive(Debug)]
@@ -29,9 +33,11 @@ pub struct Observer {
     events: Events,
     watching: Watching,
     databases: Databases,
-    /// How many reasons there are to hear of changes.
+    /// Who waits for a value.
+    pub waiters: Waiters,
+    /// How many reasons there are to hear of changes; those who wait are [`ONE_WAITER`] each.
     // Relaxed: a shard's lock orders it before the changes to be heard of.
-    reasons: AtomicUsize,
+    reasons: AtomicU64,
 }
 
 impl Observer {
@@ -44,7 +50,8 @@ impl Observer {
             events: Events::default(),
             watching: Watching::default(),
             databases: Databases::new(settings.databases),
-            reasons: AtomicUsize::new(0),
+            waiters: Waiters::default(),
+            reasons: AtomicU64::new(0),
         };
         // The letters were checked when they were read.
         let _ = observer.set_events(&settings.notify_keyspace_events);
@@ -119,6 +126,47 @@ impl Observer {
         self.note(true, false);
     }
 
+    /// Lets a client wait for keys; none if too many wait. What it looks for afterwards was either
+    /// stored before, and is found, or marks the key.
+    #[must_use]
+    pub fn wait(&self, request: WaitRequest) -> Option<Arc<Waiter>> {
+        self.reasons.fetch_add(ONE_WAITER, Ordering::Relaxed);
+        let waiter = self.waiters.add(request);
+        if waiter.is_none() {
+            self.end_reason();
+        }
+        waiter
+    }
+
+    /// Lets a client wait no longer; whether it did. The caller is inside a gate.
+    pub fn unwait(&self, waiter: &Waiter) -> bool {
+        let was_there = self.waiters.remove(waiter);
+        if was_there {
+            self.end_reason();
+        }
+        was_there
+    }
+
+    /// The same, and its answer is that nothing came.
+    pub fn end_wait(&self, waiter: &Waiter, end: WaitEnd) -> bool {
+        let was_there = self.unwait(waiter);
+        if was_there {
+            waiter.answer_end(end);
+        }
+        was_there
+    }
+
+    fn end_reason(&self) {
+        self.reasons.fetch_sub(ONE_WAITER, Ordering::Relaxed);
+    }
+
+    /// Whether anybody waits for a value.
+    #[inline]
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        self.reasons.load(Ordering::Relaxed) >= ONE_WAITER
+    }
+
     /// Meets a key, so that its deadline counts if it has passed; whether it is there.
     pub fn meet(&self, key: &[u8], database: u32, cache: &Cache) -> bool {
         let hashed = cache.key_in(self.databases.space(database), key);
@@ -128,6 +176,11 @@ impl Observer {
     /// Two databases have changed places; called by who made them do so, alone.
     pub fn swapped(&self, one: u32, other: u32, cache: &Cache) {
         if self.is_awaited() {
+            for (database, name) in self.waiters.of_databases(one, other) {
+                if self.meet(&name, database, cache) {
+                    self.waiters.stored(&name, || Some(database));
+                }
+            }
             self.watching.swapped(one, other, &self.databases, cache);
             self.tracking.flushed();
         }
@@ -161,16 +214,29 @@ impl cellar_engine::Observer for Observer {
     }
 
     fn changed(&self, key: Key<'_>, happened: Happened) {
+        // Relaxed: as it says where it is declared.
+        let reasons = self.reasons.load(Ordering::Relaxed);
+        let is_stored = matches!(happened, Happened::Created | Happened::Stored);
+        if reasons >= ONE_WAITER && is_stored {
+            let database = || self.databases.database_of(key.space());
+            self.waiters.stored(key.bytes(), database);
+        }
+        if reasons.is_multiple_of(ONE_WAITER) {
+            return;
+        }
         // What nobody asked for has a keyspace event of its own; commands tell theirs themselves.
-        let unasked = match happened {
+        let told = match happened {
             Happened::Expired => Some((Class::Expired, "expired")),
             Happened::Evicted => Some((Class::Evicted, "evicted")),
+            // Commands tell what they store; that nothing was there they do not always know.
+            Happened::Created => Some((Class::New, "new")),
             Happened::Stored | Happened::Removed | Happened::Retimed => None,
         };
+        let is_asked_for = !matches!(happened, Happened::Expired | Happened::Evicted);
         self.watching
             .changed(key.bytes(), key.space(), &self.databases);
-        self.tracking.changed(key.bytes(), unasked.is_none());
-        let Some((class, event)) = unasked else {
+        self.tracking.changed(key.bytes(), is_asked_for);
+        let Some((class, event)) = told else {
             return;
         };
         if self.events.has(class)

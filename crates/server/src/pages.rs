@@ -143,6 +143,15 @@ pub fn is_open(path: &str) -> bool {
     find(path).is_some_and(|row| row.is_open)
 }
 
+/// The database that a page is about.
+#[must_use]
+pub fn database_of(path: &str, query: &str) -> u32 {
+    match path {
+        "/v1/console/key" => key::database_of(query),
+        _ => 0,
+    }
+}
+
 /// Whether a path asks for the token where there is one: the console's files hold no data.
 #[must_use]
 pub fn asks_for_token(path: &str) -> bool {

@@ -15,7 +15,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::settings::address::Address;
 use crate::settings::default_ttl::DefaultTtl;
-use crate::settings::{EXPIRE_EFFORT_MAX, Settings};
+use crate::settings::{EXPIRE_EFFORT_MAX, Settings, least_memory_bytes};
 
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
 pub const REDIS_VERSION: &str = "7.4.0";
@@ -34,6 +34,8 @@ enum Form {
     Switch,
     /// A whole number within these bounds.
     Number(i64, i64),
+    /// How much of the memory that was reserved at the start is used.
+    Memory,
     /// Classes of keyspace events.
     Events,
     /// What items live that are stored without a time to live.
@@ -59,19 +61,22 @@ const fn row(name: &'static str, form: Form, initial: &'static str) -> Parameter
 /// A number that is not negative.
 const NATURAL: Form = Form::Number(0, i64::MAX);
 
+/// Seconds after which idle connections are closed; zero for never.
+const TIMEOUT: Form = Form::Number(0, i32::MAX as i64);
+
 /// How hard the cache looks for what is overdue.
 const EFFORT: Form = Form::Number(1, EXPIRE_EFFORT_MAX as i64);
 
 /// All parameters. An initial value of `?` follows from the settings.
 const TABLE: &[ParameterRow] = &[
-    row("maxmemory", Form::Fixed, "?"),
+    row("maxmemory", Form::Memory, "?"),
     row("maxmemory-policy", Form::Unused, "allkeys-lfu"),
     row("maxmemory-samples", Form::Unused, "5"),
     row("maxmemory-eviction-tenacity", Form::Unused, "10"),
     row("maxmemory-clients", Form::Fixed, "0"),
     row("maxclients", Form::Fixed, "?"),
     row("databases", Form::Fixed, "?"),
-    row("timeout", Form::Fixed, "?"),
+    row("timeout", TIMEOUT, "?"),
     row("bind", Form::Fixed, "?"),
     row("port", Form::Fixed, "?"),
     row("tls-port", Form::Fixed, "?"),
@@ -120,8 +125,8 @@ const TABLE: &[ParameterRow] = &[
         "10000",
     ),
     row("slowlog-max-len", NATURAL, "128"),
-    row("latency-monitor-threshold", Form::Unused, "0"),
-    row("latency-tracking", Form::Unused, "no"),
+    row("latency-monitor-threshold", NATURAL, "0"),
+    row("latency-tracking", Form::Unused, "yes"),
     row(
         "latency-tracking-info-percentiles",
         Form::Unused,
@@ -200,6 +205,8 @@ pub enum Refused {
 pub struct Parameters {
     values: Mutex<Vec<String>>,
     databases: usize,
+    /// The memory that was reserved at the start.
+    memory_bytes: usize,
 }
 
 impl Parameters {
@@ -213,6 +220,7 @@ impl Parameters {
         Parameters {
             values: Mutex::new(TABLE.iter().map(initial).collect()),
             databases: settings.databases,
+            memory_bytes: settings.memory_bytes,
         }
     }
 
@@ -256,6 +264,10 @@ impl Parameters {
                     settings.expire_effort = value.parse().unwrap_or(EXPIRE_EFFORT_MAX);
                 }
                 "release-memory" => settings.release_memory = value == "yes",
+                "maxmemory" => {
+                    settings.memory_bytes = value.parse().unwrap_or(settings.memory_bytes);
+                }
+                "timeout" => settings.idle_timeout_s = value.parse().unwrap_or(0),
                 "default-ttl" => {
                     settings.default_ttl = DefaultTtl::parse(value).unwrap_or_default();
                 }
@@ -284,7 +296,10 @@ impl Parameters {
         let mut changed = Vec::with_capacity(pairs.len());
         for (&place, (_, text)) in places.iter().zip(pairs) {
             let row = &TABLE[place];
-            let value = row.form.read(text, &values[place], self.databases);
+            let value = match row.form {
+                Form::Memory => memory(text, self.memory_bytes),
+                form => form.read(text, &values[place], self.databases),
+            };
             let value = value.map_err(|reason| refused(row.name, reason))?;
             changed.push((place, value));
         }
@@ -362,6 +377,7 @@ impl Form {
             Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
             Form::Switch => Err("argument must be 'yes' or 'no'"),
             Form::Number(least, most) => return number(text, least, most),
+            Form::Memory => Err("the memory is read with its bounds"),
             Form::Events => return events(text),
             Form::DefaultTtl => return default_ttl(text, databases),
         };
@@ -375,6 +391,35 @@ fn number(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>
         Some(number) if (least..=most).contains(&number) => Ok(number.to_string()),
         Some(_) => Err(format!("argument must be between {least} and {most} inclusive").into()),
     }
+}
+
+/// Bytes as Redis reads them, within what a cache can be made of that was given `reserved` bytes.
+fn memory(text: &[u8], reserved: usize) -> Result<String, Cow<'static, str>> {
+    const WRONG: &str = "argument must be a memory value";
+    let text = std::str::from_utf8(text).map_err(|_| WRONG)?;
+    let end = text.find(|letter: char| !letter.is_ascii_digit());
+    let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
+    let unit: usize = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" => 1_000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return Err(WRONG.into()),
+    };
+    let number: usize = digits.parse().map_err(|_| WRONG)?;
+    let bytes = number.checked_mul(unit).ok_or(WRONG)?;
+    let least = least_memory_bytes(reserved);
+    if (least..=reserved).contains(&bytes) {
+        return Ok(bytes.to_string());
+    }
+    let text = format!(
+        "--memory has reserved {reserved} bytes at the start; from {least} of them to all can be \
+         used"
+    );
+    Err(text.into())
 }
 
 /// What `--default-ttl` would take, as it is shown.
@@ -452,6 +497,26 @@ mod tests {
         check(Form::Unused, "OLD", Some("old"));
         check(Form::Unused, "new", None);
         check(Form::Switch, "on", None);
+        let check_memory = |text: &str, expected: Option<&str>| {
+            let read = memory(text.as_bytes(), 1 << 20);
+            assert_eq!(read.ok().as_deref(), expected, "{text}");
+        };
+        check_memory("1048576", Some("1048576"));
+        check_memory("512kb", Some("524288"));
+        check_memory("300K", Some("300000"));
+        check_memory("1mb", Some("1048576"));
+        for wrong in [
+            "1048577",
+            "0",
+            "255kb",
+            "x",
+            "",
+            "1tb",
+            "-1",
+            "99999999999999999999gb",
+        ] {
+            check_memory(wrong, None);
+        }
         check(Form::DefaultTtl, "60s", Some("1m"));
         check(Form::DefaultTtl, "60", None);
         check(Form::DefaultTtl, "resp:16=1m", None);

@@ -48,6 +48,8 @@ pub struct Ready {
     pub writable: bool,
     /// The peer is done sending or the connection is broken: read to the end.
     pub hung_up: bool,
+    /// The connection is over in both directions: nobody reads an answer.
+    pub gone: bool,
 }
 
 /// An epoll instance.
@@ -146,6 +148,7 @@ impl Ready {
             readable: hung_up || flags.contains(EventFlags::IN),
             writable: hung_up || flags.contains(EventFlags::OUT),
             hung_up,
+            gone: flags.intersects(EventFlags::HUP | EventFlags::ERR),
         }
     }
 }

@@ -28,12 +28,25 @@ pub enum Kind {
     Channel,
     /// All channels that match a pattern.
     Pattern,
+    /// One channel of a shard: such channels have names of their own, and no patterns.
+    Shard,
+}
+
+impl Kind {
+    /// Which names [`PubSub::channels`] shows.
+    fn channels(self, registry: &Registry) -> &HashMap<Box<[u8]>, Listeners> {
+        match self {
+            Kind::Shard => &registry.shards,
+            _ => &registry.channels,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Registry {
     channels: HashMap<Box<[u8]>, Listeners>,
     patterns: BTreeMap<Box<[u8]>, (Pattern, Listeners)>,
+    shards: HashMap<Box<[u8]>, Listeners>,
 }
 
 /// All channels and patterns that somebody listens to.
@@ -48,6 +61,7 @@ impl PubSub {
         let mut registry = self.write();
         let listeners = match kind {
             Kind::Channel => registry.channels.entry(name.into()).or_default(),
+            Kind::Shard => registry.shards.entry(name.into()).or_default(),
             Kind::Pattern => {
                 let new = || (Pattern::new(name), Listeners::default());
                 let entry = registry.patterns.entry(name.into());
@@ -62,6 +76,7 @@ impl PubSub {
         let mut registry = self.write();
         let listeners = match kind {
             Kind::Channel => registry.channels.get_mut(name),
+            Kind::Shard => registry.shards.get_mut(name),
             Kind::Pattern => {
                 let entry = registry.patterns.get_mut(name);
                 entry.map(|(_, listeners)| listeners)
@@ -74,6 +89,7 @@ impl PubSub {
         if listeners.is_empty() {
             match kind {
                 Kind::Channel => drop(registry.channels.remove(name)),
+                Kind::Shard => drop(registry.shards.remove(name)),
                 Kind::Pattern => drop(registry.patterns.remove(name)),
             }
         }
@@ -132,23 +148,40 @@ impl PubSub {
         false
     }
 
+    /// The same to those who listen to a channel of a shard.
+    pub fn publish_some_to_shard(
+        &self,
+        channel: &[u8],
+        message: &[u8],
+        sending: &mut Sending,
+        work_max: usize,
+    ) -> bool {
+        let registry = self.read();
+        let (parts, mut left): ([&[u8]; 3], _) = ([b"smessage", channel, message], work_max);
+        !sending.send(registry.shards.get(channel), &parts, &mut left)
+    }
+
     /// Whether nobody listens to anything.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let registry = self.read();
-        registry.channels.is_empty() && registry.patterns.is_empty()
+        let channels = registry.channels.is_empty() && registry.shards.is_empty();
+        channels && registry.patterns.is_empty()
     }
 
-    /// Shows each channel that somebody listens to.
-    pub fn channels(&self, mut each: impl FnMut(&[u8])) {
-        self.read().channels.keys().for_each(|name| each(name));
+    /// Shows each channel of a kind that somebody listens to.
+    pub fn channels(&self, kind: Kind, mut each: impl FnMut(&[u8])) {
+        let registry = self.read();
+        kind.channels(&registry).keys().for_each(|name| each(name));
     }
 
     /// How many listen to a channel by its name.
     #[must_use]
-    pub fn listeners(&self, channel: &[u8]) -> usize {
+    pub fn listeners(&self, kind: Kind, channel: &[u8]) -> usize {
         let registry = self.read();
-        registry.channels.get(channel).map_or(0, BTreeMap::len)
+        kind.channels(&registry)
+            .get(channel)
+            .map_or(0, BTreeMap::len)
     }
 
     /// How many channels and patterns somebody listens to.

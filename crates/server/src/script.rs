@@ -13,8 +13,10 @@ mod cache;
 mod header;
 mod random;
 mod limit; // how long a script may run, who looks at the clock
+mod choices; // what a script chooses about JSON
 mod shared;
-mod json;
+mod given; // arguments of the libraries' functions
+mod libraries; // struct, cmsgpack, bit, cjson
 mod convert;
 mod pattern;
 mod texts;

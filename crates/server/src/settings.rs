@@ -39,6 +39,12 @@ pub const DATABASES_MAX: usize = 10_000;
 /// Most connections that may be asked for.
 pub const CONNECTIONS_MAX: usize = 1_000_000;
 
+/// The least memory that can be used of what was reserved at the start.
+#[must_use]
+pub fn least_memory_bytes(reserved: usize) -> usize {
+    cellar_engine::Cache::least_memory_bytes(reserved)
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {

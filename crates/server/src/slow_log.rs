@@ -1,14 +1,17 @@
 //! Slow log: the commands that took longest, for SLOWLOG.
 //!
-//! A bounded list behind a lock that only slow commands take. GET and SET are not timed: they take
-//! no time that a clock call would not double.
+//! A bounded list behind a lock that only slow commands take. Commands of constant time are timed
+//! by sample, and each of them if the threshold is below what they could reach
+//! ([`SlowLog::is_for_quick`]).
 //!
-//! Tests: tests/resp_admin.rs.
+//! Tests: tests/resp_admin.rs, tests/resp_times.rs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// A threshold, in microseconds, that commands of constant time do not reach.
+const QUICK_US_MAX: i64 = 1_000;
 /// Arguments that an entry keeps.
 const ARGS_MAX: usize = 32;
 /// Bytes of an argument that an entry keeps.
@@ -69,6 +72,19 @@ impl SlowLog {
         self.threshold_us.load(Ordering::Relaxed)
     }
 
+    /// Whether commands of constant time may count as slow.
+    #[must_use]
+    pub fn is_for_quick(&self) -> bool {
+        (0..QUICK_US_MAX).contains(&self.threshold_us())
+    }
+
+    /// Whether a command that took so long is slow.
+    #[inline]
+    #[must_use]
+    pub fn is_slow(&self, us: u64) -> bool {
+        u64::try_from(self.threshold_us()).is_ok_and(|threshold_us| us >= threshold_us)
+    }
+
     /// Changes what counts as slow.
     pub fn set_threshold_us(&self, threshold_us: i64) {
         self.threshold_us.store(threshold_us, Ordering::Relaxed);
@@ -82,12 +98,11 @@ impl SlowLog {
         entries.newest_first.truncate(most);
     }
 
-    /// Adds a command; `entry` says who sent it and when.
-    pub fn add(&self, args: &[&[u8]], entry: SlowCommand) {
+    /// Adds a command, which gets its number here.
+    pub fn add(&self, entry: SlowCommand) {
         let mut entries = self.lock();
         let entry = SlowCommand {
             id: entries.last,
-            args: shortened(args),
             ..entry
         };
         entries.last += 1;
@@ -129,7 +144,8 @@ impl SlowLog {
 /// Arguments as the log shows them.
 ///
 /// Source: Redis 7, `slowlogCreateEntry`.
-fn shortened(args: &[&[u8]]) -> Vec<Vec<u8>> {
+#[must_use]
+pub fn shortened(args: &[&[u8]]) -> Vec<Vec<u8>> {
     let kept = if args.len() > ARGS_MAX {
         ARGS_MAX - 1
     } else {
@@ -156,12 +172,12 @@ fn shortened_arg(arg: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn entry() -> SlowCommand {
+    fn entry(name: &[u8]) -> SlowCommand {
         SlowCommand {
             id: 0,
             unix_s: 1,
             us: 2,
-            args: Vec::new(),
+            args: shortened(&[name]),
             peer: String::new(),
             name: Vec::new(),
         }
@@ -172,7 +188,7 @@ mod tests {
         let log = SlowLog::default();
         log.set_most(2);
         for name in [b"one".as_slice(), b"two", b"three"] {
-            log.add(&[name], entry());
+            log.add(entry(name));
         }
         let kept: Vec<i64> = log.newest(10).iter().map(|entry| entry.id).collect();
         assert_eq!(kept, [2, 1]);

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_engine::{Cache, Instant};
 
@@ -10,18 +10,25 @@ use crate::budget::Budget;
 use crate::client::Clients;
 use crate::clock::WallClock;
 use crate::content_types::ContentTypes;
+use crate::counters::times::{Times, TimesByCommand};
 use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
+use crate::denials::DenialLog;
 use crate::error_stats::Errors;
+use crate::events::Class;
 use crate::gate::Gates;
 use crate::guesses::Guesses;
+use crate::latency_events::LatencyEvents;
 use crate::lifetimes::Lifetimes;
+use crate::monitors::Monitors;
 use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::parameters::Parameters;
+use crate::pause::Pause;
 use crate::script::Scripts;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
+use crate::strangers::Strangers;
 use crate::tls::Keys;
 use crate::users::Users;
 
@@ -45,6 +52,8 @@ pub struct State {
     pub tls: Option<Arc<Keys>>,
     /// The gates of the event loops.
     pub gates: Gates,
+    /// Which requests wait.
+    pub pause: Pause,
     /// Which of the engine's spaces each database is.
     pub databases: Databases,
     /// How long items live that are stored without a time to live.
@@ -53,16 +62,23 @@ pub struct State {
     pub budget: Arc<Budget>,
     /// Clients of the Redis protocol.
     pub clients: Clients,
+    /// Who is shown each command as it runs.
+    pub monitors: Monitors,
     /// Who is told of changes.
     pub observer: Arc<Observer>,
     /// Scripts of the Redis protocol.
     pub scripts: Scripts,
     /// What the flags of values that came over HTTP stand for.
     pub content_types: ContentTypes,
+    /// Which clients speak another protocol than their port.
+    pub strangers: Strangers,
     /// Who was wrong about the password or the token.
     pub guesses: Guesses,
     /// Who may log in; none without a file of users.
     pub users: Option<Arc<Users>>,
+    /// Seconds after which idle connections are closed; zero for never.
+    // Relaxed: a setting that orders nothing.
+    pub idle_timeout_s: AtomicU64,
     /// Whether the server has been told to stop.
     // Relaxed: it orders nothing; the loops are told through their mailboxes.
     pub draining: AtomicBool,
@@ -80,6 +96,10 @@ pub struct State {
     pub parameters: Parameters,
     /// The slowest commands.
     pub slow_log: SlowLog,
+    /// What took very long, and when.
+    pub latency_events: LatencyEvents,
+    /// What clients were refused.
+    pub denials: DenialLog,
     /// How much happens each second.
     pub pace: Pace,
     /// Error replies by their codes.
@@ -101,6 +121,8 @@ pub struct StatsZero {
     pub totals: Totals,
     /// Calls of each command; empty for zeros.
     pub calls: Vec<u64>,
+    /// How long they took, how they failed.
+    pub times: TimesByCommand,
     /// The engine's counts.
     pub engine: cellar_engine::Stats,
     /// The miss-ratio curve.
@@ -130,18 +152,22 @@ impl State {
             .collect();
         let budget = Budget::new(settings.client_memory_bytes(), settings.threads);
         let budget = Arc::new(budget);
-        State {
+        let state = State {
             cache,
             acceptor: Arc::default(),
             handshakes: Arc::default(),
             tls: None,
             gates: Gates::new(settings.threads),
+            pause: Pause::default(),
             lifetimes: Lifetimes::new(&settings.default_ttl, observer.databases().count()),
             databases: observer.databases().clone(),
             clients: Clients::new(Arc::clone(&budget)),
             budget,
             parameters: Parameters::new(&settings),
             slow_log: SlowLog::default(),
+            latency_events: LatencyEvents::default(),
+            monitors: Monitors::default(),
+            denials: DenialLog::default(),
             pace: Pace::default(),
             errors: Errors::default(),
             upkeep_rests: AtomicBool::new(false),
@@ -150,8 +176,10 @@ impl State {
             observer,
             scripts: Scripts::default(),
             content_types: ContentTypes::default(),
+            strangers: Strangers::default(),
             guesses: Guesses::default(),
             users: None,
+            idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
             draining: AtomicBool::new(false),
             settings,
             counters,
@@ -159,7 +187,9 @@ impl State {
             transfer_bytes: AtomicU64::new(0),
             wall,
             stats_zero: Mutex::default(),
-        }
+        };
+        state.choose_calls();
+        state
     }
 
     /// The settings with what CONFIG SET has changed since the start.
@@ -192,19 +222,64 @@ impl State {
         Calls::sum(self.counters.iter().map(|counters| &counters.calls))
     }
 
+    /// How long commands took and how they failed, since the start.
+    #[must_use]
+    pub fn times(&self) -> TimesByCommand {
+        Times::sum(self.counters.iter().map(|counters| &counters.times))
+    }
+
+    /// Calls of each command since the counts began again.
+    #[must_use]
+    pub fn calls_since_reset(&self) -> Vec<u64> {
+        let mut calls = self.calls();
+        for (count, before) in calls.iter_mut().zip(&self.zero().calls) {
+            *count = count.saturating_sub(*before);
+        }
+        calls
+    }
+
+    /// How long commands took and how they failed, since the counts began again.
+    #[must_use]
+    pub fn times_since_reset(&self) -> TimesByCommand {
+        let mut times = self.times();
+        for (verb, before) in &self.zero().times {
+            if let Some(times) = times.get_mut(verb) {
+                times.subtract(before);
+            }
+        }
+        times
+    }
+
+    fn zero(&self) -> MutexGuard<'_, StatsZero> {
+        self.stats_zero
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has each call of a command looked at as long as somebody asks for that, else a sample.
+    pub fn choose_calls(&self) {
+        // Held so that who asks last is heard last.
+        let _turn = self.zero();
+        let all = self.slow_log.is_for_quick()
+            || self.latency_events.threshold_ms() > 0
+            || self.observer.events().has(Class::Miss)
+            || self.monitors.are_there();
+        for counters in &self.counters {
+            counters.calls.look_at_all(all);
+        }
+    }
+
     /// Lets all counts begin again.
     pub fn reset_stats(&self) {
         let zero = StatsZero {
             totals: self.totals(),
             calls: self.calls(),
+            times: self.times(),
             engine: self.cache.stats(),
             curve: self.cache.miss_ratio_curve(),
         };
         self.errors.reset();
-        *self
-            .stats_zero
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = zero;
+        *self.zero() = zero;
     }
 
     /// Notes that a connection's transfers went from `before` to `after` bytes.
@@ -223,7 +298,7 @@ impl State {
     /// Whether values in transfer hold so much memory that slow clients have to go.
     #[must_use]
     pub fn is_short_of_memory(&self) -> bool {
-        let memory = self.settings.memory_bytes as u64;
+        let memory = self.cache.memory_bytes() as u64;
         self.transfer_bytes.load(Ordering::Relaxed) > memory / TRANSFER_SHARE
     }
 }

@@ -18,8 +18,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustls::ServerConnection;
 
-use self::encrypted::{Encrypted, HELLO, Handshake};
+use self::encrypted::{Encrypted, Handshake};
 use crate::poller::{Interest, Ready};
+use crate::tls::owner::Owner;
 
 /// What carries a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ struct Readiness {
     hung_up: bool,
     /// Whether the end of the peer's bytes was read.
     ended: bool,
+    /// Whether the peer is known to read nothing more either.
+    gone: bool,
 }
 
 /// The two directions of one connection.
@@ -104,11 +107,10 @@ impl Stream {
         encrypted.is_some_and(|encrypted| encrypted.is_resumed())
     }
 
-    /// What the peer is called by its certificate, which an authority of `--tls-client-ca` has
-    /// signed.
+    /// Whose certificate the peer has shown, which an authority of `--tls-client-ca` has signed.
     #[must_use]
-    pub fn identity(&self) -> Option<Arc<str>> {
-        self.encrypted.as_ref()?.identity.clone()
+    pub fn owner(&self) -> Option<Arc<Owner>> {
+        self.encrypted.as_ref()?.owner.clone()
     }
 
     /// Bytes of its own that wait for room in the socket.
@@ -117,12 +119,6 @@ impl Stream {
     pub fn held_bytes(&self) -> usize {
         let encrypted = self.encrypted.as_ref();
         encrypted.map_or(0, |encrypted| encrypted.held_bytes())
-    }
-
-    /// Whether the first bytes of a connection want to speak TLS where it is not spoken.
-    #[must_use]
-    pub fn is_hello(&self, first: &[u8]) -> bool {
-        self.encrypted.is_none() && first.first() == Some(&HELLO)
     }
 
     /// What carries it.
@@ -157,12 +153,32 @@ impl Stream {
         self.readiness.ended
     }
 
+    /// Whether nobody is there to read an answer.
+    #[inline]
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.readiness.gone
+    }
+
+    /// Whether the peer is known to send nothing more: it has ended its side, or is gone.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        let Readiness {
+            hung_up,
+            ended,
+            gone,
+            ..
+        } = self.readiness;
+        hung_up || ended || gone
+    }
+
     /// Notes what the poller has reported.
     #[inline]
     pub fn note_edge(&mut self, ready: &Ready) {
         if ready.readable {
             self.readiness.readable = true;
             self.readiness.hung_up |= ready.hung_up;
+            self.readiness.gone |= ready.gone;
         }
     }
 
@@ -267,6 +283,7 @@ mod tests {
         readable: true,
         writable: false,
         hung_up: false,
+        gone: false,
     };
 
     fn pair() -> (Stream, UnixStream) {

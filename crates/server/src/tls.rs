@@ -9,6 +9,7 @@
 //! Why: docs/decisions/0041. Tests: tests/tls.rs.
 
 pub mod certificate; // what is read out of a certificate
+pub mod owner; // what the owner of a client's certificate is called
 mod files;
 
 use std::sync::{Arc, Mutex, PoisonError};

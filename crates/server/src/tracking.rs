@@ -23,7 +23,7 @@ use cellar_protocol::resp::{Proto, Reply};
 use self::broadcast::Broadcast;
 use self::due::Due;
 use self::table::Table;
-use crate::client::Client;
+use crate::client::{Client, Redirect};
 
 pub use self::table::TABLE_BYTES_MAX;
 
@@ -119,7 +119,7 @@ impl Tracking {
         redirect: Option<Arc<Client>>,
         prefixes: &[&[u8]],
     ) -> bool {
-        *lock(&client.tracker.redirect) = redirect;
+        *lock(&client.tracker.redirect) = redirect.map(Redirect::to);
         mode.and(Mode::ON).store(client);
         if mode.has(Mode::BCAST) {
             self.broadcast.join(client, prefixes);
@@ -249,13 +249,14 @@ enum Told<'a> {
 /// Tells a client, or who listens in its place.
 fn tell(client: &Arc<Client>, told: Told<'_>) {
     let redirect = lock(&client.tracker.redirect).clone();
-    let Some(target) = redirect else {
+    let Some(redirect) = redirect else {
         if client.proto() == Proto::V3 {
             client.push(|out| write_push(out, told));
         }
         return;
     };
-    if target.is_gone() {
+    let target = &redirect.target;
+    if redirect.is_broken() {
         return notify_broken(client, target.id);
     }
     if target.proto() == Proto::V3 {

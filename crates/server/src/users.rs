@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::error::Error;
 use crate::settings::Settings;
+use crate::tls::owner::Owner;
 
 pub use self::attempts::{Attempt, LoginResult, Ticket, WaitingAttempt};
 pub use self::file::NAME_BYTES_MAX;
@@ -231,14 +232,32 @@ impl Users {
         self.roster().find(name).cloned()
     }
 
-    /// The user who may log in with a certificate whose subject, or one of whose further names, is
-    /// this one.
+    /// The user who may log in with a certificate of this owner: the first by name, if several
+    /// have one of its names.
     #[must_use]
-    pub fn by_certificate(&self, subject: &str) -> Option<Arc<User>> {
+    pub fn by_certificate(&self, owner: &Owner) -> Option<Arc<User>> {
         let roster = self.roster();
-        let has_it = |user: &&Arc<User>| user.certificates.iter().any(|name| &**name == subject);
+        let has_it = |user: &&Arc<User>| {
+            let mut rows = user.certificates.iter();
+            rows.any(|row| owner.is_meant_by(row))
+        };
         let mut users = roster.users.iter().filter(|user| user.enabled);
         users.find(has_it).cloned()
+    }
+
+    /// The user who may log in as a program of this user of the machine, over a socket file.
+    #[must_use]
+    pub fn by_uid(&self, uid: u32) -> Option<Arc<User>> {
+        let roster = self.roster();
+        let mut users = roster.users.iter().filter(|user| user.enabled);
+        users.find(|user| user.uids.contains(&uid)).cloned()
+    }
+
+    /// Whether a user is still there and may still do the same.
+    #[must_use]
+    pub fn has_still(&self, user: &User) -> bool {
+        let now = self.by_name(user.name.as_bytes());
+        now.is_some_and(|now| now.may_the_same(user))
     }
 
     /// All users, by their names.

@@ -13,13 +13,16 @@ mod steps;
 mod share; // what a connection may do in one turn
 mod lineup;
 mod shed;
+mod paused; // who waits for the end of a pause
 mod receive;
+mod rest; // connections whose command waits for a value
 mod serve;
 mod timers;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cellar_engine::Instant;
 use rustix::io::Errno;
 
 use self::batch::Batch;
@@ -30,6 +33,7 @@ use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
 use crate::counters::load::PerProtocol;
 use crate::execute::Link;
+use crate::latency_events::LatencyEvent;
 use crate::limits::SPARE_BUFFERS_MAX;
 use crate::mailbox::{Arrival, Mailbox};
 use crate::output::Written;
@@ -62,6 +66,8 @@ pub(crate) struct Worker {
     table: ConnectionTable,
     /// Whose turn it is.
     lineup: Lineup,
+    /// Who waits for the end of a pause.
+    waiting: paused::PausedLinks,
     batch: Batch,
     /// Connections whose inbox got something, more than one turn empties.
     calls: Vec<u64>,
@@ -79,6 +85,7 @@ pub(crate) struct Worker {
     /// Inboxes that may still be emptied in this turn.
     deliveries_left: usize,
     timers: timers::Timers,
+    wait_times: rest::WaitTimes,
 }
 
 impl Worker {
@@ -97,6 +104,7 @@ impl Worker {
             poller,
             table: ConnectionTable::default(),
             lineup: Lineup::default(),
+            waiting: paused::PausedLinks::default(),
             batch: Batch::new(),
             calls: Vec::new(),
             spares: Vec::new(),
@@ -107,6 +115,7 @@ impl Worker {
             began_us: 0,
             deliveries_left: DELIVERIES_MAX,
             timers: timers::Timers::starting_at(now_ms),
+            wait_times: rest::WaitTimes::default(),
             common,
         })
     }
@@ -118,21 +127,21 @@ impl Worker {
     pub(crate) fn run(mut self) -> Result<(), Errno> {
         self.counters.pulse.set_stack(&self);
         while !self.is_done() {
-            let timeout_ms = if self.lineup.is_empty() && self.calls.is_empty() {
-                self.timers.wait_ms(self.now_ms)
-            } else {
-                0
-            };
+            let timeout_ms = self.wait_ms();
             let count = self.poller.wait(timeout_ms)?;
             self.counters.pulse.beat();
             let (now, began_us) = self.common.clock.refresh_us();
             (self.now_ms, self.began_us) = (now.0, began_us);
             self.deliveries_left = DELIVERIES_MAX;
+            self.release_waiting();
             let has_work = count > 0 || !self.lineup.is_empty();
             for index in 0..count {
                 self.dispatch(self.poller.ready(index));
             }
             self.serve();
+            if self.common.state.observer.waiters.is_ready() {
+                self.serve_waiters();
+            }
             if !self.calls.is_empty() {
                 self.deliver();
             }
@@ -146,12 +155,30 @@ impl Worker {
         Ok(())
     }
 
+    /// How long the loop may sleep.
+    fn wait_ms(&self) -> u32 {
+        let is_ready = self.common.state.observer.waiters.is_ready();
+        if !self.lineup.is_empty() || !self.calls.is_empty() || is_ready {
+            return 0;
+        }
+        let waits_ms = self.wait_times.wait_ms(self.now_ms);
+        let waits_ms = u32::try_from(waits_ms).unwrap_or(u32::MAX);
+        self.timers
+            .wait_ms(self.now_ms)
+            .min(waits_ms)
+            .min(self.pause_left_ms())
+    }
+
     /// Counts what a turn has answered, and how long it took.
     #[inline]
     fn note_turn(&mut self) {
         let us = self.common.clock.us().saturating_sub(self.began_us);
         let answered = std::mem::take(&mut self.answered);
         self.counters.load.note_turn(&answered, us);
+        let state = &self.common.state;
+        state.latency_events.note(LatencyEvent::Turn, us, || {
+            state.wall.unix_ms(Instant(self.now_ms)) / 1_000
+        });
     }
 
     fn mailbox(&self) -> &Mailbox {
@@ -173,6 +200,10 @@ impl Worker {
             return;
         };
         connection.stream.note_edge(&ready);
+        let has_left = connection.is_held && connection.stream.is_leaving();
+        if has_left || connection.is_parked && connection.is_deserted() {
+            return self.close(slot);
+        }
         if ready.writable && connection.blocked {
             self.flush(slot);
         }
@@ -354,6 +385,9 @@ impl Worker {
     /// Closes a connection and lets go of all it held.
     fn close(&mut self, slot: u32) {
         if let Some(mut connection) = self.table.remove(slot) {
+            if connection.is_held {
+                self.common.state.pause.note_released(1);
+            }
             self.common
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
@@ -363,6 +397,9 @@ impl Worker {
             let protocol = connection.link.protocol();
             self.counters.load.note_closed(protocol);
             connection.link.end(&self.common.state);
+            if let Some(waiter) = connection.waiter.take() {
+                self.forget_waiter(&waiter);
+            }
             self.forget();
         }
     }

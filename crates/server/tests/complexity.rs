@@ -18,10 +18,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use cellar_protocol::memcached::binary::OPERATIONS;
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::TABLE;
 use probe::{Bench, Protocol, Size};
-use table::{HTTP, MEMCACHED, RESP, Row};
+use table::{HTTP, MEMCACHED, MEMCACHED_BINARY, RESP, Row};
 
 /// The names in rows.
 fn names(rows: &[Row]) -> BTreeSet<&'static str> {
@@ -60,6 +61,12 @@ fn every_command_of_redis_has_a_row() {
 fn every_command_of_memcached_has_a_row() {
     let all: BTreeSet<&str> = COMMANDS.iter().map(|command| command.name).collect();
     assert_eq!(names(MEMCACHED), all);
+}
+
+#[test]
+fn every_request_of_the_binary_protocol_has_a_row() {
+    let all: BTreeSet<&str> = OPERATIONS.iter().map(|operation| operation.name).collect();
+    assert_eq!(names(MEMCACHED_BINARY), all);
 }
 
 #[test]
@@ -118,6 +125,7 @@ fn the_page_is_what_the_table_says() {
     for (title, rows) in [
         ("Redis's protocol", RESP),
         ("memcached's protocol", MEMCACHED),
+        ("memcached's binary protocol", MEMCACHED_BINARY),
         ("HTTP", HTTP),
     ] {
         let _ = write!(

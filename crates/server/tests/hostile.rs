@@ -24,6 +24,8 @@ mod engine;
 mod execute;
 #[path = "../../../fuzz/properties/http.rs"]
 mod http;
+#[path = "../../../fuzz/properties/packets.rs"]
+mod packets;
 #[path = "../../../fuzz/properties/script.rs"]
 mod script;
 #[path = "support/session.rs"]
@@ -87,6 +89,31 @@ const WORDS: &[&[u8]] = &[
     b"incr k 1\r\n",
     b"cas k 0 0 1 1\r\nx\r\n",
     b"append k 0 0 1\r\n",
+];
+
+/// The same for the binary protocol: heads, whole requests, extras.
+const BINARY_WORDS: &[&[u8]] = &[
+    b"\x80",
+    b"\x80\x0a\0\0\0\0\0\0\0\0\0\0last\0\0\0\0\0\0\0\0",
+    b"\x80\x00\0\x01\0\0\0\0\0\0\0\x01abcd\0\0\0\0\0\0\0\0k",
+    b"\x80\x0d\0\x01\0\0\0\0\0\0\0\x01abcd\0\0\0\0\0\0\0\0k",
+    b"\x80\x1d\0\x01\x04\0\0\0\0\0\0\x05abcd\0\0\0\0\0\0\0\0\0\0\0\x05k",
+    b"\x80\x01\0\x01\x08\0\0\0\0\0\0\x0aabcd\0\0\0\0\0\0\0\0\0\0\0\x07\0\0\0\x09kv",
+    b"\x80\x11\0\x01\x08\0\0\0\0\0\x50\x0aabcd\0\0\0\0\0\0\0\0",
+    b"\x80\x02\0\x01\x08\0\0\0\0\x40\0\x0aabcd\0\0\0\0\0\0\0\0",
+    b"\x80\x0e\0\x01\0\0\0\0\0\0\0\x02abcd\0\0\0\0\0\0\0\0k1",
+    b"\x80\x04\0\x01\0\0\0\0\0\0\0\x01abcd\0\0\0\0\0\0\0\0k",
+    b"\x80\x05\0\x01\x14\0\0\0\0\0\0\x15abcd\0\0\0\0\0\0\0\0",
+    b"\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0n",
+    b"\x80\x10\0\0\0\0\0\0\0\0\0\0abcd\0\0\0\0\0\0\0\0",
+    b"\x80\x10\0\x05\0\0\0\0\0\0\0\x05abcd\0\0\0\0\0\0\0\0items",
+    b"\x80\x08\x00\0\x04\0\0\0\0\0\0\x04abcd\0\0\0\0\0\0\0\0\0\0\0\x03",
+    b"\x80\x21\0\x05\0\0\0\0\0\0\0\x09abcd\0\0\0\0\0\0\0\0PLAIN\0a\0b",
+    b"\x80\x07\0\0\0\0\0\0\0\0\0\0abcd\0\0\0\0\0\0\0\0",
+    b"\x80\x7f\0\0\0\0\0\0\0\0\0\x09abcd\0\0\0\0\0\0\0\0",
+    b"\0\0\0\0",
+    b"\xff\xff\xff\xff",
+    b"k",
 ];
 
 /// The same for HTTP.
@@ -301,6 +328,23 @@ fn a_connection_gives_the_same_answers_however_bytes_arrive() {
 }
 
 #[test]
+fn the_binary_decoder_finds_the_same_packets_however_bytes_arrive() {
+    let seeds = corpus("packets");
+    run_on(0x2545_f491_4f6c_dd1d, &seeds, BINARY_WORDS, packets::check);
+}
+
+#[test]
+fn a_binary_connection_gives_the_same_answers_however_bytes_arrive() {
+    let seeds = corpus("packets");
+    run_on(
+        0x9fb2_1c65_1e98_df25,
+        &seeds,
+        BINARY_WORDS,
+        execute::check_binary,
+    );
+}
+
+#[test]
 fn the_http_decoder_finds_the_same_requests_however_bytes_arrive() {
     run_changed(0xd6e8_feb8_6659_fd93, "http", HTTP_WORDS, http::check);
 }
@@ -376,12 +420,16 @@ fn what_is_encrypted_is_read_as_it_was_written() {
 fn what_was_found_before_is_found_no_more() {
     replay("decode", decode::check);
     replay("execute", execute::check);
+    replay("packets", packets::check);
+    replay("packets", execute::check_binary);
     replay("http", http::check);
     replay("http", execute::check_http);
     replay("engine", engine::check);
     replay("talk", talks::check);
     replay("commands", commands::check);
     replay("script", script::check);
+    replay("hello", tls::check_hello);
+    replay("sealed", tls::check_sealed);
 }
 
 #[test]

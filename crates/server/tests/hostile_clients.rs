@@ -125,7 +125,7 @@ impl Honest {
 
 fn address(daemon: &Daemon, dialect: Dialect) -> &str {
     match dialect {
-        Dialect::Memcached => &daemon.address,
+        Dialect::Memcached | Dialect::Binary => &daemon.address,
         Dialect::Resp => &daemon.resp,
         Dialect::Http => &daemon.http,
     }

@@ -1,31 +1,162 @@
-//! Logins of many at once, over all protocols: nobody pays for attempts that were not wrong.
+//! Logins over every protocol: who is right pays for nobody, who is wrong is slowed by address.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/daemon.rs"]
 mod daemon;
 #[path = "support/http.rs"]
 mod http;
-#[path = "support/resp.rs"]
-mod resp;
 #[path = "support/users.rs"]
 mod users;
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
-use daemon::Daemon;
+use daemon::{Daemon, PATIENCE, frame, set};
 use http::Http;
-use resp::{Client, ok};
 use users::{UsersFile, user};
 
+/// A way to say a name and a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    /// memcached's text protocol.
+    Text,
+    /// Its binary one.
+    Binary,
+    Resp,
+    Http,
+}
+
+const DOORS: [Door; 4] = [Door::Text, Door::Binary, Door::Resp, Door::Http];
+
+/// What a login came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Right,
+    Wrong,
+    /// Too many wait.
+    Busy,
+    /// Too many were wrong.
+    TooMany,
+}
+
+impl Door {
+    /// How the answer begins.
+    fn beginnings(self) -> [(&'static str, Told); 4] {
+        match self {
+            Door::Text => [
+                ("STORED\r\n", Told::Right),
+                ("CLIENT_ERROR authentication failure\r\n", Told::Wrong),
+                (
+                    "SERVER_ERROR too many logins wait; try again\r\n",
+                    Told::Busy,
+                ),
+                ("CLIENT_ERROR authentication failure", Told::TooMany),
+            ],
+            Door::Binary => [
+                ("0", Told::Right),
+                ("32", Told::Wrong),
+                ("133", Told::Busy),
+                ("32", Told::TooMany),
+            ],
+            Door::Resp => [
+                ("+OK\r\n", Told::Right),
+                ("-WRONGPASS invalid username-password pair", Told::Wrong),
+                (
+                    "-ERR too many passwords wait to be compared; try again\r\n",
+                    Told::Busy,
+                ),
+                ("-ERR too many wrong passwords", Told::TooMany),
+            ],
+            Door::Http => [
+                ("HTTP/1.1 404 ", Told::Right),
+                ("HTTP/1.1 401 ", Told::Wrong),
+                ("HTTP/1.1 503 ", Told::Busy),
+                ("HTTP/1.1 429 ", Told::TooMany),
+            ],
+        }
+    }
+
+    fn address(self, daemon: &Daemon) -> SocketAddr {
+        let address = match self {
+            Door::Text | Door::Binary => &daemon.address,
+            Door::Resp => &daemon.resp,
+            Door::Http => &daemon.http,
+        };
+        address.parse().unwrap()
+    }
+
+    /// The bytes that say a name and a password.
+    fn login(self, name: &str, password: &str) -> Vec<u8> {
+        match self {
+            Door::Text => set("login", format!("{name} {password}").as_bytes()),
+            Door::Binary => {
+                let secrets = format!("\0{name}\0{password}");
+                let mechanism = b"PLAIN";
+                let mut packet = vec![0x80, 0x21, 0, mechanism.len() as u8];
+                packet.resize(8, 0);
+                packet.extend_from_slice(&((mechanism.len() + secrets.len()) as u32).to_be_bytes());
+                packet.resize(24, 0);
+                [&packet, &mechanism[..], secrets.as_bytes()].concat()
+            }
+            Door::Resp => frame(&[b"AUTH", name.as_bytes(), password.as_bytes()]),
+            Door::Http => {
+                let field = basic(&format!("{name}:{password}"));
+                format!("GET /v1/cache/none HTTP/1.1\r\nHost: localhost\r\n{field}\r\n\r\n")
+                    .into_bytes()
+            }
+        }
+    }
+}
+
+/// A connection on which one login was tried.
+struct Visitor {
+    door: Door,
+    stream: TcpStream,
+}
+
+impl Visitor {
+    /// One from this address of the machine, who says a name and a password.
+    fn at(daemon: &Daemon, door: Door, from: [u8; 4], secrets: (&str, &str)) -> Visitor {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+        connect(&socket, &door.address(daemon)).unwrap();
+        let mut stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&door.login(secrets.0, secrets.1)).unwrap();
+        Visitor { door, stream }
+    }
+
+    /// What it is told, and all of the answer that came with it.
+    fn told(&mut self) -> (Told, String) {
+        let mut answer = vec![0; 4096];
+        let bytes = self.stream.read(&mut answer).unwrap();
+        let answer = match self.door {
+            // The status of a packet.
+            Door::Binary => u16::from_be_bytes([answer[6], answer[7]]).to_string(),
+            _ => String::from_utf8_lossy(&answer[..bytes]).into_owned(),
+        };
+        let beginnings = self.door.beginnings();
+        let found = beginnings
+            .into_iter()
+            .find(|(text, _)| answer.starts_with(text));
+        let (_, told) = found.unwrap_or_else(|| panic!("{:?}: {answer}", self.door));
+        (told, answer)
+    }
+}
+
 /// A server with as many users as that, u0 first.
-fn serve(users: usize) -> (UsersFile, Daemon) {
+fn serve(users: usize, more: &[&str]) -> (UsersFile, Daemon) {
     let users: Vec<String> = (0..users)
         .map(|number| user(&format!("u{number}"), "admin", ""))
         .collect();
     let file = UsersFile::new(&users.concat());
     let flags = file.flags();
-    let daemon = Daemon::start(&flags.each_ref().map(String::as_str));
+    let flags = flags.each_ref().map(String::as_str);
+    let daemon = Daemon::start(&[&flags[..], more].concat());
     (file, daemon)
 }
 
@@ -42,20 +173,129 @@ fn basic(secrets: &str) -> String {
     format!("Authorization: Basic {}", BASE64_STANDARD.encode(secrets))
 }
 
+const HERE: [u8; 4] = [127, 0, 0, 1];
+const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
+
 #[test]
 fn sixty_users_who_are_right_at_once_neither_wait_for_each_other_nor_are_refused() {
-    let (_file, daemon) = serve(60);
-    let mut clients: Vec<Client> = (0..60).map(|_| Client::connect(&daemon)).collect();
-    for (number, client) in clients.iter_mut().enumerate() {
+    let (_file, daemon) = serve(60, &[]);
+    let come = |number: usize| {
         let (name, password) = (format!("u{number}"), format!("u{number}-pw"));
-        client.send(&[b"AUTH", name.as_bytes(), password.as_bytes()]);
-    }
-    for client in &mut clients {
-        assert_eq!(client.read(), ok());
+        Visitor::at(&daemon, DOORS[number % 4], HERE, (&name, &password))
+    };
+    let mut visitors: Vec<Visitor> = (0..60).map(come).collect();
+    for visitor in &mut visitors {
+        assert_eq!(visitor.told().0, Told::Right, "{:?}", visitor.door);
     }
     assert_eq!(metric(&daemon, "cellar_logins_slowed_total"), 0);
     assert_eq!(
         metric(&daemon, "cellar_logins_total{result=\"refused\"}"),
         0
     );
+}
+
+#[test]
+fn who_is_wrong_again_and_again_slows_its_own_address_and_the_log_names_it() {
+    for door in DOORS {
+        let (_file, daemon) = serve(1, &[]);
+        for number in 0..4 {
+            let name = format!("nobody{number}");
+            let mut visitor = Visitor::at(&daemon, door, HERE, (&name, "the-guess"));
+            assert_eq!(visitor.told().0, Told::Wrong, "{door:?}");
+            let told = loop {
+                let line = daemon.log.recv_timeout(PATIENCE).unwrap();
+                assert!(!line.contains("the-guess"), "{door:?}: {line}");
+                if line.contains("a login failed") {
+                    break line;
+                }
+            };
+            let is_named = told.contains("127.0.0.1:") && told.contains(&name);
+            assert!(is_named, "{door:?}: {told}");
+        }
+        let mut other = Visitor::at(&daemon, door, ELSEWHERE, ("u0", "u0-pw"));
+        assert_eq!(other.told().0, Told::Right, "{door:?}");
+        // The last of the guesses was late, and nobody else.
+        assert_eq!(slowed(&daemon), 1, "{door:?}");
+    }
+}
+
+/// How many logins were slowed, asked for from an address that is not.
+fn slowed(daemon: &Daemon) -> u64 {
+    let mut visitor = Visitor::at(daemon, Door::Http, ELSEWHERE, ("u0", "u0-pw"));
+    assert_eq!(visitor.told().0, Told::Right);
+    let field = basic("u0:u0-pw");
+    let ask =
+        format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{field}\r\n\r\n");
+    let stream = &mut visitor.stream;
+    stream.write_all(ask.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let mut lines = page.lines();
+    let found = lines.find_map(|line| line.strip_prefix("cellar_logins_slowed_total "));
+    found.unwrap().parse().unwrap()
+}
+
+#[test]
+fn who_says_all_it_has_to_say_at_once_and_ends_is_answered() {
+    let (_file, daemon) = serve(1, &[]);
+    for door in DOORS {
+        for (password, expected) in [("u0-pw", Told::Right), ("x", Told::Wrong)] {
+            let mut visitor = Visitor::at(&daemon, door, HERE, ("u0", password));
+            visitor.stream.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(visitor.told().0, expected, "{door:?}");
+        }
+    }
+}
+
+/// More logins than one address may have under way.
+const CROWD: usize = 90;
+/// More than there are places again when the first of a crowd are told that they are wrong.
+const LATE: usize = 12;
+
+#[test]
+fn who_finds_the_queue_of_logins_full_is_told_so_at_every_door() {
+    let (_file, daemon) = serve(1, &["--threads", "1"]);
+    let guess = |door: Door, number: usize| {
+        // A user that there is not takes as long as one that there is.
+        let name = format!("nobody{number}");
+        Visitor::at(&daemon, door, HERE, (&name, "x"))
+    };
+    let crowd: Vec<Visitor> = (0..CROWD).map(|one| guess(Door::Text, one)).collect();
+    let mut late: Vec<Visitor> = DOORS
+        .iter()
+        .flat_map(|&door| (0..LATE).map(move |one| (door, one)))
+        .map(|(door, one)| guess(door, 1_000 * (1 + door as usize) + one))
+        .collect();
+    for visitors in late.chunks_mut(LATE) {
+        let last = &mut visitors[LATE - 1];
+        let (told, answer) = last.told();
+        assert_eq!(told, Told::Busy, "{:?}", last.door);
+        if last.door == Door::Http {
+            assert!(answer.contains("\r\nRetry-After: 1\r\n"), "{answer}");
+            assert!(answer.contains("\"too_many_logins\""), "{answer}");
+        }
+    }
+    drop(crowd);
+}
+
+#[test]
+fn an_address_that_was_wrong_thirty_times_is_not_looked_at_at_any_door() {
+    let (_file, daemon) = serve(1, &["--threads", "1"]);
+    // Names that nobody can have are wrong at once, and count as any other.
+    let long = "n".repeat(65);
+    for door in DOORS {
+        for _ in 0..31 {
+            Visitor::at(&daemon, Door::Resp, HERE, (&long, "x")).told();
+        }
+        let mut visitor = Visitor::at(&daemon, door, HERE, ("u0", "u0-pw"));
+        let (told, answer) = visitor.told();
+        // memcached's protocols have one word for both.
+        let expected = match door {
+            Door::Text | Door::Binary => Told::Wrong,
+            Door::Resp | Door::Http => Told::TooMany,
+        };
+        assert_eq!(told, expected, "{door:?}: {answer}");
+        let mut other = Visitor::at(&daemon, door, ELSEWHERE, ("u0", "u0-pw"));
+        assert_eq!(other.told().0, Told::Right, "{door:?}");
+    }
 }

@@ -201,5 +201,53 @@ fn the_rest_is_answered_or_refused() {
     let unknown = "ERR unknown subcommand 'x'. Try CLIENT HELP.";
     assert_eq!(client.run("CLIENT x"), error(unknown));
     assert!(matches!(client.run("CLIENT HELP"), Value::Array(lines) if lines.len() > 20));
-    assert!(matches!(client.run("CLIENT PAUSE 10"), Value::Error(_)));
+}
+
+#[test]
+fn who_does_not_touch_keys_leaves_no_trace_of_reads() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    client.run("SET a b");
+    client.run("RPUSH list x");
+    let mut quiet = Client::connect(&daemon);
+    quiet.check(
+        "CLIENT NO-TOUCH on => +OK
+        GET a => b
+        MGET a a a => [b, b, b]
+        STRLEN a => :1
+        LRANGE list 0 -1 => [x]
+        EVAL_RO return{redis.call('get','a')} 0 => [b]
+        OBJECT FREQ a => :0
+        OBJECT FREQ list => :0
+        TOUCH a => :1
+        OBJECT FREQ a => :1
+        CLIENT NO-TOUCH off => +OK
+        GET a => b
+        OBJECT FREQ a => :2
+        CLIENT NO-TOUCH on => +OK
+        RESET => +RESET
+        GET a => b
+        OBJECT FREQ a => :3",
+    );
+}
+
+#[test]
+fn the_time_of_idle_connections_is_changed_while_it_runs() {
+    let daemon = Daemon::start(&[]);
+    let (mut idle, mut client) = (Client::connect(&daemon), Client::connect(&daemon));
+    idle.run("PING");
+    assert_eq!(client.run("CONFIG SET timeout 1"), ok());
+    client.check("CONFIG GET timeout => [timeout, 1]");
+    let mut text = daemon.connect();
+    daemon::check(&mut text, b"stats settings\r\n", b"STAT maxbytes ");
+    while !client.run("CLIENT LIST").shown().lines().count().eq(&1) {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(idle.is_closed());
+    let refused = "ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must \
+        be between 0 and 2147483647 inclusive";
+    assert_eq!(client.run("CONFIG SET timeout -1"), error(refused));
+    assert_eq!(client.run("CONFIG SET timeout 0"), ok());
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    assert_eq!(client.run("PING").shown(), "+PONG");
 }

@@ -281,7 +281,17 @@ fn object_tells_inner_facts() {
         OBJECT IDLETIME a => :0
         OBJECT REFCOUNT a => :1
         OBJECT REFCOUNT none => nil
-        OBJECT FREQ none => nil",
+        OBJECT FREQ none => nil
+        SET seldom x => +OK
+        OBJECT FREQ seldom => :0
+        GET seldom => x
+        GET seldom => x
+        OBJECT FREQ seldom => :2
+        WAITAOF 0 0 10 => [:0, :0]
+        WAITAOF 2 0 10 => -ERR value is out of range, value must between 0 and 1
+        WAITAOF 0 -1 10 => -ERR value is out of range, must be positive
+        WAITAOF 0 0 -1 => -ERR timeout is negative
+        FUNCTION KILL => -NOTBUSY No scripts in execution right now.",
     );
 }
 
@@ -449,4 +459,39 @@ fn each_change_is_told_of_once() {
         }
         assert_eq!(told.join(", "), expected, "{words}");
     }
+}
+
+#[test]
+fn the_time_since_the_last_use_is_told_where_it_is_known() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("MSET unread 1 read 2");
+    client.run("RPUSH list a");
+    client.run("GET read");
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    let Value::Integer(idle_s) = client.run("OBJECT IDLETIME unread") else {
+        panic!("it is known of a key that nobody has read");
+    };
+    assert!((2..60).contains(&idle_s), "{idle_s}");
+    let Value::Error(text) = client.run("OBJECT IDLETIME read") else {
+        panic!("nobody knows when it was read");
+    };
+    assert!(
+        text.starts_with("ERR An LFU maxmemory policy is selected"),
+        "{text}"
+    );
+    client.check(
+        "GET unread => 1
+        OBJECT IDLETIME unread => :0
+        GET read => 2
+        OBJECT IDLETIME read => :0
+        LRANGE list 0 -1 => [a]
+        GET read => 2",
+    );
+    assert!(matches!(
+        client.run("OBJECT IDLETIME list"),
+        Value::Error(_)
+    ));
+    client.run("LRANGE list 0 -1");
+    assert_eq!(client.run("OBJECT IDLETIME list"), Value::Integer(0));
 }

@@ -219,3 +219,99 @@ fn keyspace_events_tell_of_every_protocol_of_expiry_and_of_what_is_chosen() {
     writer.run("PUBLISH __key-end end");
     memcached.write_all(b"quit\r\n").unwrap();
 }
+
+#[test]
+fn channels_of_shards_have_names_of_their_own() {
+    let daemon = Daemon::start(&[]);
+    let (mut listener, mut speaker) = (Client::connect(&daemon), Client::connect(&daemon));
+    let nothing = Value::Array(vec![bulk("sunsubscribe"), Value::Null, Value::Integer(0)]);
+    assert_eq!(listener.run("SUNSUBSCRIBE"), nothing);
+    assert_eq!(listener.run("SUBSCRIBE news"), note("subscribe", "news", 1));
+    listener.send(&[b"SSUBSCRIBE", b"news", b"orders"]);
+    assert_eq!(listener.read(), note("ssubscribe", "news", 1));
+    assert_eq!(listener.read(), note("ssubscribe", "orders", 2));
+    assert_eq!(listener.run("PSUBSCRIBE o*"), note("psubscribe", "o*", 2));
+    assert_eq!(speaker.run("SPUBLISH orders one"), Value::Integer(1));
+    assert_eq!(listener.read(), bulks(&["smessage", "orders", "one"]));
+    assert_eq!(speaker.run("PUBLISH news two"), Value::Integer(1));
+    assert_eq!(listener.read(), bulks(&["message", "news", "two"]));
+    speaker.check(
+        "SPUBLISH sport three => :0
+        PUBSUB SHARDCHANNELS n* => [news]
+        PUBSUB SHARDNUMSUB orders sport => [orders, :1, sport, :0]
+        PUBSUB CHANNELS => [news]
+        PUBSUB NUMSUB orders => [orders, :0]",
+    );
+    assert_eq!(
+        listener.run("SUNSUBSCRIBE orders"),
+        note("sunsubscribe", "orders", 1)
+    );
+    assert_eq!(
+        listener.run("UNSUBSCRIBE news"),
+        note("unsubscribe", "news", 1)
+    );
+    listener.run("PUNSUBSCRIBE o*");
+    let Value::Error(refused) = listener.run("GET a") else {
+        panic!("a subscriber of a shard is one, too")
+    };
+    assert!(refused.starts_with("ERR Can't execute 'get'"), "{refused}");
+    assert_eq!(
+        listener.run("SUNSUBSCRIBE"),
+        note("sunsubscribe", "news", 0)
+    );
+    assert_eq!(listener.run("GET a"), Value::Null);
+    assert_eq!(
+        speaker.run("PUBSUB SHARDCHANNELS"),
+        Value::Array(Vec::new())
+    );
+}
+
+#[test]
+fn new_keys_and_missed_ones_are_told_of_if_that_is_chosen() {
+    let daemon = Daemon::start(&["--threads", "1", "--notify-keyspace-events", "Enm"]);
+    let mut ears = Client::connect(&daemon);
+    ears.run("PSUBSCRIBE __key*__:*");
+    let mut client = Client::connect(&daemon);
+    let told = |ears: &mut Client, event: &str, key: &str| {
+        let channel = format!("__keyevent@0__:{event}");
+        let message = ears.read().shown();
+        assert_eq!(message, format!("[pmessage, __key*__:*, {channel}, {key}]"));
+    };
+    for (request, event, key) in [
+        ("SET a 1", "new", "a"),
+        ("GET nothing", "keymiss", "nothing"),
+        ("HSET h f v", "new", "h"),
+        ("HGET none f", "keymiss", "none"),
+        ("EXISTS a none", "keymiss", "none"),
+        ("GETDEL none", "keymiss", "none"),
+        ("INCR count", "new", "count"),
+        ("APPEND text x", "new", "text"),
+        ("RENAME text other", "new", "other"),
+        ("MGET a x", "keymiss", "x"),
+    ] {
+        client.run(request);
+        told(&mut ears, event, key);
+    }
+    // Neither new nor missed.
+    for request in [
+        "SET a 2",
+        "GET a",
+        "HSET h g v",
+        "OBJECT FREQ none",
+        "DEL none",
+        "SET none x XX",
+    ] {
+        client.run(request);
+    }
+    let mut web = daemon.connect();
+    daemon::check(
+        &mut web,
+        b"set a 0 0 1\r\n3\r\nset m 0 0 1\r\nx\r\n",
+        b"STORED\r\nSTORED\r\n",
+    );
+    told(&mut ears, "new", "m");
+    client.run("CONFIG SET notify-keyspace-events En");
+    client.run("GET nothing");
+    client.run("SET last x");
+    told(&mut ears, "new", "last");
+}

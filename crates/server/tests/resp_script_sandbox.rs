@@ -101,11 +101,12 @@ fn known_ways_out_are_closed() {
                 "the text is too long",
             ),
             (
-                "local t = {} for i = 1, 200 do t = {t} end return cjson.encode(t)",
-                "nesting",
+                "local t = {} for i = 1, 1001 do t = {t} end return cjson.encode(t)",
+                "excessive nesting",
             ),
-            ("return cmsgpack.pack(1)", "no library 'cmsgpack'"),
-            ("return struct.pack('i', 1)", "no library 'struct'"),
+            ("cmsgpack.pack = 1", "readonly"),
+            ("struct.x = 1", "readonly"),
+            ("cjson.null2 = 1", "readonly"),
             ("return ('='):rep(2^30)", "resulting string too large"),
             (
                 "return load(function() return ('='):rep(6e7) end)",

@@ -675,3 +675,25 @@ fn a_script_is_one_step_for_other_loops_and_protocols() {
         stop.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn a_script_asks_what_its_client_may_run() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for (script, expected) in [
+        ("return redis.acl_check_cmd('set','a','b')", ":1"),
+        ("return redis.acl_check_cmd('set')", ":1"),
+        ("return redis.acl_check_cmd('config','get','x')", ":1"),
+        (
+            "return redis.acl_check_cmd('nosuch')",
+            "-ERR Invalid command passed to redis.acl_check_cmd() script",
+        ),
+        (
+            "return redis.acl_check_cmd()",
+            "-ERR Please specify at least one argument for this redis lib call script",
+        ),
+    ] {
+        let shown = client.call(&[b"EVAL", script.as_bytes(), b"0"]).shown();
+        assert!(shown.starts_with(expected), "{script}: {shown}");
+    }
+}

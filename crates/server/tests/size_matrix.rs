@@ -148,10 +148,11 @@ impl Target {
         let frames = [
             daemon::frame(&[b"SET", b"string", b"1"]),
             daemon::frame(&[b"SET", b"string2", b"1"]),
-            daemon::frame(&[b"DEL", b"hash", b"set", b"zset"]),
+            daemon::frame(&[b"DEL", b"hash", b"set", b"zset", b"list"]),
             daemon::frame(&[b"HSET", b"hash", b"1", b"1"]),
             daemon::frame(&[b"SADD", b"set", b"1"]),
             daemon::frame(&[b"ZADD", b"zset", b"1", b"1"]),
+            daemon::frame(&[b"RPUSH", b"list", b"1"]),
         ];
         for frame in frames {
             let mut stream = &self.honest[0];
@@ -163,7 +164,7 @@ impl Target {
 
     fn address(&self, dialect: Dialect) -> &str {
         match dialect {
-            Dialect::Memcached => &self.daemon.address,
+            Dialect::Memcached | Dialect::Binary => &self.daemon.address,
             Dialect::Resp => &self.daemon.resp,
             Dialect::Http => &self.daemon.http,
         }
@@ -323,6 +324,11 @@ fn every_command_of_redis_bears_every_size_in_every_way() {
 #[test]
 fn every_command_of_memcached_bears_every_size_in_every_way() {
     check_all(Dialect::Memcached);
+}
+
+#[test]
+fn every_request_of_the_binary_protocol_bears_every_size_in_every_way() {
+    check_all(Dialect::Binary);
 }
 
 #[test]

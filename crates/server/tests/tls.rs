@@ -10,12 +10,14 @@ mod tls;
 mod users;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rcgen::SanType;
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::Signal;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256;
@@ -143,6 +145,63 @@ fn a_certificate_is_the_login_of_the_user_that_it_names() {
     let address = daemon.http.trim_start_matches("tls:");
     check(&mut open(address, &ann), get, b"HTTP/1.1 404 ");
     check(&mut open(address, &bob), get, b"HTTP/1.1 401 ");
+}
+
+#[test]
+fn a_certificate_without_a_common_name_is_a_login_by_its_other_names() {
+    let authority = Authority::new();
+    let rows = [
+        ("host", "dns:shop.example"),
+        ("mesh", "uri:spiffe://mesh/shop"),
+        ("mail", "email:shop@mail.example"),
+        ("any", "any.example"),
+    ];
+    let users = rows.map(|(name, row)| {
+        let rest = format!("role = \"write\"\nprefixes = [\"{name}:\"]");
+        format!("[[user]]\nname = \"{name}\"\ncertificates = [\"{row}\"]\n{rest}\n")
+    });
+    let file = users::UsersFile::new(&users.concat());
+    let path = file.path().display().to_string();
+    let (authorities, http) = (authority.path("ca.pem"), "tls:127.0.0.1:0");
+    let files = ["--tls-client-ca", &authorities, "--users", &path];
+    let daemon = server(&authority, &[&files[..], &["--http", http]].concat());
+    let text = |text: &str| text.try_into().unwrap();
+    for (name, san) in [
+        ("host", SanType::DnsName(text("shop.example"))),
+        ("mesh", SanType::URI(text("spiffe://mesh/shop"))),
+        ("mail", SanType::Rfc822Name(text("shop@mail.example"))),
+        ("any", SanType::DnsName(text("any.example"))),
+        ("any", SanType::URI(text("any.example"))),
+        // The same words as another kind of name are another's.
+        ("", SanType::URI(text("shop.example"))),
+        ("", SanType::DnsName(text("spiffe.mesh.shop"))),
+    ] {
+        authority.issue_unnamed("client", san.clone());
+        let config = Arc::new(authority.client_called("client", &VERSIONS));
+        let open = |address: &str| {
+            let address = address.trim_start_matches("tls:");
+            connect(address, "localhost", &config)
+        };
+        let get = |key: &str| format!("GET /v1/cache/{key} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        if name.is_empty() {
+            let unknown = b"-NOAUTH Authentication required.\r\n";
+            check(&mut open(&daemon.resp), b"ACL WHOAMI\r\n", unknown);
+            let refused = b"HTTP/1.1 401 ";
+            check(&mut open(&daemon.http), get("k").as_bytes(), refused);
+            continue;
+        }
+        let whoami = format!("${}\r\n{name}\r\n", name.len());
+        check(
+            &mut open(&daemon.resp),
+            b"ACL WHOAMI\r\n",
+            whoami.as_bytes(),
+        );
+        let (own, other) = (get(&format!("{name}:k")), get("k"));
+        check(&mut open(&daemon.http), own.as_bytes(), b"HTTP/1.1 404 ");
+        check(&mut open(&daemon.http), other.as_bytes(), b"HTTP/1.1 403 ");
+        let own = format!("get {name}:k\r\n");
+        check(&mut open(&daemon.address), own.as_bytes(), b"END\r\n");
+    }
 }
 
 #[test]
@@ -321,6 +380,14 @@ fn certificates_that_cannot_be_used_are_told() {
     assert!(line.starts_with(&begin), "{line}");
 }
 
+/// A key of an elliptic curve as keytool writes it.
+const KEY_OF_JAVA: &str = "\
+-----BEGIN PRIVATE KEY-----
+MEECAQAwEwYHKoZIzj0CAQYIKoZIzj0DAQcEJzAlAgEBBCBuFSHfB0qWSVR88V8I
+g8apkrx4jqhypIpN/AJ5KOBp+A==
+-----END PRIVATE KEY-----
+";
+
 #[test]
 fn keys_that_cannot_be_used_are_told() {
     let authority = Authority::new();
@@ -330,7 +397,12 @@ fn keys_that_cannot_be_used_are_told() {
     authority.write("open.key", &text);
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(authority.path("open.key"), open).unwrap();
+    authority.write("java.key", KEY_OF_JAVA);
     for (key, reason) in [
+        (
+            "java.key",
+            "`openssl ec -in KEY -out NEW` writes one of Java's",
+        ),
         ("good.pem", "there is no private key in it (PEM)"),
         ("other.key", "it is not the key of "),
         ("open.key", "every user of this machine can read it"),
@@ -538,7 +610,7 @@ fn handshakes_that_are_not_finished_hold_nobody_up() {
         .collect();
     let mut stream = connect(&daemon.address, "localhost", &config);
     check(&mut stream, b"mn\r\n", b"MN\r\n");
-    // The oldest have made room.
+    // The oldest of them have made room.
     assert!(figure(&daemon, "cellar_tls_handshakes_failed_total") != "0");
     let ended = half.iter().filter(|stream| {
         stream.set_nonblocking(true).unwrap();
@@ -546,7 +618,8 @@ fn handshakes_that_are_not_finished_hold_nobody_up() {
         !matches!(stream.read(&mut [0; 64]), Err(error)
             if error.kind() == std::io::ErrorKind::WouldBlock)
     });
-    assert!((80..200).contains(&ended.count()));
+    let ended = ended.count();
+    assert!((530..600).contains(&ended), "{ended}");
     // A first message without end is not listened to.
     let mut endless = dial(&daemon.address);
     let mut bytes = vec![0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff];
@@ -557,6 +630,35 @@ fn handshakes_that_are_not_finished_hold_nobody_up() {
     let _ = endless.read_to_end(&mut answer);
     assert!(answer.len() < 64);
     check(&mut stream, b"mn\r\n", b"MN\r\n");
+}
+
+/// A connection to a server on this machine that comes from an address of it.
+fn dial_from(source: [u8; 4], address: &str) -> TcpStream {
+    let address = address.strip_prefix("tls:").unwrap_or(address);
+    let address: SocketAddr = address.parse().unwrap();
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+    rustix::net::connect(&socket, &address).unwrap();
+    let stream = TcpStream::from(socket);
+    let patience = Some(Duration::from_secs(60));
+    stream.set_read_timeout(patience).unwrap();
+    stream
+}
+
+#[test]
+fn handshakes_of_one_address_leave_places_for_others() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let config = both(&authority);
+    let early = dial_from([127, 0, 0, 2], &daemon.address);
+    wait_for(&daemon, "cellar_tls_handshakes_failed_total", "0");
+    let crowd: Vec<TcpStream> = (0..600).map(|_| dial(&daemon.address)).collect();
+    let late = dial_from([127, 0, 0, 3], &daemon.address);
+    for socket in [early, late] {
+        let mut stream = rustls::StreamOwned::new(unspoken(&config, "localhost"), socket);
+        check(&mut stream, b"mn\r\n", b"MN\r\n");
+    }
+    drop(crowd);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "support/tls.rs"]
+mod tls;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -271,6 +273,7 @@ fn a_server_is_asked_over_tls_and_over_a_socket_file_as_a_user() {
             let options = TopOptions {
                 target,
                 tls_ca: Some(ca.clone()),
+                tls_identity: None,
                 user: Some(("ada".to_owned(), password.to_owned())),
                 token: String::new(),
                 interval_ms: 1_000,
@@ -283,6 +286,46 @@ fn a_server_is_asked_over_tls_and_over_a_socket_file_as_a_user() {
         }
     }
     serving.join().unwrap();
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_is_shown_one() {
+    let authority = tls::Authority::new();
+    authority.issue("server", "server", &["localhost"]);
+    authority.issue("ada", "ada", &[]);
+    let [ca, certificate, key, shown, its_key] =
+        ["ca.pem", "server.pem", "server.key", "ada.pem", "ada.key"].map(|it| authority.path(it));
+    let daemon = Daemon::start(&[
+        "--http",
+        "tls:127.0.0.1:0",
+        "--tls-cert",
+        &certificate,
+        "--tls-key",
+        &key,
+        "--tls-client-ca",
+        &ca,
+    ]);
+    let (_, port) = daemon.http.rsplit_once(':').unwrap();
+    let target = format!("https://localhost:{port}");
+    let flags = [
+        "--once",
+        "--interval",
+        "100ms",
+        "--target",
+        &target,
+        "--tls-ca",
+        &ca,
+    ];
+    let identity = ["--tls-cert", &shown, "--tls-key", &its_key];
+    let output = top(&[&flags[..], &identity].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("requests/s"), "{text}");
+    let output = top(&flags);
+    assert_eq!(output.status.code(), Some(2));
+    let wrong = ["--tls-cert", &shown, "--tls-key", &ca];
+    let output = top(&[&flags[..], &wrong].concat());
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("ca.pem: "), "{error}");
 }
 
 /// Most pieces of output that are waited for; only what hangs sends more.

@@ -137,7 +137,7 @@ fn least(row: &Command, name: &str) -> Role {
         || matches!(name, "flushall" | "flushdb" | "swapdb" | "memory|purge");
     if is_admin {
         Role::Admin
-    } else if row.flags.has(Flags::WRITE) || name == "publish" {
+    } else if row.flags.has(Flags::WRITE) || matches!(name, "publish" | "spublish") {
         Role::Write
     } else {
         Role::Read
@@ -207,6 +207,27 @@ fn a_user_of_some_keys_uses_no_others() {
          COPY app:a other => {KEY}
          SUNIONSTORE app:s other => {KEY}
          SINTERCARD 1 other => {KEY}
+         BITOP OR app:b app:a other => {KEY}
+         BITOP NOT other app:a => {KEY}
+         BITFIELD other GET u8 0 => {KEY}
+         PFADD other a => {KEY}
+         SORT app:l STORE other => {KEY}
+         SORT_RO other => {KEY}
+         DUMP other => {KEY}
+         RESTORE other 0 x => {KEY}
+         SORT app:l BY w_* => -ERR BY option of SORT denied due to insufficient ACL permissions.
+         SORT app:l GET w_* => -ERR GET option of SORT denied due to insufficient ACL permissions.
+         SORT app:l BY nosort => []
+         PFCOUNT app:a other => {KEY}
+         PFMERGE app:a other => {KEY}
+         ZUNION 2 app:z other => {KEY}
+         ZUNIONSTORE other 1 app:z => {KEY}
+         ZINTERSTORE app:z 2 app:y other => {KEY}
+         ZRANGESTORE app:z other 0 -1 => {KEY}
+         ZMPOP 2 app:z other MIN => {KEY}
+         GEORADIUS app:g 1 1 1 m STORE other => {KEY}
+         GEORADIUSBYMEMBER app:g m 1 m COUNT 1 StoreDist other => {KEY}
+         GEOSEARCHSTORE other app:g FROMLONLAT 1 1 BYRADIUS 1 m => {KEY}
          WATCH other => {KEY}
          OBJECT FREQ other => {KEY}
          MEMORY USAGE other => {KEY}

@@ -9,6 +9,8 @@ use crate::tree::{File, Finding, Tree};
 /// The table of crates that compile C.
 const C_TABLE: &str = "deny/embedded-c.md";
 /// The table of Java's dependencies.
+/// Programs of libraries stand for those of users; nothing of ours is built from them.
+const LIBRARIES: &str = "foreign-clients/libraries/";
 const JAVA_TABLE: &str = "deny/java.tsv";
 /// The crate by which others compile C.
 const C_COMPILER: &str = "cc";
@@ -36,7 +38,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         (Some(lock), Some(table)) => findings.extend(embedded_c(&lock.text, table)),
         _ => findings.push(missing(C_TABLE)),
     }
-    let poms = tree.files().filter(|file| file.path.ends_with("pom.xml"));
+    let is_ours = |path: &str| path.ends_with("pom.xml") && !path.starts_with(LIBRARIES);
+    let poms = tree.files().filter(|file| is_ours(&file.path));
     match tree.file(JAVA_TABLE) {
         Some(table) => findings.extend(java(&poms.collect::<Vec<_>>(), table)),
         None => findings.push(missing(JAVA_TABLE)),

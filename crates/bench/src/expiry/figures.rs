@@ -92,7 +92,9 @@ impl Informant {
         // Relaxed: nothing but the flag is passed on.
         while !is_over.load(Ordering::Relaxed) {
             std::thread::sleep(pause);
-            looks.push((now_ns(), self.ask()?));
+            let figures = self.ask()?;
+            // The moment of the answer, so that nothing is told as of before it was true.
+            looks.push((now_ns(), figures));
         }
         Ok(looks)
     }

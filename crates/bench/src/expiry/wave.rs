@@ -165,7 +165,9 @@ fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, 
     let gets = scene.gets(args.lasting, args.before_s + args.during_s)?;
     let before = scene.informant.ask()?;
     let ahead_ns = FILL_NS * (args.lasting + args.dying) + REST_NS + args.before_s * NS_PER_S;
-    let (unix, mono) = (unix_ns(), now_ns());
+    // The monotonic clock first: held up between the two, the deadline seems early, never late.
+    let mono = now_ns();
+    let unix = unix_ns();
     let moment_s = (unix + ahead_ns).div_ceil(NS_PER_S);
     let moment_ns = mono + (moment_s * NS_PER_S - unix);
     let start_ns = moment_ns - args.before_s * NS_PER_S;

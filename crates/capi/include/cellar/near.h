@@ -235,10 +235,19 @@ typedef struct cellar_codec {
 // What a near cache is. `cellar_near_defaults` fills it; times are milliseconds, and
 // `CELLAR_UNSET` where docs/near.md tells of a default or of none.
 typedef struct cellar_near_options {
-  // The server: `redis://host:port`, `memcached://host:port`.
+  // The server: `redis://host:port`, `memcached://host:port`; over TLS `rediss://host:port`,
+  // `memcached://tls:host:port`.
   struct cellar_bytes address;
   // What stands before every key at the server.
   struct cellar_bytes prefix;
+  // Over TLS: certificates of authorities, as text in PEM, one of which has to have signed the
+  // server's. None, the default: those that the system believes.
+  struct cellar_bytes tls_authorities;
+  // A certificate to show to a server that asks for one, in PEM, its issuers behind it; none by
+  // default.
+  struct cellar_bytes tls_certificate;
+  // Its key, in PEM. It is copied; whoever opens may wipe theirs.
+  struct cellar_bytes tls_key;
   // Most entries; 10,000 by default.
   uint64_t entries_max;
   // Into how many parts the store is cut; 0, the default, as fits the machine.

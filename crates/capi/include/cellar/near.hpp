@@ -534,6 +534,11 @@ enum class Tracking : std::int32_t {
 struct NearOptions {
     std::string address;  // redis://host:port or memcached://host:port
     std::string prefix;
+    // For rediss:// and memcached://tls:, all as text in PEM: whom to believe, if not whom the system
+    // believes; a certificate to show to a server that asks for one, and its key.
+    std::string tls_authorities = {};
+    std::string tls_certificate = {};
+    std::string tls_key = {};
     std::uint64_t entries_max = 10'000;
     std::size_t shards = 0;  // 0: as fits the machine
     Policy policy = Policy::s3_fifo;
@@ -566,6 +571,9 @@ public:
         cellar_near_options given = cellar_near_defaults();
         given.address = detail::bytes_of(options.address);
         given.prefix = detail::bytes_of(options.prefix);
+        given.tls_authorities = detail::bytes_of(options.tls_authorities);
+        given.tls_certificate = detail::bytes_of(options.tls_certificate);
+        given.tls_key = detail::bytes_of(options.tls_key);
         given.entries_max = options.entries_max;
         given.shards = options.shards;
         given.policy = static_cast<std::int32_t>(options.policy);

@@ -10,7 +10,7 @@ mod servers;
 use std::process::Command;
 
 use build::{Language, Linked, compile, folder, install, passes, root};
-use servers::Servers;
+use servers::{SecuredServers, Servers};
 
 /// Runs a program of `cxx/tests` with `words`.
 fn run_test(name: &str, language: Language, words: &[&str]) {
@@ -34,6 +34,14 @@ fn the_near_cache_in_cpp_keeps_its_promises() {
     let servers = Servers::start();
     let (redis, memcached) = (servers.redis(), servers.memcached());
     run_test("near.cpp", Language::Cpp, &[&redis, &memcached]);
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_is_shown_one() {
+    let servers = SecuredServers::start();
+    let (redis, memcached) = (servers.redis(), servers.memcached());
+    let words = [redis.as_str(), &memcached, servers.papers()];
+    run_test("tls.cpp", Language::Cpp, &words);
 }
 
 #[test]

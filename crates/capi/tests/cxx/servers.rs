@@ -1,9 +1,17 @@
 //! Servers: redis-server and memcached on free loopback ports, stopped with their holder.
 
+use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair,
+};
+use tempfile::TempDir;
 
 /// A running server.
 struct Running {
@@ -71,5 +79,94 @@ impl Servers {
     /// The address of the other.
     pub(crate) fn memcached(&self) -> String {
         format!("memcached://127.0.0.1:{}", self.memcached.port)
+    }
+}
+
+/// Both servers over TLS; each asks clients for a certificate.
+pub(crate) struct SecuredServers {
+    papers: TempDir,
+    /// It listens for TLS beside its port.
+    _redis: Running,
+    redis_port: u16,
+    memcached: Running,
+}
+
+impl SecuredServers {
+    pub(crate) fn start() -> SecuredServers {
+        let papers = tempfile::tempdir().unwrap();
+        write_papers(papers.path());
+        let path = |name: &str| papers.path().join(name).display().to_string();
+        let redis_port = free_port();
+        let tls = [
+            ["--bind", "127.0.0.1"],
+            ["--save", ""],
+            ["--tls-port", &redis_port.to_string()],
+            ["--tls-cert-file", &path("server.pem")],
+            ["--tls-key-file", &path("server.key")],
+            ["--tls-ca-cert-file", &path("ca.pem")],
+            ["--tls-auth-clients", "yes"],
+        ];
+        let options = format!(
+            "ssl_chain_cert={},ssl_key={},ssl_ca_cert={},ssl_verify_mode=2",
+            path("server.pem"),
+            path("server.key"),
+            path("ca.pem")
+        );
+        // The folder is its owner's alone.
+        let secured = [
+            "-u",
+            "root",
+            "-U",
+            "0",
+            "-l",
+            "127.0.0.1",
+            "-Z",
+            "-o",
+            &options,
+        ];
+        SecuredServers {
+            _redis: Running::start("redis-server", tls.as_flattened(), "--port"),
+            redis_port,
+            memcached: Running::start("memcached", &secured, "-p"),
+            papers,
+        }
+    }
+
+    /// The address of the one that tells of changes.
+    pub(crate) fn redis(&self) -> String {
+        format!("rediss://localhost:{}", self.redis_port)
+    }
+
+    /// The address of the other.
+    pub(crate) fn memcached(&self) -> String {
+        format!("memcached://tls:localhost:{}", self.memcached.port)
+    }
+
+    /// Where `ca.pem`, `client.pem` and `client.key` lie.
+    pub(crate) fn papers(&self) -> &str {
+        self.papers.path().to_str().unwrap()
+    }
+}
+
+/// Writes an authority, and what it has signed for a server and for a client.
+fn write_papers(folder: &Path) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // OpenSSL takes what bears its issuer's name for signed by itself.
+    let name = &mut authority.distinguished_name;
+    name.push(DnType::CommonName, "the authority");
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+    let all = [
+        ("server", ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", ExtendedKeyUsagePurpose::ClientAuth),
+    ];
+    for (name, purpose) in all {
+        let key = KeyPair::generate().unwrap();
+        let mut signed = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        signed.extended_key_usages = vec![purpose];
+        let signed = signed.signed_by(&key, &authority).unwrap();
+        fs::write(folder.join(format!("{name}.pem")), signed.pem()).unwrap();
+        fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 }

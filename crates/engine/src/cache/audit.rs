@@ -17,7 +17,7 @@ impl Cache {
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
         let mut audit = Audit {
             memory_bytes: self.config().memory_bytes as u64,
-            left_bytes: self.budget.left() as u64,
+            left_bytes: (self.budget.left() + self.unused_bytes()) as u64,
             ..Audit::default()
         };
         let now = self.now();

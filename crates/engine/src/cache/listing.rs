@@ -9,10 +9,11 @@ use std::cell::Cell;
 
 use super::Cache;
 use crate::clock::Instant;
+use crate::error::Error;
 use crate::index::Half;
 use crate::key::Key;
 use crate::options::ScanCursor;
-use crate::outcome::{Item, KeyFacts};
+use crate::outcome::{Item, KeyFacts, Uses};
 use crate::shard::Shard;
 use crate::space::Space;
 use crate::store::{Located, Store};
@@ -82,6 +83,24 @@ impl Cache {
             let located = shard.store.find(key, now)?;
             Some(read(shard.store.facts(&located, now)))
         })
+    }
+
+    /// Makes what is noted of an item's uses what it was, so that reads since then were none.
+    pub fn set_uses(&self, key: Key<'_>, uses: Uses) {
+        self.write(key, |shard, now| {
+            if let Some(located) = shard.store.find(key, now) {
+                shard.store.set_uses(&located, uses);
+            }
+        });
+    }
+
+    /// Notes the second of each use of an item from now on, whatever it holds; its header grows by
+    /// four bytes.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the item has to be rewritten and there is no room.
+    pub fn note_uses(&self, key: Key<'_>) -> Result<(), Error> {
+        self.write(key, |shard, now| shard.note_uses(key, now))
     }
 
     /// Shows one item with its value, without counting as a read or a use; `None` is a miss.

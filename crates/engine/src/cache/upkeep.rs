@@ -176,6 +176,7 @@ impl Cache {
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
         waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell, now));
+        waiting.is_any |= self.resize_step();
         waiting
     }
 

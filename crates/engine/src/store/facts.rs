@@ -5,7 +5,7 @@
 use super::{Located, Store};
 use crate::clock::Instant;
 use crate::item::Spec;
-use crate::outcome::KeyFacts;
+use crate::outcome::{KeyFacts, Uses};
 use crate::segment::Queue;
 use crate::stats::Stats;
 
@@ -26,6 +26,18 @@ impl Store {
         self.index.frequency(located.slot)
     }
 
+    /// Makes what is noted of an item's uses what it was.
+    pub(crate) fn set_uses(&mut self, located: &Located, uses: Uses) {
+        self.index
+            .set_uses(located.slot, uses.fetched, uses.frequency);
+        let patch = uses
+            .access_s
+            .and_then(|at_s| located.layout.patch_access(at_s));
+        if let Some(patch) = patch {
+            self.patch(&patch);
+        }
+    }
+
     /// Facts about an item, for listings.
     pub(crate) fn facts(&self, located: &Located, now: Instant) -> KeyFacts<'_> {
         let layout = &located.layout;
@@ -41,7 +53,13 @@ impl Store {
             idle_s: self.idle_s(located, now),
             version: layout.version(arena).unwrap_or(0),
             fetched: self.is_fetched(located),
+            frequency: self.frequency(located),
             main: self.segment(located.segment).queue == Queue::Main,
+            uses: Uses {
+                fetched: self.is_fetched(located),
+                frequency: self.frequency(located),
+                access_s: layout.access_s(arena),
+            },
         }
     }
 

@@ -55,15 +55,18 @@ impl Store {
         true
     }
 
-    /// Shrinks the index by up to `buckets` buckets if it has become too empty.
-    pub(crate) fn shrink_index(&mut self, buckets: usize) {
+    /// Shrinks the index by up to `buckets` buckets if it has become too empty; whether it is to go
+    /// on. It cannot while the last bucket's entries fit nowhere else: what comes or goes changes
+    /// that sooner than trying again at once.
+    pub(crate) fn shrink_index(&mut self, buckets: usize) -> bool {
         for _ in 0..buckets {
             let before = self.index.bytes();
             if !self.index.wants_shrinking() || !self.index.shrink() {
-                return;
+                return false;
             }
             let given_back = self.index.release_behind(before);
             self.give_memory(given_back);
         }
+        self.index.wants_shrinking()
     }
 }

@@ -156,11 +156,6 @@ impl Store {
         self.log.seal_all_dead(now);
     }
 
-    /// Whether the index has become so empty that it should shrink.
-    pub(crate) fn wants_shrinking(&self) -> bool {
-        self.index.wants_shrinking()
-    }
-
     /// The offsets at which a segment begins and its last entry ends.
     pub(crate) fn bounds(&self, segment: u32) -> (usize, usize) {
         let start = self.log.start_of(segment);

@@ -1,6 +1,7 @@
 //! Doors: TLS with certificates that the test makes, users, socket files; over redis-server and
 //! memcached.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,14 +16,14 @@ use crate::subject::{Cellar, PATIENCE, settles};
 type Cache = Near<String, String>;
 
 /// A certificate that both sides show and believe, in files for servers.
-struct Papers {
+pub(crate) struct Papers {
     folder: TempDir,
     certificate: String,
     key: String,
 }
 
 impl Papers {
-    fn new() -> Papers {
+    pub(crate) fn new() -> Papers {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         let papers = Papers {
@@ -30,22 +31,28 @@ impl Papers {
             certificate: made.cert.pem(),
             key: made.signing_key.serialize_pem(),
         };
-        std::fs::write(papers.path("certificate.pem"), &papers.certificate).unwrap();
-        std::fs::write(papers.path("key.pem"), &papers.key).unwrap();
+        papers.write("certificate.pem", &papers.certificate);
+        papers.write("key.pem", &papers.key);
         papers
     }
 
-    fn path(&self, name: &str) -> String {
+    /// Writes a file that its owner alone can read.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+        std::fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_string_lossy().into_owned()
     }
 
     /// What believes the server and shows nothing.
-    fn believing(&self) -> Tls {
+    pub(crate) fn believing(&self) -> Tls {
         Tls::new().authorities(self.certificate.as_str())
     }
 
     /// What shows the certificate too.
-    fn showing(&self) -> Tls {
+    pub(crate) fn showing(&self) -> Tls {
         let (certificate, key) = (self.certificate.as_str(), self.key.as_str());
         self.believing().identity(certificate, key)
     }

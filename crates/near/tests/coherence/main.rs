@@ -22,6 +22,7 @@ mod memcached;
 mod leases;
 mod promises;
 mod doors;
+mod users;
 mod cluster;
 mod judged;
 mod blocking;

@@ -180,6 +180,14 @@ impl Client {
         command.query_async(&mut self.connection.clone()).await
     }
 
+    /// One who has logged in.
+    pub(crate) async fn known(server: &Server, name: &str, password: &str) -> Client {
+        let address = format!("redis://{name}:{password}@{}", server.address());
+        let client = redis::Client::open(address).unwrap();
+        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        Client { connection }
+    }
+
     /// Sets a key of the suite.
     pub(crate) async fn set(&self, key: &str, value: &str) {
         self.run(&["SET", &name_of(key), value]).await;
@@ -239,21 +247,25 @@ fn start_memcached(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) 
     (child, [Some(format!("127.0.0.1:{port}")), None])
 }
 
-/// Starts Cellar; it tells where it listens for memcached and HTTP when it is ready.
+/// Starts Cellar; it tells where it listens for memcached and HTTP when it is ready. It speaks RESP
+/// at `port` and where a flag says so, too.
 fn start_cellar(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) {
-    let resp = format!("127.0.0.1:{port}");
+    let mut resp = format!("127.0.0.1:{port}");
+    let mut flags = flags.to_vec();
+    if let Some(at) = flags.iter().position(|flag| flag == "--resp") {
+        resp = format!("{resp},{}", flags.remove(at + 1));
+        flags.remove(at);
+    }
+    let has_memcached = flags.iter().any(|flag| flag == "--memcached");
     let mut command = Command::new(cellar());
     command
-        .args([
-            "--memory",
-            "64MiB",
-            "--threads",
-            "2",
-            "--memcached",
-            "127.0.0.1:0",
-        ])
+        .args(["--memory", "64MiB", "--threads", "2"])
         .args(["--resp", &resp, "--http", "127.0.0.1:0"])
-        .args(flags)
+        .args(flags);
+    if !has_memcached {
+        command.args(["--memcached", "127.0.0.1:0"]);
+    }
+    command
         // It takes every variable of this kind for a setting.
         .env_remove("CELLAR_BIN")
         .env_remove("CELLAR_CHECKER_SECONDS")
@@ -280,7 +292,7 @@ fn start_cellar(port: u16, flags: &[String]) -> (Child, [Option<String>; 2]) {
 }
 
 /// The server's binary: the one that CELLAR_BIN names, or the one beside this test.
-fn cellar() -> PathBuf {
+pub(crate) fn cellar() -> PathBuf {
     match std::env::var_os("CELLAR_BIN") {
         Some(path) => path.into(),
         None => built("cellar", &["--package", "cellar"]),

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use super::binary;
+
 /// One command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
@@ -159,5 +161,6 @@ pub fn section() -> String {
         writeln!(page, "| `{flag}` | {commands} | {summary} |")
             .expect("writing into a string does not fail");
     }
+    page.push_str(&binary::operation::section());
     page
 }

@@ -24,11 +24,11 @@ mod storage;
 pub const LINE_BYTES_MAX: usize = 2048;
 /// Shortest command line, newline included, that is looked at.
 const LINE_BYTES_MIN: usize = 4;
-/// First byte of every request in memcached's binary protocol, and of none in text.
+/// First byte of every request in the binary protocol, and of none in text.
 const BINARY_MARK: u8 = 0x80;
 
 /// What a decoder waits for at most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest value that is waited for; longer ones are [`Decoded::Upload`].
     pub value_bytes_max: usize,
@@ -131,7 +131,8 @@ pub fn is_still_incomplete(input: &[u8], looked_at: usize, limits: &Limits) -> b
 
 /// Refuses the first `used` bytes.
 ///
-/// The binary protocol's mark ends the connection: its client waits for an answer that never comes.
+/// The binary protocol's mark ends a connection that speaks text: its client waits for an answer
+/// that never comes.
 #[cold]
 fn refuse<'a>(input: &[u8], used: usize, refused: Refused) -> Decoded<'a> {
     Decoded::Refused(if input.first() == Some(&BINARY_MARK) {

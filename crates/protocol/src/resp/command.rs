@@ -78,6 +78,7 @@ impl Command {
             (dangerous, "dangerous"),
             (flags.has(Flags::FAST), "fast"),
             (!flags.has(Flags::FAST), "slow"),
+            (flags.has(Flags::BLOCKING), "blocking"),
         ]
         .into_iter()
         .filter_map(|(applies, category)| applies.then_some(category))
@@ -124,17 +125,20 @@ impl Flags {
     pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 14);
     /// Allowed while a script runs for long.
     pub const ALLOW_BUSY: Flags = Flags(1 << 15);
+    /// May wait for a value.
+    pub const BLOCKING: Flags = Flags(1 << 17);
     /// In the category of dangerous commands without being [`Flags::ADMIN`]; not reported.
     pub const DANGEROUS: Flags = Flags(1 << 16);
 
     /// The flags that COMMAND reports, with their names.
-    const REPORTED: [(Flags, &str); 16] = [
+    const REPORTED: [(Flags, &str); 17] = [
         (Flags::WRITE, "write"),
         (Flags::READONLY, "readonly"),
         (Flags::DENYOOM, "denyoom"),
         (Flags::ADMIN, "admin"),
         (Flags::PUBSUB, "pubsub"),
         (Flags::NOSCRIPT, "noscript"),
+        (Flags::BLOCKING, "blocking"),
         (Flags::LOADING, "loading"),
         (Flags::STALE, "stale"),
         (Flags::SKIP_MONITOR, "skip_monitor"),
@@ -174,14 +178,20 @@ pub enum Group {
     String,
     /// Bits of strings.
     Bitmap,
+    /// Strings that count different elements.
+    Hyperloglog,
     /// Keys, whatever they hold.
     Generic,
     /// Hashes.
     Hash,
+    /// Lists.
+    List,
     /// Sets.
     Set,
     /// Sorted sets.
     SortedSet,
+    /// Places on the earth, in sorted sets.
+    Geo,
     /// Channels.
     Pubsub,
     /// Transactions.
@@ -203,10 +213,13 @@ impl Group {
         match self {
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::Hyperloglog => "hyperloglog",
             Group::Generic => "generic",
             Group::Hash => "hash",
+            Group::List => "list",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
+            Group::Geo => "geo",
             Group::Pubsub => "pubsub",
             Group::Transactions => "transactions",
             Group::Scripting => "scripting",
@@ -232,7 +245,7 @@ impl Group {
 /// Where the keys of a command stand among its arguments; the name is argument 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// The first key; 0 if there is none, or if [`Keys::count`] tells.
+    /// The first key; 0 if there is none, or if [`Keys::count`] tells all of them.
     pub first: i8,
     /// The last key; negative counts from the end.
     pub last: i8,
@@ -240,6 +253,9 @@ pub struct Keys {
     pub step: i8,
     /// The argument that tells how many keys follow it; 0 if none does.
     pub count: u8,
+    /// The first argument that may be an option; among these a key may stand behind STORE. 0 if
+    /// none does.
+    pub options: u8,
 }
 
 impl Keys {
@@ -251,14 +267,38 @@ impl Keys {
     pub const TWO: Keys = Keys::span(1, 2, 1);
     /// One key, the second argument.
     pub const SECOND: Keys = Keys::span(2, 2, 1);
+    /// All arguments from the second on.
+    pub const FROM_SECOND: Keys = Keys::span(2, -1, 1);
     /// Every argument is a key.
     pub const ALL: Keys = Keys::span(1, -1, 1);
+    /// All arguments but the last.
+    pub const ALL_BUT_LAST: Keys = Keys::span(1, -2, 1);
     /// Keys and values take turns.
     pub const PAIRS: Keys = Keys::span(1, -1, 2);
     /// A number and so many keys.
     pub const COUNTED: Keys = Keys::counted(1, 1);
     /// A number and so many pairs of keys and values.
     pub const COUNTED_PAIRS: Keys = Keys::counted(1, 2);
+    /// A key, a number and so many keys.
+    pub const ONE_AND_COUNTED: Keys = Keys {
+        count: 2,
+        ..Keys::ONE
+    };
+    /// One key, and perhaps another among options that begin with the sixth argument.
+    pub const ONE_AND_STORED: Keys = Keys {
+        options: 6,
+        ..Keys::ONE
+    };
+    /// The same from the second argument on.
+    pub const ONE_AND_STORED_EARLY: Keys = Keys {
+        options: 2,
+        ..Keys::ONE
+    };
+    /// The same from the fifth argument on.
+    pub const ONE_AND_STORED_EARLIER: Keys = Keys {
+        options: 5,
+        ..Keys::ONE
+    };
     /// Some argument, a number and so many keys.
     pub const COUNTED_SECOND: Keys = Keys::counted(2, 1);
 
@@ -268,6 +308,7 @@ impl Keys {
             last,
             step,
             count: 0,
+            options: 0,
         }
     }
 
@@ -277,6 +318,7 @@ impl Keys {
             last: 0,
             step,
             count,
+            options: 0,
         }
     }
 }
@@ -317,10 +359,10 @@ const WORD_GET: u32 = u32::from_le_bytes(*b"get\0");
 const WORD_SET: u32 = u32::from_le_bytes(*b"set\0");
 const _: () = assert!(matches!(TABLE[0].verb, Verb::Get) && matches!(TABLE[1].verb, Verb::Set));
 
-/// Longest name of a command.
+/// Longest name of a command that is found by its hash; the few longer ones are looked for.
 const NAME_BYTES_MAX: usize = 16;
 /// Slots of the hash table, a power of two above twice the number of commands.
-const SLOTS: usize = 512;
+const SLOTS: usize = 1024;
 const _: () = assert!(SLOTS > 2 * TABLE.len());
 /// What a slot without a command holds.
 const EMPTY: u16 = u16::MAX;
@@ -332,7 +374,16 @@ type Word = u128;
 static WORDS: [Word; TABLE.len()] = words();
 static PLACES: [u16; SLOTS] = places();
 
+#[cold]
+fn find_long(name: &[u8]) -> Option<&'static Command> {
+    let mut rows = TABLE.iter();
+    rows.find(|row| row.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
 fn find_by_hash(name: &[u8]) -> Option<&'static Command> {
+    if name.len() > NAME_BYTES_MAX {
+        return find_long(name);
+    }
     let word = word(name)?;
     let mut slot = slot_of(word);
     loop {
@@ -344,7 +395,7 @@ fn find_by_hash(name: &[u8]) -> Option<&'static Command> {
     }
 }
 
-/// The name as a number; `None` if it is empty or longer than any command's.
+/// The name as a number; `None` if it is empty or too long for one.
 #[inline]
 const fn word(name: &[u8]) -> Option<Word> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
@@ -375,7 +426,10 @@ const fn words() -> [Word; TABLE.len()] {
     let mut words = [0; TABLE.len()];
     let mut place = 0;
     while place < TABLE.len() {
-        words[place] = word(TABLE[place].name.as_bytes()).expect("no name is longer");
+        words[place] = match word(TABLE[place].name.as_bytes()) {
+            Some(word) => word,
+            None => 0,
+        };
         place += 1;
     }
     words
@@ -390,11 +444,13 @@ const fn places() -> [u16; SLOTS] {
     let mut places = [EMPTY; SLOTS];
     let mut place = 0;
     while place < words.len() {
-        let mut slot = slot_of(words[place]);
-        while places[slot] != EMPTY {
-            slot = (slot + 1) % SLOTS;
+        if words[place] != 0 {
+            let mut slot = slot_of(words[place]);
+            while places[slot] != EMPTY {
+                slot = (slot + 1) % SLOTS;
+            }
+            places[slot] = place as u16;
         }
-        places[slot] = place as u16;
         place += 1;
     }
     places
@@ -410,10 +466,10 @@ mod tests {
             let found = |name: &str| find(name.as_bytes()).map(|row| row.verb);
             assert_eq!(found(row.name), Some(row.verb));
             assert_eq!(found(&row.name.to_uppercase()), Some(row.verb));
-            assert_eq!(found(&format!("{}x", row.name)), None);
+            assert_ne!(found(&format!("{}x", row.name)), Some(row.verb));
             assert_eq!(found(&row.name[1..]).filter(|verb| *verb == row.verb), None);
         }
-        for name in [b"".as_slice(), b"lpush", b"g\x05t", &[0; 3], &[b'g'; 17]] {
+        for name in [b"".as_slice(), b"xadd", b"g\x05t", &[0; 3], &[b'g'; 17]] {
             assert!(find(name).is_none(), "{}", name.escape_ascii());
         }
     }
@@ -454,7 +510,7 @@ mod tests {
             assert!(row.summary.ends_with('.') && row.name.is_ascii());
             assert!(!(flags.has(Flags::WRITE) && flags.has(Flags::READONLY)));
             assert_eq!(
-                keys.count != 0,
+                keys.count != 0 || keys.options != 0,
                 flags.has(Flags::MOVABLEKEYS),
                 "{}",
                 row.name

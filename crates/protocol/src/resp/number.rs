@@ -1,9 +1,10 @@
 //! Numbers as Redis reads and writes them.
 //!
 //! Integers are strict: no plus sign, no spaces, no leading zeros, no `-0`. Floats are what Rust
-//! reads except NaN, and except numbers too large or too small for 64 bits; hexadecimal digits are
-//! refused. [`Decimal`] is the arithmetic of INCRBYFLOAT: exact to 17 decimals. Redis adds 80-bit
-//! floats there, so its 0.1 and 0.2 are 0.3 as well, but its 579.7667 may have digits behind it.
+//! reads except NaN, and except numbers too large or too small for 64 bits; and hexadecimal ones as
+//! C writes them (`0x1A`, `0x1.8p3`). [`Decimal`] is the arithmetic of INCRBYFLOAT: exact to 17
+//! decimals. Redis adds 80-bit floats there, so its 0.1 and 0.2 are 0.3 as well, but its 579.7667
+//! may have digits behind it.
 //!
 //! Sources: string2ll, d2string and LD_STR_HUMAN in Redis's util.c; fpconv_dtoa for exponents.
 
@@ -43,9 +44,12 @@ fn magnitude(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Reads a float: infinities by name, no NaN, no hexadecimal digits, no spaces.
+/// Reads a float: infinities by name, hexadecimal digits behind `0x`, no NaN, no spaces.
 #[must_use]
 pub fn parse_float(text: &[u8]) -> Option<f64> {
+    if let Some(hexadecimal) = Hexadecimal::parse(text) {
+        return hexadecimal.float();
+    }
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let named = text.iter().any(|byte| matches!(byte, b'n' | b'N'));
     let mantissa = text
@@ -55,6 +59,76 @@ pub fn parse_float(text: &[u8]) -> Option<f64> {
     let too_large = number.is_infinite() && !named;
     let too_small = number == 0.0 && mantissa;
     (!number.is_nan() && !too_large && !too_small).then_some(number)
+}
+
+/// A hexadecimal number as C's strtod reads it: a number and a power of two.
+#[derive(Clone, Copy, Debug)]
+struct Hexadecimal {
+    negative: bool,
+    digits: u64,
+    power: i32,
+}
+
+impl Hexadecimal {
+    /// Most digits that a number has here; those that Redis takes beyond them are refused.
+    const DIGITS_MAX: usize = 16;
+
+    fn parse(text: &[u8]) -> Option<Hexadecimal> {
+        let (negative, rest) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] | rest => (false, rest),
+        };
+        let [b'0', b'x' | b'X', rest @ ..] = rest else {
+            return None;
+        };
+        let mark = rest.iter().position(|byte| matches!(byte, b'p' | b'P'));
+        let (mantissa, exponent) = rest.split_at(mark.unwrap_or(rest.len()));
+        let exponent = match exponent {
+            [] => 0,
+            [_, digits @ ..] => std::str::from_utf8(digits).ok()?.parse::<i16>().ok()?,
+        };
+        let point = mantissa.iter().position(|byte| *byte == b'.');
+        let decimals = point.map_or(0, |point| mantissa.len() - point - 1);
+        let shown = mantissa.len() - usize::from(point.is_some());
+        if shown == 0 || shown > Hexadecimal::DIGITS_MAX {
+            return None;
+        }
+        let mut digits = 0;
+        for (place, &byte) in mantissa.iter().enumerate() {
+            if point != Some(place) {
+                digits = digits << 4 | u64::from(char::from(byte).to_digit(16)?);
+            }
+        }
+        Some(Hexadecimal {
+            negative,
+            digits,
+            power: i32::from(exponent) - 4 * i32::try_from(decimals).ok()?,
+        })
+    }
+
+    /// The nearest float; `None` for what is too large or too small.
+    #[expect(clippy::cast_precision_loss, reason = "the nearest is asked for")]
+    fn float(self) -> Option<f64> {
+        let number = self.digits as f64 * 2_f64.powi(self.power);
+        let is_lost = number == 0.0 && self.digits > 0;
+        let signed = if self.negative { -number } else { number };
+        (number.is_finite() && !is_lost).then_some(signed)
+    }
+
+    /// In units of 10^-17, if that is exact.
+    fn units(self) -> Option<i128> {
+        let digits = i128::from(self.digits);
+        let units = match u32::try_from(self.power) {
+            Ok(up) => digits
+                .checked_mul(1_i128.checked_shl(up)?)?
+                .checked_mul(ONE)?,
+            // Of ten to the power of 17, two can be taken out so often.
+            Err(_) if self.power >= -17 => digits.checked_mul(ONE)? >> self.power.unsigned_abs(),
+            Err(_) => return None,
+        };
+        let signed = if self.negative { -units } else { units };
+        (units.abs() < EXACT_MAX).then_some(signed)
+    }
 }
 
 /// Appends a float as short as it can be read back exactly: `3`, `3.5`, `inf`, `1e+22`, `-0`.
@@ -148,6 +222,13 @@ impl Decimal {
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Decimal> {
         let float = parse_float(text)?;
+        if let Some(hexadecimal) = Hexadecimal::parse(text) {
+            return Some(
+                hexadecimal
+                    .units()
+                    .map_or(Decimal::Float(float), Decimal::Exact),
+            );
+        }
         Some(parse_exact(text).map_or(Decimal::Float(float), Decimal::Exact))
     }
 
@@ -269,6 +350,39 @@ mod tests {
     }
 
     #[test]
+    fn hexadecimal_floats_are_those_of_c() {
+        for (text, number) in [
+            ("0x1A", 26.0),
+            ("-0X10", -16.0),
+            ("0x1.8p3", 12.0),
+            ("0x.8", 0.5),
+            ("0x1p-3", 0.125),
+            ("0xffffffffffffffff", 18_446_744_073_709_551_615.0),
+        ] {
+            assert_eq!(parse_float(text.as_bytes()), Some(number), "{text}");
+            let mut written = Vec::new();
+            let decimal = Decimal::parse(text.as_bytes()).unwrap();
+            decimal.write(&mut written);
+            assert!(!written.is_empty() && decimal.float() == number, "{text}");
+        }
+        let mut exact = Vec::new();
+        let one = Decimal::parse(b"0xffffffffffffffff").unwrap();
+        one.plus(Decimal::parse(b"0x.8").unwrap())
+            .unwrap()
+            .write(&mut exact);
+        assert_eq!(exact, b"18446744073709551615.5");
+        for text in [
+            "0x1p99999",
+            "0x1p-9999",
+            "0x1p",
+            "0x1.2.3",
+            "0x11112222333344445",
+        ] {
+            assert_eq!(parse_float(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
     fn floats_may_be_infinite_but_not_out_of_range() {
         for (text, number) in [
             ("3", 3.0),
@@ -286,8 +400,8 @@ mod tests {
             assert_eq!(parse_float(text.as_bytes()), Some(number), "{text}");
         }
         for text in [
-            "", " 1", "1 ", "nan", "-NaN", "0x10", "1e", "e1", ".", "--1", "1e400", "-1e400",
-            "1e-400", "1\0", "1,5", "1_0", "infi", "\u{661}",
+            "", " 1", "1 ", "nan", "-NaN", "0x", "0x.", "0xg", "x10", "1e", "e1", ".", "--1",
+            "1e400", "-1e400", "1e-400", "1\0", "1,5", "1_0", "infi", "\u{661}",
         ] {
             assert_eq!(parse_float(text.as_bytes()), None, "{text}");
         }

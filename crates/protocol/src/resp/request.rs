@@ -11,7 +11,9 @@ pub type Args<'a> = SmallVec<[&'a [u8]; ARGS_INLINE]>;
 pub const ARGS_INLINE: usize = 5;
 
 /// Names by which a browser that was led here is known; no command is called like that.
-const HTTP_NAMES: [&[u8]; 2] = [b"post", b"host:"];
+const HTTP_NAMES: [&[u8]; 7] = [
+    b"post", b"put", b"head", b"options", b"patch", b"delete", b"host:",
+];
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +62,12 @@ impl<'a> Request<'a> {
         } else {
             counted(keys, &self.args)
         };
-        (first..end).step_by(usize::from(keys.step.unsigned_abs()).max(1))
+        let before = (keys.count > 0 && keys.first > 0).then_some(1);
+        let places = (first..end).step_by(usize::from(keys.step.unsigned_abs()).max(1));
+        before
+            .into_iter()
+            .chain(places)
+            .chain(stored_place(keys, &self.args))
     }
 
     /// Appends the request as an array of bulk strings, as [`super::decode`] reads it.
@@ -96,6 +103,33 @@ fn span(keys: Keys, args: usize) -> (usize, usize) {
         0 => (0, 0),
         first => (usize::from(first.unsigned_abs()), last + 1),
     }
+}
+
+/// The place of the key behind the last STORE among the options.
+///
+/// Options that have arguments of their own are stepped over as the commands do it.
+#[must_use]
+pub fn stored_place(keys: Keys, args: &[&[u8]]) -> Option<usize> {
+    if keys.options == 0 {
+        return None;
+    }
+    let (mut at, mut found) = (usize::from(keys.options), None);
+    while let Some(name) = args.get(at) {
+        let is = |names: &[&str]| {
+            let mut names = names.iter();
+            names.any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+        };
+        if is(&["STORE", "STOREDIST"]) && at + 1 < args.len() {
+            found = Some(at + 1);
+            at += 1;
+        } else if is(&["COUNT", "BY", "GET"]) {
+            at += 1;
+        } else if is(&["LIMIT"]) {
+            at += 2;
+        }
+        at += 1;
+    }
+    found
 }
 
 /// First place and end of keys whose number is an argument.
@@ -137,6 +171,17 @@ mod tests {
             ("EVAL return 2 a b c", "a b"),
             ("EVALSHA x 0 a", ""),
             ("SINTERCARD 2 a b LIMIT 1", "a b"),
+            ("ZUNIONSTORE d 2 a b WEIGHTS 1 2", "d a b"),
+            ("ZMPOP 2 a b MIN", "a b"),
+            ("BITOP OR d a b", "d a b"),
+            ("SORT a BY store GET store LIMIT store store", "a"),
+            ("SORT a LIMIT 0 1 STORE b DESC", "a b"),
+            ("SORT_RO a STORE b", "a"),
+            ("GEORADIUS a 1 2 3 km", "a"),
+            ("GEORADIUS a 1 2 3 km COUNT STORE STORE b", "a b"),
+            ("GEORADIUS a 1 2 3 km STORE b STOREDIST c", "a c"),
+            ("GEORADIUS a 1 2 3 km ASC STORE", "a"),
+            ("GEORADIUSBYMEMBER a store 3 km StoreDist b", "a b"),
             ("MSETEX 2 a 1 b 2 EX 9", "a b"),
             ("PING", ""),
             ("NONSENSE a", ""),
@@ -160,6 +205,7 @@ mod tests {
         ] {
             assert_eq!(keys(words), "", "{words}");
         }
+        assert_eq!(keys("ZUNIONSTORE d 3 a b"), "d");
         assert_eq!(keys("RENAME a"), "a");
         assert_eq!(keys("MSET a 1 b"), "a b");
     }

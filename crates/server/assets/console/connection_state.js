@@ -25,7 +25,7 @@ export class ConnectionState {
     // Without a token there is nothing to see; the dialog stays.
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.addEventListener("close", () => {
-      keepToken(byId("token-input").value.trim());
+      keepToken(byId("token-input").value, byId("user-input").value.trim());
       askNow();
     });
   }

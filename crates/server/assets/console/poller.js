@@ -16,8 +16,12 @@ export function request(url, options = {}) {
   return fetch(url, { ...options, headers, cache: "no-store", credentials: "same-origin" });
 }
 
-/** Keeps a token until the tab is closed. */
-export const keepToken = (token) => sessionStorage.setItem(TOKEN_KEY, token);
+/** Keeps a token, or a user and a password, until the tab is closed. */
+export function keepToken(secret, user = "") {
+  const bytes = new TextEncoder().encode(`${user}:${secret}`);
+  const token = user ? btoa(String.fromCharCode(...bytes)) : secret.trim();
+  sessionStorage.setItem(TOKEN_KEY, token);
+}
 
 /** Whether a token was sent with the requests. */
 export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;

@@ -205,7 +205,16 @@ impl SortedSet {
         set_u32(&mut self.order, place, at as u32);
     }
 
-    fn sort(&mut self) {
+    /// Adds a member that is not there and belongs behind all others.
+    pub fn push(&mut self, member: &[u8], score: f64) {
+        let place = self.order.len() / 4;
+        let at = self.members.insert(member, &score.to_le_bytes());
+        self.insert_into_order(place, at);
+        self.is_changed = true;
+    }
+
+    /// Brings the order up to what was set since [`SortedSet::set_many`].
+    pub fn sort(&mut self) {
         let mut offsets = self.offsets();
         // It finds what is in order already, which is most of it.
         offsets.sort_by(|&one, &other| {
@@ -227,8 +236,9 @@ impl SortedSet {
         }
     }
 
-    /// Drops dead entries, and tells the order where the others are then.
-    fn tidy(&mut self) {
+    /// Drops dead entries, and tells the order where the others are then; it is done before a set
+    /// is written in any case.
+    pub fn tidy(&mut self) {
         if let Some(moved) = self.members.tidy() {
             moved.adjust(&mut self.order);
         }

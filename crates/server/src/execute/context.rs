@@ -12,9 +12,10 @@ use crate::output::Output;
 use crate::protocol::Protocol;
 use crate::state::State;
 use crate::users::Ticket;
+use crate::waiters::Waiter;
 
 /// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
-const RELATIVE_EXPTIME_S_MAX: i32 = 30 * 24 * 60 * 60;
+const RELATIVE_EXPTIME_S_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// What a request is executed against.
 #[derive(Clone, Copy)]
@@ -33,6 +34,8 @@ pub enum Flow {
     Close,
     /// With the same request once more, when this is settled; nothing was answered.
     Wait(Arc<Ticket>),
+    /// With its next request, once somebody has answered this one.
+    Park(Arc<Waiter>),
     /// With [`Unfinished::resume`] when the output has drained, and only then with its next
     /// request.
     Unfinished(Box<dyn Unfinished>),
@@ -120,8 +123,8 @@ impl<'s> Context<'s> {
 
     /// The deadline that the exptime of a store means, where zero says that the client names none.
     #[inline]
-    pub(in crate::execute) fn stored_deadline(&self, exptime: i32) -> Deadline {
-        match exptime {
+    pub(in crate::execute) fn stored_deadline(&self, exptime: impl Into<i64>) -> Deadline {
+        match exptime.into() {
             0 => self.default_deadline(Protocol::Memcached, 0),
             exptime => self.deadline(exptime),
         }
@@ -131,16 +134,17 @@ impl<'s> Context<'s> {
     ///
     /// Zero is never; a negative one has passed; up to 30 days count from now; more is a Unix time.
     #[inline]
-    pub(in crate::execute) fn deadline(&self, exptime: i32) -> Deadline {
+    pub(in crate::execute) fn deadline(&self, exptime: impl Into<i64>) -> Deadline {
+        let exptime = exptime.into();
         let Ok(seconds) = u64::try_from(exptime) else {
             return Deadline::PASSED;
         };
-        if exptime == 0 {
+        if seconds == 0 {
             Deadline::NEVER
-        } else if exptime <= RELATIVE_EXPTIME_S_MAX {
+        } else if seconds <= RELATIVE_EXPTIME_S_MAX {
             self.cache().now().plus_ms(seconds * 1000)
         } else {
-            let at = self.state.wall.instant(i64::from(exptime) * 1000);
+            let at = self.state.wall.instant(exptime * 1000);
             at.map_or(Deadline::PASSED, Deadline::at)
         }
     }

@@ -18,6 +18,7 @@ use crate::guesses::Source;
 use crate::listener::is_of_this_machine;
 use crate::output::Output;
 use crate::pages::{self, PageRequest};
+use crate::pause::Effect;
 
 mod date;
 mod etag; // ETags and conditions
@@ -86,6 +87,17 @@ impl<'a> Prepared<'a> {
     #[must_use]
     pub fn key(&self) -> Option<Key<'a>> {
         self.key
+    }
+
+    /// What it is to a pause: pages are none of the cache.
+    fn effect(&self) -> Effect {
+        let reads = [Method::Get, Method::Head].contains(&self.request.method);
+        match self.route {
+            Route::Page | Route::Missing => Effect::None,
+            Route::BatchGet => Effect::Reads,
+            _ if reads => Effect::Reads,
+            _ => Effect::Writes,
+        }
     }
 }
 

@@ -19,22 +19,26 @@ use std::sync::Arc;
 
 use cellar_engine::Cache;
 use cellar_protocol::http::Scan;
+use cellar_protocol::memcached::Limits as TextLimits;
 
 use super::context::{Context, First, Flow, Next};
 use super::filling::Transfer;
+use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
 use crate::client::{Client, Seat};
 use crate::listener::{local_address, peer_uid};
 use crate::mailbox::Mailbox;
 use crate::output::Output;
+use crate::pause::Effect;
 use crate::protocol::Protocol;
 use crate::state::State;
 use crate::stream::Stream;
+use crate::tls::owner::Owner;
 
 /// What a connection keeps of its protocol.
 #[derive(Debug)]
 pub enum Link {
-    /// memcached's text and meta commands.
+    /// memcached's text and meta commands, or its binary protocol.
     Memcached(memcached::Intake),
     /// RESP, Redis's protocol.
     Resp(Box<resp::Intake>),
@@ -46,7 +50,11 @@ pub enum Link {
 #[derive(Clone, Copy, Debug)]
 pub enum Codec {
     /// As memcached's requests.
-    Memcached,
+    Memcached(&'static TextLimits),
+    /// As those of its binary protocol.
+    MemcachedBinary,
+    /// As either, by the first byte of a connection.
+    MemcachedFirst(&'static TextLimits),
     /// As Redis's.
     Resp(resp::Codec),
     /// As requests over HTTP, of which an incomplete one was looked at so far.
@@ -70,7 +78,9 @@ impl Codec {
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         match self {
-            Codec::Memcached => Protocol::Memcached,
+            Codec::Memcached(_) | Codec::MemcachedBinary | Codec::MemcachedFirst(_) => {
+                Protocol::Memcached
+            }
             Codec::Resp(_) => Protocol::Resp,
             Codec::Http(_) => Protocol::Http,
         }
@@ -80,10 +90,35 @@ impl Codec {
     #[inline]
     pub fn decode<'a>(&mut self, input: &'a [u8], cache: &Cache) -> First<'a, Task<'a>> {
         match self {
-            Codec::Memcached => memcached::intake::decode(input, cache, Task::Memcached),
+            Codec::Memcached(limits) => {
+                memcached::intake::decode(input, limits, cache, Task::Memcached)
+            }
+            Codec::MemcachedBinary => {
+                memcached::intake::decode_packet(input, cache, Task::Memcached)
+            }
             Codec::Resp(codec) => codec.decode(input, cache, Task::Resp),
             Codec::Http(scan) => http::intake::decode(input, scan, cache, Task::Http),
+            Codec::MemcachedFirst(limits) => {
+                let limits = *limits;
+                self.decode_first(input, limits, cache)
+            }
         }
+    }
+
+    /// Decides what a connection speaks, which it does from then on.
+    #[cold]
+    fn decode_first<'a>(
+        &mut self,
+        input: &'a [u8],
+        limits: &'static TextLimits,
+        cache: &Cache,
+    ) -> First<'a, Task<'a>> {
+        *self = match Dialect::of(input) {
+            Dialect::Unknown => return None,
+            Dialect::Text => Codec::Memcached(limits),
+            Dialect::Binary => Codec::MemcachedBinary,
+        };
+        self.decode(input, cache)
     }
 }
 
@@ -132,33 +167,36 @@ impl Link {
         now_ms: u64,
         state: &State,
     ) -> Link {
+        let (uid, owner) = (peer_uid(stream), stream.owner());
+        let told = uid.map_or(peer.clone(), |uid| format!("{peer} uid={uid}"));
         let mut link = match protocol {
-            Protocol::Memcached => Link::Memcached(memcached::Intake::new(&peer, state)),
+            Protocol::Memcached => Link::Memcached(memcached::Intake::new(&told, state)),
             Protocol::Resp => {
                 let seat = Seat {
                     peer,
                     local: local_address(stream),
                     file: stream.as_raw_fd(),
-                    uid: peer_uid(stream),
-                    identity: stream.identity(),
+                    uid,
+                    owner: owner.clone(),
                 };
                 let client = state.clients.add(seat, Some(home), now_ms);
                 Link::Resp(Box::new(resp::Intake::new(client, state)))
             }
-            Protocol::Http => Link::Http(http::Intake::new(&peer, state)),
+            Protocol::Http => Link::Http(http::Intake::new(&told, state)),
         };
-        if let Some(identity) = stream.identity() {
-            link.log_in_by_certificate(&identity, state);
-        }
+        link.log_in_unasked(owner.as_deref(), uid, state);
         link
     }
 
-    /// Lets in a client whose certificate bears this name, if that is a user's.
-    fn log_in_by_certificate(&mut self, subject: &str, state: &State) {
+    /// Lets in a client who has shown a certificate of this owner, or came by a socket file as this
+    /// user of the machine, if either is a user.
+    fn log_in_unasked(&mut self, owner: Option<&Owner>, uid: Option<u32>, state: &State) {
         let Some(users) = &state.users else {
             return;
         };
-        let Some(user) = users.by_certificate(subject) else {
+        let of_owner = owner.and_then(|owner| users.by_certificate(owner));
+        let of_uid = || uid.and_then(|uid| users.by_uid(uid));
+        let Some(user) = of_owner.or_else(of_uid) else {
             return;
         };
         match self {
@@ -184,7 +222,11 @@ impl Link {
     #[must_use]
     pub fn codec(&self, state: &State) -> Codec {
         match self {
-            Link::Memcached(_) => Codec::Memcached,
+            Link::Memcached(intake) => match intake.dialect() {
+                Dialect::Text => Codec::Memcached(intake.limits()),
+                Dialect::Binary => Codec::MemcachedBinary,
+                Dialect::Unknown => Codec::MemcachedFirst(intake.limits()),
+            },
             Link::Resp(intake) => Codec::Resp(intake.codec(state)),
             Link::Http(intake) => Codec::Http(intake.scan()),
         }
@@ -199,6 +241,28 @@ impl Link {
             (Link::Http(intake), Task::Http(task)) => intake.run(task, context, output),
             // Its bytes were decoded for another protocol than is spoken.
             _ => Next::Again,
+        }
+    }
+
+    /// What a task is to a pause.
+    #[cold]
+    #[must_use]
+    pub fn effect(&self, task: &Task<'_>, context: Context<'_>) -> Effect {
+        match (self, task) {
+            (_, Task::Memcached(task)) => task.effect(),
+            (_, Task::Http(task)) => task.effect(),
+            (Link::Resp(intake), Task::Resp(task)) => intake.effect(task, context),
+            // Its bytes are decoded once more.
+            (_, Task::Resp(_)) => Effect::None,
+        }
+    }
+
+    /// What the request under way is to a pause.
+    #[must_use]
+    pub fn transfer_effect(&self) -> Effect {
+        match self {
+            Link::Memcached(_) | Link::Resp(_) => Effect::Writes,
+            Link::Http(intake) => intake.transfer_effect(),
         }
     }
 
@@ -220,11 +284,30 @@ impl Link {
         context: Context<'_>,
         output: &mut Output,
     ) -> (usize, Option<Flow>) {
+        if self.has_lost_user(context.state) {
+            self.abandon();
+            return (input.len(), Some(Flow::Close));
+        }
         match self {
             Link::Memcached(intake) => intake.feed(input, context, output),
             Link::Resp(intake) => intake.feed(input, context, output),
             Link::Http(intake) => intake.feed(input, context, output),
         }
+    }
+
+    /// Whether the request under way was begun by a user who is gone since, or may do something
+    /// else.
+    #[must_use]
+    pub fn has_lost_user(&self, state: &State) -> bool {
+        let Some(users) = &state.users else {
+            return false;
+        };
+        let sender = match self {
+            Link::Memcached(intake) => intake.sender(),
+            Link::Resp(intake) => intake.sender(),
+            Link::Http(intake) => intake.sender(),
+        };
+        sender.is_some_and(|user| !users.has_still(user))
     }
 
     /// Lets go of the request under way.
@@ -246,6 +329,8 @@ impl Link {
                 intake.keep(codec, is_incomplete);
             }
             (Link::Http(intake), Codec::Http(scan)) => intake.keep(*scan, is_incomplete),
+            (Link::Memcached(intake), Codec::Memcached(_)) => intake.keep(Dialect::Text),
+            (Link::Memcached(intake), Codec::MemcachedBinary) => intake.keep(Dialect::Binary),
             _ => {}
         }
     }
@@ -255,9 +340,11 @@ impl Link {
     #[must_use]
     pub fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
         match self {
-            Link::Memcached(_) => memcached::intake::is_still_incomplete(input, looked_at),
-            // Their decoders remember how far they have looked.
-            Link::Resp(_) | Link::Http(_) => false,
+            Link::Memcached(intake) if intake.dialect() == Dialect::Text => {
+                intake.is_still_incomplete(input, looked_at)
+            }
+            // Their decoders remember how far they have looked, or look at little.
+            Link::Memcached(_) | Link::Resp(_) | Link::Http(_) => false,
         }
     }
 

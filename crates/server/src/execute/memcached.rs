@@ -1,4 +1,4 @@
-//! memcached: its text and meta commands, run against the engine.
+//! memcached: its text, meta and binary commands, run against the engine.
 //!
 //! An event loop meets it in its [`Intake`], which decodes requests, has them run by [`execute`],
 //! and takes long values.
@@ -16,12 +16,13 @@ use crate::users::User;
 
 mod read;
 mod store;
-mod upload;
 mod change;
 mod meta;
 mod list;
 mod member; // whose a connection is, on a server with users
 mod stats; // what `stats` and key listings show
+mod binary; // the same operations, asked in the binary protocol
+mod upload;
 pub mod intake;
 
 pub use intake::{Intake, Task};

@@ -6,9 +6,11 @@
 //! Why: docs/decisions/0042. Tests: tests/users.rs, with every command.
 
 use cellar_protocol::http::Method;
+use cellar_protocol::memcached::binary::{Asks, Packet};
 use cellar_protocol::memcached::{self, Meta, Stats};
 use cellar_protocol::resp::{Command, Request, Verb};
 
+use crate::pause::Effect;
 use crate::users::{Role, User};
 
 /// What a command needs.
@@ -24,9 +26,10 @@ pub enum Need {
     Hear,
     /// To send to channels, and the right to write.
     Send,
-    /// An admin; keys are checked as for others.
+    /// An admin; keys are checked as for others, and of clients only its own are shown.
     Admin,
-    /// An admin who may use all keys and databases.
+    /// An admin who may use all keys and databases: it acts on all of the server, on what others
+    /// have stored there or are doing.
     Everything,
 }
 
@@ -61,8 +64,8 @@ needs! {
     Anybody: Hello Auth Quit Reset Ping Echo Select Multi Exec Discard Unwatch
         ClientId ClientInfo ClientSetname ClientGetname ClientSetinfo ClientReply ClientNoTouch
         ClientTracking ClientCaching ClientGetredir ClientTrackinginfo
-        Unsubscribe Punsubscribe PubsubChannels PubsubNumpat
-        AclWhoami AclCat Info Time Lastsave Role Wait
+        Unsubscribe Punsubscribe Sunsubscribe PubsubChannels PubsubShardchannels PubsubNumpat
+        AclWhoami AclCat Info Time Lastsave Role Wait Waitaof
         ClusterInfo ClusterKeyslot ClusterMyid ClusterNodes ClusterShards ClusterSlots
         Command CommandCount CommandDocs CommandGetkeys CommandGetkeysandflags CommandInfo
         CommandList
@@ -70,30 +73,41 @@ needs! {
         Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog
         ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
         ConfigHelp LatencyHelp MemoryHelp SlowlogHelp;
-    Read: Get Mget Strlen Getrange Substr Lcs Digest Getbit
+    Read: Get Mget Strlen Getrange Substr Lcs Digest Getbit Bitcount Bitpos BitfieldRo Pfcount
         Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Dbsize Watch
+        SortRo Dump
         ObjectEncoding ObjectFreq ObjectIdletime ObjectRefcount MemoryUsage
         Hget Hmget Hgetall Hkeys Hvals Hexists Hlen Hstrlen Hrandfield Hscan
         Httl Hpttl Hexpiretime Hpexpiretime
         Smembers Sismember Smismember Scard Srandmember Sscan Sunion Sinter Sdiff Sintercard
+        Llen Lindex Lrange Lpos
         Zscore Zmscore Zcard Zcount Zrank Zrevrank Zrange Zrevrange Zrangebyscore
-        Zrevrangebyscore Zrangebylex Zrevrangebylex Zlexcount Zrandmember Zscan;
+        Zrevrangebyscore Zrangebylex Zrevrangebylex Zlexcount Zrandmember Zscan
+        Zunion Zinter Zdiff Zintercard
+        Geopos Geodist Geohash Geosearch GeoradiusRo GeoradiusbymemberRo;
     Write: Set Mset Msetnx Msetex Setex Psetex Setnx Getset Getdel Getex Append Setrange
-        Incr Decr Incrby Decrby Incrbyfloat Increx Delifeq Delex Getlease Setbit
+        Incr Decr Incrby Decrby Incrbyfloat Increx Delifeq Delex Getlease Setbit Bitop Bitfield
+        Pfadd Pfmerge
         Del Unlink Expire Pexpire Expireat Pexpireat Persist Invalidate Rename Renamenx Copy Move
+        Sort Restore
         Hset Hmset Hsetnx Hdel Hincrby Hincrbyfloat Hexpire Hpexpire Hexpireat Hpexpireat
         Hpersist Hgetex Hsetex Hgetdel
+        Lpush Rpush Lpushx Rpushx Lpop Rpop Ltrim Lset Linsert Lrem Lmove Rpoplpush Lmpop
+        Blpop Brpop Blmove Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop
         Sadd Srem Spop Smove Sunionstore Sinterstore Sdiffstore
-        Zadd Zrem Zincrby Zremrangebyscore Zremrangebyrank Zremrangebylex Zpopmin Zpopmax;
-    Hear: Subscribe Psubscribe PubsubNumsub;
-    Send: Publish;
-    Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists ScriptFlush ScriptKill
-        FunctionFlush FunctionList FunctionStats
-        ClientList ClientUnblock ClientUnpause ClientNoEvict
+        Zadd Zrem Zincrby Zremrangebyscore Zremrangebyrank Zremrangebylex Zpopmin Zpopmax
+        Zmpop Zrangestore Zunionstore Zinterstore Zdiffstore
+        Geoadd Geosearchstore Georadius Georadiusbymember;
+    Hear: Subscribe Psubscribe Ssubscribe PubsubNumsub PubsubShardnumsub;
+    Send: Publish Spublish;
+    Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists FunctionList FunctionStats
+        ClientList ClientNoEvict
         AclList AclUsers AclGetuser AclDryrun ConfigGet
-        LatencyDoctor LatencyHistogram LatencyHistory LatencyLatest SlowlogLen;
-    Everything: Flushall Flushdb Swapdb Debug ConfigSet ConfigResetstat ConfigRewrite Shutdown
-        ClientKill ClientPause MemoryPurge SlowlogGet SlowlogReset LatencyReset;
+        LatencyDoctor LatencyGraph LatencyHistogram LatencyHistory LatencyLatest SlowlogLen;
+    Everything: Flushall Flushdb Swapdb Debug Monitor ConfigSet ConfigResetstat ConfigRewrite
+        Shutdown ScriptFlush ScriptKill FunctionFlush FunctionKill
+        AclLog ClientKill ClientPause ClientUnpause ClientUnblock
+        MemoryPurge SlowlogGet SlowlogReset LatencyReset;
 }
 
 /// What a request of memcached's needs.
@@ -126,6 +140,28 @@ pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
     }
 }
 
+/// What a packet of memcached's binary protocol needs.
+#[must_use]
+pub fn of_packet(asks: Asks) -> Need {
+    match asks {
+        Asks::Get { touch: None, .. } => Need::Read,
+        Asks::Get { .. }
+        | Asks::Touch { .. }
+        | Asks::Store { .. }
+        | Asks::Delete
+        | Asks::Count { .. } => Need::Write,
+        Asks::Flush { .. } => Need::Everything,
+        Asks::Stat(Some(group)) => of_memcached(&memcached::Request::Stats(group)),
+        Asks::Stat(None)
+        | Asks::Okay
+        | Asks::Version
+        | Asks::SaslList
+        | Asks::SaslAuth
+        | Asks::SaslStep
+        | Asks::Quit => Need::Anybody,
+    }
+}
+
 /// What a path of HTTP needs, as it stands in the tables of paths and of pages. Those that are for
 /// everybody are not asked.
 #[must_use]
@@ -140,6 +176,15 @@ pub fn of_path(path: &str, method: Method) -> Need {
 }
 
 impl Need {
+    /// What a request that needs it is to a pause, where nothing else tells.
+    pub(super) fn effect(self) -> Effect {
+        match self {
+            Need::Anybody => Effect::None,
+            Need::Read | Need::Hear => Effect::Reads,
+            Need::Write | Need::Send | Need::Admin | Need::Everything => Effect::Writes,
+        }
+    }
+
     /// The least role that has it.
     #[inline]
     const fn role(self) -> Role {
@@ -203,13 +248,13 @@ pub(super) fn check_resp<'k>(
 
 fn check_channels<'k>(user: &User, verb: Verb, args: &[&'k [u8]]) -> Result<(), Denied<'k>> {
     let names = match verb {
-        Verb::Publish => args.get(1..2),
-        Verb::PubsubNumsub => args.get(2..),
+        Verb::Publish | Verb::Spublish => args.get(1..2),
+        Verb::PubsubNumsub | Verb::PubsubShardnumsub => args.get(2..),
         _ => args.get(1..),
     };
     let may = |name: &[u8]| match verb {
         Verb::Psubscribe => user.may_hear_pattern(name),
-        Verb::Subscribe => user.may_subscribe(name),
+        Verb::Subscribe | Verb::Ssubscribe => user.may_subscribe(name),
         _ => user.may_hear(name),
     };
     let beyond = names.unwrap_or_default().iter().find(|name| !may(name));
@@ -237,6 +282,11 @@ pub(super) fn check_memcached(
         | Request::MetaDebug(meta) => of_meta(meta),
         other => check(user, need, 0, other.plain_key()).map_err(without_key),
     }
+}
+
+/// The same of the binary protocol.
+pub(super) fn check_packet(user: &User, packet: &Packet<'_>) -> Result<(), Denied<'static>> {
+    check(user, of_packet(packet.asks), 0, packet.item_key()).map_err(without_key)
 }
 
 /// The same, where nobody is told which key it was.

@@ -12,6 +12,7 @@
 
 mod failure;
 mod arguments;
+mod listing; // a client's line in listings
 mod session;
 mod call;
 mod expiry;
@@ -19,34 +20,35 @@ mod client;
 mod strings;
 mod keys;
 mod collections; // what commands on hashes, sets and sorted sets do
+mod waiting; // commands that wait until a key has what they take
+mod dumps; // values as bytes for another server
 mod channels;
 mod transaction;
 mod scripts; // which commands a script runs, and how
+mod pausing; // which commands wait for the end of a pause
 mod admin; // what INFO, COMMAND, MEMORY, SLOWLOG, DEBUG answer
 mod handlers; // what a command of Redis does
 pub mod intake;
 
 pub use failure::Failure;
 pub use intake::{Codec, Intake, Task};
+pub use waiting::serve::serve;
 
 use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
-use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
-use crate::slow_log::SlowCommand;
+use crate::pause::Effect;
 use crate::state::State;
+use call::clocked;
 use call::{Call, Outcome};
-use handlers::Handler;
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
+use waiting::serve::run_beside;
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;
-
-/// A threshold of slow commands, in microseconds, that commands of constant time do not reach.
-const QUICK_US_MAX: i64 = 1_000;
 
 /// Most arguments of a request that takes constant time.
 const QUICK_ARGS_MAX: usize = 16;
@@ -76,6 +78,19 @@ impl<'a> Prepared<'a> {
     }
 }
 
+impl Prepared<'_> {
+    /// What it is to a pause.
+    fn effect(&self, session: &Session, context: Context<'_>) -> Effect {
+        let Request { command, args } = &self.request;
+        match command {
+            Some(command) if command.takes(args.len()) => {
+                pausing::effect(command, args, session, context)
+            }
+            _ => Effect::None,
+        }
+    }
+}
+
 /// Hashes the request's first key, for the space of the client's database.
 #[inline]
 fn prepare<'a>(request: Request<'a>, space: Space, cache: &Cache) -> Prepared<'a> {
@@ -98,11 +113,30 @@ fn execute(
     let key = prepared.key;
     match prepared.request.command {
         Some(command) if session.is_plain() && command.subcommands.is_empty() => {
-            run(command, args, key, session, context, output)
+            run_and_serve(command, args, key, session, context, output)
         }
         None if prepared.request.is_http() => Flow::Close,
         command => execute_checked(command, args, key, session, context, output),
     }
+}
+
+/// Runs a client's command, and serves who waits for what it has stored.
+#[inline]
+fn run_and_serve(
+    command: &'static Command,
+    args: &[&[u8]],
+    key: Option<Key<'_>>,
+    session: &mut Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    if !context.state.observer.has_waiters() {
+        return run(command, args, key, session, context, output);
+    }
+    let database = session.database;
+    run_beside((command, args), database, context, || {
+        run(command, args, key, session, context, output)
+    })
 }
 
 /// Runs a command whatever the session has set up.
@@ -120,7 +154,8 @@ fn run(
     let proto = session.proto;
     session.client.note_command(command.verb);
     context.counters.pulse.begin_resp(command.verb as usize);
-    if let Err(failure) = session.check_rights(command, args, context.state) {
+    if let Err(failure) = may_run(command, args, session, context.state) {
+        context.counters.times.note_rejected(command.verb);
         append_failure(&failure, proto, context, output);
         return Flow::Continue;
     }
@@ -137,10 +172,24 @@ fn run(
         Ok(flow) => flow,
         Err(failure) => {
             output.truncate(start);
-            append_failure(&failure, proto, context, output);
+            failed(command.verb, &failure, proto, context, output);
             Flow::Continue
         }
     }
+}
+
+/// Whether a command has as many arguments as it takes, and its client the right to run it.
+#[inline]
+fn may_run(
+    command: &'static Command,
+    args: &[&[u8]],
+    session: &mut Session,
+    state: &State,
+) -> Result<(), Failure> {
+    if !command.takes(args.len()) {
+        return Err(wrong_arity(command, args));
+    }
+    session.check_rights(command, args, state)
 }
 
 /// Runs a command's handler, and notes what it reads if the client's keys are tracked.
@@ -150,7 +199,17 @@ fn call_tracked(call: &mut Call<'_>) -> Outcome {
         return call_long(call);
     }
     if call.session.tracked.is_on {
-        client::tracking::run_tracked(call, call_handler)
+        client::tracking::run_tracked(call, call_handler_quietly)
+    } else {
+        call_handler_quietly(call)
+    }
+}
+
+/// Runs a command's handler; reads do not count as uses if the client has said so.
+#[inline]
+fn call_handler_quietly(call: &mut Call<'_>) -> Outcome {
+    if call.session.touches_nothing {
+        client::untouched::run(call, call_handler)
     } else {
         call_handler(call)
     }
@@ -159,81 +218,49 @@ fn call_tracked(call: &mut Call<'_>) -> Outcome {
 /// The same for a command with very many arguments, which is counted once.
 #[cold]
 fn call_long(call: &mut Call<'_>) -> Outcome {
-    if !call.command.takes(call.args.len()) {
-        return Err(wrong_arity(call.command, call.args));
-    }
     call.context.counters.calls.add(call.command.verb);
-    call::parts::run_long(call, |call| {
-        let run = |call: &mut Call<'_>| call_timed(handlers::of(call.command.verb), call);
-        if call.session.tracked.is_on {
-            client::tracking::run_tracked(call, run)
-        } else {
-            run(call)
-        }
+    clocked::run(call, |call| {
+        call::parts::run_long(call, |call| {
+            let handler = handlers::of(call.command.verb);
+            if call.session.tracked.is_on {
+                client::tracking::run_tracked(call, handler)
+            } else {
+                handler(call)
+            }
+        })
     })
 }
 
 #[inline]
 fn call_handler(call: &mut Call<'_>) -> Outcome {
-    if !call.command.takes(call.args.len()) {
-        return Err(wrong_arity(call.command, call.args));
+    let verb = call.command.verb;
+    let is_looked_at = call.context.counters.calls.add(verb);
+    if is_looked_at || !clocked::is_quick(call) {
+        return clocked::run(call, handlers::of(verb));
     }
-    call.context.counters.calls.add(call.command.verb);
-    match call.command.verb {
+    match verb {
         Verb::Get => strings::get(call),
         Verb::Set => strings::set(call),
-        _ => call_timed(handlers::of(call.command.verb), call),
+        _ => handlers::of(verb)(call),
     }
 }
 
-/// Runs a command and keeps it in mind if it was slow.
-///
-/// Those of constant time are timed only if nearly everything counts as slow.
-fn call_timed(handler: Handler, call: &mut Call<'_>) -> Outcome {
-    let log = &call.context.state.slow_log;
-    let threshold_us = log.threshold_us();
-    let is_quick = call.command.flags.has(Flags::FAST) && threshold_us >= QUICK_US_MAX;
-    let is_silent = call.command.flags.has(Flags::SKIP_SLOWLOG);
-    let Ok(threshold_us) = u64::try_from(threshold_us) else {
-        return handler(call);
-    };
-    if is_quick || is_silent {
-        return handler(call);
-    }
-    let stopwatch = Stopwatch::start();
-    let outcome = handler(call);
-    let us = stopwatch.us();
-    if us >= threshold_us {
-        note_slow(us, call);
-    }
-    outcome
-}
-
-#[cold]
-fn note_slow(us: u64, call: &Call<'_>) {
-    // Their arguments are secrets.
-    if matches!(call.command.verb, Verb::Auth | Verb::Hello) {
-        return;
-    }
-    let client = &call.session.client;
-    let entry = SlowCommand {
-        id: 0,
-        unix_s: call.unix_ms(call.now()) / 1_000,
-        us,
-        args: Vec::new(),
-        peer: client.seat.peer.clone(),
-        name: client.facts().name.clone(),
-    };
-    call.context.state.slow_log.add(call.args, entry);
-}
-
-/// Appends the reply that tells why a command was refused, and counts it.
+/// Appends the reply that tells why a command was refused, and counts it unless that was done.
 #[cold]
 fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output: &mut Output) {
     let line = failure.line();
     context.counters.protocol_errors.add(1);
-    context.state.errors.note(&line);
+    if !matches!(failure, Failure::Passed(_)) {
+        context.state.errors.note(&line);
+    }
     Reply::new(output.bytes(), proto).error(line.as_bytes());
+}
+
+/// The same of a command that ran.
+#[cold]
+fn failed(verb: Verb, failure: &Failure, proto: Proto, context: Context<'_>, output: &mut Output) {
+    context.counters.times.note_failed(verb);
+    append_failure(failure, proto, context, output);
 }
 
 /// Runs, queues or refuses a command of a client that is not known, has begun a transaction, wants
@@ -254,7 +281,7 @@ fn execute_checked(
     let start = output.bytes().len();
     let mode = session.reply_mode;
     let flow = match admit(command, args, session, context.state) {
-        Ok(Some(command)) => match run(command, args, key, session, context, output) {
+        Ok(Some(command)) => match run_and_serve(command, args, key, session, context, output) {
             // It is run once more, with the session as it is.
             Flow::Wait(ticket) => return Flow::Wait(ticket),
             flow => flow,
@@ -266,6 +293,9 @@ fn execute_checked(
         Err(failure) => {
             if let Some(transaction) = &mut session.transaction {
                 transaction.spoil();
+            }
+            if let Some(command) = command.filter(|command| command.subcommands.is_empty()) {
+                context.counters.times.note_rejected(command.verb);
             }
             append_failure(&failure, session.proto, context, output);
             Flow::Continue

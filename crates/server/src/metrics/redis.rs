@@ -70,7 +70,8 @@ families! {
     "redis_uptime_in_seconds" Gauge "Time since the start.": |facts| facts.uptime_ms() / 1_000;
     "redis_start_time_seconds" Gauge "Unix time of the start.": |facts| facts.state.start_unix_s();
     "redis_connected_clients" Gauge "Open connections.": |facts| facts.connections();
-    "redis_blocked_clients" Gauge "Always 0: no command waits.": |_| 0;
+    "redis_blocked_clients" Gauge "Clients whose command waits for a value.":
+        |facts| facts.state.observer.waiters.counts().0;
     "redis_tracking_clients" Gauge "Clients that are told of changes.":
         |facts| facts.state.observer.tracking.clients();
     "redis_max_clients" Gauge "Most connections at one time.":

@@ -40,7 +40,8 @@ pub(super) fn refusal(request: &PageRequest<'_>, token: &str) -> Option<Page> {
         return None;
     }
     let mut page = Page::error(401, "unauthorized", "this server asks for its token");
-    if request.has_users {
+    // The console asks by itself; a browser would ask before it, for the whole server.
+    if request.has_users && !is_console {
         let basic = "Basic realm=\"cellar\", charset=\"UTF-8\"";
         page.headers.push(("WWW-Authenticate", basic.to_owned()));
     }

@@ -14,9 +14,9 @@ use serde::Serialize;
 
 use super::query::{self, text_of};
 use super::{Page, PageRequest};
-use crate::collection::{Hash, Set, SortedSet};
+use crate::collection::{Hash, List, Set, SortedSet};
 use crate::events::Class;
-use crate::kind::{self, HASH, SET, SORTED_SET};
+use crate::kind::{self, HASH, LIST, SET, SORTED_SET};
 use crate::state::State;
 use crate::users::User;
 
@@ -37,7 +37,7 @@ struct Found {
 /// What is shown of an item.
 #[derive(Debug, Serialize)]
 struct Shown {
-    /// string, hash, set or zset.
+    /// string, hash, set, zset or list.
     kind: &'static str,
     /// Length of the value; of a collection, as it lies in memory.
     value_bytes: usize,
@@ -105,6 +105,11 @@ fn wanted(query: &str, databases: usize) -> Result<(Vec<u8>, u32), &'static str>
     Ok((key.ok_or("the query names no key")?, database))
 }
 
+/// The database that a query is about; 0 if it names none that there could be.
+pub(super) fn database_of(query: &str) -> u32 {
+    wanted(query, usize::MAX).map_or(0, |(_, database)| database)
+}
+
 fn show(key: Key<'_>, cache: &Cache) -> Page {
     // A collection is read beside the lock: to show it may take longer than anybody should wait.
     let seen = cache.peek(key, |item| (item.pin(), kind::own_deadline(item)));
@@ -153,6 +158,14 @@ fn lines_of(kind: cellar_engine::Kind, value: &[u8], now: Instant) -> Option<Vec
             for rank in 0..set.len() {
                 let (member, score) = set.at(rank);
                 let _ = writeln!(lines, "{score} {}", text_of(head(member)));
+                if is_enough(&lines) {
+                    break;
+                }
+            }
+        }
+        LIST => {
+            for (element, _) in List::view(value).iter() {
+                let _ = writeln!(lines, "{}", text_of(head(element)));
                 if is_enough(&lines) {
                     break;
                 }

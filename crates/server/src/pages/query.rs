@@ -21,17 +21,40 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     String::from_utf8(out).expect("percent codes are ASCII")
 }
 
-/// Bytes for people: text as it is, other bytes as `%XX`. What was meant cannot always be told
-/// from it; [`encode`] can be undone.
+/// Bytes for people: text as it is; other bytes, and characters that move what stands beside them,
+/// as `%XX`. What was meant cannot always be told from it; [`encode`] can be undone.
 pub(super) fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            let _ = write!(text, "%{byte:02X}");
+        for character in chunk.valid().chars() {
+            if is_moving(character) {
+                let mut buffer = [0; 4];
+                push_codes(&mut text, character.encode_utf8(&mut buffer).as_bytes());
+            } else {
+                text.push(character);
+            }
         }
+        push_codes(&mut text, chunk.invalid());
     }
     text
+}
+
+fn push_codes(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(text, "%{byte:02X}");
+    }
+}
+
+/// Whether a character controls a terminal, ends a line or turns the direction of text, so that
+/// one key could look like another, or like the words around it.
+///
+/// Source: Unicode Standard Annex 9, section 2; Annex 14, class BK.
+fn is_moving(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
 }
 
 #[cfg(test)]
@@ -40,8 +63,11 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_shown_by_their_codes() {
-        assert_eq!(text_of(b"a\xff\x00b%"), "a%FF\0b%");
-        assert_eq!(text_of("h\u{e9}".as_bytes()), "h\u{e9}");
+        assert_eq!(text_of(b"a\xff\x00b%"), "a%FF%00b%");
+        assert_eq!(text_of("h\u{e9}\u{1f600}".as_bytes()), "h\u{e9}\u{1f600}");
+        assert_eq!(text_of("a\u{202e}b".as_bytes()), "a%E2%80%AEb");
+        assert_eq!(text_of(b"a\x1b[2J\r\n\x7f"), "a%1B[2J%0D%0A%7F");
+        assert_eq!(text_of("\u{2066}\u{85}".as_bytes()), "%E2%81%A6%C2%85");
         assert_eq!(encode(b"a\xff %"), "a%FF%20%25");
         assert_eq!(decode("a%FF%20%25").unwrap(), b"a\xff %");
         assert_eq!(decode("%F"), None);

@@ -247,7 +247,7 @@ pub struct CurvePoint {
 /// A key that is read often.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HotKey {
-    /// The key, at most 250 bytes; bytes that are no UTF-8 as `%XX`.
+    /// The key, at most 250 bytes; what is no UTF-8, or no character to be seen, as `%XX`.
     pub key: String,
     /// The same bytes as they can stand in a query.
     pub key_percent: String,

@@ -17,9 +17,13 @@ use cellar_protocol::resp::value::{self, Value as Part};
 use cellar_protocol::resp::{Proto, Reply};
 use mlua::{Error, Lua, Result, Table, Value};
 
+use super::given::cut;
 use super::limit::Limit;
 use super::shared::Shared;
 use crate::limits::SCRIPT_REPLY_BYTES_MAX;
+
+/// The field of an error that was counted where it happened, by Redis's name for it.
+pub(super) const COUNTED: &str = "ignore_error_stats_update";
 
 /// Deepest nesting of a reply, in both directions.
 const DEPTH_MAX: usize = 128;
@@ -36,13 +40,15 @@ pub struct Answer {
 
 impl Answer {
     /// Appends the answer to replies in the client's version; `None` if it is too deep or long, or
-    /// the script's time is over, and then there is half an answer.
-    pub fn write(&self, reply: &mut Reply<'_>) -> Option<()> {
+    /// the script's time is over, and then there is half an answer. Errors in it are
+    /// shown to `note`, with whether they are counted already.
+    pub fn write(&self, reply: &mut Reply<'_>, note: &dyn Fn(&[u8], bool)) -> Option<()> {
         let end = reply.out.len() + SCRIPT_REPLY_BYTES_MAX;
         let writer = ReplyWriter {
             proto: self.proto,
             limit: &self.shared.limit,
             end,
+            note,
         };
         writer.value(&self.value, 0, reply)
     }
@@ -53,6 +59,7 @@ struct ReplyWriter<'a> {
     limit: &'a Limit,
     /// Bytes that the replies may have.
     end: usize,
+    note: &'a dyn Fn(&[u8], bool),
 }
 
 impl ReplyWriter<'_> {
@@ -76,6 +83,8 @@ impl ReplyWriter<'_> {
     fn table(&self, table: &Table, depth: usize, reply: &mut Reply<'_>) -> Option<()> {
         let field = |name: &str| table.raw_get::<Value>(name).ok();
         if let Value::String(text) = field("err")? {
+            let is_counted = matches!(field(COUNTED)?, Value::Boolean(true));
+            (self.note)(&text.as_bytes(), is_counted);
             reply.error(&*text.as_bytes());
         } else if let Value::String(text) = field("ok")? {
             let text = text.to_string_lossy().replace(['\r', '\n'], " ");
@@ -139,16 +148,6 @@ fn number_of(value: &Value) -> Option<f64> {
         Value::Integer(number) => Some(*number as f64),
         Value::Number(number) => Some(*number),
         _ => None,
-    }
-}
-
-/// A number cut to an integer; one out of range becomes the smallest, as on Redis's processors.
-fn cut(number: f64) -> i64 {
-    const RANGE: std::ops::Range<f64> = i64::MIN as f64..9_223_372_036_854_775_808.0;
-    if RANGE.contains(&number) {
-        number as i64
-    } else {
-        i64::MIN
     }
 }
 

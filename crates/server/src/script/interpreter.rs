@@ -4,6 +4,7 @@
 //! it raises is passed on by protected calls. Memory is bounded by the state's own allocator. A
 //! state that holds much after a run is thrown away.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -11,9 +12,9 @@ use cellar_protocol::resp::Proto;
 use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic};
 
 use super::cache::{Script, SourceDigest};
-use super::convert::{Answer, from_reply};
+use super::convert::{Answer, COUNTED, from_reply};
 use super::library::{self, CHUNK, compile};
-use super::shared::{MEMORY_BYTES_MAX, Raised, Shared};
+use super::shared::{ErrorReply, MEMORY_BYTES_MAX, Raised, Shared};
 
 /// Memory from which a state is thrown away after a run.
 const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
@@ -26,7 +27,8 @@ const ARGS_BYTES_MAX: usize = 64 << 20;
 
 /// What runs the commands of a script.
 pub trait Host {
-    /// Runs a command and gives its reply, in the form of `proto`, to `take`. A command that works
+    /// Runs a command and gives its reply, in the form of `proto`, to `take`; if that is an error,
+    /// it has been counted. A command that works
     /// in steps asks between them whether the script's time `is_over`, and does no more if so.
     fn call(
         &mut self,
@@ -35,6 +37,12 @@ pub trait Host {
         is_over: &dyn Fn() -> bool,
         take: &mut dyn FnMut(&[u8]),
     );
+
+    /// Whether the script's client may run a command; the error is the failure's text.
+    ///
+    /// # Errors
+    /// That there is no such command.
+    fn may_run(&self, args: &[&[u8]]) -> std::result::Result<bool, &'static str>;
 }
 
 /// One run of a script.
@@ -59,6 +67,8 @@ pub enum RunError {
     Compile(String),
     /// It failed, or was ended; the text and the line of the script.
     Failed(Vec<u8>, Option<usize>),
+    /// The same with the error of a command, which was counted where it happened.
+    Passed(Vec<u8>, Option<usize>),
 }
 
 impl From<mlua::Error> for RunError {
@@ -251,32 +261,52 @@ impl Machine {
 
     /// Calls the script, with `redis.call` leading to `host`.
     fn call(&self, script: Function, host: &mut dyn Host) -> Result<(bool, Value)> {
-        let mut words = Words::default();
+        let (mut words, host) = (Words::default(), RefCell::new(host));
         self.lua.scope(|scope| {
+            let host = &host;
             let call = scope.create_function_mut(|lua, args: Variadic<Value>| {
                 let proto = self.shared.proto.get();
                 if let Err(text) = words.fill(&args, &self.format) {
-                    return Err(self.shared.raise(Raised::Reply(text.into())));
+                    return Err(self.shared.raise(Raised::Reply(ErrorReply {
+                        text: text.into(),
+                        is_counted: false,
+                    })));
                 }
                 self.shared.limit.check()?;
                 let mut reply = Ok(Value::Nil);
                 let limit = &self.shared.limit;
                 words.with(|words| {
-                    host.call(words, proto, &|| limit.is_over(), &mut |bytes| {
-                        reply = match bytes.strip_prefix(b"-") {
-                            None => from_reply(lua, limit, bytes, proto),
-                            Some(text) => {
-                                let text = text.trim_ascii_end().to_vec();
-                                Err(self.shared.raise(Raised::Reply(text)))
-                            }
-                        };
-                    });
+                    host.borrow_mut()
+                        .call(words, proto, &|| limit.is_over(), &mut |bytes| {
+                            reply = match bytes.strip_prefix(b"-") {
+                                None => from_reply(lua, limit, bytes, proto),
+                                Some(text) => Err(self.shared.raise(Raised::Reply(ErrorReply {
+                                    text: text.trim_ascii_end().to_vec(),
+                                    is_counted: true,
+                                }))),
+                            };
+                        });
                 });
                 self.shared.limit.check()?;
                 self.shared.keep_pace(lua)?;
                 reply
             })?;
             self.redis.raw_set("call", call)?;
+            let check = scope.create_function_mut(|_, args: Variadic<Value>| {
+                let mut words = Words::default();
+                let mut answer = Err("");
+                match words.fill(&args, &self.format) {
+                    Ok(()) => words.with(|words| answer = host.borrow().may_run(words)),
+                    Err(text) => answer = Err(text),
+                }
+                answer.map_err(|text| {
+                    self.shared.raise(Raised::Reply(ErrorReply {
+                        text: text.into(),
+                        is_counted: false,
+                    }))
+                })
+            })?;
+            self.redis.raw_set("acl_check_cmd", check)?;
             self.run.call(script)
         })
     }
@@ -294,7 +324,11 @@ fn failure(value: &Value) -> RunError {
     let text = table.raw_get::<mlua::LuaString>("err");
     let text = text.map(|text| text.as_bytes().to_vec());
     let line = table.raw_get::<usize>("line").ok();
-    RunError::failed(text.unwrap_or_default(), line)
+    let is_counted = table.raw_get::<bool>(COUNTED).unwrap_or(false);
+    match RunError::failed(text.unwrap_or_default(), line) {
+        RunError::Failed(text, line) if is_counted => RunError::Passed(text, line),
+        error => error,
+    }
 }
 
 /// The words of one command, one behind the other.

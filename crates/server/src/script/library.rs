@@ -5,6 +5,8 @@ use std::rc::Rc;
 use cellar_protocol::resp::Proto;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
 
+use super::convert::COUNTED;
+use super::libraries;
 use super::pattern;
 use super::random::Random;
 use super::shared::{MEMORY_BYTES_MAX, Raised, Shared, fail};
@@ -29,12 +31,11 @@ pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Tabl
     let host = lua.create_table()?;
     host.raw_set("version", version)?;
     host.raw_set("version_number", version_number(version))?;
-    host.raw_set("null", Value::NULL)?;
     host.raw_set("line", lua.create_function(|lua, ()| Ok(line(lua)))?)?;
-    host.raw_set("bit", bits(lua)?)?;
     add_session(lua, &host, shared)?;
     add_memory(lua, &host, shared)?;
     texts::add(lua, &host, shared)?;
+    libraries::add(lua, &host, shared)?;
     add_searches(lua, &host, shared)?;
     add_random(lua, &host, shared)?;
     Ok(host)
@@ -66,9 +67,12 @@ fn raised(lua: &Lua, raised: Option<Raised>) -> Result<Value> {
     Ok(match raised {
         None => Value::Nil,
         Some(Raised::Text(text)) => Value::String(lua.create_string(text)?),
-        Some(Raised::Reply(text)) => {
-            let table = lua.create_table_with_capacity(0, 1)?;
-            table.raw_set("err", lua.create_string(text)?)?;
+        Some(Raised::Reply(reply)) => {
+            let table = lua.create_table_with_capacity(0, 2)?;
+            table.raw_set("err", lua.create_string(reply.text)?)?;
+            if reply.is_counted {
+                table.raw_set(COUNTED, true)?;
+            }
             Value::Table(table)
         }
     })
@@ -232,59 +236,4 @@ fn line(lua: &Lua) -> Option<usize> {
 fn version_number(version: &str) -> u32 {
     let parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     parts.fold(0, |number, part: u32| number << 8 | part)
-}
-
-/// The low 32 bits of a number.
-fn bits_of(number: f64) -> u32 {
-    number.round_ties_even().rem_euclid(4_294_967_296.0) as u32
-}
-
-fn number_of(bits: u32) -> f64 {
-    f64::from(bits.cast_signed())
-}
-
-/// Operations on 32 bits; source: bitop.luajit.org.
-fn bits(lua: &Lua) -> Result<Table> {
-    let bit = lua.create_table()?;
-    let one = |run: fn(u32) -> u32| {
-        lua.create_function(move |_, number: f64| Ok(number_of(run(bits_of(number)))))
-    };
-    bit.raw_set("tobit", one(|bits| bits)?)?;
-    bit.raw_set("bnot", one(|bits| !bits)?)?;
-    bit.raw_set("bswap", one(u32::swap_bytes)?)?;
-    let all = |run: fn(u32, u32) -> u32| {
-        lua.create_function(move |_, (first, rest): (f64, Variadic<f64>)| {
-            let rest = rest.iter().map(|&number| bits_of(number));
-            Ok(number_of(rest.fold(bits_of(first), run)))
-        })
-    };
-    bit.raw_set("band", all(|one, other| one & other)?)?;
-    bit.raw_set("bor", all(|one, other| one | other)?)?;
-    bit.raw_set("bxor", all(|one, other| one ^ other)?)?;
-    let shift = |run: fn(u32, u32) -> u32| {
-        lua.create_function(move |_, (number, by): (f64, f64)| {
-            Ok(number_of(run(bits_of(number), bits_of(by) & 31)))
-        })
-    };
-    bit.raw_set("lshift", shift(|bits, by| bits << by)?)?;
-    bit.raw_set("rshift", shift(|bits, by| bits >> by)?)?;
-    let arithmetic = |bits: u32, by: u32| (bits.cast_signed() >> by).cast_unsigned();
-    bit.raw_set("arshift", shift(arithmetic)?)?;
-    bit.raw_set("rol", shift(u32::rotate_left)?)?;
-    bit.raw_set("ror", shift(u32::rotate_right)?)?;
-    bit.raw_set("tohex", lua.create_function(to_hex)?)?;
-    Ok(bit)
-}
-
-/// Hexadecimal digits, capital ones for a negative number of them.
-fn to_hex(_: &Lua, (number, digits): (f64, Option<f64>)) -> Result<String> {
-    let digits = digits.unwrap_or(8.0);
-    let count = digits.abs().clamp(1.0, 8.0) as usize;
-    let text = format!("{:08x}", bits_of(number));
-    let text = &text[8 - count..];
-    Ok(if digits < 0.0 {
-        text.to_uppercase()
-    } else {
-        text.to_owned()
-    })
 }

@@ -192,16 +192,6 @@ function redis.breakpoint()
   return false
 end
 
-local function absent(library)
-  return setmetatable({}, {
-    __index = function()
-      error("this server has no library '" .. library .. "'", 2)
-    end,
-    __newindex = refuse,
-    __metatable = shown_metatable,
-  })
-end
-
 local math_content = {}
 for name, value in pairs(math) do
   math_content[name] = value
@@ -287,13 +277,9 @@ local globals = {
   table = fence(host.tables(host, content_of)),
   os = fence({ clock = os_clock }),
   bit = fence(host.bit),
-  cjson = fence({
-    encode = host.json_encode,
-    decode = host.json_decode,
-    null = host.null,
-  }),
-  cmsgpack = absent("cmsgpack"),
-  struct = absent("struct"),
+  cjson = fence(host.cjson),
+  cmsgpack = fence(host.cmsgpack),
+  struct = fence(host.struct),
   redis = fence(redis),
 }
 
@@ -417,7 +403,11 @@ local function failed(message)
   message = translate(message, line)
   if type(message) == "table" then
     local text = rawget(message, "err")
-    return { err = type(text) == "string" and text or "ERR unknown error", line = line }
+    return {
+      err = type(text) == "string" and text or "ERR unknown error",
+      line = line,
+      ignore_error_stats_update = rawget(message, "ignore_error_stats_update") == true,
+    }
   end
   return { err = "ERR " .. text_of(message), line = line }
 end

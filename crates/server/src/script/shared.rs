@@ -10,6 +10,7 @@ use std::rc::Rc;
 use cellar_protocol::resp::Proto;
 use mlua::{Error, HookTriggers, Lua, Result, VmState};
 
+use super::choices::Choices;
 use super::limit::Limit;
 use super::random::Random;
 
@@ -35,19 +36,29 @@ pub(super) struct Shared {
     pub(super) seeded: Cell<Option<Random>>,
     /// What the error means that was raised last.
     pub(super) raised: RefCell<Option<Raised>>,
+    /// What the script has chosen about JSON.
+    pub(super) json: Rc<Cell<Choices>>,
     /// Memory that was in use when the run began.
     memory_before: Cell<usize>,
     /// Instructions between two looks at present.
     pace: Cell<u32>,
 }
 
+/// An error reply in a script.
+#[derive(Debug)]
+pub(super) struct ErrorReply {
+    pub(super) text: Vec<u8>,
+    /// Whether it was counted where it happened: a command ran and failed, or was refused.
+    pub(super) is_counted: bool,
+}
+
 /// What a function of the host raises. Lua sees an opaque value until the prelude asks for this.
 #[derive(Debug)]
 pub(super) enum Raised {
     /// A text.
-    Text(String),
+    Text(Vec<u8>),
     /// A table with this text in its field `err`: an error reply.
-    Reply(Vec<u8>),
+    Reply(ErrorReply),
 }
 
 impl Shared {
@@ -57,6 +68,7 @@ impl Shared {
         self.raised.take();
         self.proto.set(Proto::V2);
         self.seeded.set(None);
+        self.json.take();
         self.memory_before.set(lua.used_memory());
     }
 
@@ -96,7 +108,7 @@ impl Shared {
             // What is garbage may leave room for it.
             self.collect(lua)?;
             if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX {
-                return Err(self.raise(Raised::Text("not enough memory".to_owned())));
+                return Err(self.raise(Raised::Text(b"not enough memory".to_vec())));
             }
         }
         Ok(())
@@ -143,6 +155,7 @@ impl Default for Shared {
             random: Cell::new(Random::first()),
             seeded: Cell::new(None),
             raised: RefCell::new(None),
+            json: Rc::default(),
             memory_before: Cell::new(0),
             pace: Cell::new(0),
         }
@@ -150,11 +163,12 @@ impl Default for Shared {
 }
 
 /// Raises an error that says where in the script it happened.
-pub(super) fn fail<R>(lua: &Lua, shared: &Shared, text: &str) -> Result<R> {
+pub(super) fn fail<R>(lua: &Lua, shared: &Shared, text: impl AsRef<[u8]>) -> Result<R> {
     let place = lua.inspect_stack(1, |call| {
         let name = call.source().short_src?.into_owned();
         call.current_line().map(|line| format!("{name}:{line}: "))
     });
-    let place = place.flatten().unwrap_or_default();
-    Err(shared.raise(Raised::Text(format!("{place}{text}"))))
+    let mut line = place.flatten().unwrap_or_default().into_bytes();
+    line.extend_from_slice(text.as_ref());
+    Err(shared.raise(Raised::Text(line)))
 }

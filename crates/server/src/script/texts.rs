@@ -5,17 +5,15 @@
 
 use std::rc::Rc;
 
-use mlua::{Function, Lua, LuaString, Result, Table, Value};
+use mlua::{Lua, LuaString, Result, Table, Value};
 
 use super::cache::digest;
-use super::json;
 use super::shared::{MEMORY_BYTES_MAX, Shared, fail};
 
 /// Adds them to the table that the prelude is called with.
 pub(super) fn add(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     add_whole(lua, host, shared)?;
-    add_composed(lua, host, shared)?;
-    add_json(lua, host, shared)
+    add_composed(lua, host, shared)
 }
 
 /// Functions that read a text to its end.
@@ -141,30 +139,6 @@ fn concat(
         }
     }
     Ok(bytes)
-}
-
-fn add_json(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
-    let format: Function = lua.globals().get::<Table>("string")?.get("format")?;
-    let state = Rc::clone(shared);
-    let encode = lua.create_function(move |lua, value: Value| {
-        match json::encode(&value, &format, &state.limit) {
-            Ok(text) => {
-                let made = lua.create_string(text);
-                state.keep_pace(lua)?;
-                made
-            }
-            Err(text) => fail(lua, &state, &text),
-        }
-    })?;
-    host.raw_set("json_encode", encode)?;
-    let state = Rc::clone(shared);
-    let decode = lua.create_function(move |lua, text: LuaString| {
-        let decoded = json::decode(lua, &text.as_bytes(), &state.limit);
-        let value = decoded.or_else(|text| fail(lua, &state, &text));
-        state.keep_pace(lua)?;
-        value
-    })?;
-    host.raw_set("json_decode", decode)
 }
 
 /// The text of an error reply: without the line's beginning and end, and with a code.

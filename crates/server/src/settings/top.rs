@@ -39,6 +39,8 @@ pub struct TopOptions {
     pub target: Target,
     /// Who has signed its certificate.
     pub tls_ca: Option<PathBuf>,
+    /// The certificate that is shown to it, and its key.
+    pub tls_identity: Option<(PathBuf, PathBuf)>,
     /// Who asks: name and password.
     pub user: Option<(String, String)>,
     /// What the server asks for; empty = nothing.
@@ -63,6 +65,16 @@ pub(super) fn command() -> Command {
         .arg(
             flag("tls-ca", "FILE")
                 .help("Who has signed the certificate of a server at https://, in PEM."),
+        )
+        .arg(
+            flag("tls-cert", "FILE")
+                .requires("tls-key")
+                .help("The certificate to show to a server at https://, in PEM."),
+        )
+        .arg(
+            flag("tls-key", "FILE")
+                .requires("tls-cert")
+                .help("The key of that certificate, in PEM."),
         )
         .arg(
             flag("user", "NAME:PASSWORD")
@@ -116,11 +128,15 @@ pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
         }
     };
     let token = text("token");
+    let file = |name: &str| {
+        Some(text(name))
+            .filter(|it| !it.is_empty())
+            .map(PathBuf::from)
+    };
     Ok(TopOptions {
         target: target(text("target")).map_err(|reason| fail("target", reason))?,
-        tls_ca: Some(text("tls-ca"))
-            .filter(|it| !it.is_empty())
-            .map(PathBuf::from),
+        tls_ca: file("tls-ca"),
+        tls_identity: file("tls-cert").zip(file("tls-key")),
         user,
         token: if token == "off" { "" } else { token }.to_owned(),
         interval_ms,
@@ -183,6 +199,8 @@ mod tests {
             (["--target", "http://"], "--target"),
             (["--target", "unix:here"], "--target: \"unix:here\""),
             (["--user", "ada"], "--user: write NAME:PASSWORD"),
+            (["--tls-cert", "ada.pem"], "--tls-key"),
+            (["--tls-key", "ada.key"], "--tls-cert"),
             (["--target", ""], "--target"),
         ] {
             let message = read(&arguments).unwrap_err();

@@ -17,10 +17,10 @@ use rustls::ServerConnection;
 
 use super::{Readiness, Received};
 use crate::limits::HANDSHAKE_BYTES_MAX;
-use crate::tls::certificate;
+use crate::tls::owner::Owner;
 
 /// The first byte of what a client sends that wants to speak TLS.
-pub(super) const HELLO: u8 = 0x16;
+const HELLO: u8 = 0x16;
 /// Bytes that are encrypted before the first of them is sent.
 const SEALED_BYTES_MAX: usize = 32 << 10;
 /// Times that the socket is read for one read of the stream.
@@ -49,8 +49,8 @@ pub(super) struct Encrypted {
     owed_bytes: usize,
     /// Bytes that came before the handshake was done.
     hello_bytes: usize,
-    /// What the peer is called by its certificate.
-    pub(super) identity: Option<Arc<str>>,
+    /// Whose certificate the peer has shown.
+    pub(super) owner: Option<Arc<Owner>>,
 }
 
 /// The socket as rustls reads it.
@@ -104,7 +104,7 @@ impl Encrypted {
             connection,
             owed_bytes: 0,
             hello_bytes: 0,
-            identity: None,
+            owner: None,
         }
     }
 
@@ -117,7 +117,7 @@ impl Encrypted {
                 Err(_) => return Handshake::Gone,
             }
             if !self.connection.is_handshaking() {
-                self.identity = self.certificate().and_then(certificate::identity);
+                self.owner = self.certificate().and_then(Owner::of).map(Arc::new);
                 return Handshake::Done;
             }
             if self.hello_bytes > HANDSHAKE_BYTES_MAX {

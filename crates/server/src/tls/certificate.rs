@@ -1,8 +1,6 @@
-//! Certificate: what is read out of one: until when it is valid, for which names, and what its
-//! owner is called.
+//! Certificate: what is read out of one of the server's: until when it is valid, for which names.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
@@ -28,19 +26,6 @@ pub fn facts(der: &[u8]) -> Option<CertificateFacts> {
     })
 }
 
-/// What the owner of a certificate is called: its common name, or the first of its other names.
-#[must_use]
-pub fn identity(der: &[u8]) -> Option<Arc<str>> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    let mut common = certificate.subject().iter_common_name();
-    let common = common.find_map(|name| name.as_str().ok().filter(|name| !name.is_empty()));
-    let name = common.map(str::to_owned).or_else(|| {
-        let names = certificate.subject_alternative_name().ok()??;
-        names.value.general_names.iter().find_map(text_of)
-    });
-    name.map(Arc::from)
-}
-
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = certificate.subject_alternative_name() else {
         return Vec::new();
@@ -51,15 +36,6 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
         _ => None,
     });
     names.collect()
-}
-
-fn text_of(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(name) | GeneralName::RFC822Name(name) | GeneralName::URI(name) => {
-            Some((*name).to_owned())
-        }
-        _ => None,
-    }
 }
 
 impl CertificateFacts {
@@ -108,15 +84,5 @@ mod tests {
             assert_eq!(facts.is_for(server), is_for, "{server}");
         }
         assert_eq!(super::facts(b"no certificate"), None);
-    }
-
-    #[test]
-    fn an_owner_is_called_by_the_common_name_or_else_by_another() {
-        let of = |common, names: &[&str]| identity(&made(common, names));
-        assert_eq!(of(Some("alice"), &["a.example"]).as_deref(), Some("alice"));
-        assert_eq!(of(None, &["a.example"]).as_deref(), Some("a.example"));
-        assert_eq!(of(Some(""), &["b.example"]).as_deref(), Some("b.example"));
-        assert_eq!(of(None, &[]), None);
-        assert_eq!(identity(b"no certificate"), None);
     }
 }

@@ -140,6 +140,12 @@ fn read_pair(
             TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
                 format!("it is not the key of {}", certificate.display())
             }
+            // Java writes keys of elliptic curves without their public part, which ring wants.
+            TlsError::General(_) => {
+                "it is no RSA, ECDSA or EdDSA key, or lacks its public part: `openssl ec -in KEY \
+                 -out NEW` writes one of Java's with it"
+                    .to_owned()
+            }
             error => error.to_string(),
         };
         refused("tls-key", key, reason)

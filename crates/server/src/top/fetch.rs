@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::pages::status::Status;
@@ -70,8 +70,7 @@ fn open(options: &TopOptions) -> Result<(Box<dyn Carrier>, &str), String> {
         }
         Target::Http(host) => Ok((Box::new(connect(host, 80)?), host)),
         Target::Https(host) => {
-            let ca = options.tls_ca.as_deref();
-            let config = believing(ca.ok_or("https needs --tls-ca FILE")?)?;
+            let config = config(options)?;
             let name = host
                 .rsplit_once(':')
                 .map_or(host.as_str(), |(name, _)| name);
@@ -101,17 +100,32 @@ fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
     Err(failure)
 }
 
-/// Believes who has a certificate of the authorities in a file.
-fn believing(file: &Path) -> Result<Arc<ClientConfig>, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let certificates = CertificateDer::pem_file_iter(file);
+/// Whom it believes, and what it shows of itself.
+fn config(options: &TopOptions) -> Result<Arc<ClientConfig>, String> {
+    let ca = options.tls_ca.as_deref();
+    let ca = ca.ok_or("https needs --tls-ca FILE")?;
     let mut roots = RootCertStore::empty();
-    for certificate in certificates.map_err(|error| failed(&error))? {
-        let added = roots.add(certificate.map_err(|error| failed(&error))?);
-        added.map_err(|error| failed(&error))?;
+    for certificate in certificates(ca)? {
+        roots.add(certificate).map_err(|error| bad(ca, &error))?;
     }
     let config = ClientConfig::builder().with_root_certificates(roots);
-    Ok(Arc::new(config.with_no_client_auth()))
+    Ok(Arc::new(match &options.tls_identity {
+        None => config.with_no_client_auth(),
+        Some((shown, path)) => {
+            let key = PrivateKeyDer::from_pem_file(path).map_err(|error| bad(path, &error))?;
+            let config = config.with_client_auth_cert(certificates(shown)?, key);
+            config.map_err(|error| bad(shown, &error))?
+        }
+    }))
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    all.map_err(|error| bad(file, &error))
+}
+
+fn bad(file: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", file.display())
 }
 
 /// All up to the end of the connection; one that TLS does not end has to be whole all the same.

@@ -5,6 +5,7 @@
 //! name = "shop"
 //! passwords = ["$argon2id$..."]    # cellar hash-password
 //! certificates = ["shop.example"]
+//! uids = [33]                      # over a socket file
 //! role = "write"                   # read, write, admin
 //! prefixes = ["shop:"]             # all keys if left out
 //! databases = [0, 3]               # all if left out
@@ -30,12 +31,14 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 const USERS_MAX: usize = 10_000;
 /// Longest name of a user.
 pub const NAME_BYTES_MAX: usize = 64;
-/// Most passwords, certificates, prefixes or databases of one user.
+/// Most passwords, certificates, uids, prefixes or databases of one user.
 const LIST_MAX: usize = 64;
 /// Longest prefix, and longest name in a certificate.
 const TEXT_BYTES_MAX: usize = 250;
 /// Permission bits of everybody else.
 const OTHERS_MODE: u32 = 0o007;
+/// What the system calls users that it has no number for, of another container say; and none.
+const NOBODYS_UIDS: [u32; 2] = [65_534, u32::MAX];
 
 /// What is wrong with a file, with the line where there is one.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,6 +59,8 @@ struct UserRow {
     passwords: Vec<Spanned<String>>,
     #[serde(default)]
     certificates: Vec<Spanned<String>>,
+    #[serde(default)]
+    uids: Vec<Spanned<u32>>,
     role: Role,
     #[serde(default)]
     prefixes: Vec<Spanned<String>>,
@@ -109,7 +114,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
         return Err(FileError(format!("it has more than {USERS_MAX} users")));
     }
     let mut lines = HashMap::new();
-    let mut certificates = HashMap::new();
+    let (mut certificates, mut uids) = (HashMap::new(), HashMap::new());
     let mut users = Vec::with_capacity(rows.user.len());
     for row in &rows.user {
         let (name, span) = (row.name.get_ref(), row.name.span());
@@ -121,6 +126,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
             if let Some(other) = certificates.insert(subject.get_ref().as_str(), name) {
                 let reason = format!("the user {other:?} has this certificate already");
                 return Err(wrong(text, &subject.span(), &reason));
+            }
+        }
+        for uid in &row.uids {
+            if let Some(other) = uids.insert(*uid.get_ref(), name) {
+                let reason = format!("the user {other:?} has this uid already");
+                return Err(wrong(text, &uid.span(), &reason));
             }
         }
         users.push(
@@ -137,13 +148,14 @@ impl UserRow {
         let name = self.name.get_ref();
         let of_name = |reason: String| (self.name.span(), reason);
         check_name(name).map_err(of_name)?;
-        if self.passwords.is_empty() && self.certificates.is_empty() {
-            let reason = format!("the user {name:?} has neither passwords nor certificates");
+        if self.passwords.is_empty() && self.certificates.is_empty() && self.uids.is_empty() {
+            let reason = format!("the user {name:?} has no passwords, certificates or uids");
             return Err(of_name(reason));
         }
         for (what, count) in [
             ("passwords", self.passwords.len()),
             ("certificates", self.certificates.len()),
+            ("uids", self.uids.len()),
             ("prefixes", self.prefixes.len()),
             ("databases", self.databases.len()),
         ] {
@@ -161,6 +173,12 @@ impl UserRow {
                 return Err((text.span(), reason));
             }
         }
+        for uid in &self.uids {
+            if NOBODYS_UIDS.contains(uid.get_ref()) {
+                let reason = format!("the uid {} may be anybody", uid.get_ref());
+                return Err((uid.span(), reason));
+            }
+        }
         Ok(User {
             name: name.as_str().into(),
             hashes: self
@@ -173,6 +191,7 @@ impl UserRow {
                 .iter()
                 .map(|one| one.get_ref().as_str().into())
                 .collect(),
+            uids: self.uids.iter().map(|one| *one.get_ref()).collect(),
             role: self.role,
             prefixes: without_covered(self.prefixes.iter().map(|one| one.get_ref().as_str())),
             databases: self.databases.clone(),
@@ -229,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_user_has_what_its_rows_say() {
-        let text = user("prefixes = [\"a:\", \"b:\", \"a:b\"]\ndatabases = [0, 2]");
+        let text = user("prefixes = [\"a:\", \"b:\", \"a:b\"]\ndatabases = [0, 2]\nuids = [33, 0]");
         let users = parse(&text).unwrap();
         let one = &users[0];
         assert_eq!((users.len(), &*one.name, one.role), (1, "a", Role::Read));
@@ -238,6 +257,7 @@ mod tests {
             [(*b"a:").into(), Box::from(*b"b:") as Box<[u8]>]
         );
         assert_eq!((&*one.databases, one.enabled), (&[0, 2][..], true));
+        assert_eq!(one.uids, [33, 0]);
     }
 
     #[test]
@@ -276,8 +296,16 @@ mod tests {
             (user("").replace("m=64", "m=99999999"), "line 3: "),
             (
                 "[[user]]\nname = \"a\"\nrole = \"read\"".to_owned(),
-                "line 2: the user \"a\" has neither",
+                "line 2: the user \"a\" has no passwords, certificates or uids",
             ),
+            (
+                user("uids = [7, 7]"),
+                "line 5: the user \"a\" has this uid already",
+            ),
+            (user("uids = [65534]"), "line 5: the uid 65534 may be"),
+            (user("uids = [4294967295]"), "line 5: the uid 4294967295"),
+            (user("uids = [-1]"), "line 5: "),
+            (user("uids = [\"www-data\"]"), "line 5: "),
             (
                 user("certificates = [\"x\", \"x\"]"),
                 "line 5: the user \"a\" has this certificate already",

@@ -35,6 +35,8 @@ pub struct User {
     pub hashes: Vec<Arc<str>>,
     /// Names in certificates, any of which will do.
     pub certificates: Vec<Box<str>>,
+    /// Users of the machine, any of which will do at the other end of a socket file.
+    pub uids: Vec<u32>,
     /// What it may do.
     pub role: Role,
     /// How the keys begin that it may do it to; none for all. None begins with another.
@@ -61,6 +63,7 @@ impl User {
             name: name.into(),
             hashes: Vec::new(),
             certificates: Vec::new(),
+            uids: Vec::new(),
             role: Role::Admin,
             prefixes: Vec::new(),
             databases: Vec::new(),

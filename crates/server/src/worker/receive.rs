@@ -4,12 +4,14 @@
 //! gathered behind what is left over of its connection.
 
 use super::Worker;
-use super::steps::{feed, run_frame};
+use super::steps::{Ran, feed, run_frame};
 use crate::connection::{Connection, Ending, Input};
 use crate::counters::Counters;
-use crate::entrance::WrongPort;
-use crate::execute::{Context, Flow, Transfer};
+use crate::execute::{Context, Flow, Transfer, serve};
 use crate::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
+use crate::listener::peer_address;
+use crate::state::State;
+use crate::strangers::Spoken;
 use crate::stream::Received;
 
 /// Notes what a read brought of a transfer; whether the connection is broken.
@@ -25,6 +27,15 @@ fn is_broken(
         counters.bytes_read.add(bytes as u64);
     }
     received == Received::Gone
+}
+
+/// What the first bytes of a connection are, if they are not its port's protocol; the log is told.
+fn recognise(connection: &Connection, first: &[u8], state: &State, now_ms: u64) -> Option<Spoken> {
+    let protocol = connection.link.protocol();
+    let spoken = Spoken::recognise(protocol, first)?;
+    let peer = || peer_address(&connection.stream);
+    state.strangers.note(protocol, spoken, now_ms, peer);
+    Some(spoken)
 }
 
 impl Worker {
@@ -45,6 +56,12 @@ impl Worker {
         } else if connection.unfinished.is_some() {
             self.resume(slot);
         } else {
+            if connection.link.transfer().is_some() && self.holds_transfer(slot) {
+                return self.hold(slot);
+            }
+            let Some(connection) = self.table.get_mut(slot) else {
+                return;
+            };
             match (connection.link.transfer(), connection.input) {
                 (Some(Transfer::Direct(_)), _) => self.receive_value(slot),
                 (Some(Transfer::Fed), _) => self.receive_rest(slot),
@@ -68,6 +85,7 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let flow = unfinished.resume(context, &mut connection.output);
+        serve(context);
         drop(pass);
         let is_done = matches!(flow, Flow::Continue);
         connection.follow(flow);
@@ -94,8 +112,12 @@ impl Worker {
                     end += bytes;
                     connection.active_ms = self.now_ms;
                     self.counters.bytes_read.add(bytes as u64);
-                    if std::mem::take(&mut connection.is_new) && connection.stream.is_hello(room) {
-                        return self.turn_away(slot);
+                    if std::mem::take(&mut connection.is_new)
+                        && let Some(spoken) =
+                            recognise(connection, &room[..bytes], &self.common.state, self.now_ms)
+                        && spoken.is_hopeless()
+                    {
+                        return self.turn_away(slot, spoken);
                     }
                     if bytes == READ_BYTES_MAX {
                         self.counters.conn_yields.add(1);
@@ -114,14 +136,14 @@ impl Worker {
         }
     }
 
-    /// Tells a client that TLS is not spoken here.
+    /// Ends a connection of which no more will be understood, and says so.
     #[cold]
-    fn turn_away(&mut self, slot: u32) {
+    fn turn_away(&mut self, slot: u32, spoken: Spoken) {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
         self.counters.protocol_errors.add(1);
-        let text = WrongPort::Plain.text(connection.link.protocol());
+        let text = spoken.refusal(connection.link.protocol());
         connection.output.bytes().extend_from_slice(&text);
         connection.end_after_output();
         self.line_up(slot);
@@ -172,9 +194,12 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let codec = connection.link.codec(&self.common.state);
-        let is_whole = run_frame(context, codec, slot, connection, self.now_ms);
+        let ran = run_frame(context, codec, slot, connection, self.now_ms);
         drop(pass);
-        self.answered[codec.protocol() as usize] += u64::from(is_whole);
+        if ran == Ran::Held {
+            self.hold(slot);
+        }
+        self.answered[codec.protocol() as usize] += u64::from(ran == Ran::Whole);
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
         self.line_up(slot);

@@ -16,6 +16,8 @@
 
 use std::sync::Arc;
 
+use cellar_engine::Instant;
+
 use super::Worker;
 use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
 use super::lineup::Turn;
@@ -101,6 +103,9 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let cache = &self.common.state.cache;
+        let pause = &self.common.state.pause;
+        let now = Instant(self.now_ms);
+        let mut paused = pause.in_force(now);
         let mut shares = Shares::of_turn(self.began_us, self.common.clock.us());
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
@@ -119,12 +124,23 @@ impl Worker {
                 let Some(connection) = self.table.get_mut(span.slot) else {
                     continue;
                 };
+                if let Some(paused) = paused
+                    && paused.holds(connection.link.effect(&step.task, context))
+                {
+                    // Its bytes stay in the connection, with all behind them.
+                    span.stopped = true;
+                    connection.is_held = true;
+                    self.waiting.add(self.table.token(span.slot), pause);
+                    continue;
+                }
                 run(context, step, span, arena, connection, self.now_ms);
                 let is_quick = step.task.is_quick();
                 let is_answered = is_quick || connection.link.transfer().is_none();
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
                 if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
+                    // It may have begun a pause, or ended one.
+                    paused = pause.in_force(now);
                 }
                 if span.stopped {
                     replied_bytes += connection.output.waiting_bytes();
@@ -205,6 +221,9 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
+        if connection.waiter.is_some() && !connection.is_parked {
+            return self.rest(slot);
+        }
         if let Some(ticket) = connection.waits_for.take() {
             let mailboxes = &self.common.mailboxes;
             connection.is_parked = ticket.waits(|| Home {
@@ -212,6 +231,13 @@ impl Worker {
                 index: self.index,
                 token,
             });
+            if connection.is_parked && connection.stream.is_gone() {
+                // Nobody waits for the answer, so nothing is to be done for it. A peer that has
+                // merely ended its own side may: `printf ... | nc -N` sends a login, ends, and
+                // reads. Over TCP one that is gone looks the same until it is written to, so its
+                // password is compared, among no more than others from there may have waiting.
+                self.close(slot);
+            }
         }
     }
 
@@ -236,11 +262,16 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        if std::mem::take(&mut connection.is_parked) {
+        if connection.waiter.is_some() {
+            self.take_answer(slot);
+        } else if std::mem::take(&mut connection.is_parked) {
             // A call for another reason lets it ask once more, and rest again.
             self.enqueue(slot);
             return self.deliver_to(slot);
         }
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         let Some(client) = connection.link.client() else {
             return;
         };

@@ -1,6 +1,6 @@
 //! Steps: what the bytes of all spans ask for, and doing it.
 
-use cellar_engine::Cache;
+use cellar_engine::{Cache, Instant};
 
 use super::batch::{STEPS_MAX, Span, Step};
 use crate::connection::{Connection, Ending, Input};
@@ -169,14 +169,25 @@ fn skip(bytes: usize, span: &mut Span, connection: &mut Connection) {
     }
 }
 
-/// Runs the command at the beginning of what is left over, if it is whole; whether it is.
+/// What became of a long command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// It is not whole.
+    Incomplete,
+    /// It was run.
+    Whole,
+    /// It waits for the end of a pause.
+    Held,
+}
+
+/// Runs the command at the beginning of what is left over, if it is whole.
 pub(super) fn run_frame(
     context: Context<'_>,
     codec: Codec,
     slot: u32,
     connection: &mut Connection,
     now_ms: u64,
-) -> bool {
+) -> Ran {
     let mut frame = std::mem::take(&mut connection.leftover);
     let mut span = Span {
         slot,
@@ -187,29 +198,48 @@ pub(super) fn run_frame(
         found: false,
         stopped: false,
     };
-    let is_whole = if let Some(found) = decode_next(&frame, &mut span, context.cache()) {
-        let step = Step {
-            span: 0,
-            end: span.decoded,
-            task: found.task,
-            key: found.key,
-        };
-        run(context, &step, &mut span, &frame, connection, now_ms);
-        true
-    } else {
-        false
-    };
-    if !is_whole {
-        frame.drain(..span.from);
-        connection.leftover = frame;
-    } else if connection.ending == Ending::No || connection.ending == Ending::AfterRequests {
-        connection.leftover = frame[span.from..].to_vec();
-        connection.backlog = !connection.leftover.is_empty();
-        if connection.input == Input::Frame {
-            connection.input = Input::Requests;
+    let paused = context.state().pause.in_force(Instant(now_ms));
+    let ran = match decode_next(&frame, &mut span, context.cache()) {
+        None => Ran::Incomplete,
+        Some(found)
+            if paused.is_some_and(|paused| {
+                paused.holds(connection.link.effect(&found.task, context))
+            }) =>
+        {
+            Ran::Held
         }
+        Some(found) => {
+            let step = Step {
+                span: 0,
+                end: span.decoded,
+                task: found.task,
+                key: found.key,
+            };
+            run(context, &step, &mut span, &frame, connection, now_ms);
+            Ran::Whole
+        }
+    };
+    let goes_on = connection.ending == Ending::No || connection.ending == Ending::AfterRequests;
+    match ran {
+        Ran::Incomplete => {
+            frame.drain(..span.from);
+            connection.leftover = frame;
+        }
+        Ran::Held => {
+            connection.leftover = frame;
+            connection.backlog = true;
+        }
+        Ran::Whole if goes_on => {
+            connection.leftover = frame[span.from..].to_vec();
+            connection.backlog = !connection.leftover.is_empty();
+            if connection.input == Input::Frame {
+                connection.input = Input::Requests;
+            }
+        }
+        Ran::Whole => {}
     }
-    connection.note_waiting(is_whole, !is_whole, now_ms);
-    connection.link.settle(&span.codec, !is_whole, now_ms);
-    is_whole
+    let is_incomplete = ran == Ran::Incomplete;
+    connection.note_waiting(!is_incomplete, is_incomplete, now_ms);
+    connection.link.settle(&span.codec, is_incomplete, now_ms);
+    ran
 }

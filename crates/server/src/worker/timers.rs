@@ -101,6 +101,7 @@ impl Worker {
         if self.timers.tick_ms <= self.now_ms {
             self.tick();
         }
+        self.end_waits();
         if self.timers.sweep.is_none() && self.timers.sweep_ms <= self.now_ms {
             self.begin_sweep();
         }
@@ -185,6 +186,9 @@ impl Worker {
             }
             _ => {}
         }
+        if connection.link.has_lost_user(&self.common.state) {
+            return self.close(slot);
+        }
         let patience_ms = if is_short && connection.transfer_bytes > 0 {
             settings.write_timeout_ms.min(SHORT_WRITE_TIMEOUT_MS)
         } else {
@@ -194,9 +198,13 @@ impl Worker {
             self.counters.connections_slow_closed.add(1);
             return self.give_up(slot);
         }
-        let idle_ms = settings.idle_timeout_s * 1_000;
+        // Relaxed: a setting that orders nothing.
+        let idle_s = self.common.state.idle_timeout_s.load(Ordering::Relaxed);
+        let idle_ms = idle_s.saturating_mul(1_000);
         if idle_ms > 0
+            && connection.waiter.is_none()
             && connection.ending == Ending::No
+            && !connection.is_held
             && connection.output.is_empty()
             && connection.active_ms + idle_ms <= now_ms
         {
@@ -231,6 +239,8 @@ impl Worker {
         let drain_ms = self.common.state.settings.drain_timeout_ms;
         // Relaxed: it orders nothing.
         self.common.state.draining.store(true, Ordering::Relaxed);
+        // What was received is answered.
+        self.common.state.pause.end();
         self.timers.drain = Some(Drain {
             read_until_ms: self.now_ms + DRAIN_READ_MS.min(drain_ms / 2),
             until_ms: self.now_ms + drain_ms,
@@ -247,6 +257,9 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
+        if connection.waiter.is_some() {
+            return self.end_rest(slot);
+        }
         if connection.ending == Ending::No {
             connection.ending = Ending::AfterRequests;
             connection.stream.look_again();

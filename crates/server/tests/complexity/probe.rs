@@ -116,6 +116,21 @@ fn http_request(words: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
+/// The command that adds members all over the earth.
+fn places(members: std::ops::Range<usize>) -> Vec<Vec<u8>> {
+    let places = members.flat_map(|member| {
+        let east = (member * 7_919 % 360_000) as f64 / 1_000.0 - 180.0;
+        let north = (member * 104_729 % 160_000) as f64 / 1_000.0 - 80.0;
+        [format!("{east}"), format!("{north}"), format!("m{member}")]
+    });
+    let command = ["GEOADD", "earth"].map(str::to_owned);
+    command
+        .into_iter()
+        .chain(places)
+        .map(String::into_bytes)
+        .collect()
+}
+
 impl Bench {
     /// Starts and fills it.
     pub(crate) fn start(size: Size) -> Bench {
@@ -156,7 +171,9 @@ impl Bench {
             };
             let fields = members().flat_map(|member| [member, Vec::new()]);
             let swapped = members().flat_map(|member| [text("1"), member]);
+            let elements = members();
             let others = members().map(|member| [member, text("x")].concat());
+            call(places(first..(first + 2_000).min(self.size.members)));
             call(
                 [text("SADD"), text("set")]
                     .into_iter()
@@ -176,18 +193,24 @@ impl Bench {
                     .collect(),
             );
             call(
+                [text("RPUSH"), text("list")]
+                    .into_iter()
+                    .chain(elements)
+                    .collect(),
+            );
+            call(
                 [text("ZADD"), text("sorted")]
                     .into_iter()
                     .chain(swapped)
                     .collect(),
             );
         }
-        for (from, to) in [
-            ("set", "copy:set"),
-            ("hash", "copy:hash"),
-            ("sorted", "copy:sorted"),
-        ] {
-            call(vec![text("COPY"), text(from), text(to)]);
+        for name in ["set", "hash", "sorted", "list", "earth"] {
+            call(vec![
+                text("COPY"),
+                text(name),
+                text(&format!("copy:{name}")),
+            ]);
         }
         call(vec![
             text("SET"),
@@ -282,6 +305,7 @@ impl Bench {
                 "{keys}" => many(args, &|place| format!("key:{}", place % keys)),
                 "{missing}" => many(args, &|place| format!("no:{place}")),
                 "{missing16k}" => many(args.min(16_000), &|place| format!("no:{place}")),
+                "{sketches}" => many(16_000, &|_| "sketch".to_owned()),
                 "{lines}" => many(args.min(60_000), &|place| format!("key:{}", place % keys)),
                 "{nolines}" => many(args.min(60_000), &|place| format!("no:{place}")),
                 "{members}" => many(args, &|place| format!("m{}", place % (members + 1_000))),
@@ -290,16 +314,40 @@ impl Bench {
                 "{ids}" => many(16_000, &|place| place.to_string()),
                 "{gets}" => many(args, &|_| "get".to_owned()),
                 "{names}" => many(args.min(7_000), &|place| format!("name:{place}")),
+                "{waited}" => many(args.min(3_900), &|place| format!("wait:{place}")),
                 "{prefixes}" => many(2 * args.min(1_500), &|place| match place % 2 {
                     0 => "PREFIX".to_owned(),
                     _ => format!("prefix:{place}:"),
                 }),
                 "{half}" => vec![(members / 2).to_string().into_bytes()],
                 "{stars}" => many(256, &|_| "*a*b*c".to_owned()),
+                word if word.starts_with("{dump:") => {
+                    vec![self.dump(word[6..].trim_end_matches('}'))]
+                }
                 word => vec![word.as_bytes().to_vec()],
             }
         };
         words.split(' ').flat_map(list).collect()
+    }
+
+    /// What DUMP answers for a key.
+    fn dump(&self, key: &str) -> Vec<u8> {
+        let mut stream = self.daemon.connect_resp();
+        stream
+            .write_all(&frame(&[b"DUMP", key.as_bytes()]))
+            .unwrap();
+        let (mut length, mut byte) = (String::new(), [0]);
+        while byte != [b'\n'] {
+            stream.read_exact(&mut byte).unwrap();
+            length.extend(
+                char::from(byte[0])
+                    .to_digit(10)
+                    .map(|digit| digit.to_string()),
+            );
+        }
+        let mut dump = vec![0; length.parse().unwrap()];
+        stream.read_exact(&mut dump).unwrap();
+        dump
     }
 
     /// CPU that the server has used, to 10 ms.

@@ -52,6 +52,20 @@ pub(crate) const RESP: &[Row] = rows! {
         "a copy of the value", "a value of 4 MiB",
         "a changed value has at most 4 MiB, or --max-value",
         ["APPEND long x", "SETRANGE long 0 x", "SETBIT long 5 1"];
+    "bitcount bitpos": "one pass over the value", "a value of 512 MiB", "4 MiB a step",
+        ["BITCOUNT big", "BITCOUNT big 1 -2 BIT", "BITPOS big 0", "BITPOS big 1 3"];
+    "bitop": "one pass over the values and a copy", "16,381 times a value of 512 MiB",
+        "2 MiB of the values a step", ["BITOP OR made big big", "BITOP NOT made big"];
+    "bitfield bitfield_ro": "a copy of the value and its fields",
+        "5,400 fields in a value of 4 MiB",
+        "at most 16,384 arguments; a changed value has at most 4 MiB, or --max-value",
+        ["BITFIELD long INCRBY u8 #5 1", "BITFIELD_RO big GET u8 #500"];
+    "pfadd": "a pass over the sketch an element", "262,142 elements of a sketch of 3,000 bytes",
+        "4,096 elements a step; of many a register is raised once", ["PFADD sketch {members}"];
+    "pfcount": "a pass over each sketch", "16,383 sketches", "128 sketches a step",
+        ["PFADD sketch {members} ; PFCOUNT sketch", "PFCOUNT {sketches}"];
+    "pfmerge": "the same, and one more", "16,382 sketches", "128 sketches a step",
+        ["PFMERGE merged {sketches}"];
     "delifeq delex":
         "one comparison", "a value as long as the longest command",
         "--client-memory of command", ["DELIFEQ big x"];
@@ -74,6 +88,20 @@ pub(crate) const RESP: &[Row] = rows! {
         "one look-up", "a set of 4 MiB", "one pass over at most 4 MiB", ["OBJECT ENCODING set"];
     "rename renamenx copy move": "a copy of the value", "a value of 24 MiB",
         "longer values are refused; alone", ["COPY long copy REPLACE", "RENAME copy copied"];
+    "sort sort_ro": "a pass over the elements and their order, a look-up for each and pattern",
+        "all elements of 4 MiB, by other keys",
+        "4,096 elements a step, 1,024 with other keys; 64 KiB of answer; STORE ends with one copy",
+        ["SORT set ALPHA", "SORT list BY key:* GET # GET key:*", "SORT sorted BY nosort DESC",
+         "SORT list ALPHA DESC STORE ordered"];
+    "dump": "one pass over the value", "a value of 512 MiB",
+        "4 MiB of a string summed, 256 KiB of a collection written a step; sent from the cache's \
+         memory, or 64 KiB a turn",
+        ["DUMP big", "DUMP set", "DUMP sorted", "DUMP hash", "DUMP list"];
+    "restore": "one pass over the bytes, and three copies of a collection",
+        "a collection of 4 MiB, compressed",
+        "1 MiB of work or 2,048 entries a step; its order; one copy",
+        ["RESTORE restored 0 {dump:set} REPLACE", "RESTORE restored 0 {dump:sorted} REPLACE",
+         "RESTORE restored 0 {dump:hash} REPLACE", "RESTORE restored 0 {dump:list} REPLACE"];
     "randomkey": "a few draws", "a database with one of a million keys",
         "one pass over a shard's slots", ["SELECT 3 ; SET one 1 ; RANDOMKEY"];
     "keys": "one pass over all keys", "a million keys, all wanted",
@@ -82,7 +110,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "scan": "a stretch of the keys", "COUNT 1000000000",
         "16,384 keys or 1 MiB of them a call, 8,192 buckets of the index",
         ["SCAN 0 COUNT 1000000000", "SCAN 0 MATCH nothing*x COUNT 1000000000"];
-    "wait": "nothing", "none", "answers at once", ["WAIT 0 1000"];
+    "wait waitaof": "nothing", "none", "answers at once", ["WAIT 0 1000", "WAITAOF 0 0 1000"];
     "hget hexists hstrlen hlen httl hpttl hexpiretime hpexpiretime":
         "one look-up a field", "16,380 fields", "at most 16,384 arguments",
         ["HLEN hash", "HGET hash m1"];
@@ -106,11 +134,12 @@ pub(crate) const RESP: &[Row] = rows! {
         ["SRANDMEMBER set -1000000", "HRANDFIELD hash -100000 WITHVALUES",
          "ZRANDMEMBER sorted -100000"];
     "sismember scard": "one look-up", "none", "answers at once", ["SISMEMBER set m1"];
-    "spop zpopmin zpopmax zremrangebyscore zremrangebyrank zremrangebylex":
+    "spop zpopmin zpopmax zmpop zremrangebyscore zremrangebyrank zremrangebylex":
         "three copies of the collection and its members", "half of a collection of 4 MiB",
         "no steps: a collection has at most 4 MiB, or --max-value; 64 KiB of answer a step",
         ["COPY set popped REPLACE ; SPOP popped {half}",
          "COPY sorted zpopped REPLACE ; ZPOPMIN zpopped {half}",
+         "COPY sorted zpopped REPLACE ; ZMPOP 1 zpopped MAX COUNT {half}",
          "COPY sorted zpopped REPLACE ; ZREMRANGEBYRANK zpopped 0 {half}"];
     "hscan sscan zscan": "a stretch of the members", "COUNT 1000000000",
         "16,384 members a call", ["SSCAN set 0 COUNT 1000000000", "HSCAN hash 0 COUNT 1000000000",
@@ -123,18 +152,80 @@ pub(crate) const RESP: &[Row] = rows! {
         "a result of 4 MiB", "4,096 look-ups a step, and the last member's; its order; one copy",
         ["SUNIONSTORE stored set other", "SINTERSTORE stored set other",
          "SDIFFSTORE stored set other"];
+    "zunion zinter zdiff zintercard": "a look-up for each member and set, and their order",
+        "16,382 sets of 4 MiB", "4,096 look-ups, members sorted or answered a step",
+        ["ZUNION 2 sorted set", "ZINTER 2 sorted set WITHSCORES", "ZDIFF 2 sorted other",
+         "ZINTERCARD 2 sorted set"];
+    "zunionstore zinterstore zdiffstore zrangestore":
+        "the same and a copy of the result",
+        "a result of 4 MiB", "4,096 look-ups, members sorted or added a step; its order; one copy",
+        ["ZUNIONSTORE stored 2 sorted other", "ZINTERSTORE stored 2 sorted sorted",
+         "ZDIFFSTORE stored 2 sorted other",
+         "ZRANGESTORE stored sorted 0 -1"];
     "zscore zcard zcount zrank zrevrank zlexcount": "two binary searches", "none",
         "answers at once", ["ZCOUNT sorted -inf +inf", "ZRANK sorted m1"];
     "zrange zrevrange zrangebyscore zrevrangebyscore zrangebylex zrevrangebylex":
         "two binary searches and the answer", "all members of 4 MiB", "64 KiB of answer a step",
         ["ZRANGE sorted 0 -1 WITHSCORES", "ZREVRANGEBYSCORE sorted +inf -inf"];
-    "subscribe unsubscribe psubscribe punsubscribe": "a place in two trees a name",
+    "geoadd": "as ZADD", "87,380 places of a sorted set of 4 MiB", "1,365 places a step",
+        ["GEOADD copy:earth 13.3 38.1 new"];
+    "geopos geohash": "one look-up a member", "262,142 members", "4,096 members a step",
+        ["GEOPOS earth {members}", "GEOHASH earth {members}"];
+    "geodist": "two look-ups", "none", "answers at once", ["GEODIST earth m1 m2 km"];
+    "geosearch georadius georadius_ro georadiusbymember georadiusbymember_ro":
+        "a look at each member near the circle or box, and their order",
+        "all members of 4 MiB, the nearest first",
+        "4,096 members looked at or answered a step",
+        ["GEOSEARCH earth FROMLONLAT 0 0 BYRADIUS 30000 km ASC WITHDIST WITHCOORD",
+         "GEOSEARCH earth FROMMEMBER m1 BYBOX 40000 40000 km",
+         "GEORADIUS earth 0 0 30000 km COUNT 100000 DESC",
+         "GEORADIUSBYMEMBER earth m1 30000 km COUNT 100000 ANY STORE near"];
+    "geosearchstore": "the same and a copy of the result", "a result of 4 MiB",
+        "4,096 members looked at, chosen or added a step; its order; one copy",
+        ["GEOSEARCHSTORE near earth FROMLONLAT 0 0 BYRADIUS 30000 km",
+         "GEOSEARCHSTORE near earth FROMLONLAT 0 0 BYRADIUS 30000 km STOREDIST"];
+    "lpush rpush lpushx rpushx": "a copy of what is put in, and now and then of the list",
+        "a list of 4 MiB without free room",
+        "one copy of at most 4 MiB, or --max-value; 4,096 elements a step",
+        ["RPUSH copy:list new", "LPUSH copy:list {members}", "LPUSHX copy:list new"];
+    "lpop rpop ltrim": "a pass over what goes, or from the nearer end", "half of a list of 4 MiB",
+        "no steps: a list has at most 4 MiB, or --max-value; 64 KiB of answer a step",
+        ["COPY list popped REPLACE ; LPOP popped {half}",
+         "COPY list popped REPLACE ; LTRIM popped {half} -2"];
+    "lindex": "a pass from the nearer end", "the middle of a list of 4 MiB",
+        "a list has at most 4 MiB, or --max-value", ["LINDEX list {half}"];
+    "llen": "one look-up", "none", "answers at once", ["LLEN list"];
+    "lrange": "a pass from the nearer end, and the answer", "all elements of 4 MiB",
+        "64 KiB of answer a step", ["LRANGE list 0 -1"];
+    "lset linsert lrem": "a pass and a copy of the list", "the last elements of a list of 4 MiB",
+        "a list has at most 4 MiB, or --max-value",
+        ["LSET copy:list {half} changed", "LINSERT copy:list AFTER none x",
+         "LREM copy:list 0 none"];
+    "lpos": "a pass over the list", "an element that is not there",
+        "a list has at most 4 MiB; 64 KiB of answer a step", ["LPOS list none COUNT 0"];
+    "lmove rpoplpush": "as LPOP and LPUSH", "two lists of 4 MiB without free room",
+        "one copy of at most 4 MiB, or --max-value; alone", ["LMOVE copy:list moved LEFT RIGHT"];
+    "lmpop": "a look-up a key, then as LPOP", "16,380 keys that are not there",
+        "at most 16,384 arguments", ["COPY list popped REPLACE ; LMPOP 1 popped LEFT COUNT {half}"];
+    "blpop brpop blmpop bzpopmin bzpopmax bzmpop":
+        "two look-ups a key and a place in a tree, then as LMPOP and ZMPOP",
+        "names that are not there until they are too many",
+        "2 MiB a client, 512 bytes and its name for each; as LMPOP and ZMPOP; \
+         who stores something serves who waits for 2 ms of a turn",
+        ["BLPOP {missing16k} 0.01", "BLPOP {waited} 0.01", "BZPOPMIN {waited} 0.01",
+         "COPY list popped REPLACE ; BLMPOP 0 1 popped LEFT COUNT {half}"];
+    "blmove brpoplpush": "as LMOVE", "two lists of 4 MiB without free room",
+        "one copy of at most 4 MiB, or --max-value; alone",
+        ["BLMOVE copy:list moved LEFT RIGHT 0"];
+    "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
+        "a place in two trees a name",
         "names until they are too many", "4 MiB a client, 512 bytes and its name for each",
         ["SUBSCRIBE {names}", "PSUBSCRIBE {names}", "SUBSCRIBE {names} ; UNSUBSCRIBE"];
-    "publish": "a copy of the message a listener, a try a pattern",
+    "publish spublish": "a copy of the message a listener, a try a pattern",
         "10,000 listeners, a million patterns", "2,048 listeners or patterns a step",
         ["PUBLISH news hello"];
-    "pubsub pubsub|channels pubsub|numsub pubsub|numpat pubsub|help":
+    "pubsub pubsub|channels pubsub|numsub pubsub|numpat pubsub|shardchannels pubsub|shardnumsub \
+     pubsub|help":
         "one pass over the channels", "8,000 channels of each client",
         "4 MiB of names a client; at most 16,384 arguments", ["PUBSUB CHANNELS *"];
     "multi discard unwatch watch": "a place in two trees a key", "keys until they are too many",
@@ -147,7 +238,7 @@ pub(crate) const RESP: &[Row] = rows! {
         "no steps: --script-time-limit, --script-memory", ["EVAL return{} 0"];
     "script script|load script|exists script|flush script|kill script|help":
         "one digest", "262,142 digests", "4,096 digests a step", ["SCRIPT EXISTS {keys}"];
-    "function function|flush function|list function|stats function|help":
+    "function function|flush function|kill function|list function|stats function|help":
         "nothing", "none", "there are no functions", ["FUNCTION LIST"];
     "hello auth select ping echo quit reset": "its bytes", "a message of 32 MiB",
         "32 MiB of command", ["PING", "SELECT 0"];
@@ -162,6 +253,8 @@ pub(crate) const RESP: &[Row] = rows! {
         ["CLIENT LIST", "CLIENT LIST ID {ids}"];
     "acl acl|cat acl|whoami acl|help": "one pass over the commands", "none",
         "answers at once", ["ACL CAT"];
+    "acl|log": "one pass over the entries", "128 entries", "answers at once",
+        ["ACL LOG 128"];
     "acl|dryrun acl|getuser acl|list acl|users": "one pass over the users", "10,000 users",
         "answers at once", ["ACL LIST"];
     "cluster cluster|info cluster|keyslot cluster|myid cluster|nodes cluster|shards cluster|slots \
@@ -175,13 +268,13 @@ pub(crate) const RESP: &[Row] = rows! {
         ["CONFIG GET *", "CONFIG GET {stars}"];
     "dbsize info time lastsave role": "sums over the shards", "all sections",
         "a constant number of sums", ["DBSIZE", "INFO everything", "TIME"];
-    "latency latency|doctor latency|histogram latency|history latency|latest latency|reset \
-     latency|help slowlog slowlog|get slowlog|len slowlog|reset slowlog|help":
+    "latency latency|doctor latency|graph latency|histogram latency|history latency|latest \
+     latency|reset latency|help slowlog slowlog|get slowlog|len slowlog|reset slowlog|help":
         "its entries", "10,000 slow commands", "so many are kept, 128 bytes of 32 arguments each",
-        ["SLOWLOG GET -1", "LATENCY HISTOGRAM"];
+        ["SLOWLOG GET -1", "LATENCY HISTOGRAM", "LATENCY HISTORY command", "LATENCY LATEST"];
     "memory memory|doctor memory|purge memory|stats memory|usage memory|help":
         "sums over the shards", "none", "answers at once", ["MEMORY STATS", "MEMORY USAGE set"];
-    "debug shutdown": "what it is told", "DEBUG SLEEP 60",
+    "debug shutdown monitor": "what it is told", "DEBUG SLEEP 60",
         "an operator's: --enable-debug-commands", ["PING"];
     "flushall flushdb swapdb": "a new space", "a million keys",
         "what was stored is swept up beside requests",
@@ -215,6 +308,21 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
         "16 KiB of answer or 4,096 buckets a step",
         ["lru_crawler mgdump all"];
     "verbosity version quit": "nothing", "none", "answers at once", ["version"];
+};
+
+/// Requests of memcached's binary protocol: what they ask for is probed above.
+pub(crate) const MEMCACHED_BINARY: &[Row] = rows! {
+    "get getk gat gatk touch": "one look-up", "a value of 512 MiB",
+        "sent from the cache's memory, 2 MiB a turn", [];
+    "set add replace": "one store", "a value of 512 MiB", "received as it comes", [];
+    "append prepend": "a copy of the value", "a value of 1 MiB",
+        "a value of this protocol has at most 1 MiB, or --max-value", [];
+    "delete increment decrement": "one look-up", "none", "answers at once", [];
+    "flush": "a new epoch", "a million keys", "what was stored is swept up beside requests", [];
+    "stat": "sums over the shards", "none", "a constant number of sums", [];
+    "sasl_auth": "one hash", "a password of 16 KiB", "hashed by a thread of its own", [];
+    "noop version verbosity sasl_list_mechs sasl_step quit": "nothing", "none",
+        "answers at once", [];
 };
 
 /// Paths of HTTP.

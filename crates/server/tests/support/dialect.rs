@@ -1,6 +1,6 @@
 //! Dialects: what a ping is in each protocol, and how answers are told apart.
 
-use std::io::{BufRead, Error, ErrorKind, Result};
+use std::io::{BufRead, Error, ErrorKind, Read, Result};
 
 /// What the server said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,16 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Memcached,
+    /// memcached's binary protocol.
+    Binary,
     Resp,
     Http,
 }
 
 /// What RESP's pings say, so that their answers are known among others.
 const MARK: &[u8] = b"still-there?";
+/// The opcode of the binary protocol's ping.
+const NOOP: u8 = 0x0a;
 /// Frames of RESP within frames.
 const DEPTH_MAX: usize = 32;
 
@@ -35,6 +39,11 @@ impl Dialect {
     pub(crate) fn ping(self) -> Vec<u8> {
         match self {
             Dialect::Memcached => b"mn\r\n".to_vec(),
+            Dialect::Binary => {
+                let mut noop = vec![0; 24];
+                (noop[0], noop[1]) = (0x80, NOOP);
+                noop
+            }
             Dialect::Resp => crate::daemon::frame(&[b"PING", MARK]),
             Dialect::Http => b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
         }
@@ -47,6 +56,7 @@ impl Dialect {
         }
         match self {
             Dialect::Memcached => read_line(stream).and_then(|line| memcached(&line)),
+            Dialect::Binary => binary(stream),
             Dialect::Resp => resp(stream, 0),
             Dialect::Http => http(stream, to_head),
         }
@@ -74,6 +84,25 @@ fn memcached(line: &[u8]) -> Result<Answer> {
         b"MN" => Answer::Ping,
         _ if begins("ERROR") || begins("CLIENT_ERROR") || begins("SERVER_ERROR") => Answer::Refusal,
         _ => Answer::Other,
+    })
+}
+
+/// One packet.
+fn binary(stream: &mut impl BufRead) -> Result<Answer> {
+    let mut head = [0; 24];
+    stream.read_exact(&mut head)?;
+    if head[0] != 0x81 {
+        return Err(malformed(head));
+    }
+    let body = u32::from_be_bytes([head[8], head[9], head[10], head[11]]);
+    let copied = std::io::copy(&mut stream.take(u64::from(body)), &mut std::io::sink())?;
+    if copied < u64::from(body) {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(match (head[1], [head[6], head[7]]) {
+        (NOOP, [0, 0]) => Answer::Ping,
+        (_, [0, 0..=2]) => Answer::Other,
+        _ => Answer::Refusal,
     })
 }
 

@@ -140,6 +140,20 @@ impl Client {
         }
     }
 
+    /// Reads a reply if the beginning of one has come.
+    pub(crate) fn try_read(&mut self) -> Option<Value> {
+        let stream = self.reader.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let has_come = self.reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+        self.reader.get_ref().set_nonblocking(false).unwrap();
+        has_come.then(|| self.read())
+    }
+
+    /// Its connection, if no reply was read in part.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.reader.into_inner()
+    }
+
     /// Throws away what has come.
     pub(crate) fn skip(&mut self) {
         let bytes = self.reader.fill_buf().map_or(0, <[u8]>::len);

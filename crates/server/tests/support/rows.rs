@@ -1,4 +1,4 @@
-//! Rows: requests of any size for every command of the three protocols, made from their tables.
+//! Rows: requests of any size for every command of all protocols, made from their tables.
 //!
 //! A command of RESP gets the arguments its row asks for; a few need words of their own to do
 //! something ([`words`]). Memcached's are made from the syntax in its table, those of HTTP from
@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use cellar_protocol::memcached::binary::{OPERATIONS, Operation};
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::Command;
 use cellar_protocol::resp::command::{Group, TABLE};
@@ -59,6 +60,8 @@ enum Make {
     Inline,
     /// The words behind the name, and whether a value follows.
     Memcached(Vec<String>, bool),
+    /// The parts that a packet has.
+    Packet(&'static Operation),
     /// Method and path.
     Http(String, String),
 }
@@ -72,6 +75,8 @@ const SMALL_ARG_BYTES: usize = 16;
 const SMALL_ARG_BYTES_MAX: usize = 64;
 /// What follows the announcement of too much.
 const BEGINNING_BYTES: usize = 1_000;
+/// Seconds that commands wait for what is not there.
+const WAIT_S: &str = "0.01";
 /// Bytes of a chunk of a body.
 const CHUNK_BYTES: usize = 60_000;
 
@@ -80,6 +85,7 @@ pub(crate) fn rows(dialect: Dialect) -> Vec<Row> {
     match dialect {
         Dialect::Resp => resp_rows(),
         Dialect::Memcached => memcached_rows(),
+        Dialect::Binary => binary_rows(),
         Dialect::Http => http_rows(),
     }
 }
@@ -96,14 +102,18 @@ impl Row {
             Make::Memcached(words, has_value) => {
                 memcached(&self.name, words, *has_value, part, size, filler)
             }
+            Make::Packet(operation) => packet(operation, part, size, filler),
             Make::Http(method, path) => http(method, path, part, size, filler),
         }
     }
 
     /// Whether the server waits for what it was told of rather than refuse it at once.
     pub(crate) fn is_awaited(&self, part: Part, size: Size) -> bool {
-        let is_value = self.dialect == Dialect::Memcached && part == Part::Last;
-        is_value && size == Size::Beyond
+        let is_value = match &self.make {
+            Make::Packet(operation) => operation.takes(8, 1, 1) || operation.takes(0, 1, 1),
+            _ => self.dialect == Dialect::Memcached,
+        };
+        is_value && part == Part::Last && size == Size::Beyond
     }
 }
 
@@ -171,7 +181,9 @@ fn key_of(group: Group) -> &'static str {
     match group {
         Group::Hash => "hash",
         Group::Set => "set",
-        Group::SortedSet => "zset",
+        Group::SortedSet | Group::Geo => "zset",
+        Group::List => "list",
+        Group::Hyperloglog => "sketch",
         _ => "string",
     }
 }
@@ -188,7 +200,42 @@ fn words(name: &str) -> &'static [&'static str] {
         "evalsha" | "evalsha_ro" => &["e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", "string"],
         "script load" => &["return 1"],
         "msetex" => &["1", "string", "1"],
+        "bitop" => &["or", "string", "string2", "string3"],
+        "bitfield" => &["string", "set", "u8", "0", "1"],
+        "bitfield_ro" => &["string", "get", "u8", "0"],
+        "zunion" | "zinter" | "zdiff" | "zintercard" => &["1", "zset"],
+        "zunionstore" | "zinterstore" | "zdiffstore" => &["zset2", "1", "zset"],
+        "zrangestore" => &["zset2", "zset", "0", "-1"],
+        "zmpop" => &["1", "zset", "min"],
+        "restore" => &["string", "0", "1"],
+        "sort" | "sort_ro" => &["list", "alpha", "by", "*"],
+        "geoadd" => &["zset", "1", "1", "1"],
+        "geosearch" => &["zset", "fromlonlat", "1", "1", "byradius", "1", "km"],
+        "geosearchstore" => &[
+            "zset2",
+            "zset",
+            "fromlonlat",
+            "1",
+            "1",
+            "byradius",
+            "1",
+            "km",
+        ],
+        "georadius" | "georadius_ro" => &["zset", "1", "1", "1", "km"],
+        "georadiusbymember" | "georadiusbymember_ro" => &["zset", "1", "1", "km"],
         "sintercard" => &["1", "set"],
+        "lset" | "ltrim" | "lrange" => &["list", "0", "1"],
+        "linsert" => &["list", "BEFORE", "1", "1"],
+        "lmove" => &["list", "list2", "LEFT", "RIGHT"],
+        "rpoplpush" => &["list", "list2"],
+        "lmpop" => &["1", "list", "LEFT"],
+        // What is not there is waited for: not for long.
+        "blpop" | "brpop" => &["list", WAIT_S],
+        "bzpopmin" | "bzpopmax" => &["zset", WAIT_S],
+        "blmove" => &["list", "list2", "LEFT", "RIGHT", WAIT_S],
+        "brpoplpush" => &["list", "list2", WAIT_S],
+        "blmpop" => &[WAIT_S, "1", "list", "LEFT"],
+        "bzmpop" => &[WAIT_S, "1", "zset", "min"],
         "smove" => &["set", "set2", "1"],
         "lcs" | "rename" | "copy" => &["string", "string2"],
         "hscan" => &["hash", "0"],
@@ -235,7 +282,11 @@ fn resp(words: &[String], key: Option<usize>, part: Part, size: Size, filler: u8
         let small: Vec<Vec<u8>> = (0..bytes.div_ceil(each).max(1))
             .map(|number| format!("{number:0each$}").into_bytes())
             .collect();
+        // What waits does so for the time behind its keys.
+        let is_time = args.last() == Some(&WAIT_S.as_bytes());
+        let time = args.pop_if(|_| is_time);
         args.extend(small.iter().map(Vec::as_slice));
+        args.extend(time);
         return frame(&args);
     }
     let payload = vec![filler; bytes];
@@ -337,6 +388,43 @@ fn memcached(
     if has_value {
         request.extend_from_slice(b"\r\n");
     }
+    request
+}
+
+fn binary_rows() -> Vec<Row> {
+    let row = |operation: &'static Operation| Row {
+        name: operation.name.to_owned(),
+        dialect: Dialect::Binary,
+        parts: vec![Part::Last, Part::Key],
+        may_end: operation.name == "quit",
+        is_head: false,
+        make: Make::Packet(operation),
+    };
+    OPERATIONS.iter().map(row).collect()
+}
+
+/// A packet whose key or value has a size; a key is announced as long as a head can.
+fn packet(operation: &Operation, part: Part, size: Size, filler: u8) -> Vec<u8> {
+    let bytes = match size {
+        Size::Bytes(bytes) => bytes,
+        Size::Beyond => TOO_MANY_BYTES,
+    };
+    let extras = usize::from(operation.extras_bytes);
+    let (key, value) = match part {
+        Part::Key => (bytes.min(usize::from(u16::MAX)), 0),
+        _ => (usize::from(!operation.takes(extras, 0, 0)), bytes),
+    };
+    let there = if size == Size::Beyond {
+        64 << 10
+    } else {
+        key + value
+    };
+    let mut request = vec![0x80, operation.code];
+    request.extend_from_slice(&(key as u16).to_be_bytes());
+    request.extend_from_slice(&[operation.extras_bytes, 0, 0, 0]);
+    request.extend_from_slice(&((extras + key + value) as u32).to_be_bytes());
+    request.resize(24 + extras, 0);
+    request.resize(24 + extras + there, filler);
     request
 }
 

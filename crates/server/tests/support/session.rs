@@ -144,7 +144,7 @@ impl Session {
         let context = Context::new(state, &state.counters[0], &pass);
         if let Some(unfinished) = self.unfinished.take() {
             let flow = unfinished.resume(context, &mut self.output);
-            self.follow(flow);
+            self.follow(flow, state);
             return Some(0);
         }
         if self.swallow > 0 {
@@ -156,7 +156,7 @@ impl Session {
             let (used, flow) = self.link.feed(input, context, &mut self.output);
             let is_whole = flow.is_some();
             if let Some(flow) = flow {
-                self.follow(flow);
+                self.follow(flow, state);
             }
             return (used > 0 || is_whole).then_some(used);
         }
@@ -166,7 +166,7 @@ impl Session {
         let (found, used) = found?;
         if let Some(found) = found {
             match self.link.run(&found.task, context, &mut self.output) {
-                Next::Flow(flow) => self.follow(flow),
+                Next::Flow(flow) => self.follow(flow, state),
                 Next::Feed => {}
                 Next::Skip(bytes) => self.swallow = bytes,
                 Next::Again => unreachable!("each task is run before the next is decoded"),
@@ -175,11 +175,15 @@ impl Session {
         Some(used)
     }
 
-    fn follow(&mut self, flow: Flow) {
+    fn follow(&mut self, flow: Flow, state: &State) {
         match flow {
             Flow::Continue => {}
             Flow::Close => self.closed = true,
             Flow::Unfinished(unfinished) => self.unfinished = Some(unfinished),
+            // Nobody else is there that could answer it.
+            Flow::Park(waiter) => {
+                let _ = state.observer.unwait(&waiter);
+            }
             Flow::Wait(_) => panic!("there are no users here that could be waited for"),
         }
     }

@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, SanType,
+};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -61,6 +63,18 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, common);
         params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
         params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+        self.sign(file, &params);
+    }
+
+    /// Makes `FILE.pem` and `FILE.key` for an owner without a common name, who has this one.
+    pub(crate) fn issue_unnamed(&self, file: &str, name: SanType) {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params.subject_alt_names = vec![name];
+        self.sign(file, &params);
+    }
+
+    fn sign(&self, file: &str, params: &CertificateParams) {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         self.write(&format!("{file}.key"), &key.serialize_pem());

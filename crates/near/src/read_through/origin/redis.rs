@@ -426,7 +426,12 @@ impl Origin for Redis {
     }
 
     fn release<'a>(&'a self, key: &'a [u8], lease: u64) -> Pending<'a, Result<(), Error>> {
-        Box::pin(async move { self.write(key, claim::release(key, lease)).await.map(drop) })
+        Box::pin(async move {
+            if self.link(key).await?.is_unmade(key, lease).await? {
+                self.write(key, claim::release(key, lease)).await?;
+            }
+            Ok(())
+        })
     }
 }
 

@@ -7,16 +7,19 @@ use super::{Command, Group, TABLE};
 const INTRODUCTION: &str = "## Redis\n\n\
     RESP2 and RESP3. The number of arguments counts the name; with a plus sign there may be more.\n\
     \"Since\" is the version of Redis that has a command first, of Valkey for `DELIFEQ`, of this\n\
-    server for its own. There are no lists and no streams: their commands are unknown.\n";
+    server for its own. There are no streams: their commands are unknown.\n";
 
 /// The groups in the order of the page, with their headings.
-const GROUPS: [(Group, &str); 12] = [
+const GROUPS: [(Group, &str); 15] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits of strings"),
+    (Group::Hyperloglog, "Sketches"),
     (Group::Generic, "Keys"),
     (Group::Hash, "Hashes"),
     (Group::Set, "Sets"),
     (Group::SortedSet, "Sorted sets"),
+    (Group::Geo, "Places on the earth"),
+    (Group::List, "Lists"),
     (Group::Pubsub, "Channels"),
     (Group::Transactions, "Transactions"),
     (Group::Scripting, "Scripts"),

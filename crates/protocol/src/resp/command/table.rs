@@ -98,6 +98,22 @@ commands! {
         "Reads a string; on a miss one caller wins a lease to fill it.";
     Getbit "getbit" 3 [READONLY FAST] ONE Bitmap "2.2.0" "Reads one bit of a string.";
     Setbit "setbit" 4 [WRITE DENYOOM] ONE Bitmap "2.2.0" "Changes one bit of a string.";
+    Bitcount "bitcount" -2 [READONLY] ONE Bitmap "2.6.0"
+        "Counts the bits of a string that are set.";
+    Bitpos "bitpos" -3 [READONLY] ONE Bitmap "2.8.7"
+        "Finds the first bit of a string that is set or clear.";
+    Bitop "bitop" -4 [WRITE DENYOOM] FROM_SECOND Bitmap "2.6.0"
+        "Stores what a logical operation makes of several strings.";
+    Bitfield "bitfield" -2 [WRITE DENYOOM] ONE Bitmap "3.2.0"
+        "Reads and changes integers of any width in a string.";
+    BitfieldRo "bitfield_ro" -2 [READONLY FAST] ONE Bitmap "6.0.0"
+        "Reads integers of any width in a string.";
+    Pfadd "pfadd" -2 [WRITE DENYOOM FAST] ONE Hyperloglog "2.8.9"
+        "Adds elements to a sketch, which counts different ones.";
+    Pfcount "pfcount" -2 [READONLY] ALL Hyperloglog "2.8.9"
+        "Tells about how many different elements sketches were given.";
+    Pfmerge "pfmerge" -2 [WRITE DENYOOM] ALL Hyperloglog "2.8.9"
+        "Adds to a sketch what others were given.";
     Del "del" -2 [WRITE] ALL Generic "1.0.0" "Removes keys.";
     Unlink "unlink" -2 [WRITE FAST] ALL Generic "4.0.0" "Removes keys.";
     Exists "exists" -2 [READONLY FAST] ALL Generic "1.0.0" "Counts those of the keys that exist.";
@@ -124,14 +140,24 @@ commands! {
         "Gives a value another key if that does not exist.";
     Copy "copy" -3 [WRITE DENYOOM] TWO Generic "6.2.0" "Copies a value to another key.";
     Move "move" 3 [WRITE FAST] ONE Generic "1.0.0" "Moves a key to another database.";
+    Sort "sort" -2 [WRITE DENYOOM MOVABLEKEYS DANGEROUS] ONE_AND_STORED_EARLY Generic "1.0.0"
+        "Answers or stores the elements of a list or set in order.";
+    SortRo "sort_ro" -2 [READONLY DANGEROUS] ONE Generic "7.0.0"
+        "Answers the elements of a list or set in order.";
+    Dump "dump" 2 [READONLY] ONE Generic "2.6.0" "Answers a value as bytes that RESTORE takes.";
+    Restore "restore" -4 [WRITE DENYOOM DANGEROUS] ONE Generic "2.6.0"
+        "Stores the value of which DUMP made these bytes.";
     Randomkey "randomkey" 1 [READONLY] NONE Generic "1.0.0" "Answers some key.";
     Keys "keys" 2 [READONLY DANGEROUS] NONE Generic "1.0.0" "Lists the keys that match a pattern.";
     Scan "scan" -2 [READONLY] NONE Generic "2.8.0" "Lists keys in steps.";
     Wait "wait" 3 [NOSCRIPT] NONE Generic "3.0.0" "Answers 0: there are no replicas.";
+    Waitaof "waitaof" 4 [NOSCRIPT] NONE Generic "7.2.0"
+        "Answers 0 and 0: there is no log and there are no replicas.";
     Object "object" -2 [] NONE Generic "2.2.3" "Tells the inner facts of a value." {
         ObjectEncoding "encoding" 3 [READONLY] SECOND Generic "2.2.3"
             "Tells how a value is stored.";
-        ObjectFreq "freq" 3 [READONLY] SECOND Generic "4.0.0" "Tells how often a key is used.";
+        ObjectFreq "freq" 3 [READONLY] SECOND Generic "4.0.0"
+            "Tells how often a key was used of late: 0 to 3.";
         ObjectIdletime "idletime" 3 [READONLY] SECOND Generic "2.2.3"
             "Tells for how many seconds a key was not used.";
         ObjectRefcount "refcount" 3 [READONLY] SECOND Generic "2.2.3"
@@ -198,6 +224,38 @@ commands! {
         "Stores the members of the first set only.";
     Sintercard "sintercard" -3 [READONLY MOVABLEKEYS] COUNTED Set "7.0.0"
         "Counts the members of all of the sets.";
+    Lpush "lpush" -3 [WRITE DENYOOM FAST] ONE List "1.0.0" "Puts elements before a list.";
+    Rpush "rpush" -3 [WRITE DENYOOM FAST] ONE List "1.0.0" "Puts elements behind a list.";
+    Lpushx "lpushx" -3 [WRITE DENYOOM FAST] ONE List "2.2.0"
+        "Puts elements before a list that exists.";
+    Rpushx "rpushx" -3 [WRITE DENYOOM FAST] ONE List "2.2.0"
+        "Puts elements behind a list that exists.";
+    Lpop "lpop" -2 [WRITE FAST] ONE List "1.0.0" "Removes and answers the first elements.";
+    Rpop "rpop" -2 [WRITE FAST] ONE List "1.0.0" "Removes and answers the last elements.";
+    Llen "llen" 2 [READONLY FAST] ONE List "1.0.0" "Counts the elements of a list.";
+    Lindex "lindex" 3 [READONLY] ONE List "1.0.0" "Reads the element at a place.";
+    Lrange "lrange" 4 [READONLY] ONE List "1.0.0" "Reads the elements from one place to another.";
+    Ltrim "ltrim" 4 [WRITE] ONE List "1.0.0" "Removes all elements but those of a range.";
+    Lset "lset" 4 [WRITE DENYOOM] ONE List "1.0.0" "Changes the element at a place.";
+    Linsert "linsert" 5 [WRITE DENYOOM] ONE List "2.2.0"
+        "Puts an element before or behind another.";
+    Lrem "lrem" 4 [WRITE] ONE List "1.0.0" "Removes the elements that equal one.";
+    Lpos "lpos" -3 [READONLY] ONE List "6.0.6" "Tells the places of the elements that equal one.";
+    Lmove "lmove" 5 [WRITE DENYOOM] TWO List "6.2.0" "Moves an element to another list.";
+    Rpoplpush "rpoplpush" 3 [WRITE DENYOOM] TWO List "1.2.0"
+        "Moves the last element before another list.";
+    Lmpop "lmpop" -4 [WRITE MOVABLEKEYS] COUNTED List "7.0.0"
+        "Removes and answers elements of the first list that exists.";
+    Blpop "blpop" -3 [WRITE BLOCKING] ALL_BUT_LAST List "2.0.0"
+        "Removes and answers the first element of the first list that exists, or waits for one.";
+    Brpop "brpop" -3 [WRITE BLOCKING] ALL_BUT_LAST List "2.0.0"
+        "Removes and answers the last element of the first list that exists, or waits for one.";
+    Blmove "blmove" 6 [WRITE DENYOOM BLOCKING] TWO List "6.2.0"
+        "Moves an element to another list, or waits for one.";
+    Brpoplpush "brpoplpush" 4 [WRITE DENYOOM BLOCKING] TWO List "2.2.0"
+        "Moves the last element before another list, or waits for one.";
+    Blmpop "blmpop" -5 [WRITE BLOCKING MOVABLEKEYS] COUNTED_SECOND List "7.0.0"
+        "Removes and answers elements of the first list that exists, or waits for some.";
     Zadd "zadd" -4 [WRITE DENYOOM FAST] ONE SortedSet "1.2.0"
         "Adds members with scores, or changes scores.";
     Zrem "zrem" -3 [WRITE FAST] ONE SortedSet "1.2.0" "Removes members of a sorted set.";
@@ -232,6 +290,46 @@ commands! {
         "Removes and answers the members with the highest scores.";
     Zrandmember "zrandmember" -2 [READONLY] ONE SortedSet "6.2.0" "Answers some members.";
     Zscan "zscan" -3 [READONLY] ONE SortedSet "2.8.0" "Lists members and scores in steps.";
+    Zrangestore "zrangestore" -5 [WRITE DENYOOM] TWO SortedSet "6.2.0"
+        "Stores members that are there by place, score or name.";
+    Zmpop "zmpop" -4 [WRITE MOVABLEKEYS] COUNTED SortedSet "7.0.0"
+        "Removes and answers members of the first sorted set that has some.";
+    Bzpopmin "bzpopmin" -3 [WRITE FAST BLOCKING] ALL_BUT_LAST SortedSet "5.0.0"
+        "Removes and answers the lowest member of the first sorted set that exists, or waits.";
+    Bzpopmax "bzpopmax" -3 [WRITE FAST BLOCKING] ALL_BUT_LAST SortedSet "5.0.0"
+        "Removes and answers the highest member of the first sorted set that exists, or waits.";
+    Bzmpop "bzmpop" -5 [WRITE BLOCKING MOVABLEKEYS] COUNTED_SECOND SortedSet "7.0.0"
+        "Removes and answers members of the first sorted set that exists, or waits for some.";
+    Zunion "zunion" -3 [READONLY MOVABLEKEYS] COUNTED SortedSet "6.2.0"
+        "Lists the members of any of the sorted sets.";
+    Zinter "zinter" -3 [READONLY MOVABLEKEYS] COUNTED SortedSet "6.2.0"
+        "Lists the members of all of the sorted sets.";
+    Zdiff "zdiff" -3 [READONLY MOVABLEKEYS] COUNTED SortedSet "6.2.0"
+        "Lists the members of the first sorted set only.";
+    Zintercard "zintercard" -3 [READONLY MOVABLEKEYS] COUNTED SortedSet "7.0.0"
+        "Counts the members of all of the sorted sets.";
+    Zunionstore "zunionstore" -4 [WRITE DENYOOM MOVABLEKEYS] ONE_AND_COUNTED SortedSet "2.0.0"
+        "Stores the members of any of the sorted sets.";
+    Zinterstore "zinterstore" -4 [WRITE DENYOOM MOVABLEKEYS] ONE_AND_COUNTED SortedSet "2.0.0"
+        "Stores the members of all of the sorted sets.";
+    Zdiffstore "zdiffstore" -4 [WRITE DENYOOM MOVABLEKEYS] ONE_AND_COUNTED SortedSet "6.2.0"
+        "Stores the members of the first sorted set only.";
+    Geoadd "geoadd" -5 [WRITE DENYOOM] ONE Geo "3.2.0"
+        "Adds members to a sorted set by their longitude and latitude.";
+    Geopos "geopos" -2 [READONLY] ONE Geo "3.2.0" "Tells the places of members.";
+    Geodist "geodist" -4 [READONLY] ONE Geo "3.2.0" "Tells how far two members are apart.";
+    Geohash "geohash" -2 [READONLY] ONE Geo "3.2.0" "Tells the geohashes of members.";
+    Geosearch "geosearch" -7 [READONLY] ONE Geo "6.2.0" "Lists members in a circle or a box.";
+    Geosearchstore "geosearchstore" -8 [WRITE DENYOOM] TWO Geo "6.2.0"
+        "Stores members that are in a circle or a box.";
+    Georadius "georadius" -6 [WRITE DENYOOM MOVABLEKEYS] ONE_AND_STORED Geo "3.2.0"
+        "Lists or stores members in a circle around a place.";
+    GeoradiusRo "georadius_ro" -6 [READONLY] ONE Geo "3.2.10"
+        "Lists members in a circle around a place.";
+    Georadiusbymember "georadiusbymember" -5 [WRITE DENYOOM MOVABLEKEYS] ONE_AND_STORED_EARLIER
+        Geo "3.2.0" "Lists or stores members in a circle around a member.";
+    GeoradiusbymemberRo "georadiusbymember_ro" -5 [READONLY] ONE Geo "3.2.10"
+        "Lists members in a circle around a member.";
     Subscribe "subscribe" -2 [PUBSUB NOSCRIPT LOADING STALE] NONE Pubsub "2.0.0"
         "Listens to channels.";
     Unsubscribe "unsubscribe" -1 [PUBSUB NOSCRIPT LOADING STALE] NONE Pubsub "2.0.0"
@@ -242,6 +340,12 @@ commands! {
         "No longer listens to patterns.";
     Publish "publish" 3 [PUBSUB LOADING STALE FAST] NONE Pubsub "2.0.0"
         "Sends a message to a channel.";
+    Ssubscribe "ssubscribe" -2 [PUBSUB NOSCRIPT LOADING STALE] ALL Pubsub "7.0.0"
+        "Listens to channels of a shard.";
+    Sunsubscribe "sunsubscribe" -1 [PUBSUB NOSCRIPT LOADING STALE] ALL Pubsub "7.0.0"
+        "No longer listens to channels of a shard.";
+    Spublish "spublish" 3 [PUBSUB LOADING STALE FAST] ONE Pubsub "7.0.0"
+        "Sends a message to a channel of a shard.";
     Pubsub "pubsub" -2 [] NONE Pubsub "2.8.0" "Tells who listens." {
         PubsubChannels "channels" -2 [PUBSUB LOADING STALE] NONE Pubsub "2.8.0"
             "Lists the channels that somebody listens to.";
@@ -249,6 +353,10 @@ commands! {
             "Counts the listeners of channels.";
         PubsubNumpat "numpat" 2 [PUBSUB LOADING STALE] NONE Pubsub "2.8.0"
             "Counts the patterns that are listened to.";
+        PubsubShardchannels "shardchannels" -2 [PUBSUB LOADING STALE] NONE Pubsub "7.0.0"
+            "Lists the channels of shards that somebody listens to.";
+        PubsubShardnumsub "shardnumsub" -2 [PUBSUB LOADING STALE] NONE Pubsub "7.0.0"
+            "Counts the listeners of channels of shards.";
         PubsubHelp "help" 2 [LOADING STALE] NONE Pubsub "6.2.0" "Lists the subcommands.";
     };
     Multi "multi" 1 [NOSCRIPT LOADING STALE FAST ALLOW_BUSY] NONE Transactions "1.2.0"
@@ -285,6 +393,8 @@ commands! {
     Function "function" -2 [] NONE Scripting "7.0.0" "Answers that there are no functions." {
         FunctionFlush "flush" -2 [WRITE NOSCRIPT] NONE Scripting "7.0.0"
             "Accepted: there are no functions.";
+        FunctionKill "kill" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "7.0.0"
+            "Answers that no function runs.";
         FunctionList "list" -2 [NOSCRIPT] NONE Scripting "7.0.0" "Lists no functions.";
         FunctionStats "stats" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "7.0.0"
             "Tells that no function runs.";
@@ -348,6 +458,8 @@ commands! {
             "Shows a user's rights.";
         AclList "list" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "6.0.0"
             "Lists the users with their rights.";
+        AclLog "log" -2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "6.0.0"
+            "Lists what clients were refused lately, or forgets it.";
         AclUsers "users" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "6.0.0"
             "Lists the names of the users.";
         AclWhoami "whoami" 2 [NOSCRIPT LOADING STALE] NONE Server "6.0.0"
@@ -395,6 +507,8 @@ commands! {
     Latency "latency" -2 [] NONE Server "2.8.13" "Shows slow events." {
         LatencyDoctor "doctor" 2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.13"
             "Explains slow events.";
+        LatencyGraph "graph" 3 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.13"
+            "Draws the slow events of one kind.";
         LatencyHistogram "histogram" -2 [ADMIN NOSCRIPT LOADING STALE] NONE Server "7.0.0"
             "Shows how long commands take.";
         LatencyHistory "history" 3 [ADMIN NOSCRIPT LOADING STALE] NONE Server "2.8.13"
@@ -412,6 +526,8 @@ commands! {
         MemoryUsage "usage" -3 [READONLY] SECOND Server "4.0.0" "Tells the bytes that a key takes.";
         MemoryHelp "help" 2 [LOADING STALE] NONE Server "4.0.0" "Lists the subcommands.";
     };
+    Monitor "monitor" 1 [ADMIN NOSCRIPT LOADING STALE] NONE Server "1.0.0"
+        "Shows each command of Redis's protocol as it runs.";
     Role "role" 1 [NOSCRIPT LOADING STALE FAST DANGEROUS] NONE Server "2.8.12"
         "Answers that this is a master without replicas.";
     Shutdown "shutdown" -1 [ADMIN NOSCRIPT LOADING STALE NO_MULTI ALLOW_BUSY] NONE Server "1.0.0"

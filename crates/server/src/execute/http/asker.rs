@@ -1,7 +1,8 @@
 //! Asker: which user sends the requests of a connection.
 //!
 //! Each request says so by itself: `Basic`, or `Bearer` with the same text in base64. What was
-//! right last is known again by a MAC of the whole field; who has shown a certificate needs none.
+//! right last is known again by a MAC of the whole field; who has shown a certificate, or came by a
+//! socket file as a user of the machine whom a user is, needs none.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::users::{LoginResult, Standing, Ticket, User, Users};
 /// Whose a connection is, and where it comes from.
 #[derive(Debug)]
 pub(super) struct Asker {
-    /// By its certificate.
+    /// Without a password: by its certificate, or as who runs the program at a socket file's end.
     pub(super) certified: Standing,
     /// By the field that was right last, and its MAC.
     last: Option<([u8; 32], Standing)>,
@@ -46,7 +47,7 @@ impl Asker {
         }
     }
 
-    /// The user whom a certificate names.
+    /// The user whom its certificate or its socket names.
     pub(super) fn certified(&mut self, users: &Users) -> Option<Arc<User>> {
         self.certified.user(Some(users)).cloned()
     }

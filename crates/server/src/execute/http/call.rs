@@ -169,8 +169,13 @@ impl<'c> Call<'c> {
 
     /// Whether the user who asks may do what needs this.
     pub(super) fn check_need(&self, need: Need) -> Result<(), Failure> {
+        self.check_need_in(need, 0)
+    }
+
+    /// The same in a database.
+    pub(super) fn check_need_in(&self, need: Need, database: u32) -> Result<(), Failure> {
         match &self.user {
-            Some(user) => check(user, need, 0, []).map_err(|_| NO_PERMISSION),
+            Some(user) => check(user, need, database, []).map_err(|_| NO_PERMISSION),
             None => Ok(()),
         }
     }

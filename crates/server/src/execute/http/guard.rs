@@ -87,7 +87,12 @@ pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> R
     }
     if call.user.is_some() {
         let path = route.row().map_or(call.request.target.path, |row| row.path);
-        call.check_need(of_path(path, call.request.method))?;
+        let target = &call.request.target;
+        let database = match route {
+            Route::Page => pages::database_of(target.path, target.query),
+            _ => 0,
+        };
+        call.check_need_in(of_path(path, call.request.method), database)?;
     }
     Ok(bears_token)
 }

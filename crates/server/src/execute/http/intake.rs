@@ -3,6 +3,8 @@
 //! [`decode`] makes a [`Task`] of them, [`Intake::run`] does it. A body that is long or comes in
 //! chunks is no part of a task: its bytes follow to [`Intake::feed`].
 
+use std::sync::Arc;
+
 use cellar_engine::Cache;
 use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan};
 
@@ -11,8 +13,9 @@ use super::{Peer, Prepared, execute, prepare, refuse};
 use crate::execute::context::{Ahead, Context, First, Flow, Next};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::output::Output;
+use crate::pause::Effect;
 use crate::state::State;
-use crate::users::Standing;
+use crate::users::{Standing, User};
 
 /// What the decoder waits for.
 const LIMITS: Limits = Limits {
@@ -31,6 +34,14 @@ pub enum Task<'a> {
 }
 
 impl Task<'_> {
+    /// What it is to a pause.
+    pub(in crate::execute) fn effect(&self) -> Effect {
+        match self {
+            Task::Run(prepared) | Task::Body(prepared, _) => prepared.effect(),
+            Task::Refuse(_) => Effect::None,
+        }
+    }
+
     /// Whether the bytes behind it cannot be decoded before it was run.
     #[inline]
     pub(in crate::execute) fn ends_decoding(&self) -> bool {
@@ -45,6 +56,8 @@ pub struct Intake {
     /// How far an incomplete head was looked at.
     scan: Scan,
     rest: Option<Rest>,
+    /// Whose it is.
+    sender: Option<Arc<User>>,
 }
 
 /// The first task in `input`, whose head was looked at so far, as one of all protocols'.
@@ -95,7 +108,7 @@ impl Intake {
         }
     }
 
-    /// Becomes a user's who has shown a certificate.
+    /// Becomes a user's who is known without a password.
     pub(in crate::execute) fn become_of(&mut self, standing: Standing) {
         if let Some(asker) = &mut self.peer.asker {
             asker.certified = standing;
@@ -126,8 +139,8 @@ impl Intake {
         match task {
             Task::Run(prepared) => Next::Flow(execute(prepared, peer, context, output)),
             Task::Body(prepared, body) => match receive(prepared, *body, peer, context, output) {
-                Ok(rest) => {
-                    self.rest = Some(rest);
+                Ok((rest, sender)) => {
+                    (self.rest, self.sender) = (Some(rest), sender);
                     Next::Feed
                 }
                 Err(next) => next,
@@ -143,6 +156,20 @@ impl Intake {
             Rest::Upload(upload) => upload.filling.transfer(),
             Rest::Gather(_) => Transfer::Fed,
         })
+    }
+
+    /// What the request of the body under way is to a pause.
+    pub(in crate::execute) fn transfer_effect(&self) -> Effect {
+        match &self.rest {
+            Some(Rest::Gather(gather)) => gather.effect,
+            Some(Rest::Upload(_)) | None => Effect::Writes,
+        }
+    }
+
+    /// Whose the body under way is.
+    pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
+        self.rest.as_ref()?;
+        self.sender.as_ref()
     }
 
     /// Hands on more of the body; how many bytes were used, and how the connection goes on once

@@ -3,6 +3,8 @@
 //! A large value of known length goes straight into the engine's memory ([`Upload`]). Other bodies
 //! are gathered ([`Gather`]): those in chunks, and long documents of JSON.
 
+use std::sync::Arc;
+
 use cellar_protocol::http::reply::{self, Stay};
 use cellar_protocol::http::{Body, Chunks, Fed, Kept, Mark, Method, Status};
 
@@ -14,6 +16,8 @@ use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, ValueSource};
 use crate::output::Output;
+use crate::pause::Effect;
+use crate::users::User;
 
 /// Longest value that is received in chunks, because it is gathered beside the cache's memory.
 const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
@@ -48,6 +52,8 @@ pub(super) struct Gather {
     body: Vec<u8>,
     bytes_max: usize,
     missing: Missing,
+    /// What the request is to a pause.
+    pub(super) effect: Effect,
 }
 
 /// What of a body is still to come.
@@ -78,7 +84,7 @@ pub(super) fn receive(
     peer: &mut Peer,
     context: Context<'_>,
     output: &mut Output,
-) -> Result<Rest, Next> {
+) -> Result<(Rest, Option<Arc<User>>), Next> {
     let mut call = Call::new(&prepared.request, context, output);
     let may = match guard::check(&mut call, peer, prepared.route) {
         Ok(_) => super::check(&call, prepared.route),
@@ -106,12 +112,14 @@ pub(super) fn receive(
             body: Vec::new(),
             bytes_max,
             missing: bytes.map_or(Missing::Chunks(Chunks::default()), Missing::Bytes),
+            effect: prepared.effect(),
         })),
     };
+    let sender = call.user.take();
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
     }
-    Ok(rest)
+    Ok((rest, sender))
 }
 
 /// The longest body that a request may have.

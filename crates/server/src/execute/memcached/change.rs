@@ -1,6 +1,6 @@
 //! Changes without a value: delete, incr, decr, touch, flush_all.
 
-use cellar_engine::{Counted, DeleteOptions, Deleted, Increment, Key};
+use cellar_engine::{Counted, DeleteOptions, Deleted, Error, Increment, Key};
 use cellar_protocol::memcached::reply;
 
 use super::answer;
@@ -8,21 +8,49 @@ use crate::events::Class;
 use crate::execute::context::Context;
 use crate::output::Output;
 
+/// Removes an item, if it has this version where one is asked for, and counts.
+pub(super) fn remove(
+    key: Key<'_>,
+    when_version: Option<u64>,
+    context: Context<'_>,
+) -> Result<Deleted, Error> {
+    let options = DeleteOptions {
+        when_version,
+        ..DeleteOptions::default()
+    };
+    let deleted = context.cache().delete(key, &options)?;
+    if deleted == Deleted::Done {
+        context.counters.delete_hits.add(1);
+        context.notify(Class::Generic, "del", key);
+    } else {
+        context.counters.delete_misses.add(1);
+    }
+    Ok(deleted)
+}
+
 /// delete
 pub(super) fn delete(key: Key<'_>, noreply: bool, context: Context<'_>, output: &mut Output) {
-    let line = match context.cache().delete(key, &DeleteOptions::default()) {
-        Ok(Deleted::Done) => {
-            context.counters.delete_hits.add(1);
-            context.notify(Class::Generic, "del", key);
-            reply::line::DELETED
-        }
-        Ok(Deleted::NotFound | Deleted::Exists) => {
-            context.counters.delete_misses.add(1);
-            reply::line::NOT_FOUND
-        }
+    let line = match remove(key, None, context) {
+        Ok(Deleted::Done) => reply::line::DELETED,
+        Ok(Deleted::NotFound | Deleted::Exists) => reply::line::NOT_FOUND,
         Err(_) => reply::line::NO_MEMORY,
     };
     answer(line, noreply, output);
+}
+
+/// Counts up or down, keeping the number's width as memcached does, and counts that.
+pub(super) fn count_by(
+    key: Key<'_>,
+    increment: &Increment,
+    context: Context<'_>,
+) -> Result<Counted, Error> {
+    let increment = Increment {
+        keep_width: true,
+        ..*increment
+    };
+    let counted = context.cache().increment(key, &increment)?;
+    note_outcome(&counted, increment.subtract, key, context);
+    Ok(counted)
 }
 
 /// Counts the outcome of incr, decr or ma, and publishes a new number.
@@ -52,14 +80,9 @@ pub(super) fn count(
 ) {
     let increment = Increment {
         subtract,
-        keep_width: true,
         ..Increment::by(delta)
     };
-    let counted = context.cache().increment(key, &increment);
-    if let Ok(counted) = &counted {
-        note_outcome(counted, subtract, key, context);
-    }
-    let line = match counted {
+    let line = match count_by(key, &increment, context) {
         Ok(Counted::Number { number, .. }) => {
             if !noreply {
                 reply::number(output.bytes(), number);
@@ -100,12 +123,17 @@ pub(super) fn touch(
     answer(line, noreply, output);
 }
 
-/// flush_all: at once, or when `delay`, read like an exptime, is over.
+/// flush_all
 pub(super) fn flush_all(delay: i32, noreply: bool, context: Context<'_>, output: &mut Output) {
+    flush(delay.into(), context);
+    answer(reply::line::OK, noreply, output);
+}
+
+/// Makes all items misses: at once, or when `delay`, read like an exptime, is over.
+pub(super) fn flush(delay: i64, context: Context<'_>) {
     context.counters.cmd_flush.add(1);
     match context.deadline(delay).instant() {
         Some(at) if delay > 0 => context.cache().flush_at(at),
         _ => context.cache().flush(),
     }
-    answer(reply::line::OK, noreply, output);
 }

@@ -1,27 +1,41 @@
-//! Intake: what becomes of bytes that a client of memcached's protocol sends.
+//! Intake: what becomes of bytes that a client of memcached's protocols sends.
 //!
-//! [`decode`] makes a [`Task`] of them, [`Intake::run`] does it. A long value is no part of a
-//! task: its bytes follow to [`Intake::feed`].
+//! [`decode`], or for the binary protocol [`decode_packet`], makes a [`Task`] of them,
+//! [`Intake::run`] does it. Which of both a connection speaks, its first byte says for good. A long
+//! value is no part of a task: its bytes follow to [`Intake::feed`].
+
+use std::sync::Arc;
 
 use cellar_engine::Cache;
+use cellar_protocol::memcached::binary::{
+    self as packets, Packet, PacketDecoded, PacketRefused, REQUEST_MARK,
+};
 use cellar_protocol::memcached::{self as codec, Decoded, Limits, Refused, Storage};
 
+use super::binary::{self, PacketAdmitted, PreparedPacket};
 use super::member::{Admitted, Member};
-use super::upload::{Upload, receive};
+use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
 use crate::execute::context::{Ahead, Context, First, Flow, Next};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
+use crate::execute::permission::{of_memcached, of_packet};
 use crate::output::Output;
+use crate::pause::Effect;
 use crate::state::State;
-use crate::users::Standing;
+use crate::users::{Standing, User};
 
 /// Longest line of a read with many keys.
 const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
 
 /// What the decoder waits for.
-const LIMITS: Limits = Limits {
+static LIMITS: Limits = Limits {
     value_bytes_max: SMALL_VALUE_BYTES_MAX,
     keys_line_bytes_max: KEYS_LINE_BYTES_MAX,
+};
+/// What it waits for of who has to log in, and reads nothing before: a line as any other.
+static STRANGERS_LIMITS: Limits = Limits {
+    value_bytes_max: SMALL_VALUE_BYTES_MAX,
+    keys_line_bytes_max: codec::LINE_BYTES_MAX,
 };
 
 /// What one piece of input asks for.
@@ -37,26 +51,77 @@ pub enum Task<'a> {
         refused: Refused,
         /// Bytes to drop that are not received yet.
         beyond: usize,
+        /// What it was decoded by.
+        limits: &'static Limits,
     },
+    /// A packet.
+    Packet(PreparedPacket<'a>),
+    /// Making room for a packet's large value of so many bytes.
+    PacketUpload(Packet<'a>, usize),
+    /// An answer to what is no packet, and bytes to drop that are not received yet.
+    PacketRefused(PacketRefused, usize),
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::execute) enum Dialect {
+    /// Nothing was received yet.
+    #[default]
+    Unknown,
+    /// Text.
+    Text,
+    /// The binary protocol.
+    Binary,
+}
+
+impl Dialect {
+    /// What a connection speaks that begins with these bytes.
+    pub(in crate::execute) fn of(input: &[u8]) -> Dialect {
+        match input.first() {
+            None => Dialect::Unknown,
+            Some(&REQUEST_MARK) => Dialect::Binary,
+            Some(_) => Dialect::Text,
+        }
+    }
 }
 
 impl Task<'_> {
     /// Whether it takes constant time and is answered at once.
     #[inline]
     pub(in crate::execute) fn is_quick(&self) -> bool {
-        matches!(self, Task::Run(prepared) if prepared.key().is_some())
+        match self {
+            Task::Run(prepared) => prepared.key().is_some(),
+            Task::Packet(prepared) => prepared.key.is_some(),
+            _ => false,
+        }
+    }
+
+    /// What it is to a pause.
+    pub(in crate::execute) fn effect(&self) -> Effect {
+        match self {
+            Task::Run(prepared) => of_memcached(&prepared.request).effect(),
+            Task::Packet(prepared) => of_packet(prepared.packet.asks).effect(),
+            Task::Upload(..) | Task::PacketUpload(..) => Effect::Writes,
+            Task::Refuse { .. } | Task::PacketRefused(..) => Effect::None,
+        }
     }
 
     /// Whether the bytes behind it cannot be decoded before it was run.
     #[inline]
     pub(in crate::execute) fn ends_decoding(&self) -> bool {
-        matches!(self, Task::Upload(..))
+        match self {
+            Task::Upload(..) | Task::PacketUpload(..) => true,
+            // A login before it changes what is refused.
+            Task::Refuse { limits, .. } => **limits == STRANGERS_LIMITS,
+            _ => false,
+        }
     }
 }
 
 /// What a connection keeps of the protocol: the value that it receives, and whose it is.
 #[derive(Debug, Default)]
 pub struct Intake {
+    dialect: Dialect,
     upload: Option<Box<Upload>>,
     /// Whose it is; none on a server without users.
     member: Option<Box<Member>>,
@@ -66,10 +131,11 @@ pub struct Intake {
 #[inline]
 pub(in crate::execute) fn decode<'a, T>(
     input: &'a [u8],
+    limits: &'static Limits,
     cache: &Cache,
     wrap: impl Fn(Task<'a>) -> T,
 ) -> First<'a, T> {
-    let (task, key, used) = match codec::decode(input, &LIMITS) {
+    let (task, key, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
         Decoded::Request { request, used } => {
             let prepared = prepare(request, cache);
@@ -84,15 +150,50 @@ pub(in crate::execute) fn decode<'a, T>(
             let there = input.len() - refused.used;
             let beyond = refused.swallow.saturating_sub(there);
             let used = refused.used + refused.swallow.min(there);
-            (wrap(Task::Refuse { refused, beyond }), None, used)
+            let refuse = Task::Refuse {
+                refused,
+                beyond,
+                limits,
+            };
+            (wrap(refuse), None, used)
         }
     };
     Some((Some(Ahead { task, key }), used))
 }
 
-/// Whether `input` is still no whole request, given that its first `looked_at` bytes were none.
-pub(in crate::execute) fn is_still_incomplete(input: &[u8], looked_at: usize) -> bool {
-    codec::is_still_incomplete(input, looked_at, &LIMITS)
+/// The same of a connection that speaks the binary protocol.
+#[inline]
+pub(in crate::execute) fn decode_packet<'a, T>(
+    input: &'a [u8],
+    cache: &Cache,
+    wrap: impl Fn(Task<'a>) -> T,
+) -> First<'a, T> {
+    let (task, key, used) = match packets::decode(input, SMALL_VALUE_BYTES_MAX) {
+        PacketDecoded::Incomplete => return None,
+        PacketDecoded::Packet { packet, used } => {
+            let key = packet.item_key().and_then(|key| cache.key(key).ok());
+            (
+                wrap(Task::Packet(PreparedPacket { packet, key })),
+                key,
+                used,
+            )
+        }
+        PacketDecoded::Upload {
+            packet,
+            used,
+            value_bytes,
+        } => (wrap(Task::PacketUpload(packet, value_bytes)), None, used),
+        PacketDecoded::Refused(refused) => {
+            let there = refused.swallow.min(input.len() - refused.used);
+            let used = refused.used + there;
+            (
+                wrap(Task::PacketRefused(refused, refused.swallow - there)),
+                None,
+                used,
+            )
+        }
+    };
+    Some((Some(Ahead { task, key }), used))
 }
 
 impl Intake {
@@ -101,9 +202,36 @@ impl Intake {
     #[must_use]
     pub fn new(peer: &str, state: &State) -> Intake {
         Intake {
+            dialect: Dialect::Unknown,
             upload: None,
             member: state.users.is_some().then(|| Box::new(Member::at(peer))),
         }
+    }
+
+    /// What the decoder waits for.
+    #[inline]
+    pub(in crate::execute) fn limits(&self) -> &'static Limits {
+        match &self.member {
+            Some(member) if !member.standing.is_known() => &STRANGERS_LIMITS,
+            _ => &LIMITS,
+        }
+    }
+
+    /// Whether `input` is still no whole request, given that its first `looked_at` bytes were none.
+    pub(in crate::execute) fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
+        codec::is_still_incomplete(input, looked_at, self.limits())
+    }
+
+    /// What is spoken, as far as it is known.
+    #[inline]
+    pub(in crate::execute) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Notes what is spoken.
+    #[inline]
+    pub(in crate::execute) fn keep(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
     }
 
     /// Lets go of a value that is not stored.
@@ -111,10 +239,10 @@ impl Intake {
         self.upload = None;
     }
 
-    /// Becomes a user's who has shown a certificate.
+    /// Becomes a user's who is known without a password.
     pub(in crate::execute) fn become_of(&mut self, standing: Standing) {
         if let Some(member) = &mut self.member {
-            member.standing = standing;
+            member.become_of(standing);
         }
     }
 
@@ -149,10 +277,50 @@ impl Intake {
                     Err(next) => next,
                 }
             }
-            Task::Refuse { refused, beyond } => match refuse(refused, context, output) {
+            Task::Refuse { limits, .. } if **limits != *self.limits() => Next::Again,
+            Task::Refuse {
+                refused, beyond, ..
+            } => match refuse(refused, context, output) {
                 Flow::Continue if *beyond > 0 => Next::Skip(*beyond),
                 flow => Next::Flow(flow),
             },
+            Task::Packet(prepared) => {
+                let member = self.member.as_deref_mut();
+                Next::Flow(binary::run(prepared, member, context, output))
+            }
+            Task::PacketUpload(packet, value_bytes) => {
+                self.start_packet(packet, *value_bytes, context, output)
+            }
+            Task::PacketRefused(refused, beyond) => {
+                match binary::refuse(refused, context, output) {
+                    Flow::Continue if *beyond > 0 => Next::Skip(*beyond),
+                    flow => Next::Flow(flow),
+                }
+            }
+        }
+    }
+
+    /// Makes room for a packet's large value.
+    #[cold]
+    fn start_packet(
+        &mut self,
+        packet: &Packet<'_>,
+        value_bytes: usize,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Next {
+        let member = self.member.as_deref_mut();
+        match binary::admit_upload(member, packet, context, output) {
+            PacketAdmitted::Runs(_) => {}
+            PacketAdmitted::Not(Flow::Continue) => return Next::Skip(value_bytes),
+            PacketAdmitted::Not(flow) => return Next::Flow(flow),
+        }
+        match receive_packet(packet, value_bytes, context, output) {
+            Ok(upload) => {
+                self.upload = Some(upload);
+                Next::Feed
+            }
+            Err(next) => next,
         }
     }
 
@@ -161,6 +329,12 @@ impl Intake {
     pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
         Some(upload.filling.transfer())
+    }
+
+    /// Whose the value under way is.
+    pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
+        self.upload.as_ref()?;
+        self.member.as_ref()?.standing.last_user()
     }
 
     /// Hands on more of the value; how many bytes were used, and how the connection goes on once

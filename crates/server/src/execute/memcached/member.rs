@@ -24,8 +24,10 @@ const NOT_PERMITTED: &str = "CLIENT_ERROR not permitted";
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) standing: Standing,
-    pending: Pending,
-    peer: String,
+    pub(super) pending: Pending,
+    pub(super) peer: String,
+    /// Whether it was let in without a password, and has said nothing yet.
+    is_new_guest: bool,
 }
 
 /// What a request may do.
@@ -43,7 +45,14 @@ impl Member {
             standing: Standing::Unknown,
             pending: Pending::default(),
             peer: peer.to_owned(),
+            is_new_guest: false,
         }
+    }
+
+    /// Becomes a user's who is known without a password.
+    pub(super) fn become_of(&mut self, standing: Standing) {
+        self.is_new_guest = standing.is_known();
+        self.standing = standing;
     }
 
     /// Whether a request may run.
@@ -56,6 +65,11 @@ impl Member {
         let Some(users) = &context.state.users else {
             return Admitted::Runs(None);
         };
+        if self.is_new_guest
+            && let Some(flow) = self.introduce(users, request, context, output)
+        {
+            return Admitted::Not(flow);
+        }
         let Some(user) = self.standing.user(Some(users)) else {
             return Admitted::Not(self.log_in(users, request, context, output));
         };
@@ -94,6 +108,31 @@ impl Member {
         Admitted::Not(Flow::Continue)
     }
 
+    /// A client who was let in without a password and says one all the same, as it may be set up
+    /// to, becomes that user's, lest the password be stored. Any other first request is one.
+    #[cold]
+    fn introduce(
+        &mut self,
+        users: &Users,
+        request: &Request<'_>,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Option<Flow> {
+        let secrets = secrets_of(request).filter(|(name, _)| users.by_name(name).is_some());
+        let log_in = |secrets| self.pending.log_in(users, secrets, &self.peer, context);
+        match secrets.map(log_in) {
+            Some(Err(ticket)) => return Some(Flow::Wait(ticket)),
+            Some(Ok(LoginResult::Right(user))) => {
+                self.is_new_guest = false;
+                self.standing = users.standing_of(user);
+                output.bytes().extend_from_slice(reply::line::STORED);
+                return Some(Flow::Continue);
+            }
+            _ => self.is_new_guest = false,
+        }
+        None
+    }
+
     fn log_in(
         &mut self,
         users: &Users,
@@ -101,22 +140,14 @@ impl Member {
         context: Context<'_>,
         output: &mut Output,
     ) -> Flow {
-        let value = match request {
-            Request::Quit => return Flow::Close,
-            Request::Store(Store {
-                verb: Verb::Set,
-                value,
-                ..
-            }) => value,
-            _ => {
-                context.counters.protocol_errors.add(1);
-                reply::text_line(output.bytes(), UNAUTHENTICATED);
-                return Flow::Continue;
-            }
+        if matches!(request, Request::Quit) {
+            return Flow::Close;
+        }
+        let Some(secrets) = secrets_of(request) else {
+            context.counters.protocol_errors.add(1);
+            reply::text_line(output.bytes(), UNAUTHENTICATED);
+            return Flow::Continue;
         };
-        // Without a space it is nobody's name, and as wrong as any other.
-        let space = memchr::memchr(b' ', value).unwrap_or(value.len());
-        let secrets = (&value[..space], value.get(space + 1..).unwrap_or_default());
         let result = match self.pending.log_in(users, secrets, &self.peer, context) {
             Ok(result) => result,
             Err(ticket) => return Flow::Wait(ticket),
@@ -136,6 +167,21 @@ impl Member {
         reply::text_line(output.bytes(), line);
         flow
     }
+}
+
+/// Name and password, if a request could bear them. Without a space it is nobody's name, and as
+/// wrong as any other.
+fn secrets_of<'a>(request: &Request<'a>) -> Option<(&'a [u8], &'a [u8])> {
+    let Request::Store(Store {
+        verb: Verb::Set,
+        value,
+        ..
+    }) = request
+    else {
+        return None;
+    };
+    let space = memchr::memchr(b' ', value).unwrap_or(value.len());
+    Some((&value[..space], value.get(space + 1..).unwrap_or_default()))
 }
 
 /// Whether a client waits for no answer to a request.

@@ -1,6 +1,6 @@
 //! Classic reads: get, gets, gat, gats.
 
-use cellar_engine::{Deadline, Handle, Item, Key, Kind, Lookup};
+use cellar_engine::{Deadline, Found, Handle, Item, Key, Kind, Lookup};
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
 
@@ -16,9 +16,9 @@ const KEY_BYTES_MIN: usize = 16;
 
 /// How items are read.
 #[derive(Clone, Copy, Debug)]
-struct How {
-    with_version: bool,
-    touch: Option<Deadline>,
+pub(super) struct How {
+    pub(super) with_version: bool,
+    pub(super) touch: Option<Deadline>,
 }
 
 /// The keys of a read that are not answered yet.
@@ -132,6 +132,26 @@ fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
 
 /// One key of gets, gat or gats; returns the bytes of the answer.
 fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) -> usize {
+    let out = output.bytes();
+    let found = find(key, how, context, |found| {
+        let version = how.with_version.then_some(found.version);
+        append(out, key, found.item, version)
+    });
+    let Some((bytes, pinned)) = found else {
+        return 0;
+    };
+    output.push_line(pinned);
+    bytes
+}
+
+/// Shows an item to `read`, touched or with its version, and counts; `None` is a miss.
+#[inline]
+pub(super) fn find<R>(
+    key: Key<'_>,
+    how: How,
+    context: Context<'_>,
+    read: impl FnOnce(Found<'_>) -> R,
+) -> Option<R> {
     let counters = context.counters;
     let lookup = Lookup {
         touch: how.touch,
@@ -139,15 +159,7 @@ fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) ->
         no_lease: true,
         ..Lookup::default()
     };
-    let out = output.bytes();
-    let found = context.cache().lookup(key, &lookup, |found| {
-        append(
-            out,
-            key,
-            found.item,
-            how.with_version.then_some(found.version),
-        )
-    });
+    let found = context.cache().lookup(key, &lookup, read);
     let (asked, hits, misses) = if how.touch.is_some() {
         (
             &counters.cmd_touch,
@@ -158,16 +170,15 @@ fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) ->
         (&counters.cmd_get, &counters.get_hits, &counters.get_misses)
     };
     asked.add(1);
-    let Ok(Some((bytes, pinned))) = found else {
+    let Ok(Some(found)) = found else {
         misses.add(1);
-        return 0;
+        return None;
     };
     hits.add(1);
     if let Some(deadline) = how.touch {
         context.notify_deadline(deadline, key);
     }
-    output.push_line(pinned);
-    bytes
+    Some(found)
 }
 
 /// Appends the head of a value, and the value itself unless it is large enough to be pinned.

@@ -73,6 +73,20 @@ pub(super) fn show(
     output: &mut Output,
 ) {
     let out = output.bytes();
+    append(group, user, context, out);
+    out.extend_from_slice(match group {
+        Stats::Reset => reply::line::RESET,
+        _ => reply::line::END,
+    });
+}
+
+/// The lines of stats, without the last.
+pub(super) fn append(
+    group: Stats,
+    user: Option<&Arc<User>>,
+    context: Context<'_>,
+    out: &mut Vec<u8>,
+) {
     match group {
         Stats::General => general::show(&Figures::of(context), context, out),
         Stats::Settings => general::settings(context, out),
@@ -86,12 +100,8 @@ pub(super) fn show(
         Stats::Misses => insights::misses(&Figures::of(context), out),
         Stats::HotKeys => insights::hot_keys(user, context, out),
         Stats::Connections | Stats::Empty => {}
-        Stats::Reset => {
-            context.state.reset_stats();
-            return out.extend_from_slice(reply::line::RESET);
-        }
+        Stats::Reset => context.state.reset_stats(),
     }
-    out.extend_from_slice(reply::line::END);
 }
 
 /// stats items

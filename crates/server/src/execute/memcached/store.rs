@@ -1,6 +1,7 @@
 //! Stores: set, add, replace, append, prepend, cas and ms, whatever way the value came.
 
 use cellar_engine::{Deadline, End, Error, Key, Kind, SetOptions, Stored, When};
+use cellar_protocol::memcached::binary::PacketHead;
 use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
@@ -46,6 +47,39 @@ impl Order {
             vivify: None,
             names_ttl: request.exptime != 0,
             removes_old: request.verb == Verb::Set,
+        }
+    }
+
+    /// Of the binary protocol: zero is no version, and one that is given makes a cas of any store.
+    pub(super) fn packet(
+        head: PacketHead,
+        (verb, version): (Verb, u64),
+        (flags, exptime): (u32, u32),
+        context: Context<'_>,
+    ) -> Order {
+        let (when, done_as) = match verb {
+            Verb::Append | Verb::Prepend if version == 0 => (When::Always, verb),
+            Verb::Append | Verb::Prepend => (When::Version(version), verb),
+            _ if version != 0 => (When::Version(version), Verb::Cas),
+            Verb::Add => (When::Absent, verb),
+            Verb::Replace => (When::Present, verb),
+            Verb::Set | Verb::Cas => (When::Always, verb),
+        };
+        let options = SetOptions {
+            deadline: context.stored_deadline(exptime),
+            flags,
+            when,
+            value_bytes_max: context.memcached_value_bytes_max(),
+            // Told in the answer, which a quiet one has not.
+            version: !head.quiet,
+            ..SetOptions::default()
+        };
+        Order {
+            verb: done_as,
+            options,
+            vivify: None,
+            names_ttl: exptime != 0,
+            removes_old: verb == Verb::Set,
         }
     }
 

@@ -4,9 +4,11 @@
 //! [`Upload::finish`] stores it. An upload that is dropped leaves nothing.
 
 use cellar_engine::{Error, Key};
+use cellar_protocol::memcached::binary::{self as packets, Packet, PacketHead};
 use cellar_protocol::memcached::refusal::BAD_DATA;
 use cellar_protocol::memcached::{OwnedMeta, Storage, reply};
 
+use super::binary;
 use super::store::{self, Order};
 use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END, ValueSource};
@@ -27,6 +29,17 @@ pub(super) struct Upload {
 enum AnswerForm {
     Classic { noreply: bool },
     Meta(OwnedMeta),
+    Packet(PacketHead),
+}
+
+impl AnswerForm {
+    /// Bytes behind the value.
+    fn line_end_bytes(&self) -> usize {
+        match self {
+            AnswerForm::Classic { .. } | AnswerForm::Meta(_) => LINE_END.len(),
+            AnswerForm::Packet(_) => 0,
+        }
+    }
 }
 
 impl Upload {
@@ -42,7 +55,11 @@ impl Upload {
             form,
         } = self;
         let value_bytes = filling.value_bytes();
-        let Some(draft) = filling.finish_line() else {
+        let draft = match form {
+            AnswerForm::Packet(_) => Some(filling.finish()),
+            _ => filling.finish_line(),
+        };
+        let Some(draft) = draft else {
             context.counters.protocol_errors.add(1);
             if !matches!(form, AnswerForm::Classic { noreply: true }) {
                 reply::text_line(output.bytes(), BAD_DATA);
@@ -63,8 +80,32 @@ impl Upload {
                     output,
                 );
             }
+            AnswerForm::Packet(head) => binary::answer_store(&result, order.verb, *head, output),
         }
     }
+}
+
+/// The same of a packet.
+///
+/// # Errors
+/// How the connection goes on without the value.
+pub(super) fn receive_packet(
+    packet: &Packet<'_>,
+    value_bytes: usize,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Result<Box<Upload>, Next> {
+    let Some(order) = binary::order(packet, context) else {
+        return Err(Next::Skip(value_bytes));
+    };
+    let form = AnswerForm::Packet(packet.head);
+    start(
+        context.key(packet.key),
+        value_bytes,
+        (order, form),
+        context,
+        output,
+    )
 }
 
 /// Makes room for the value of a storage command; one that finds none is answered at once.
@@ -110,7 +151,10 @@ fn start(
     };
     match draft {
         Ok(draft) => Ok(Box::new(Upload {
-            filling: Filling::of(draft, value_bytes),
+            filling: match form {
+                AnswerForm::Packet(_) => Filling::without_line_end(draft, value_bytes),
+                _ => Filling::of(draft, value_bytes),
+            },
             key: key.bytes().into(),
             order,
             form,
@@ -118,12 +162,15 @@ fn start(
         Err(error) => {
             order.fail(key, &error, context);
             answer_failure(&error, &form, output);
-            Err(Next::Skip(value_bytes + LINE_END.len()))
+            Err(Next::Skip(value_bytes + form.line_end_bytes()))
         }
     }
 }
 
 fn answer_failure(error: &Error, form: &AnswerForm, output: &mut Output) {
+    if let AnswerForm::Packet(head) = form {
+        return packets::reply::failed(output.bytes(), *head, binary::failure(error));
+    }
     let noreply = matches!(form, AnswerForm::Classic { noreply: true });
     super::answer(store::failure(error), noreply, output);
 }

@@ -6,9 +6,11 @@
 pub(super) mod info;
 pub(super) mod config;
 pub(super) mod acl;
+mod key_roles; // what commands do with their keys
 pub(super) mod commands;
 pub(super) mod memory;
 pub(super) mod slow;
+pub(super) mod latency;
 pub(super) mod debug;
 
 use std::sync::atomic::Ordering;
@@ -44,6 +46,23 @@ pub(super) fn role(call: &mut Call<'_>) -> Outcome {
     reply.integer(0);
     reply.array(0);
     DONE
+}
+
+/// MONITOR
+pub(super) fn monitor(call: &mut Call<'_>) -> Outcome {
+    if call.session.answers_whole {
+        return Err(Failure::text(
+            "ERR MONITOR isn't allowed for DENY BLOCKING client",
+        ));
+    }
+    let state = call.context.state;
+    if !state.monitors.add(&call.session.client) {
+        return Err(Failure::text("ERR too many clients monitor already"));
+    }
+    call.session.monitors = true;
+    call.session.client.note_monitor(true);
+    state.choose_calls();
+    call.ok()
 }
 
 /// SHUTDOWN: what has been received is still answered, as after SIGTERM.

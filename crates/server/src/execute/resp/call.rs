@@ -3,6 +3,7 @@
 pub(super) mod notify;
 pub(super) mod steps; // commands that work in steps
 pub(super) mod parts;
+pub(super) mod clocked; // how long commands take
 pub(super) mod help;
 
 use cellar_engine::{Cache, Deadline, Instant, Key, Space};

@@ -2,13 +2,13 @@
 //!
 //! Source: redis.io/docs/latest/develop/pubsub. Tests: tests/resp_pubsub.rs.
 
-use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::glob::Pattern;
+use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 
 use super::call::steps::Progress;
-use crate::pubsub::{Kind, Sending};
+use crate::pubsub::{Kind, PubSub, Sending};
 
 pub(super) fn subscribe(call: &mut Call<'_>) -> Outcome {
     begin(call, Kind::Channel, "subscribe")
@@ -26,13 +26,21 @@ pub(super) fn punsubscribe(call: &mut Call<'_>) -> Outcome {
     end(call, Kind::Pattern, "punsubscribe")
 }
 
+pub(super) fn ssubscribe(call: &mut Call<'_>) -> Outcome {
+    begin(call, Kind::Shard, "ssubscribe")
+}
+
+pub(super) fn sunsubscribe(call: &mut Call<'_>) -> Outcome {
+    end(call, Kind::Shard, "sunsubscribe")
+}
+
 fn begin(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
     let state = call.context.state;
     for name in &call.args[1..] {
         let session = &mut *call.session;
         let client = &session.client;
         session.subscriptions.add(kind, name, client, state)?;
-        answer(call, word, Some(name));
+        answer(call, kind, word, Some(name));
     }
     DONE
 }
@@ -45,7 +53,7 @@ fn end(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
         call.session.subscriptions.names(kind)
     };
     if names.is_empty() {
-        answer(call, word, None);
+        answer(call, kind, word, None);
     }
     for name in &names {
         let session = &mut *call.session;
@@ -55,13 +63,13 @@ fn end(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
             // No message of a channel comes after the reply that says it is left.
             call.session.empty_inbox(call.output);
         }
-        answer(call, word, Some(name));
+        answer(call, kind, word, Some(name));
     }
     DONE
 }
 
-fn answer(call: &mut Call<'_>, word: &str, name: Option<&[u8]>) {
-    let count = call.session.subscriptions.count();
+fn answer(call: &mut Call<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
+    let count = call.session.subscriptions.count(kind);
     let mut reply = call.reply();
     reply.push(3);
     reply.bulk(word);
@@ -75,17 +83,22 @@ fn answer(call: &mut Call<'_>, word: &str, name: Option<&[u8]>) {
 /// Listeners and patterns of a message that one step gets through.
 const LISTENERS_MAX: usize = 2_048;
 
+/// PUBLISH, SPUBLISH.
 pub(super) fn publish(call: &mut Call<'_>) -> Outcome {
+    let send = match call.command.verb {
+        Verb::Spublish => PubSub::publish_some_to_shard,
+        _ => PubSub::publish_some,
+    };
     let pubsub = &call.context.state.observer.pubsub;
     let (channel, message, proto) = (call.args[1], call.args[2], call.session.proto);
     let mut sending = Sending::default();
-    if !pubsub.publish_some(channel, message, &mut sending, LISTENERS_MAX) {
+    if !send(pubsub, channel, message, &mut sending, LISTENERS_MAX) {
         return call.integer(i64::try_from(sending.count).unwrap_or(i64::MAX));
     }
     let (channel, message) = (channel.to_vec(), message.to_vec());
     call.in_steps(move |context, output| {
         let pubsub = &context.state.observer.pubsub;
-        if pubsub.publish_some(&channel, &message, &mut sending, LISTENERS_MAX) {
+        if send(pubsub, &channel, &message, &mut sending, LISTENERS_MAX) {
             return Progress::More;
         }
         let count = i64::try_from(sending.count).unwrap_or(i64::MAX);
@@ -94,6 +107,15 @@ pub(super) fn publish(call: &mut Call<'_>) -> Outcome {
     })
 }
 
+/// Which channels a subcommand of PUBSUB is about.
+fn kind_of(call: &Call<'_>) -> Kind {
+    match call.command.verb {
+        Verb::PubsubShardchannels | Verb::PubsubShardnumsub => Kind::Shard,
+        _ => Kind::Channel,
+    }
+}
+
+/// PUBSUB CHANNELS, PUBSUB SHARDCHANNELS.
 pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
     let pattern = match call.args {
         [_, _] => None,
@@ -102,26 +124,32 @@ pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
     };
     let mut names: Vec<Box<[u8]>> = Vec::new();
     let user = call.session.standing.last_user();
-    call.context.state.observer.pubsub.channels(|name| {
-        let is_its = user.is_none_or(|user| user.may_hear(name));
-        if is_its && pattern.as_ref().is_none_or(|pattern| pattern.matches(name)) {
-            names.push(name.into());
-        }
-    });
+    call.context
+        .state
+        .observer
+        .pubsub
+        .channels(kind_of(call), |name| {
+            let is_its = user.is_none_or(|user| user.may_hear(name));
+            if is_its && pattern.as_ref().is_none_or(|pattern| pattern.matches(name)) {
+                names.push(name.into());
+            }
+        });
     let mut reply = call.reply();
     reply.array(names.len());
     names.iter().for_each(|name| reply.bulk(name));
     DONE
 }
 
+/// PUBSUB NUMSUB, PUBSUB SHARDNUMSUB.
 pub(super) fn numsub(call: &mut Call<'_>) -> Outcome {
+    let kind = kind_of(call);
     let pubsub = &call.context.state.observer.pubsub;
     let names = &call.args[2..];
     let mut reply = call.reply();
     reply.array(2 * names.len());
     for name in names {
         reply.bulk(name);
-        reply.integer(i64::try_from(pubsub.listeners(name)).unwrap_or(i64::MAX));
+        reply.integer(i64::try_from(pubsub.listeners(kind, name)).unwrap_or(i64::MAX));
     }
     DONE
 }

@@ -5,9 +5,9 @@
 
 pub(super) mod filter;
 pub(super) mod tracking;
+pub(super) mod untouched; // reads that count as no use
 pub(super) mod connection;
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,14 +18,14 @@ use self::connection::{LONG_NAME, NAME_BYTES_MAX, set_name};
 use self::filter::Filter;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
+use super::listing::describe;
 
-use self::tracking::redirection;
 use super::call::steps::Progress;
 use super::session::ReplyMode;
 use crate::client::Client;
 use crate::execute::context::Flow;
-use crate::tracking::Mode;
 use crate::users::DEFAULT_USER;
+use crate::waiters::WaitEnd;
 
 pub(super) fn id(call: &mut Call<'_>) -> Outcome {
     let id = call.session.client.id;
@@ -45,7 +45,13 @@ const LINES_MAX: usize = 512;
 pub(super) fn list(call: &mut Call<'_>) -> Outcome {
     let filter = Filter::of_list(&call.args[2..])?;
     let (now_ms, proto) = (call.now().0, call.session.proto);
-    let is_shown = |client: &Arc<Client>| !client.is_gone() && filter.takes(client, now_ms);
+    let user = call.session.standing.last_user();
+    let own = user.filter(|user| user.is_limited());
+    let is_for_it =
+        |client: &Client| own.is_none_or(|user| client.facts().user.as_ref() == Some(&user.name));
+    let is_shown = |client: &Arc<Client>| {
+        !client.is_gone() && filter.takes(client, now_ms) && is_for_it(client)
+    };
     let mut clients = call.context.state.clients.list();
     clients.retain(is_shown);
     let (mut clients, mut text) = (clients.into_iter(), String::new());
@@ -59,80 +65,6 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
         Reply::new(output.bytes(), proto).verbatim(&text);
         Progress::Last
     })
-}
-
-/// A client's line in listings.
-fn describe(client: &Client, now_ms: u64) -> String {
-    let facts = client.facts().clone();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let seconds = |since: u64| now_ms.saturating_sub(since) / 1_000;
-    let counts = &client.counts;
-    let mut line = String::new();
-    // Writing into a string does not fail.
-    let _ = writeln!(
-        line,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub=0 \
-         multi={} watch={} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-         omem={} tot-mem={} events=r cmd={} user={} redir={} resp={} lib-name={} lib-ver={}",
-        client.id,
-        client.seat.peer,
-        client.seat.local,
-        client.seat.file,
-        text(&facts.name),
-        seconds(client.since_ms),
-        seconds(client.active_ms.load(Ordering::Relaxed)),
-        flags(client),
-        client.database.load(Ordering::Relaxed),
-        counts.channels.load(Ordering::Relaxed),
-        counts.patterns.load(Ordering::Relaxed),
-        counts.queued.load(Ordering::Relaxed),
-        counts.watched.load(Ordering::Relaxed),
-        client.waiting_bytes(),
-        client.held_bytes(),
-        client.command(),
-        facts.user.as_deref().unwrap_or(DEFAULT_USER),
-        redirection(client),
-        client.protocol.load(Ordering::Relaxed),
-        text(&facts.library),
-        text(&facts.library_version),
-    );
-    line.pop();
-    if let Some(uid) = client.seat.uid {
-        let _ = write!(line, " uid={uid}");
-    }
-    if let Some(identity) = &client.seat.identity {
-        let _ = write!(line, " identity={}", word(identity));
-    }
-    line.push('\n');
-    line
-}
-
-/// A name as one word, whatever a certificate has in it.
-fn word(name: &str) -> String {
-    let is_strange = |letter: char| letter.is_whitespace() || letter.is_control();
-    name.replace(is_strange, "_")
-}
-
-fn flags(client: &Client) -> String {
-    let mode = Mode::of(client);
-    let letters = [
-        (client.is_subscriber(), 'P'),
-        (client.counts.queued.load(Ordering::Relaxed) >= 0, 'x'),
-        (mode.has(Mode::ON), 't'),
-        (mode.has(Mode::BROKEN), 'R'),
-        (mode.has(Mode::BCAST), 'B'),
-        (client.wishes[0].load(Ordering::Relaxed), 'e'),
-        (client.wishes[1].load(Ordering::Relaxed), 'T'),
-    ];
-    let text: String = letters
-        .into_iter()
-        .filter_map(|(is, letter)| is.then_some(letter))
-        .collect();
-    if text.is_empty() {
-        "N".to_owned()
-    } else {
-        text
-    }
 }
 
 pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
@@ -238,7 +170,9 @@ pub(super) fn no_evict(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn no_touch(call: &mut Call<'_>) -> Outcome {
-    wish(call, 1)
+    let outcome = wish(call, 1)?;
+    call.session.touches_nothing = call.args[2].eq_ignore_ascii_case(b"on");
+    Ok(outcome)
 }
 
 fn wish(call: &mut Call<'_>, place: usize) -> Outcome {
@@ -250,26 +184,25 @@ fn wish(call: &mut Call<'_>, place: usize) -> Outcome {
     call.ok()
 }
 
-pub(super) fn pause(_call: &mut Call<'_>) -> Outcome {
-    Err(Failure::text(
-        "ERR CLIENT PAUSE is not supported: there are no replicas that could wait for it",
-    ))
-}
-
-pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
-    call.ok()
-}
-
-/// No command of this server blocks, so nobody is ever unblocked.
+/// Ends a client's wait for a value.
 pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
-    if let Some(reason) = call.args.get(3)
-        && !reason.eq_ignore_ascii_case(b"timeout")
-        && !reason.eq_ignore_ascii_case(b"error")
-    {
-        return Err(Failure::text(
-            "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
-        ));
+    let end = match call.args.get(3) {
+        None => WaitEnd::TimeOut,
+        Some(reason) if reason.eq_ignore_ascii_case(b"timeout") => WaitEnd::TimeOut,
+        Some(reason) if reason.eq_ignore_ascii_case(b"error") => WaitEnd::Unblocked,
+        Some(_) => {
+            return Err(Failure::text(
+                "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+            ));
+        }
+    };
+    let id = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    let observer = &call.context.state.observer;
+    let waiter = u64::try_from(id).ok();
+    let waiter = waiter.and_then(|id| observer.waiters.of_client(id));
+    let waiter = waiter.filter(|waiter| observer.end_wait(waiter, end));
+    if let Some(waiter) = &waiter {
+        waiter.request.client.call();
     }
-    parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
-    call.integer(0)
+    call.integer(waiter.is_some().into())
 }

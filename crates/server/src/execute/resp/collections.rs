@@ -7,8 +7,16 @@ pub(super) mod hashes;
 pub(super) mod set_algebra;
 pub(super) mod sets;
 pub(super) mod sorted_members;
+pub(super) mod ranking; // members of several sorted sets, in order
 pub(super) mod sorted_ranges;
+mod sorted_store; // results on their way into a sorted set
+pub(super) mod sorted_algebra;
 pub(super) mod sorted_sets;
+pub(super) mod geo;
+mod geo_request; // what a search asks for
+pub(super) mod geo_search;
+pub(super) mod lists;
+pub(super) mod list_moves;
 
 use cellar_engine::{Change, Error, Handle, Key, Kind};
 

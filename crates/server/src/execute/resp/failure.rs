@@ -29,6 +29,8 @@ pub enum Failure {
     KeyTooLong,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
+    /// The same of a failure that was counted where it happened, and is passed on.
+    Passed(String),
 }
 
 impl Failure {
@@ -54,6 +56,7 @@ impl Failure {
             Failure::Busy => "OOM command not allowed when all memory is held by transfers",
             Failure::KeyTooLong => "ERR key is longer than 65535 bytes",
             Failure::Text(text) => return text.clone(),
+            Failure::Passed(text) => return text.clone().into(),
         };
         Cow::Borrowed(text)
     }

@@ -5,12 +5,17 @@ use cellar_protocol::resp::Verb;
 use super::call::help;
 use super::call::{Call, Outcome};
 use super::client::{self, connection, tracking};
-use super::collections::{hash_expiry, hashes, set_algebra, sets, sorted_ranges, sorted_sets};
-use super::keys::{self, deadlines, flush, listing, object, rename, scan};
-use super::strings::{
-    self, bits, digest, getex, increx, lcs, leases, mset, numbers, ranges, setex,
+use super::collections::{
+    geo, geo_search, hash_expiry, hashes, list_moves, lists, set_algebra, sets, sorted_algebra,
+    sorted_ranges, sorted_sets,
 };
-use super::{admin, channels, scripts, transaction};
+use super::dumps::{self, restore};
+use super::keys::{self, deadlines, flush, listing, object, rename, scan, sort};
+use super::strings::{
+    self, bit_counts, bit_fields, bit_operations, bits, digest, getex, increx, lcs, leases, mset,
+    numbers, ranges, setex, sketches,
+};
+use super::{admin, channels, pausing, scripts, transaction, waiting};
 
 /// What runs one command.
 pub(super) type Handler = fn(&mut Call<'_>) -> Outcome;
@@ -59,11 +64,19 @@ handlers! {
     Getlease => leases::getlease;
     Getbit => bits::getbit;
     Setbit => bits::setbit;
+    Bitcount => bit_counts::bitcount;
+    Bitpos => bit_counts::bitpos;
+    Bitop => bit_operations::bitop;
+    Bitfield BitfieldRo => bit_fields::bitfield;
+    Pfadd => sketches::pfadd;
+    Pfcount => sketches::pfcount;
+    Pfmerge => sketches::pfmerge;
     Del Unlink => keys::del;
     Exists => keys::exists;
     Touch => keys::touch;
     Type => keys::type_of;
     Wait => keys::wait;
+    Waitaof => keys::wait_aof;
     Randomkey => scan::randomkey;
     Keys => listing::keys;
     Scan => scan::scan;
@@ -84,6 +97,9 @@ handlers! {
     ObjectFreq => object::freq;
     ObjectIdletime => object::idletime;
     ObjectRefcount => object::refcount;
+    Dump => dumps::dump;
+    Restore => restore::restore;
+    Sort SortRo => sort::sort;
     Invalidate => leases::invalidate;
     Hset Hmset => hashes::hset;
     Hsetnx => hashes::hsetnx;
@@ -126,18 +142,44 @@ handlers! {
     Zrank Zrevrank => sorted_sets::zrank;
     Zrandmember => sorted_sets::zrandmember;
     Zscan => sorted_sets::zscan;
+    Zunion Zinter Zdiff => sorted_algebra::answer;
+    Zunionstore Zinterstore Zdiffstore => sorted_algebra::store;
+    Zrangestore => sorted_algebra::zrangestore;
+    Zintercard => sorted_algebra::zintercard;
+    Zmpop => sorted_ranges::zmpop;
     Zpopmin Zpopmax => sorted_ranges::zpop;
     Zcount Zlexcount => sorted_ranges::zcount;
     Zrange Zrevrange Zrangebyscore Zrevrangebyscore Zrangebylex Zrevrangebylex
         => sorted_ranges::zrange;
     Zremrangebyrank Zremrangebyscore Zremrangebylex => sorted_ranges::zremrange;
+    Geoadd => geo::geoadd;
+    Geopos => geo::geopos;
+    Geodist => geo::geodist;
+    Geohash => geo::geohash;
+    Geosearch Geosearchstore Georadius GeoradiusRo Georadiusbymember GeoradiusbymemberRo
+        => geo_search::search;
+    Lpush Rpush Lpushx Rpushx => lists::push;
+    Lpop Rpop => lists::pop;
+    Llen => lists::llen;
+    Lindex => lists::lindex;
+    Lrange => lists::lrange;
+    Ltrim => lists::ltrim;
+    Lset => lists::lset;
+    Linsert => lists::linsert;
+    Lrem => lists::lrem;
+    Lpos => lists::lpos;
+    Lmove Rpoplpush => list_moves::lmove;
+    Lmpop => list_moves::lmpop;
+    Blpop Brpop Blmove Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop => waiting::wait_for;
     Subscribe => channels::subscribe;
     Unsubscribe => channels::unsubscribe;
     Psubscribe => channels::psubscribe;
     Punsubscribe => channels::punsubscribe;
-    Publish => channels::publish;
-    PubsubChannels => channels::channels;
-    PubsubNumsub => channels::numsub;
+    Ssubscribe => channels::ssubscribe;
+    Sunsubscribe => channels::sunsubscribe;
+    Publish Spublish => channels::publish;
+    PubsubChannels PubsubShardchannels => channels::channels;
+    PubsubNumsub PubsubShardnumsub => channels::numsub;
     PubsubNumpat => channels::numpat;
     Multi => transaction::multi;
     Exec => transaction::exec;
@@ -161,8 +203,8 @@ handlers! {
     ClientReply => client::reply;
     ClientNoEvict => client::no_evict;
     ClientNoTouch => client::no_touch;
-    ClientPause => client::pause;
-    ClientUnpause => client::unpause;
+    ClientPause => pausing::pause;
+    ClientUnpause => pausing::unpause;
     ClientUnblock => client::unblock;
     ClientTracking => tracking::tracking;
     ClientCaching => tracking::caching;
@@ -173,7 +215,7 @@ handlers! {
     ScriptLoad => scripts::load;
     ScriptExists => scripts::exists;
     ScriptFlush => scripts::flush;
-    ScriptKill => scripts::kill;
+    ScriptKill FunctionKill => scripts::kill;
     FunctionFlush => scripts::function_flush;
     FunctionList => scripts::function_list;
     FunctionStats => scripts::function_stats;
@@ -199,17 +241,21 @@ handlers! {
     SlowlogGet => admin::slow::get;
     SlowlogLen => admin::slow::len;
     SlowlogReset => admin::slow::reset;
-    LatencyDoctor => admin::slow::doctor;
-    LatencyHistogram => admin::slow::histogram;
-    LatencyHistory LatencyLatest => admin::slow::no_events;
-    LatencyReset => admin::slow::reset_events;
+    LatencyDoctor => admin::latency::doctor;
+    LatencyGraph => admin::latency::graph;
+    LatencyHistogram => admin::latency::histogram;
+    LatencyHistory => admin::latency::history;
+    LatencyLatest => admin::latency::latest;
+    LatencyReset => admin::latency::reset;
     AclCat => admin::acl::categories;
     AclDryrun => admin::acl::dry_run;
+    AclLog => admin::acl::log;
     AclGetuser => admin::acl::user;
     AclList => admin::acl::list;
     AclUsers => admin::acl::users;
     AclWhoami => admin::acl::who_am_i;
     Debug => admin::debug::debug;
+    Monitor => admin::monitor;
     Time => admin::time;
     Lastsave => admin::last_save;
     Role => admin::role;

@@ -20,6 +20,7 @@ use crate::client::Client;
 use crate::execute::context::{Ahead, Context, First, Flow, Next};
 use crate::execute::filling::Transfer;
 use crate::output::Output;
+use crate::pause::Effect;
 use crate::state::State;
 use crate::users::{User, Users};
 
@@ -206,7 +207,7 @@ impl Intake {
         }
     }
 
-    /// Becomes a user's who has shown a certificate.
+    /// Becomes a user's who is known without a password.
     pub(in crate::execute) fn become_of(&mut self, user: Arc<User>, users: &Users, state: &State) {
         self.session.log_in(user, users, state);
     }
@@ -273,6 +274,22 @@ impl Intake {
         }
     }
 
+    /// What a task is to a pause.
+    pub(in crate::execute) fn effect(&self, task: &Task<'_>, context: Context<'_>) -> Effect {
+        let session = &self.session;
+        match task {
+            Task::Get(_) => Effect::Reads,
+            Task::Set(_) | Task::LargeSet { .. } | Task::Tail(_) => Effect::Writes,
+            Task::Command(prepared) => prepared.effect(session, context),
+            Task::Quoted(frame) => {
+                let request = Decoded::unquoted(frame);
+                let space = session.space(context.state);
+                prepare(request, space, context.cache()).effect(session, context)
+            }
+            Task::Refuse { .. } => Effect::None,
+        }
+    }
+
     /// Makes room for the value of a SET.
     #[cold]
     fn begin_upload(
@@ -297,6 +314,12 @@ impl Intake {
     /// Stores the value that was received last as these arguments say.
     #[cold]
     fn store_tail(&mut self, args: &[&[u8]], context: Context<'_>, output: &mut Output) -> Next {
+        let state = context.state;
+        let users = state.users.as_ref();
+        let has_lost = |user: &Arc<User>| users.is_some_and(|users| !users.has_still(user));
+        if self.sender().is_some_and(has_lost) {
+            return Next::Flow(Flow::Close);
+        }
         if let Some(tail) = self.tail.take() {
             tail.store(args, &mut self.session, context, output);
         }
@@ -308,6 +331,12 @@ impl Intake {
     pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
         Some(upload.filling.transfer())
+    }
+
+    /// Whose the value under way is.
+    pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
+        let is_under_way = self.upload.is_some() || self.tail.is_some();
+        self.session.standing.last_user().filter(|_| is_under_way)
     }
 
     /// Hands on more of the value; how many bytes were used, and how the connection goes on once

@@ -8,6 +8,7 @@ pub(super) mod scan; // how keys are listed: SCAN, KEYS
 pub(super) mod listing;
 pub(super) mod rename;
 pub(super) mod flush;
+pub(super) mod sort;
 
 use cellar_engine::{Change, DeleteOptions, Deleted, Key};
 use cellar_protocol::resp::number::parse_integer;
@@ -67,11 +68,38 @@ pub(super) fn type_of(call: &mut Call<'_>) -> Outcome {
 /// WAIT: nobody replicates, so there is nobody to wait for.
 pub(super) fn wait(call: &mut Call<'_>) -> Outcome {
     parse_integer(call.args[1]).ok_or(Failure::NotInteger)?;
-    let timeout = parse_integer(call.args[2]);
-    match timeout.ok_or(Failure::text(
-        "ERR timeout is not an integer or out of range",
-    ))? {
-        0.. => call.integer(0),
+    check_timeout(call.args[2])?;
+    call.integer(0)
+}
+
+/// WAITAOF: nothing is written to a log either.
+pub(super) fn wait_aof(call: &mut Call<'_>) -> Outcome {
+    let local = parse_integer(call.args[1]).ok_or(Failure::NotInteger)?;
+    if !(0..=1).contains(&local) {
+        return Err(Failure::text(
+            "ERR value is out of range, value must between 0 and 1",
+        ));
+    }
+    if parse_integer(call.args[2]).is_none_or(|replicas| replicas < 0) {
+        return Err(Failure::text("ERR value is out of range, must be positive"));
+    }
+    check_timeout(call.args[3])?;
+    if local > 0 {
+        return Err(Failure::text(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+        ));
+    }
+    let mut reply = call.reply();
+    reply.array(2);
+    reply.integer(0);
+    reply.integer(0);
+    DONE
+}
+
+fn check_timeout(timeout: &[u8]) -> Result<(), Failure> {
+    let bad = Failure::text("ERR timeout is not an integer or out of range");
+    match parse_integer(timeout).ok_or(bad)? {
+        0.. => Ok(()),
         _ => Err(Failure::text("ERR timeout is negative")),
     }
 }

@@ -7,10 +7,10 @@
 
 pub(super) mod calls;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use cellar_protocol::resp::{Reply, Verb, number};
+use cellar_protocol::resp::{Command, Reply, Verb, number};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
@@ -18,6 +18,7 @@ use super::failure::Failure;
 use self::calls::Caller;
 use crate::parameters::REDIS_VERSION;
 use crate::script::{Header, Interpreter, Run, RunError, SOURCE_BYTES_MAX, Script};
+use crate::state::State;
 
 /// Length of a script's digest in hexadecimal digits.
 const DIGEST_BYTES: usize = 40;
@@ -45,6 +46,20 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> Outcome {
     let script = call.context.state.scripts.find(call.args[1]);
     let script = script.ok_or(UNKNOWN)?;
     run(call, &script)
+}
+
+/// Whether the script that EVAL or EVALSHA asks for says that it writes nothing.
+pub(super) fn is_read_only(command: &Command, args: &[&[u8]], state: &State) -> bool {
+    let says_so = |source: &[u8]| Header::read(source).is_ok_and(|header| header.no_writes);
+    match command.verb {
+        Verb::EvalRo | Verb::EvalshaRo => true,
+        Verb::Eval => says_so(args[1]),
+        Verb::Evalsha => {
+            let script = state.scripts.find(args[1]);
+            script.is_some_and(|script| says_so(&script.source))
+        }
+        _ => false,
+    }
 }
 
 fn check_length(source: &[u8]) -> Result<(), Failure> {
@@ -86,7 +101,7 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
     let may_write = !asks_to_read && !header.no_writes;
     let result = call.alone(|call| run_alone(call, &run, may_write));
     INTERPRETER.with_borrow_mut(Interpreter::tidy_up);
-    result.map_err(|error| Failure::Text(text_of(error, script).into()))?;
+    result.map_err(|error| failure_of(error, script))?;
     DONE
 }
 
@@ -94,14 +109,25 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
 fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
     let generation = call.context.state.scripts.generation();
     let mut caller = Caller::new(call.session, call.context, may_write);
+    let (context, verb) = (call.context, call.command.verb);
     let (output, proto) = (call.output.bytes(), call.session.proto);
     let start = output.len();
+    let has_failed = Cell::new(false);
+    let note = |text: &[u8], is_counted: bool| {
+        has_failed.set(true);
+        if !is_counted {
+            context.state.errors.note(&String::from_utf8_lossy(text));
+        }
+    };
     let written = INTERPRETER.with_borrow_mut(|interpreter| {
         interpreter.run(run, generation, &mut caller, |answer| {
-            answer.write(&mut Reply::new(output, proto))
+            answer.write(&mut Reply::new(output, proto), &note)
         })
     });
     caller.end(call.session);
+    if written.is_ok() && has_failed.get() {
+        context.counters.times.note_failed(verb);
+    }
     let too_long = || {
         let text = b"ERR the script's answer is too deep or too long";
         RunError::Failed(text.to_vec(), None)
@@ -114,17 +140,21 @@ fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), 
 }
 
 /// The error a client gets for a script, as Redis says it.
-fn text_of(error: RunError, script: &Script) -> String {
-    match error {
-        RunError::Compile(text) => format!("ERR Error compiling script (new function): {text}"),
-        RunError::Failed(text, line) => {
-            let text = String::from_utf8_lossy(&text);
-            let name = script.name();
-            match line {
-                Some(line) => format!("{text} script: {name}, on @user_script:{line}."),
-                None => format!("{text} script: {name}."),
-            }
+fn failure_of(error: RunError, script: &Script) -> Failure {
+    let placed = |text: Vec<u8>, line: Option<usize>| {
+        let text = String::from_utf8_lossy(&text);
+        let name = script.name();
+        match line {
+            Some(line) => format!("{text} script: {name}, on @user_script:{line}."),
+            None => format!("{text} script: {name}."),
         }
+    };
+    match error {
+        RunError::Compile(text) => {
+            Failure::Text(format!("ERR Error compiling script (new function): {text}").into())
+        }
+        RunError::Failed(text, line) => Failure::Text(placed(text, line).into()),
+        RunError::Passed(text, line) => Failure::Passed(placed(text, line)),
     }
 }
 
@@ -139,7 +169,7 @@ pub(super) fn load(call: &mut Call<'_>) -> Outcome {
         checked
     });
     let script = call.context.state.scripts.load(source);
-    checked.map_err(|error| Failure::Text(text_of(error, &script).into()))?;
+    checked.map_err(|error| failure_of(error, &script))?;
     call.reply().bulk(script.digest);
     DONE
 }

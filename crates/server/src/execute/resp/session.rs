@@ -17,12 +17,15 @@ use self::subscriptions::Subscriptions;
 use self::tracked::Tracked;
 use self::watched::Watched;
 use super::failure::Failure;
+use super::listing::describe;
 use crate::client::{Client, Delivery};
+use crate::denials::{DenialCause, DenialReason};
 use crate::execute::login::Pending;
-use crate::execute::permission::{Denied, Need, check, check_resp};
+use crate::execute::permission::{Denied, Need, check, check_resp, of_verb};
 use crate::output::Output;
 use crate::state::State;
 use crate::users::{Standing, User, Users};
+use crate::waiters::WaitRequest;
 
 /// Which replies a client wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,8 +90,14 @@ pub(super) struct Session {
     pub(super) subscriptions: Subscriptions,
     pub(super) tracked: Tracked,
     pub(super) watched: Watched,
+    /// Whether it is shown each command as it runs (MONITOR).
+    pub(super) monitors: bool,
+    /// Whether reads do not count as uses of keys (CLIENT NO-TOUCH).
+    pub(super) touches_nothing: bool,
     /// Whether commands are parts of a greater one now, so that each has to answer at once.
     pub(super) answers_whole: bool,
+    /// Whether they are those of a script.
+    pub(super) is_script: bool,
 }
 
 impl Session {
@@ -107,7 +116,10 @@ impl Session {
             subscriptions: Subscriptions::default(),
             tracked: Tracked::default(),
             watched: Watched::default(),
+            monitors: false,
+            touches_nothing: false,
             answers_whole: false,
+            is_script: false,
         }
     }
 
@@ -143,6 +155,18 @@ impl Session {
         }
     }
 
+    /// Whether the user who was in force last may run a command; nothing is noted of it.
+    pub(super) fn may_run(&self, command: &'static Command, args: &[&[u8]]) -> bool {
+        let Some(user) = self.standing.last_user() else {
+            return true;
+        };
+        if command.takes(args.len()) {
+            check_resp(user, command, args, self.database).is_ok()
+        } else {
+            check(user, of_verb(command.verb), self.database, []).is_ok()
+        }
+    }
+
     fn check_user(
         &mut self,
         command: &'static Command,
@@ -157,8 +181,58 @@ impl Session {
                 Err(NO_AUTH)
             };
         };
-        let checked = check_resp(user, command, args, database);
-        checked.map_err(|denied| denied_to(&user.name, command, args, denied))
+        let Err(denied) = check_resp(user, command, args, database) else {
+            return Ok(());
+        };
+        let user = Arc::clone(&user.name);
+        self.note_denied(&user, (command, args), denied, state);
+        Err(denied_to(&user, command, args, denied))
+    }
+
+    /// Notes for ACL LOG what a user may not do.
+    #[cold]
+    fn note_denied(
+        &self,
+        user: &str,
+        (command, args): (&Command, &[&[u8]]),
+        denied: Denied<'_>,
+        state: &State,
+    ) {
+        let (reason, object) = match denied {
+            Denied::Command => (DenialReason::Command, full_name(command, args).into_bytes()),
+            Denied::Key(key) => (DenialReason::Key, key.to_vec()),
+            Denied::Channel(name) => (DenialReason::Channel, name.to_vec()),
+            Denied::Database => (
+                DenialReason::Database,
+                self.database.to_string().into_bytes(),
+            ),
+        };
+        self.note_refused(reason, (object, user.as_bytes()), state);
+    }
+
+    /// Notes for ACL LOG that something was refused to a user, or to who gave this name.
+    pub(super) fn note_refused(
+        &self,
+        reason: DenialReason,
+        (object, user): (Vec<u8>, &[u8]),
+        state: &State,
+    ) {
+        let context = match self.transaction {
+            _ if self.is_script => "lua",
+            Some(_) => "multi",
+            None => "toplevel",
+        };
+        let now = state.cache.now();
+        let refused = DenialCause {
+            reason,
+            context,
+            object,
+            user: user.to_vec(),
+        };
+        let line = describe(&self.client, now.0);
+        state
+            .denials
+            .note(refused, line.trim_end().to_owned(), state.wall.unix_ms(now));
     }
 
     /// Whether a plain request that needs this may use its key.
@@ -190,13 +264,15 @@ impl Session {
         user.filter(|user| !user.prefixes.is_empty()).cloned()
     }
 
-    /// The session in which a script of this client runs its commands. It has the client's
-    /// tracking, which is put back at the script's end.
+    /// The session in which a script of this client runs its commands. It reads as the client
+    /// tracks, and changes nothing of that.
     pub(super) fn for_script(&mut self, state: &State) -> Session {
         Session {
             database: self.database,
             standing: self.standing.clone(),
             wrong_passwords: 0,
+            is_script: true,
+            touches_nothing: self.touches_nothing,
             tracked: self.tracked.for_script(),
             ..Session::new(Arc::clone(&self.client), state)
         }
@@ -235,7 +311,7 @@ impl Session {
     /// Whether commands run and are answered without any of what can be set up.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.takes_uploads() && !self.listens()
+        self.takes_uploads() && !self.listens() && !self.touches_nothing
     }
 
     /// Whether a SET runs at once and is answered.
@@ -247,10 +323,24 @@ impl Session {
             && !self.is_confined()
     }
 
+    /// Whether a command may wait: it is no part of a greater one.
+    pub(super) fn may_wait(&self) -> bool {
+        !self.answers_whole && !self.is_script
+    }
+
+    /// The session in which a client's command is run that has waited for a value.
+    pub(super) fn of_waiter(of: &WaitRequest, state: &State) -> Session {
+        Session {
+            database: of.database,
+            proto: of.proto,
+            ..Session::new(Arc::clone(&of.client), state)
+        }
+    }
+
     /// Whether messages may come that answer no request.
     #[inline]
     pub(super) fn listens(&self) -> bool {
-        self.tracked.is_on || !self.subscriptions.is_empty()
+        self.tracked.is_on || !self.subscriptions.is_empty() || self.monitors
     }
 
     /// Whether only commands about subscriptions are allowed, as in RESP2 every line is taken for a
@@ -287,12 +377,35 @@ impl Session {
     /// watched keys, a transaction.
     #[cold]
     pub(super) fn forget_all(&mut self, state: &State) {
+        if state.users.is_some() {
+            // What others had sent to it was meant for whose it was.
+            self.client.note_other_owner();
+        }
         if self.transaction.take().is_some() {
             note_queued(&self.client, None);
         }
         self.subscriptions.end(&self.client, state);
+        self.end_monitoring(state);
         self.tracked.end(&self.client, state);
         self.watched.end(&self.client, state);
+    }
+
+    /// Shows it nothing more of what others do.
+    fn end_monitoring(&mut self, state: &State) {
+        if std::mem::take(&mut self.monitors) {
+            state.monitors.remove(&self.client);
+            self.client.note_monitor(false);
+            state.choose_calls();
+        }
+    }
+
+    /// Whose commands it runs, as MONITOR shows it.
+    pub(super) fn origin(&self) -> &str {
+        if self.is_script {
+            "lua"
+        } else {
+            &self.client.seat.peer
+        }
     }
 
     /// Is no longer there for others.

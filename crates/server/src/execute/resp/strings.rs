@@ -14,22 +14,29 @@ pub(super) mod getex;
 pub(super) mod setex;
 pub(super) mod mset;
 pub(super) mod bits;
+pub(super) mod bit_counts;
+pub(super) mod bit_operations;
+pub(super) mod bit_fields;
+pub(super) mod sketches;
 
 use cellar_engine::{Change, Draft, Handle, Key, Kind, SetOptions, Stored};
 use cellar_protocol::resp::command::find;
-use cellar_protocol::resp::{Proto, Reply};
+use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
 use self::options::StoreOptions;
 use self::values::{answer_value, append_value, notify_set, store_until, update};
-use super::append_failure;
+use super::call::clocked;
 use super::call::notify::Class;
+use super::failed;
 use super::session::Session;
+use crate::clock::Stopwatch;
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
 use crate::output::Output;
+use crate::slow_log::shortened;
 
 /// GET.
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {
@@ -143,19 +150,29 @@ pub(super) fn set_draft(
     output: &mut Output,
 ) {
     context.counters.cmd_set.add(1);
+    context.counters.calls.add(Verb::Set);
     let start = output.bytes().len();
+    let command = find(b"set").expect("SET is in the table");
     let mut call = Call {
-        command: find(b"set").expect("SET is in the table"),
+        command,
         args,
         key: None,
         session,
         context,
         output,
     };
-    if let Err(failure) = set_received(&mut call, key, draft) {
+    let stopwatch = Stopwatch::start();
+    let outcome = set_received(&mut call, key, draft);
+    let ns = stopwatch.ns();
+    if let Err(failure) = outcome {
         output.truncate(start);
-        append_failure(&failure, session.proto, context, output);
+        failed(Verb::Set, &failure, session.proto, context, output);
     }
+    let client = &session.client;
+    // The value is not at hand any more.
+    let shown = [&[&b"SET"[..], key, b"..."], args].concat();
+    clocked::show(command, &shown, session, context);
+    clocked::note(command, client, ns, context, || shortened(&shown));
 }
 
 /// SET whose arguments are its options alone.

@@ -18,18 +18,11 @@ use super::{loaded, milliseconds};
 use crate::read_through::error::Error;
 use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Turn};
 
-/// Ends the lease by removing what stands for the value, unless there is a value by now.
-const RELEASE: &str = "\
-    local found = redis.call('GETLEASE', KEYS[1]) \
-    if not found[1] and found[4] == tonumber(ARGV[1]) then \
-        return redis.call('DEL', KEYS[1]) \
-    end \
-    return 0";
-
 /// What GETLEASE says.
 struct Told {
     has_value: bool,
     turn: Turn,
+    version: u64,
 }
 
 impl Link {
@@ -76,6 +69,15 @@ impl Link {
             loaded,
             turn: told.turn,
         }))
+    }
+
+    /// Whether nothing but the lease with this number stands where a value would.
+    pub(super) async fn is_unmade(&self, key: &[u8], lease: u64) -> Result<bool, Error> {
+        let mut pipeline = Pipeline::new();
+        pipeline.cmd("GETLEASE").arg(key);
+        let told = self.ask(&pipeline).await?.pop();
+        let told = told.and_then(|reply| self.told(reply));
+        Ok(told.is_some_and(|told| !told.has_value && told.version == lease))
     }
 
     /// Makes those of the answers absent that only stand for a value that somebody is making.
@@ -126,10 +128,12 @@ pub(super) fn store(key: &[u8], value: &[u8], ttl: Option<Duration>, lease: u64)
     command
 }
 
-/// The command that gives a lease back.
+/// The command that gives a lease back: it removes what stands for the value, as it stores what is
+/// over already, unless something else was stored meanwhile. No script, which takes an admin.
 pub(super) fn release(key: &[u8], lease: u64) -> redis::Cmd {
-    let mut command = redis::cmd("EVAL");
-    command.arg(RELEASE).arg(1).arg(key).arg(lease);
+    let mut command = redis::cmd("SET");
+    command.arg(key).arg("").arg("CAS").arg(lease);
+    command.arg("PXAT").arg(1);
     command
 }
 
@@ -163,6 +167,7 @@ fn parse(reply: &Value) -> Option<Told> {
     Some(Told {
         has_value: !matches!(value, Value::Nil),
         turn,
+        version,
     })
 }
 

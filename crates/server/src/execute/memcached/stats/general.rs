@@ -155,7 +155,7 @@ fn items(figures: &Figures, out: &mut Vec<u8>) {
 
 /// stats settings
 pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
-    let settings = &context.state.settings;
+    let settings = context.state.settings_in_effect();
     stat(out, "maxbytes", settings.memory_bytes);
     stat(out, "maxconns", settings.max_connections);
     stat(out, "udpport", 0);

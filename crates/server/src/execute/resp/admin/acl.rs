@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use cellar_protocol::resp::command::{self, Command, TABLE};
+use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::permission::{Denied, check_resp};
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -97,11 +98,13 @@ fn needs_none(state: &State) -> bool {
     state.users.is_none() && state.settings.password.is_empty()
 }
 
-/// Rights as rules of Redis's: commands, keys, channels.
+/// Rights as rules of Redis's: commands, keys, channels; and the databases, for which Redis has no
+/// rule: `db=0,2`, or nothing for all.
 struct Rules {
     commands: String,
     keys: String,
     channels: String,
+    databases: String,
 }
 
 impl Rules {
@@ -125,6 +128,13 @@ impl Rules {
             commands: commands.to_owned(),
             keys: patterns('~'),
             channels: patterns('&'),
+            databases: match &*user.databases {
+                [] => String::new(),
+                some => {
+                    let numbers: Vec<String> = some.iter().map(u32::to_string).collect();
+                    format!("db={}", numbers.join(","))
+                }
+            },
         }
     }
 }
@@ -137,11 +147,13 @@ pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
             commands,
             keys,
             channels,
+            databases,
         } = Rules::of(&user);
         let is_on = if user.enabled { "on" } else { "off" };
         let secret = if needs_none(state) { " nopass" } else { "" };
+        let space = if databases.is_empty() { "" } else { " " };
         format!(
-            "user {} {is_on}{secret} {keys} {channels} {commands}",
+            "user {} {is_on}{secret} {keys} {channels}{space}{databases} {commands}",
             user.name
         )
     });
@@ -176,13 +188,14 @@ pub(in crate::execute::resp) fn user(call: &mut Call<'_>) -> Outcome {
         commands,
         keys,
         channels,
+        databases,
     } = Rules::of(&user);
     let mut flags = vec![if user.enabled { "on" } else { "off" }];
     if needs_none(state) {
         flags.push("nopass");
     }
     let mut reply = call.reply();
-    reply.map(6);
+    reply.map(if databases.is_empty() { 6 } else { 7 });
     reply.bulk("flags");
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.bulk(flag));
@@ -198,6 +211,10 @@ pub(in crate::execute::resp) fn user(call: &mut Call<'_>) -> Outcome {
     }
     reply.bulk("selectors");
     reply.array(0);
+    if !databases.is_empty() {
+        reply.bulk("databases");
+        reply.bulk(databases);
+    }
     DONE
 }
 
@@ -228,6 +245,64 @@ pub(in crate::execute::resp) fn dry_run(call: &mut Call<'_>) -> Outcome {
     };
     let line = format!("User {} has no permissions to {what}", user.name);
     call.reply().bulk(line);
+    DONE
+}
+
+/// Entries of ACL LOG if no number is given.
+const LOG_ENTRIES: usize = 10;
+
+/// ACL LOG
+pub(in crate::execute::resp) fn log(call: &mut Call<'_>) -> Outcome {
+    let denials = &call.context.state.denials;
+    let count = match call.args {
+        [_, _] => LOG_ENTRIES,
+        [_, _, word] if word.eq_ignore_ascii_case(b"reset") => {
+            denials.clear();
+            return call.ok();
+        }
+        [_, _, count] => {
+            let count = parse_integer(count).ok_or(Failure::NotInteger)?;
+            usize::try_from(count).unwrap_or(0)
+        }
+        _ => {
+            let word = String::from_utf8_lossy(call.args[1]);
+            let text = format!(
+                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try ACL HELP."
+            );
+            return Err(Failure::Text(text.into()));
+        }
+    };
+    let (entries, now_ms) = (denials.newest(count), call.unix_ms(call.now()));
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let mut reply = call.reply();
+    reply.array(entries.len());
+    for entry in entries {
+        let age_ms = now_ms.saturating_sub(entry.last_ms);
+        reply.map(10);
+        reply.bulk("count");
+        reply.integer(number(entry.count));
+        for (name, value) in [
+            ("reason", entry.refused.reason.name().as_bytes()),
+            ("context", entry.refused.context.as_bytes()),
+            ("object", &entry.refused.object),
+            ("username", &entry.refused.user),
+        ] {
+            reply.bulk(name);
+            reply.bulk(value);
+        }
+        reply.bulk("age-seconds");
+        reply.bulk(format!("{}.{:03}", age_ms / 1_000, age_ms % 1_000));
+        reply.bulk("client-info");
+        reply.bulk(entry.client);
+        for (name, value) in [
+            ("entry-id", entry.id),
+            ("timestamp-created", entry.first_ms),
+            ("timestamp-last-updated", entry.last_ms),
+        ] {
+            reply.bulk(name);
+            reply.integer(number(value));
+        }
+    }
     DONE
 }
 

@@ -3,12 +3,14 @@
 //! Made of the protocol's table. Tips and the arguments of COMMAND DOCS are not kept there, so they
 //! are left out, as Redis does for commands that have none.
 
-use cellar_protocol::resp::command::{self, Command, Flags, Keys, TABLE};
+use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::command::{self, Command, Keys, TABLE};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
-use cellar_protocol::resp::{Reply, Verb};
+use cellar_protocol::resp::request::stored_place;
 
 use super::acl;
+use super::key_roles::{KeySpec, of_request, specs};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 
@@ -95,12 +97,11 @@ fn describe(reply: &mut Reply<'_>, named: Named) {
     let categories = named.row.categories();
     statuses(reply, categories.map(|category| format!("@{category}")));
     reply.set(0);
-    if *keys == Keys::NONE {
-        reply.set(0);
-    } else {
-        reply.set(1);
-        describe_keys(reply, named.row);
-    }
+    let specs = specs(named.row);
+    reply.set(specs.len());
+    specs
+        .into_iter()
+        .for_each(|spec| describe_keys(reply, spec));
     if subcommands.is_empty() {
         reply.set(0);
     } else {
@@ -120,31 +121,19 @@ fn statuses(reply: &mut Reply<'_>, words: impl Iterator<Item = String>) {
 }
 
 /// Where the keys of a command are, as Redis's key specifications say it.
-fn describe_keys(reply: &mut Reply<'_>, row: &Command) {
-    let keys = row.keys;
+fn describe_keys(reply: &mut Reply<'_>, spec: KeySpec) {
     reply.map(3);
     reply.bulk("flags");
-    statuses(reply, key_flags(row).iter().map(|&flag| flag.to_owned()));
-    let begin = i64::from(keys.count.max(u8::try_from(keys.first).unwrap_or(0)));
+    statuses(reply, spec.words.iter().map(|&flag| flag.to_owned()));
     reply.bulk("begin_search");
-    typed(reply, "index", &[("index", begin)]);
+    typed(reply, "index", &[("index", spec.begin)]);
     reply.bulk("find_keys");
-    let step = i64::from(keys.step);
-    if keys.count == 0 {
-        // The last key counts from the first one, or from the end.
-        let last = i64::from(keys.last);
-        let last = if last < 0 { last } else { last - begin };
-        typed(
-            reply,
-            "range",
-            &[("lastkey", last), ("keystep", step), ("limit", 0)],
-        );
+    if spec.is_count {
+        let found = [("keynumidx", 0), ("firstkey", 1), ("keystep", spec.step)];
+        typed(reply, "keynum", &found);
     } else {
-        typed(
-            reply,
-            "keynum",
-            &[("keynumidx", 0), ("firstkey", 1), ("keystep", step)],
-        );
+        let found = [("lastkey", spec.last), ("keystep", spec.step), ("limit", 0)];
+        typed(reply, "range", &found);
     }
 }
 
@@ -157,30 +146,6 @@ fn typed(reply: &mut Reply<'_>, kind: &str, spec: &[(&str, i64)]) {
     for &(name, number) in spec {
         reply.bulk(name);
         reply.integer(number);
-    }
-}
-
-/// What a command does with its keys.
-///
-/// Source: key specifications in Redis 7, `src/commands`.
-fn key_flags(row: &Command) -> &'static [&'static str] {
-    match row.verb {
-        Verb::Set => &["RW", "access", "update", "variable_flags"],
-        Verb::Mset | Verb::Msetex | Verb::Setex | Verb::Psetex => &["OW", "update"],
-        Verb::Setnx | Verb::Msetnx => &["OW", "insert"],
-        Verb::Getdel => &["RW", "access", "delete"],
-        Verb::Getset | Verb::Getex | Verb::Incr | Verb::Decr | Verb::Incrby | Verb::Decrby => {
-            &["RW", "access", "update"]
-        }
-        Verb::Append | Verb::Hsetnx | Verb::Sadd => &["RW", "insert"],
-        Verb::Del | Verb::Unlink => &["RM", "delete"],
-        Verb::Hdel | Verb::Srem | Verb::Zrem => &["RW", "delete"],
-        Verb::Exists | Verb::Type | Verb::Ttl | Verb::Pttl | Verb::Strlen | Verb::MemoryUsage => {
-            &["RO"]
-        }
-        _ if row.flags.has(Flags::READONLY) => &["RO", "access"],
-        _ if row.flags.has(Flags::WRITE) => &["RW", "update"],
-        _ => &["RW", "access", "update"],
     }
 }
 
@@ -269,15 +234,15 @@ pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn keys_and_flags(call: &mut Call<'_>) -> Outcome {
     let (row, places) = places(&call.args[2..])?;
     let args = call.args;
+    let roles = of_request(row, &args[2..]);
+    let mut words = roles.first;
     let mut reply = call.reply();
     reply.array(places.len());
     for place in places {
         reply.array(2);
         reply.bulk(args[2 + place]);
-        statuses(
-            &mut reply,
-            key_flags(row).iter().map(|&flag| flag.to_owned()),
-        );
+        statuses(&mut reply, words.iter().map(|&flag| flag.to_owned()));
+        words = roles.others.unwrap_or(words);
     }
     DONE
 }
@@ -306,6 +271,8 @@ fn places_of(keys: Keys, request: &[&[u8]]) -> Vec<usize> {
         let count = count.and_then(|count| usize::try_from(count).ok());
         let count = count.unwrap_or(0).min(request.len());
         let places = (0..count).map(|key| counted + 1 + key * step);
+        let first = (keys.first > 0).then_some(1);
+        let places = first.into_iter().chain(places);
         return places.filter(|&place| place < request.len()).collect();
     }
     let first = usize::try_from(keys.first).unwrap_or(0);
@@ -313,9 +280,8 @@ fn places_of(keys: Keys, request: &[&[u8]]) -> Vec<usize> {
         Ok(last) => last,
         Err(_) => request.len() - usize::from(keys.last.unsigned_abs()),
     };
-    (first..=last.min(request.len() - 1))
-        .step_by(step)
-        .collect()
+    let places = (first..=last.min(request.len() - 1)).step_by(step);
+    places.chain(stored_place(keys, request)).collect()
 }
 
 #[cfg(test)]
@@ -334,7 +300,9 @@ mod tests {
         check("DEL a b c", &[1, 2, 3]);
         check("MEMORY USAGE a", &[2]);
         check("EVAL s 2 a b c", &[3, 4]);
+        check("ZINTERSTORE d 2 a b AGGREGATE MIN", &[1, 3, 4]);
         check("EVAL s x a", &[]);
+        check("GEORADIUS a 1 2 3 km STORE b", &[1, 7]);
         check("EVAL s 9 a", &[3]);
     }
 

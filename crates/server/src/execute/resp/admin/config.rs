@@ -1,5 +1,7 @@
 //! CONFIG: what is shown and changed under Redis's names for settings.
 
+use std::sync::atomic::Ordering;
+
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::parameters::Refused;
@@ -55,7 +57,15 @@ pub(in crate::execute::resp) fn set(call: &mut Call<'_>) -> Outcome {
 fn take_effect(name: &str, value: &str, state: &State) {
     let number = || value.parse::<i64>().unwrap_or(i64::MAX);
     match name {
-        "slowlog-log-slower-than" => state.slow_log.set_threshold_us(number()),
+        "slowlog-log-slower-than" => {
+            state.slow_log.set_threshold_us(number());
+            state.choose_calls();
+        }
+        "latency-monitor-threshold" => {
+            let ms = u64::try_from(number()).unwrap_or(0);
+            state.latency_events.set_threshold_ms(ms);
+            state.choose_calls();
+        }
         "slowlog-max-len" => {
             let most = usize::try_from(number()).unwrap_or(usize::MAX);
             state.slow_log.set_most(most);
@@ -71,10 +81,20 @@ fn take_effect(name: &str, value: &str, state: &State) {
                 state.lifetimes.change(&ttl);
             }
         }
+        "maxmemory" => {
+            let bytes = usize::try_from(number()).unwrap_or(usize::MAX);
+            // The parameter has checked the bounds.
+            let _ = state.cache.set_memory_bytes(bytes);
+        }
+        "timeout" => {
+            let seconds = u64::try_from(number()).unwrap_or(0);
+            state.idle_timeout_s.store(seconds, Ordering::Relaxed);
+        }
         "release-memory" => state.cache.set_release_memory(value == "yes"),
         "notify-keyspace-events" => {
             // The parameter has checked the letters.
             let _ = state.observer.set_events(value);
+            state.choose_calls();
         }
         "tracking-table-max-keys" => {
             let most = usize::try_from(number()).unwrap_or(usize::MAX);

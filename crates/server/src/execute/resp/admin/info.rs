@@ -8,10 +8,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use cellar_engine::Stats;
+use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::command::TABLE;
 
 use super::used_bytes;
 use crate::counters::Totals;
+use crate::counters::times::CommandTimes;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::parameters::REDIS_VERSION;
 use crate::settings::address::Address;
@@ -33,7 +35,7 @@ struct InfoFacts<'c> {
 /// A section: its name, whether it is shown unless asked for, and what writes it.
 type Section = (&'static str, bool, fn(&InfoFacts<'_>, &mut InfoText));
 
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 13] = [
     ("Server", true, server),
     ("Clients", true, clients),
     ("Memory", true, memory_section),
@@ -43,6 +45,7 @@ const SECTIONS: [Section; 12] = [
     ("CPU", true, cpu),
     ("Modules", true, |_, _| {}),
     ("Commandstats", false, command_stats),
+    ("Latencystats", false, latency_stats),
     ("Errorstats", true, error_stats),
     ("Cluster", true, |_, text| text.field("cluster_enabled", 0)),
     ("Keyspace", true, keyspace),
@@ -116,16 +119,27 @@ impl<'c> InfoFacts<'c> {
         }
     }
 
+    /// Shows each command that was asked for since the last reset: its name, its calls, and what is
+    /// known of them.
+    fn each_command(&self, mut show: impl FnMut(&str, u64, &CommandTimes)) {
+        let (calls, mut times) = (self.calls(), self.call.context.state.times_since_reset());
+        let mut show = |name: &str, verb: Verb| {
+            let (calls, times) = (calls[verb as usize], times.remove(&(verb as usize)));
+            if calls > 0 || times.as_ref().is_some_and(|times| times.rejected > 0) {
+                show(name, calls, &times.unwrap_or_default());
+            }
+        };
+        for row in TABLE {
+            show(row.name, row.verb);
+            for sub in row.subcommands {
+                show(&format!("{}|{}", row.name, sub.name), sub.verb);
+            }
+        }
+    }
+
     /// Calls of each command since the last reset.
     fn calls(&self) -> Vec<u64> {
-        let state = self.call.context.state;
-        let mut calls = state.calls();
-        let zero = state.stats_zero.lock();
-        let zero = zero.unwrap_or_else(PoisonError::into_inner);
-        for (count, before) in calls.iter_mut().zip(&zero.calls) {
-            *count = count.saturating_sub(*before);
-        }
-        calls
+        self.call.context.state.calls_since_reset()
     }
 }
 
@@ -170,12 +184,14 @@ fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.field("connected_clients", connected);
     text.field("cluster_connections", 0);
     text.field("maxclients", state.settings.max_connections);
+    let (waiting, timed, keys) = state.observer.waiters.counts();
     text.fields([
         ("client_recent_max_input_buffer", 0),
         ("client_recent_max_output_buffer", 0),
-        ("blocked_clients", 0),
+        ("blocked_clients", waiting + state.pause.held()),
         ("tracking_clients", state.observer.tracking.clients()),
-        ("clients_in_timeout_table", 0),
+        ("clients_in_timeout_table", timed),
+        ("total_blocking_keys", keys),
     ]);
 }
 
@@ -343,24 +359,30 @@ fn cpu(_facts: &InfoFacts<'_>, text: &mut InfoText) {
     }
 }
 
-/// Calls are counted, the time they take is not.
+/// Calls, how long they take and how they fail, of each command that was asked for.
 fn command_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
-    let calls = facts.calls();
-    let mut line = |name: &str, count: u64| {
-        if count > 0 {
-            let figures = format_args!(
-                "calls={count},usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0"
-            );
-            text.field(&format!("cmdstat_{name}"), figures);
+    facts.each_command(|name, calls, times| {
+        let figures = format_args!(
+            "calls={calls},usec={},usec_per_call={},rejected_calls={},failed_calls={}",
+            times.total_us(calls),
+            ratio(times.mean_ns(), 1_000),
+            times.rejected,
+            times.failed,
+        );
+        text.field(&format!("cmdstat_{name}"), figures);
+    });
+}
+
+/// The times that calls stay within.
+fn latency_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
+    facts.each_command(|name, _, times| {
+        if times.timed > 0 {
+            let us = |percent| times.percentile_ns(percent) as f64 / 1_000.0;
+            let (p50, p99, p999) = (us(50.0), us(99.0), us(99.9));
+            let figures = format_args!("p50={p50:.3},p99={p99:.3},p99.9={p999:.3}");
+            text.field(&format!("latency_percentiles_usec_{name}"), figures);
         }
-    };
-    for row in TABLE {
-        line(row.name, calls[row.verb as usize]);
-        for sub in row.subcommands {
-            let name = format!("{}|{}", row.name, sub.name);
-            line(&name, calls[sub.verb as usize]);
-        }
-    }
+    });
 }
 
 fn error_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {

@@ -1,7 +1,4 @@
-//! SLOWLOG and LATENCY: what took long.
-//!
-//! Slow commands are kept ([`crate::slow_log`]); events of other kinds are not watched, so LATENCY
-//! has nothing to tell.
+//! SLOWLOG: which commands took long ([`crate::slow_log`]).
 
 use cellar_protocol::resp::number::parse_integer;
 
@@ -61,30 +58,4 @@ pub(in crate::execute::resp) fn len(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     call.context.state.slow_log.clear();
     call.ok()
-}
-
-/// LATENCY HISTORY and LATENCY LATEST
-pub(in crate::execute::resp) fn no_events(call: &mut Call<'_>) -> Outcome {
-    call.reply().array(0);
-    DONE
-}
-
-/// LATENCY RESET
-pub(in crate::execute::resp) fn reset_events(call: &mut Call<'_>) -> Outcome {
-    call.integer(0)
-}
-
-/// LATENCY HISTOGRAM: commands are not timed one by one.
-pub(in crate::execute::resp) fn histogram(call: &mut Call<'_>) -> Outcome {
-    call.reply().map(0);
-    DONE
-}
-
-/// LATENCY DOCTOR
-pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
-    call.reply().verbatim(
-        "Events are not watched here. Slow commands are listed by SLOWLOG GET; see \
-         slowlog-log-slower-than.\n",
-    );
-    DONE
 }

@@ -26,6 +26,10 @@ pub(in crate::execute::resp) const ARGS_MAX: usize = 4 * STEP_ITEMS;
 enum Join {
     /// Integers: their sum.
     Sum,
+    /// Integers: one if any is, else zero.
+    Any,
+    /// Integers: the last one.
+    Last,
     /// OK.
     Ok,
     /// Arrays: all their elements. A part that fails answers null for each.
@@ -48,7 +52,7 @@ const fn rule(head: usize, group: usize, join: Join) -> Option<Rule> {
     Some(Rule {
         head,
         group,
-        most: STEP_ITEMS,
+        most: STEP_ITEMS / group * group,
         join,
     })
 }
@@ -58,6 +62,8 @@ fn rule_of(verb: Verb) -> Option<Rule> {
     match verb {
         Verb::Del | Verb::Unlink | Verb::Exists | Verb::Touch => rule(1, 1, Join::Sum),
         Verb::Sadd | Verb::Srem | Verb::Hdel | Verb::Zrem => rule(2, 1, Join::Sum),
+        Verb::Lpush | Verb::Rpush | Verb::Lpushx | Verb::Rpushx => rule(2, 1, Join::Last),
+        Verb::Pfadd => rule(2, 1, Join::Any),
         Verb::Hset => rule(2, 2, Join::Sum),
         Verb::Hmset => rule(2, 2, Join::Ok),
         // Nobody sees a part of what MSET stores unless it has very many pairs.
@@ -67,7 +73,9 @@ fn rule_of(verb: Verb) -> Option<Rule> {
             most: ARGS_MAX,
             join: Join::Ok,
         }),
-        Verb::Smismember | Verb::Hmget | Verb::Zmscore => rule(2, 1, Join::Array),
+        Verb::Smismember | Verb::Hmget | Verb::Zmscore | Verb::Geopos | Verb::Geohash => {
+            rule(2, 1, Join::Array)
+        }
         Verb::ScriptExists | Verb::CommandInfo => rule(2, 1, Join::Array),
         _ => None,
     }
@@ -87,6 +95,17 @@ fn pairs_of_zadd(args: &[&[u8]]) -> Option<usize> {
     (!is_increment).then_some(2 + options)
 }
 
+/// How many options GEOADD has.
+pub(in crate::execute::resp) fn options_of_geoadd(args: &[&[u8]]) -> usize {
+    let is_option = |arg: &&&[u8]| {
+        let options: [&[u8]; 3] = [b"NX", b"XX", b"CH"];
+        options
+            .iter()
+            .any(|option| arg.eq_ignore_ascii_case(option))
+    };
+    args.iter().take_while(is_option).count()
+}
+
 /// Whether a command takes any number of arguments: it ends at a limit of its own, or has steps.
 fn paces_itself(verb: Verb) -> bool {
     matches!(
@@ -94,6 +113,7 @@ fn paces_itself(verb: Verb) -> bool {
         Verb::Mget
             | Verb::Subscribe
             | Verb::Psubscribe
+            | Verb::Ssubscribe
             | Verb::Eval
             | Verb::EvalRo
             | Verb::Evalsha
@@ -104,6 +124,10 @@ fn paces_itself(verb: Verb) -> bool {
 fn rule_for(command: &Command, args: &[&[u8]]) -> Option<Rule> {
     if command.verb == Verb::Zadd {
         return pairs_of_zadd(args).and_then(|head| rule(head, 2, Join::Sum));
+    }
+    if command.verb == Verb::Geoadd {
+        let head = 2 + options_of_geoadd(&args[2..]);
+        return rule(head, 3, Join::Sum);
     }
     rule_of(command.verb)
 }
@@ -196,10 +220,14 @@ impl Parts {
         self.next = end;
         let proto = self.session.proto;
         match join {
-            Join::Sum => {
+            Join::Sum | Join::Any | Join::Last => {
                 outcome?;
-                let answer = output.bytes().split_off(start);
-                self.sum += number_of(&answer);
+                let answer = number_of(&output.bytes().split_off(start));
+                self.sum = match join {
+                    Join::Sum => self.sum + answer,
+                    Join::Any => self.sum.max(answer),
+                    _ => answer,
+                };
             }
             Join::Ok => {
                 outcome?;
@@ -233,7 +261,7 @@ impl Parts {
         }
         let mut reply = Reply::new(output.bytes(), self.session.proto);
         match self.rule.join {
-            Join::Sum => reply.integer(self.sum),
+            Join::Sum | Join::Any | Join::Last => reply.integer(self.sum),
             Join::Ok => reply.ok(),
             Join::Array => {}
         }

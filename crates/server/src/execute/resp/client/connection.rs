@@ -3,10 +3,12 @@
 //! Source: redis.io/docs/latest/commands/hello and its neighbours.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::Proto;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::denials::DenialReason;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
@@ -207,7 +209,7 @@ fn enter_with_password(
     let now_ms = call.cache().now().0;
     match state.guesses.compare(source, now_ms, given, expected) {
         Guess::Right => Ok(Admission::Known(None)),
-        Guess::Wrong => refuse_password(call),
+        Guess::Wrong => refuse_password(call, user.unwrap_or(DEFAULT_USER.as_bytes())),
         Guess::TooMany { wait_s } => Ok(close(call, &too_many(wait_s))),
     }
 }
@@ -224,7 +226,7 @@ fn enter_as_user(
     match session.pending.log_in(users, secrets, peer, call.context) {
         Err(ticket) => Ok(Admission::Not(Flow::Wait(ticket))),
         Ok(LoginResult::Right(user)) => Ok(Admission::Known(Some(user))),
-        Ok(LoginResult::Wrong) => refuse_password(call),
+        Ok(LoginResult::Wrong) => refuse_password(call, secrets.0),
         Ok(LoginResult::TooMany { wait_s }) => Ok(close(call, &too_many(wait_s))),
         Ok(LoginResult::Busy) => Err(BUSY),
     }
@@ -239,7 +241,12 @@ fn let_in(call: &mut Call<'_>, user: Option<Arc<User>>) {
     }
 }
 
-fn refuse_password(call: &mut Call<'_>) -> Result<Admission, Failure> {
+/// Answers a wrong name or password; ACL LOG tells the name.
+fn refuse_password(call: &mut Call<'_>, user: &[u8]) -> Result<Admission, Failure> {
+    let object = call.args[0].to_vec();
+    let state = call.context.state;
+    let reason = DenialReason::Auth;
+    call.session.note_refused(reason, (object, user), state);
     let wrong = call.session.wrong_passwords.saturating_add(1);
     call.session.wrong_passwords = wrong;
     if wrong < PER_CONNECTION_MAX {
@@ -296,6 +303,11 @@ pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     session.forget_all(state);
     session.empty_inbox(call.output);
     session.reply_mode = ReplyMode::On;
+    session.touches_nothing = false;
+    for wish in &session.client.wishes {
+        // Relaxed: wishes order nothing.
+        wish.store(false, Ordering::Relaxed);
+    }
     session.set_proto(Proto::V2);
     session.select(0);
     session.standing = Session::first_standing(state);

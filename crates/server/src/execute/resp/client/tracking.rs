@@ -12,6 +12,7 @@ use cellar_protocol::resp::{Request, Verb};
 
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::listing::redirection;
 
 use crate::client::Client;
 use crate::execute::resp::session::Session;
@@ -256,18 +257,6 @@ pub(in crate::execute::resp) fn caching(call: &mut Call<'_>) -> Outcome {
     }
     call.session.tracked.caching = true;
     call.ok()
-}
-
-/// Where invalidations go: a number, 0 for the client itself, -1 for nowhere.
-pub(in crate::execute::resp) fn redirection(client: &Client) -> i64 {
-    if !Mode::of(client).has(Mode::ON) {
-        return -1;
-    }
-    let redirect = client.tracker.redirect.lock();
-    let redirect = redirect.unwrap_or_else(std::sync::PoisonError::into_inner);
-    redirect
-        .as_ref()
-        .map_or(0, |target| i64::try_from(target.id).unwrap_or(i64::MAX))
 }
 
 pub(in crate::execute::resp) fn getredir(call: &mut Call<'_>) -> Outcome {

@@ -104,7 +104,17 @@ fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
         Verb::Hexpireat => (Unit::ExAt, "hexpireat"),
         _ => (Unit::PxAt, "hpexpireat"),
     };
-    let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    deadline_in(call, call.args[2], unit, command)
+}
+
+/// The deadline that a number of some unit gives a field; of zero it has passed.
+fn deadline_in(
+    call: &Call<'_>,
+    number: &[u8],
+    unit: Unit,
+    command: &'static str,
+) -> Result<Deadline, Failure> {
+    let number = parse_integer(number).ok_or(Failure::NotInteger)?;
     if number < 0 {
         return Err(Failure::text("ERR invalid expire time, must be >= 0"));
     }
@@ -288,9 +298,10 @@ impl FieldOptions {
             options.time = match unit {
                 None => Time::Word,
                 Some(unit) => {
-                    let operand = call.args.get(options.at).ok_or(Failure::Syntax)?;
+                    let operand = call.args.get(options.at);
+                    let operand = operand.ok_or(Failure::text("ERR missing expire time"))?;
                     options.at += 1;
-                    Time::At(unit.option_deadline(operand, command, call.context)?)
+                    Time::At(deadline_in(call, operand, unit, command)?)
                 }
             };
         }

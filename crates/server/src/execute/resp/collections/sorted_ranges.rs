@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use cellar_engine::{Handle, Key};
 use cellar_protocol::resp::number::{parse_float, parse_integer};
 use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use crate::collection::SortedSet;
 use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::member_scan;
@@ -146,7 +148,9 @@ struct RangeOptions {
 impl RangeOptions {
     fn parse(verb: Verb, args: &[&[u8]]) -> Result<RangeOptions, Failure> {
         let (by, is_reverse) = match verb {
-            Verb::Zrange | Verb::Zrevrange => (By::Rank, verb == Verb::Zrevrange),
+            Verb::Zrange | Verb::Zrevrange | Verb::Zrangestore => {
+                (By::Rank, verb == Verb::Zrevrange)
+            }
             Verb::Zrangebyscore | Verb::Zrevrangebyscore => {
                 (By::Score, verb == Verb::Zrevrangebyscore)
             }
@@ -158,7 +162,7 @@ impl RangeOptions {
             with_scores: false,
             limit: None,
         };
-        let is_free = verb == Verb::Zrange;
+        let is_free = matches!(verb, Verb::Zrange | Verb::Zrangestore);
         let mut args = args.iter();
         while let Some(&name) = args.next() {
             let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
@@ -242,6 +246,36 @@ pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
     })
 }
 
+/// The sorted set that ZRANGESTORE is to store a part of, and the places of that part.
+pub(in crate::execute::resp) fn part_to_store(
+    call: &Call<'_>,
+) -> Result<Option<(Handle, Range<usize>)>, Failure> {
+    let shows_scores = |arg: &&[u8]| arg.eq_ignore_ascii_case(b"WITHSCORES");
+    if call.args[5..].iter().any(shows_scores) {
+        return Err(Failure::Syntax);
+    }
+    let options = RangeOptions::parse(call.command.verb, &call.args[5..])?;
+    let swaps = options.is_reverse && options.by != By::Rank;
+    let (low, high) = if swaps { (4, 3) } else { (3, 4) };
+    let ends = Ends::parse(options.by, call.args[low], call.args[high])?;
+    let Some(value) = call.value(call.key_at(2)?, kind::SORTED_SET)? else {
+        return Ok(None);
+    };
+    let places = ends.places(&SortedSet::view(&value), options.is_reverse);
+    let (skipped, most) = options.limit.unwrap_or((0, -1));
+    let skipped = usize::try_from(skipped)
+        .unwrap_or(usize::MAX)
+        .min(places.len());
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let shown = most.min(places.len() - skipped);
+    let start = if options.is_reverse {
+        places.end - skipped - shown
+    } else {
+        places.start + skipped
+    };
+    Ok(Some((value, start..start + shown)))
+}
+
 /// ZCOUNT, ZLEXCOUNT.
 pub(in crate::execute::resp) fn zcount(call: &mut Call<'_>) -> Outcome {
     let by = if call.command.verb == Verb::Zcount {
@@ -285,30 +319,8 @@ pub(in crate::execute::resp) fn zpop(call: &mut Call<'_>) -> Outcome {
         }
         _ => return Err(Failure::Syntax),
     };
-    let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
-        let taken = count.unwrap_or(1).min(set.len());
-        let places = if is_max {
-            set.len() - taken..set.len()
-        } else {
-            0..taken
-        };
-        let (mut members, mut scores) = (Arguments::default(), Vec::with_capacity(taken));
-        let mut take = |place: usize| {
-            let (member, score) = set.at(place);
-            members.extend(&[member]);
-            scores.push(score);
-        };
-        if is_max {
-            places.clone().rev().for_each(&mut take);
-        } else {
-            places.clone().for_each(&mut take);
-        }
-        set.remove_range(places);
-        Ok((members, scores))
-    })?;
-    let event = if is_max { "zpopmax" } else { "zpopmin" };
-    notify_removed(call, event, edited.is_changed, edited.is_gone);
-    let (members, scores) = edited.answer;
+    let key = call.first_key()?;
+    let (members, scores) = pop(call, key, count.unwrap_or(1), is_max)?;
     // Without a count RESP3 has one flat pair, too.
     let is_nested = count.is_some() && call.session.proto == Proto::V3;
     let values = if is_nested {
@@ -328,4 +340,161 @@ pub(in crate::execute::resp) fn zpop(call: &mut Call<'_>) -> Outcome {
             reply.double(scores[place]);
         },
     )
+}
+
+/// Takes the lowest or highest members out of a sorted set.
+fn pop(
+    call: &mut Call<'_>,
+    key: Key<'_>,
+    count: usize,
+    is_max: bool,
+) -> Result<(Arguments, Vec<f64>), Failure> {
+    let edited = call.edit(key, |set: &mut SortedSet| {
+        let taken = count.min(set.len());
+        let places = if is_max {
+            set.len() - taken..set.len()
+        } else {
+            0..taken
+        };
+        let (mut members, mut scores) = (Arguments::default(), Vec::with_capacity(taken));
+        let mut take = |place: usize| {
+            let (member, score) = set.at(place);
+            members.extend(&[member]);
+            scores.push(score);
+        };
+        if is_max {
+            places.clone().rev().for_each(&mut take);
+        } else {
+            places.clone().for_each(&mut take);
+        }
+        set.remove_range(places);
+        Ok((members, scores))
+    })?;
+    if edited.is_changed {
+        let event = if is_max { "zpopmax" } else { "zpopmin" };
+        call.notify(Class::SortedSet, event, key.bytes());
+    }
+    if edited.is_gone {
+        call.notify(Class::Generic, "del", key.bytes());
+    }
+    Ok(edited.answer)
+}
+
+/// What ZMPOP has behind its keys.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::execute::resp) struct SeveralSorted {
+    /// The first key's argument, and that behind the last.
+    pub(in crate::execute::resp) keys: (usize, usize),
+    is_max: bool,
+    count: usize,
+}
+
+/// Reads the number of keys at an argument, and what stands behind the keys.
+///
+/// # Errors
+/// As Redis.
+pub(in crate::execute::resp) fn several_sorted(
+    args: &[&[u8]],
+    at: usize,
+) -> Result<SeveralSorted, Failure> {
+    let positive = |text: &[u8], bad| {
+        let number = parse_integer(text).filter(|number| *number > 0);
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        number.ok_or(Failure::text(bad))
+    };
+    let keys = positive(args[at], "ERR numkeys should be greater than 0")?;
+    let end_of_keys = (at + 1).saturating_add(keys);
+    let rest = args.get(end_of_keys..).unwrap_or_default();
+    let (end, options) = rest.split_first().ok_or(Failure::Syntax)?;
+    let is_max = match end.to_ascii_uppercase().as_slice() {
+        b"MIN" => false,
+        b"MAX" => true,
+        _ => return Err(Failure::Syntax),
+    };
+    let count = match options {
+        [] => 1,
+        [name, count, rest @ ..] if name.eq_ignore_ascii_case(b"COUNT") => {
+            let count = positive(count, "ERR count should be greater than 0")?;
+            if !rest.is_empty() {
+                return Err(Failure::Syntax);
+            }
+            count
+        }
+        _ => return Err(Failure::Syntax),
+    };
+    Ok(SeveralSorted {
+        keys: (at + 1, end_of_keys),
+        is_max,
+        count,
+    })
+}
+
+/// Takes members from the sorted set of a key and answers them with the key; none if there is none.
+///
+/// # Errors
+/// [`Failure::WrongType`].
+pub(in crate::execute::resp) fn try_pop_sorted(
+    call: &mut Call<'_>,
+    key: usize,
+    several: &SeveralSorted,
+) -> Result<Option<Outcome>, Failure> {
+    let key = call.key_at(key)?;
+    if call.value(key, kind::SORTED_SET)?.is_none() {
+        return Ok(None);
+    }
+    let (members, scores) = pop(call, key, several.count, several.is_max)?;
+    if members.len() == 0 {
+        // Another event loop was quicker.
+        return Ok(None);
+    }
+    let mut reply = call.reply();
+    reply.array(2);
+    reply.bulk(key.bytes());
+    reply.array(members.len());
+    Ok(Some(member_scan::answer_taken(
+        call,
+        (members, size_of_val(&*scores)),
+        move |reply, place, member| {
+            reply.array(2);
+            reply.bulk(member);
+            reply.double(scores[place]);
+        },
+    )))
+}
+
+/// Takes the lowest or highest member from the sorted set of a key and answers key, member and
+/// score; whether there was one.
+///
+/// # Errors
+/// [`Failure::WrongType`].
+pub(in crate::execute::resp) fn try_pop_one(
+    call: &mut Call<'_>,
+    key: usize,
+    is_max: bool,
+) -> Result<bool, Failure> {
+    let key = call.key_at(key)?;
+    if call.value(key, kind::SORTED_SET)?.is_none() {
+        return Ok(false);
+    }
+    let (members, scores) = pop(call, key, 1, is_max)?;
+    let [score] = scores[..] else {
+        return Ok(false);
+    };
+    let mut reply = call.reply();
+    reply.array(3);
+    reply.bulk(key.bytes());
+    reply.bulk(members.get(0));
+    reply.double(score);
+    Ok(true)
+}
+
+pub(in crate::execute::resp) fn zmpop(call: &mut Call<'_>) -> Outcome {
+    let several = several_sorted(call.args, 1)?;
+    for key in several.keys.0..several.keys.1 {
+        if let Some(outcome) = try_pop_sorted(call, key, &several)? {
+            return outcome;
+        }
+    }
+    call.reply().null_array();
+    DONE
 }

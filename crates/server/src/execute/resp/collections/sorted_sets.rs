@@ -22,19 +22,19 @@ fn first_sorted(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
 
 /// The options of ZADD.
 #[derive(Clone, Copy, Debug, Default)]
-struct ZaddOptions {
+pub(in crate::execute::resp) struct ZaddOptions {
     /// NX: only members that are not there.
-    is_new: bool,
+    pub(in crate::execute::resp) is_new: bool,
     /// XX: only members that are there.
-    is_there: bool,
+    pub(in crate::execute::resp) is_there: bool,
     /// GT: only higher scores.
-    is_higher: bool,
+    pub(in crate::execute::resp) is_higher: bool,
     /// LT: only lower scores.
-    is_lower: bool,
+    pub(in crate::execute::resp) is_lower: bool,
     /// CH: the answer counts changes, too.
-    counts_changes: bool,
+    pub(in crate::execute::resp) counts_changes: bool,
     /// INCR: the score is added to the old one.
-    adds: bool,
+    pub(in crate::execute::resp) adds: bool,
 }
 
 impl ZaddOptions {
@@ -129,16 +129,25 @@ pub(in crate::execute::resp) fn zincrby(call: &mut Call<'_>) -> Outcome {
 
 fn add(call: &mut Call<'_>, options: ZaddOptions, pairs: &[&[u8]]) -> Outcome {
     options.check(pairs)?;
-    let pairs = pairs.chunks_exact(2);
-    let scores = pairs
-        .clone()
-        .map(|pair| parse_float(pair[0]).ok_or(Failure::NotFloat));
-    let scores = scores.collect::<Result<Vec<f64>, Failure>>()?;
+    let scored = pairs.chunks_exact(2).map(|pair| {
+        let score = parse_float(pair[0]).ok_or(Failure::NotFloat)?;
+        Ok((score, pair[1]))
+    });
+    let scored = scored.collect::<Result<Vec<(f64, &[u8])>, Failure>>()?;
+    add_scored(call, options, &scored)
+}
+
+/// Adds members that have scores, and answers what came of it.
+pub(in crate::execute::resp) fn add_scored(
+    call: &mut Call<'_>,
+    options: ZaddOptions,
+    scored: &[(f64, &[u8])],
+) -> Outcome {
     let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
-        set.set_many(scores.len());
+        set.set_many(scored.len());
         let mut added = Added::default();
-        for (pair, &score) in pairs.clone().zip(&scores) {
-            let (member, old) = (pair[1], set.score(pair[1]));
+        for &(score, member) in scored {
+            let old = set.score(member);
             let Some(new) = options.score(old, score)? else {
                 continue;
             };

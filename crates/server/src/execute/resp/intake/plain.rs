@@ -4,16 +4,19 @@
 //! command has to look at goes through [`execute`] as any other.
 
 use cellar_engine::{Cache, Key, SetOptions, Space};
+use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
+use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::Need;
 use crate::execute::resp::call::notify::Class;
-use crate::execute::resp::call::{DONE, Outcome};
+use crate::execute::resp::call::{DONE, Outcome, clocked};
 use crate::execute::resp::session::Session;
-use crate::execute::resp::{append_failure, execute, prepare, strings};
+use crate::execute::resp::{execute, failed, prepare, strings};
 use crate::output::Output;
 use crate::protocol::Protocol;
+use crate::slow_log::shortened;
 
 /// Why the key of a plain request can be hashed.
 const SHORT: &str = "a plain request has a key of at most 999 bytes";
@@ -79,9 +82,19 @@ pub(in crate::execute::resp) fn execute_get(
         let args = [b"GET".as_slice(), get.key.bytes()];
         return execute_general(&args, session, context, output);
     }
-    note(Verb::Get, session, context);
+    if note(Verb::Get, session, context) {
+        let args = [b"GET".as_slice(), get.key.bytes()];
+        return look_at(&args, session, context, || {
+            read(get, session, context, output)
+        });
+    }
+    read(get, session, context, output)
+}
+
+#[inline]
+fn read(get: &PlainGet<'_>, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
     let outcome = strings::read(get.key, session.proto, context, output);
-    finish(outcome, session, context, output)
+    finish(Verb::Get, outcome, session, context, output)
 }
 
 /// Runs a SET and appends its reply.
@@ -97,7 +110,17 @@ pub(in crate::execute::resp) fn execute_set(
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
         return execute_general(&args, session, context, output);
     }
-    note(Verb::Set, session, context);
+    if note(Verb::Set, session, context) {
+        let args = [b"SET".as_slice(), set.key.bytes(), set.value];
+        return look_at(&args, session, context, || {
+            store(set, session, context, output)
+        });
+    }
+    store(set, session, context, output)
+}
+
+#[inline]
+fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.cmd_set.add(1);
     let options = SetOptions {
         deadline: context.default_deadline(Protocol::Resp, session.database),
@@ -113,20 +136,54 @@ pub(in crate::execute::resp) fn execute_set(
         }
         Err(error) => Err(error.into()),
     };
-    finish(outcome, session, context, output)
+    finish(Verb::Set, outcome, session, context, output)
 }
 
+/// Notes a request; whether it is to be looked at.
 #[inline]
-fn note(verb: Verb, session: &Session, context: Context<'_>) {
+fn note(verb: Verb, session: &Session, context: Context<'_>) -> bool {
     session.client.note_command(verb);
-    context.counters.calls.add(verb);
     context.counters.pulse.begin_resp(verb as usize);
+    context.counters.calls.add(verb)
+}
+
+/// Runs a request that is looked at.
+#[cold]
+#[inline(never)]
+fn look_at(
+    args: &[&[u8]],
+    session: &Session,
+    context: Context<'_>,
+    run: impl FnOnce() -> Flow,
+) -> Flow {
+    let misses = context.counters.get_misses.read();
+    let stopwatch = Stopwatch::start();
+    let flow = run();
+    let ns = stopwatch.ns();
+    if context.counters.get_misses.read() > misses
+        && let Ok(key) = context
+            .cache()
+            .key_in(session.space(context.state), args[1])
+    {
+        context.notify(Class::Miss, "keymiss", key);
+    }
+    if let Some(command) = find(args[0]) {
+        clocked::show(command, args, session, context);
+        clocked::note(command, &session.client, ns, context, || shortened(args));
+    }
+    flow
 }
 
 #[inline]
-fn finish(outcome: Outcome, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
+fn finish(
+    verb: Verb,
+    outcome: Outcome,
+    session: &Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
     outcome.unwrap_or_else(|failure| {
-        append_failure(&failure, session.proto, context, output);
+        failed(verb, &failure, session.proto, context, output);
         Flow::Continue
     })
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use cellar_engine::Draft;
-use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::command::find;
+use cellar_protocol::resp::{Reply, Verb};
 
 use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END};
@@ -48,6 +48,7 @@ pub(in crate::execute::resp) fn receive(
     // The options are not there yet: it is checked by its key, which is all that they leave open.
     let row = find(b"set").map(|row| session.check_rights(row, &[b"set", key, b""], context.state));
     if let Some(Err(failure)) = row {
+        context.counters.times.note_rejected(Verb::Set);
         append_failure(&failure, session.proto, context, output);
         return Err(Next::Skip(value_bytes + LINE_END.len()));
     }

@@ -53,19 +53,25 @@ pub(in crate::execute::resp) fn encoding(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// Seconds since the last use, exact from the first time that somebody asks.
+/// Seconds since the last use.
+///
+/// Which moment that was is kept from the first question on; before, it is known of keys that
+/// nobody has used. Of others Redis's refusal under such a policy is the answer.
 pub(in crate::execute::resp) fn idletime(call: &mut Call<'_>) -> Outcome {
-    let key = call.key_at(2)?;
-    let lookup = Lookup {
-        idle: true,
-        ..QUIETLY
+    const UNKNOWN: Failure = Failure::text(
+        "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that of this \
+         key it is tracked from now on.",
+    );
+    let idle = facts(call, |facts| (facts.idle_s, facts.uses.is_last_known()))?;
+    let Some((idle_s, is_known)) = idle else {
+        return answer(call, None);
     };
-    let idle_s = call.cache().lookup(key, &lookup, |found| found.idle_s)?;
-    let idle_s = match idle_s {
-        Some(idle_s) => Some(idle_s),
-        None => facts(call, |facts| facts.idle_s)?,
-    };
-    answer(call, idle_s.map(|s| i64::try_from(s).unwrap_or(i64::MAX)))
+    call.cache().note_uses(call.key_at(2)?)?;
+    // Since the store of this second is no second.
+    if !is_known && idle_s > 0 {
+        return Err(UNKNOWN);
+    }
+    answer(call, Some(i64::try_from(idle_s).unwrap_or(i64::MAX)))
 }
 
 pub(in crate::execute::resp) fn refcount(call: &mut Call<'_>) -> Outcome {
@@ -73,14 +79,8 @@ pub(in crate::execute::resp) fn refcount(call: &mut Call<'_>) -> Outcome {
     answer(call, count)
 }
 
-/// As Redis with its default policy, which keeps no such count.
+/// How often a key was used of late, as eviction counts it: 0 to 3, where Redis counts to 255.
 pub(in crate::execute::resp) fn freq(call: &mut Call<'_>) -> Outcome {
-    if facts(call, |_| ())?.is_none() {
-        return answer(call, None);
-    }
-    Err(Failure::text(
-        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
-         that when switching between policies at runtime LRU and LFU data will take some time to \
-         adjust.",
-    ))
+    let frequency = facts(call, |facts| i64::from(facts.frequency))?;
+    answer(call, frequency)
 }

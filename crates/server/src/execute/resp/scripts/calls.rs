@@ -3,7 +3,7 @@
 //! They have a session of their own: the client's database, replies in the version the script
 //! chose, no transaction. SELECT inside a script is over when the script is.
 
-use cellar_protocol::resp::command::{Flags, find};
+use cellar_protocol::resp::command::{Flags, find, of};
 use cellar_protocol::resp::{Command, Proto, Reply};
 
 use crate::execute::context::{Context, Flow};
@@ -22,7 +22,7 @@ pub(in crate::execute::resp) struct Caller<'c> {
 }
 
 impl<'c> Caller<'c> {
-    /// A caller on behalf of this session; [`Caller::end`] gives back what it takes from it.
+    /// A caller on behalf of this session, to be ended by [`Caller::end`].
     pub(in crate::execute::resp) fn new(
         of: &mut Session,
         context: Context<'c>,
@@ -38,7 +38,6 @@ impl<'c> Caller<'c> {
 
     /// Ends the script's session.
     pub(in crate::execute::resp) fn end(self, of: &mut Session) {
-        of.tracked = self.session.tracked;
         // The script's SELECT has shown in listings.
         of.select(of.database);
     }
@@ -67,7 +66,11 @@ impl<'c> Caller<'c> {
     /// Runs a command to its end, or until the script's time is over; the error is the failure's
     /// text.
     fn execute(&mut self, args: &[&[u8]], is_over: &dyn Fn() -> bool) -> Result<(), &'static str> {
-        let command = self.admit(args)?;
+        let command = self.admit(args).inspect_err(|_| {
+            if let Some(command) = of(args) {
+                self.context.counters.times.note_rejected(command.verb);
+            }
+        })?;
         let (session, output) = (&mut self.session, &mut self.output);
         let mut flow = run(command, args, None, session, self.context, output);
         while let Flow::Unfinished(rest) = flow {
@@ -87,6 +90,12 @@ impl<'c> Caller<'c> {
 }
 
 impl Host for Caller<'_> {
+    fn may_run(&self, args: &[&[u8]]) -> Result<bool, &'static str> {
+        const UNKNOWN: &str = "ERR Invalid command passed to redis.acl_check_cmd()";
+        let command = of(args).ok_or(UNKNOWN)?;
+        Ok(self.session.may_run(command, args))
+    }
+
     fn call(
         &mut self,
         args: &[&[u8]],
@@ -96,6 +105,7 @@ impl Host for Caller<'_> {
     ) {
         self.session.proto = proto;
         if let Err(text) = self.execute(args, is_over) {
+            self.context.state.errors.note(text);
             self.output = Output::default();
             Reply::new(self.output.bytes(), proto).error(text);
         }

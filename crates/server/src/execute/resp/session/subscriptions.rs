@@ -18,6 +18,7 @@ use crate::state::State;
 pub(in crate::execute::resp) struct Subscriptions {
     channels: BTreeSet<Box<[u8]>>,
     patterns: BTreeSet<Box<[u8]>>,
+    shards: BTreeSet<Box<[u8]>>,
     bytes: usize,
 }
 
@@ -32,9 +33,13 @@ impl Subscriptions {
         self.bytes
     }
 
-    /// How many there are.
-    pub(in crate::execute::resp) fn count(&self) -> usize {
-        self.channels.len() + self.patterns.len()
+    /// How many there are of those that are counted together with a kind: channels of shards are
+    /// counted by themselves.
+    pub(in crate::execute::resp) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Shard => self.shards.len(),
+            _ => self.channels.len() + self.patterns.len(),
+        }
     }
 
     /// The names of one kind.
@@ -42,6 +47,7 @@ impl Subscriptions {
         match kind {
             Kind::Channel => self.channels.iter().cloned().collect(),
             Kind::Pattern => self.patterns.iter().cloned().collect(),
+            Kind::Shard => self.shards.iter().cloned().collect(),
         }
     }
 
@@ -87,7 +93,7 @@ impl Subscriptions {
 
     /// Ends to listen to anything.
     pub(in crate::execute::resp) fn end(&mut self, client: &Client, state: &State) {
-        for kind in [Kind::Channel, Kind::Pattern] {
+        for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
             for name in self.names(kind) {
                 self.remove(kind, &name, client, state);
             }
@@ -98,6 +104,7 @@ impl Subscriptions {
         match kind {
             Kind::Channel => &mut self.channels,
             Kind::Pattern => &mut self.patterns,
+            Kind::Shard => &mut self.shards,
         }
     }
 
@@ -110,6 +117,7 @@ impl Subscriptions {
         counts
             .patterns
             .store(self.patterns.len(), Ordering::Relaxed);
+        counts.shards.store(self.shards.len(), Ordering::Relaxed);
     }
 }
 
@@ -117,7 +125,12 @@ impl Subscriptions {
 pub(in crate::execute::resp) fn is_answered_by_push(verb: Verb) -> bool {
     matches!(
         verb,
-        Verb::Subscribe | Verb::Unsubscribe | Verb::Psubscribe | Verb::Punsubscribe
+        Verb::Subscribe
+            | Verb::Unsubscribe
+            | Verb::Psubscribe
+            | Verb::Punsubscribe
+            | Verb::Ssubscribe
+            | Verb::Sunsubscribe
     )
 }
 

@@ -11,7 +11,7 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::strings::values::{bytes_of, read, store_keeping, update};
 
 /// Bytes whose bits can be asked for, however long values may be.
-const BYTES_MAX: usize = 512 << 20;
+pub(in crate::execute::resp) const BYTES_MAX: usize = 512 << 20;
 
 /// The byte and the mask of the bit that an argument names, within `bytes_max`.
 fn place(call: &Call<'_>, bytes_max: usize) -> Result<(usize, u8), Failure> {

@@ -20,9 +20,14 @@ import org.junit.jupiter.api.Test;
 class SpymemcachedTest extends TextClientContract {
     private static final int NEVER = 0;
 
-    private static MemcachedClient open() throws Exception {
+    /** What is spoken. */
+    Protocol protocol() {
+        return Protocol.TEXT;
+    }
+
+    private MemcachedClient open() throws Exception {
         ConnectionFactoryBuilder settings =
-                new ConnectionFactoryBuilder().setProtocol(Protocol.TEXT).setOpTimeout(10_000);
+                new ConnectionFactoryBuilder().setProtocol(protocol()).setOpTimeout(10_000);
         return new MemcachedClient(settings.build(), List.of(SERVER));
     }
 

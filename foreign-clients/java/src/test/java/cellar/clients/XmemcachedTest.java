@@ -7,6 +7,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import net.rubyeye.xmemcached.CommandFactory;
 import net.rubyeye.xmemcached.MemcachedClient;
 import net.rubyeye.xmemcached.XMemcachedClientBuilder;
 import net.rubyeye.xmemcached.command.TextCommandFactory;
@@ -17,9 +18,14 @@ class XmemcachedTest extends TextClientContract {
     private static final int NEVER = 0;
     private static final int CONNECTIONS = 4;
 
-    private static MemcachedClient open() throws Exception {
+    /** What is spoken. */
+    CommandFactory commands() {
+        return new TextCommandFactory();
+    }
+
+    private MemcachedClient open() throws Exception {
         XMemcachedClientBuilder settings = new XMemcachedClientBuilder(List.of(SERVER));
-        settings.setCommandFactory(new TextCommandFactory());
+        settings.setCommandFactory(commands());
         settings.setConnectionPoolSize(CONNECTIONS);
         settings.setOpTimeout(10_000);
         return settings.build();

@@ -65,9 +65,9 @@ public record Peer(Get get, Set set, GetAsync getAsync, Closing end) implements 
         return !name.startsWith("xmemcached") && !name.equals("whalin");
     }
 
-    /** Whether {@code name} can talk to {@code server}; Cellar has no binary protocol. */
+    /** Whether {@code name} can talk to {@code server}; lettuce speaks Redis's protocol alone. */
     static boolean fits(String name, String server) {
-        return server.equals("cellar") ? !name.endsWith("-binary") : !name.equals("lettuce");
+        return server.equals("cellar") || !name.equals("lettuce");
     }
 
     /** Connects {@code name} to servers at {@code ports} for values of kind {@code value}. */

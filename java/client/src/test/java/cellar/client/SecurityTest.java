@@ -29,6 +29,10 @@ class SecurityTest {
     private static final Duration TTL = Duration.ofMinutes(1);
 
     private static KeyStore keys(String host) throws Exception {
+        return keys(host, "EC");
+    }
+
+    static KeyStore keys(String host, String algorithm) throws Exception {
         Path file = Files.createTempDirectory("cellar").resolve("keys.p12");
         String keytool = Path.of(System.getProperty("java.home"), "bin", "keytool").toString();
         Process process =
@@ -38,7 +42,7 @@ class SecurityTest {
                                 "-alias",
                                 "server",
                                 "-keyalg",
-                                "EC",
+                                algorithm,
                                 "-dname",
                                 "CN=test",
                                 "-ext",
@@ -64,14 +68,19 @@ class SecurityTest {
         return "-----BEGIN " + kind + "-----\n" + text + "\n-----END " + kind + "-----\n";
     }
 
-    private static Path certificate(KeyStore keys) throws Exception {
+    static Path certificate(KeyStore keys) throws Exception {
         byte[] bytes = keys.getCertificate("server").getEncoded();
         return readable(Server.file("certificate.pem", pem("CERTIFICATE", bytes)));
     }
 
     private static Path key(KeyStore keys) throws Exception {
+        return readable(privateKey(keys));
+    }
+
+    /** A file that its owner alone can read. */
+    static Path privateKey(KeyStore keys) throws Exception {
         byte[] bytes = keys.getKey("server", PASSWORD).getEncoded();
-        return readable(Server.file("key.pem", pem("PRIVATE KEY", bytes)));
+        return Server.file("key.pem", pem("PRIVATE KEY", bytes));
     }
 
     private static Path readable(Path file) {
@@ -166,7 +175,7 @@ class SecurityTest {
     }
 
     /** A cache by its settings, as a file has them. */
-    private static CacheClient<Object> configured(String... settings) throws Exception {
+    static CacheClient<Object> configured(String... settings) throws Exception {
         Properties properties = new Properties();
         properties.setProperty("cache.c.timeout", "20s");
         properties.setProperty("cache.c.connect-timeout", "20s");

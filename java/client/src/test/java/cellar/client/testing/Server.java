@@ -54,19 +54,16 @@ public final class Server implements AutoCloseable {
 
     /** Starts Cellar; port 0 is any. */
     public static Server cellar(int port, int respPort) throws Exception {
-        Process process =
-                new ProcessBuilder(
-                                binary(),
-                                "--memcached",
-                                "127.0.0.1:" + port,
-                                "--resp",
-                                "127.0.0.1:" + respPort,
-                                "--http",
-                                "off",
-                                "--memory",
-                                MEMORY_MIB + "MiB")
-                        .redirectErrorStream(true)
-                        .start();
+        return cellar("127.0.0.1:" + port, "127.0.0.1:" + respPort);
+    }
+
+    /** The same at these addresses, with further flags; its ports are those of the last ones. */
+    public static Server cellar(String memcached, String resp, String... more) throws Exception {
+        List<String> command = new ArrayList<>();
+        command.addAll(List.of(binary(), "--memcached", memcached, "--resp", resp));
+        command.addAll(List.of("--http", "off", "--memory", MEMORY_MIB + "MiB"));
+        command.addAll(List.of(more));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
         BufferedReader output =
                 new BufferedReader(
                         new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
@@ -93,6 +90,15 @@ public final class Server implements AutoCloseable {
             seen.append(e);
         }
         ready.completeExceptionally(new IllegalStateException("no Cellar:\n" + seen));
+    }
+
+    /** A password's hash, as an operator makes it. */
+    public static String hash(String password) throws Exception {
+        Process process = new ProcessBuilder(binary(), "hash-password").start();
+        process.getOutputStream().write(password.getBytes(StandardCharsets.UTF_8));
+        process.getOutputStream().close();
+        byte[] hash = process.getInputStream().readAllBytes();
+        return new String(hash, StandardCharsets.UTF_8).strip();
     }
 
     private static String binary() {

@@ -171,7 +171,9 @@ public final class Endpoint {
 
     /** Why requests fail at once. */
     CacheException down() {
-        return new CacheException.Connection(name() + " is down", downCause);
+        String why =
+                downCause instanceof CacheException.Refused ? ": " + downCause.getMessage() : "";
+        return new CacheException.Connection(name() + " is down" + why, downCause);
     }
 
     /** The connections on which callers wait. */

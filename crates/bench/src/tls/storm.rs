@@ -1,0 +1,69 @@
+//! A storm: so many new connections each second, from threads that take turns, until it is over.
+//! Each makes a handshake if its address has TLS, asks once and goes.
+//!
+//! What a storm costs its own client is no fault of the server's. So the control is a calm in which
+//! the same threads spend as much processor time at the same moments on nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::nice;
+
+use crate::race::{Raced, bind, race};
+use cellar_load::address::Address;
+use cellar_load::client::Client;
+use cellar_load::clock::{now_ns, thread_cpu_ns};
+use cellar_load::error::Error;
+use cellar_load::wire::Wire;
+
+/// New connections each second.
+pub(super) const PER_S: u64 = 1_000;
+/// Connections that may be under way at once.
+const THREADS: usize = 32;
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Lets everybody else go first.
+const LEAST_URGENT: i32 = 19;
+
+/// What each of its threads does.
+pub(super) struct Storm<'a> {
+    /// Where connections go to; without it there are none.
+    pub(super) address: Option<&'a Address>,
+    /// Processor time that each connection takes at least.
+    pub(super) least_ns: u64,
+    /// Where the threads run, and whether anybody else there goes first.
+    pub(super) cpu: usize,
+    pub(super) is_polite: bool,
+}
+
+impl Storm<'_> {
+    /// Blows until it is over; how many connections each thread made, and what all have used.
+    pub(super) fn blow(&self, is_over: &AtomicBool) -> Result<Raced<Result<u64, Error>>, Error> {
+        race(THREADS, |thread| self.take_turns(thread, is_over))
+    }
+
+    fn take_turns(&self, thread: usize, is_over: &AtomicBool) -> Result<u64, Error> {
+        bind(self.cpu);
+        if self.is_polite {
+            nice(LEAST_URGENT).map_err(|error| Error::system("letting others go first", error))?;
+        }
+        let start_ns = now_ns();
+        for turn in 0.. {
+            let due_ns = start_ns + (turn * THREADS + thread) as u64 * (1_000_000_000 / PER_S);
+            std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns())));
+            // Relaxed: nothing but the flag is passed on.
+            if is_over.load(Ordering::Relaxed) {
+                return Ok(turn as u64);
+            }
+            let before_ns = thread_cpu_ns();
+            if let Some(address) = self.address {
+                let mut client = Client::connect(address, Wire::Resp, TIMEOUT)?;
+                client.get(b"storm");
+                client.exchange(|_| Ok(()))?;
+            }
+            while thread_cpu_ns() - before_ns < self.least_ns {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,92 @@
+//! Resize: how much of its memory a cache uses while it runs, from a quarter up to all.
+//!
+//! What is not to be used is taken out of the budget that all shards share. Upkeep takes it, a
+//! segment at a time: the shards that hold more than their part empty one each step, as for the
+//! next insert. Growth gives it back at once, and the shards take it as they need it.
+//!
+//! Invariant: the budget lacks what was taken, so what shards hold and that is never more than the
+//! memory. Tests: tests/resize.rs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::Cache;
+use crate::error::Error;
+
+/// The least part of its memory that a cache uses, as a divisor.
+const LEAST_PART: usize = 4;
+
+/// What of the memory is not used.
+#[derive(Debug, Default)]
+pub(super) struct Ballast {
+    // Relaxed: upkeep hears of a change a moment later.
+    wanted: AtomicUsize,
+    taken: Mutex<usize>,
+}
+
+impl Ballast {
+    fn taken(&self) -> MutexGuard<'_, usize> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache {
+    /// The memory that it uses, or is about to.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        // Relaxed: see `Ballast`.
+        self.config.memory_bytes - self.ballast.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that were taken out of the budget.
+    pub(super) fn unused_bytes(&self) -> usize {
+        *self.ballast.taken()
+    }
+
+    /// The least memory that [`Cache::set_memory_bytes`] takes of a cache that was made with so
+    /// much; the most is all, for which addresses are reserved.
+    #[must_use]
+    pub fn least_memory_bytes(reserved: usize) -> usize {
+        reserved.div_ceil(LEAST_PART)
+    }
+
+    /// Changes how much memory it uses; with less, items leave in the next steps of upkeep.
+    ///
+    /// # Errors
+    /// [`Error::MemoryTooSmall`] below a quarter of what it was made with, [`Error::TooLarge`]
+    /// above all of it.
+    pub fn set_memory_bytes(&self, bytes: usize) -> Result<(), Error> {
+        let max = self.config.memory_bytes;
+        let min = Cache::least_memory_bytes(max);
+        if bytes < min {
+            return Err(Error::MemoryTooSmall { bytes, min });
+        }
+        if bytes > max {
+            return Err(Error::TooLarge { bytes, max });
+        }
+        // Relaxed: see `Ballast`.
+        self.ballast.wanted.store(max - bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Comes nearer to the memory that is wanted, by one segment; whether more is to be done.
+    pub(super) fn resize_step(&self) -> bool {
+        let wanted = self.ballast.wanted.load(Ordering::Relaxed);
+        let mut taken = self.ballast.taken();
+        if *taken >= wanted {
+            self.budget.give(*taken - wanted);
+            *taken = wanted;
+            return false;
+        }
+        let piece = (wanted - *taken).min(self.segment_bytes);
+        if self.budget.left() < piece {
+            self.collect_memory(None, piece);
+        }
+        // Requests may have taken some of it meanwhile: the rest comes with the next step.
+        let piece = piece.min(self.budget.left());
+        if piece > 0 && self.budget.take(piece) {
+            *taken += piece;
+        }
+        *taken < wanted
+    }
+}

@@ -1,0 +1,243 @@
+//! The table of the binary protocol's requests, and the section of the page made from it.
+//!
+//! One row for what is asked; a quiet form beside it is another opcode of the same. The decoder
+//! takes from here which parts a request has to have.
+
+use std::fmt::Write;
+
+/// One request, and its quiet form.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Its name.
+    pub name: &'static str,
+    /// Its opcode.
+    pub code: u8,
+    /// The opcode of its quiet form.
+    pub quiet_code: Option<u8>,
+    /// What its extras are.
+    pub extras: &'static str,
+    /// Length of its extras.
+    pub extras_bytes: u8,
+    /// Whether the extras may be left out.
+    pub extras_optional: bool,
+    /// Whether it has a key.
+    pub key: Part,
+    /// Whether it has a value.
+    pub value: Part,
+    /// What it does.
+    pub summary: &'static str,
+}
+
+/// Whether a request has a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It has none.
+    No,
+    /// It has one; a value may be empty, a key may not.
+    Yes,
+    /// It may have one.
+    Maybe,
+}
+
+macro_rules! operations {
+    ($($id:ident $name:literal $code:literal $(quiet $quiet_id:ident $quiet:literal)?
+        [$($extra:literal $bytes:literal)*] $($optional:ident)?, $key:ident $value:ident:
+        $summary:literal;)*) => {
+        /// The opcodes.
+        pub mod code {
+            $(
+                #[doc = $summary]
+                pub const $id: u8 = $code;
+                $(
+                    /// The same, quiet.
+                    pub const $quiet_id: u8 = $quiet;
+                )?
+            )*
+        }
+
+        /// Every request that is understood.
+        pub const OPERATIONS: &[Operation] = &[$(Operation {
+            name: $name,
+            code: $code,
+            quiet_code: operations!(@quiet $($quiet)?),
+            extras: concat!($($extra, " "),*),
+            extras_bytes: 0 $(+ $bytes)*,
+            extras_optional: operations!(@flag $($optional)?),
+            key: Part::$key,
+            value: Part::$value,
+            summary: $summary,
+        },)*];
+    };
+    (@quiet) => { None };
+    (@quiet $quiet:literal) => { Some($quiet) };
+    (@flag) => { false };
+    (@flag optional) => { true };
+}
+
+operations! {
+    GET "get" 0x00 quiet GETQ 0x09 [], Yes No:
+        "Reads an item; quiet: a miss is not answered.";
+    GETK "getk" 0x0c quiet GETKQ 0x0d [], Yes No:
+        "Reads an item; the answer has the key.";
+    GAT "gat" 0x1d quiet GATQ 0x1e ["exptime" 4], Yes No:
+        "Reads an item and gives it a new deadline.";
+    GATK "gatk" 0x23 quiet GATKQ 0x24 ["exptime" 4], Yes No:
+        "Reads an item and gives it a new deadline; the answer has the key.";
+    TOUCH "touch" 0x1c ["exptime" 4], Yes No:
+        "Gives an item a new deadline; answers its flags.";
+    SET "set" 0x01 quiet SETQ 0x11 ["flags" 4 "exptime" 4], Yes Yes:
+        "Stores a value; with a version, if the item still has it.";
+    ADD "add" 0x02 quiet ADDQ 0x12 ["flags" 4 "exptime" 4], Yes Yes:
+        "Stores a value if the key holds none.";
+    REPLACE "replace" 0x03 quiet REPLACEQ 0x13 ["flags" 4 "exptime" 4], Yes Yes:
+        "Stores a value if the key holds one.";
+    APPEND "append" 0x0e quiet APPENDQ 0x19 [], Yes Yes:
+        "Puts bytes behind a value.";
+    PREPEND "prepend" 0x0f quiet PREPENDQ 0x1a [], Yes Yes:
+        "Puts bytes before a value.";
+    DELETE "delete" 0x04 quiet DELETEQ 0x14 [], Yes No:
+        "Removes an item; with a version, if it still has it.";
+    INCREMENT "increment" 0x05 quiet INCREMENTQ 0x15
+        ["delta" 8 "initial" 8 "exptime" 4], Yes No:
+        "Adds to a decimal number; on a miss stores the initial one, unless exptime is 0xffffffff.";
+    DECREMENT "decrement" 0x06 quiet DECREMENTQ 0x16
+        ["delta" 8 "initial" 8 "exptime" 4], Yes No:
+        "Subtracts from a decimal number; stops at zero.";
+    FLUSH "flush" 0x08 quiet FLUSHQ 0x18 ["exptime" 4] optional, No No:
+        "Makes every present item a miss, at once or at a later moment.";
+    NOOP "noop" 0x0a [], No No:
+        "Answers, so that quiet requests before it are known to be done.";
+    VERSION "version" 0x0b [], No No:
+        "Shows the version of memcached that is answered for, and of this server.";
+    VERBOSITY "verbosity" 0x1b ["level" 4], No No:
+        "Accepted; the log is set where the server is started.";
+    STAT "stat" 0x10 [], Maybe No:
+        "Shows statistics: those of `stats`; the key is the word behind it.";
+    SASL_LIST "sasl_list_mechs" 0x20 [], No No:
+        "Shows the mechanisms to log in by: PLAIN.";
+    SASL_AUTH "sasl_auth" 0x21 [], Yes Yes:
+        "Logs in; the key is the mechanism, the value what it takes.";
+    SASL_STEP "sasl_step" 0x22 [], Yes Yes:
+        "Goes on with a login; PLAIN has no second step, so it fails.";
+    QUIT "quit" 0x07 quiet QUITQ 0x17 [], No No:
+        "Ends the connection.";
+}
+
+/// How many opcodes there may be.
+const CODES: usize = 0x40;
+
+/// The row of each opcode, and whether it is its quiet form.
+const ROWS: [Option<(&Operation, bool)>; CODES] = {
+    let mut rows = [None; CODES];
+    let mut row = 0;
+    while row < OPERATIONS.len() {
+        let operation = &OPERATIONS[row];
+        rows[operation.code as usize] = Some((operation, false));
+        if let Some(quiet) = operation.quiet_code {
+            rows[quiet as usize] = Some((operation, true));
+        }
+        row += 1;
+    }
+    rows
+};
+
+impl Operation {
+    /// What an opcode asks for, and whether quietly.
+    #[inline]
+    #[must_use]
+    pub fn of(code: u8) -> Option<(&'static Operation, bool)> {
+        *ROWS.get(usize::from(code))?
+    }
+
+    /// Whether a request with parts of these lengths is of its form.
+    #[inline]
+    #[must_use]
+    pub fn takes(&self, extras_bytes: usize, key_bytes: usize, value_bytes: usize) -> bool {
+        let extras_fit = extras_bytes == usize::from(self.extras_bytes)
+            || self.extras_optional && extras_bytes == 0;
+        extras_fit && self.key.takes(key_bytes, 1) && self.value.takes(value_bytes, 0)
+    }
+}
+
+impl Part {
+    #[inline]
+    const fn takes(self, bytes: usize, least: usize) -> bool {
+        match self {
+            Part::No => bytes == 0,
+            Part::Yes => bytes >= least,
+            Part::Maybe => true,
+        }
+    }
+}
+
+/// The section of docs/commands.md about these requests.
+#[must_use]
+pub fn section() -> String {
+    let mut page = String::from(
+        "\n### The binary protocol\n\n\
+         A connection whose first byte is 0x80 speaks memcached's binary protocol: the same\n\
+         items, the same meaning. Exptimes are unsigned here, so none has passed. Quiet forms\n\
+         leave out the usual answer; errors are always told.\n\n\
+         | request | opcode | quiet | extras | key | value | what it does |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    let word = |part| match part {
+        Part::No => "",
+        Part::Yes => "yes",
+        Part::Maybe => "optional",
+    };
+    for operation in OPERATIONS {
+        let quiet = operation
+            .quiet_code
+            .map_or_else(String::new, |code| format!("0x{code:02x}"));
+        let Operation {
+            name,
+            code,
+            extras,
+            key,
+            value,
+            summary,
+            ..
+        } = operation;
+        let (extras, key, value) = (extras.trim_end(), word(*key), word(*value));
+        writeln!(
+            page,
+            "| `{name}` | 0x{code:02x} | {quiet} | {extras} | {key} | {value} | {summary} |"
+        )
+        .expect("writing into a string does not fail");
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_opcode_is_given_twice() {
+        let mut codes: Vec<u8> = OPERATIONS
+            .iter()
+            .flat_map(|row| std::iter::once(row.code).chain(row.quiet_code))
+            .collect();
+        let all = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), all);
+        for code in 0..=u8::MAX {
+            let is_known = Operation::of(code).is_some();
+            assert_eq!(is_known, codes.contains(&code), "{code:#x}");
+        }
+    }
+
+    #[test]
+    fn a_request_has_the_parts_of_its_row() {
+        let (set, quiet) = Operation::of(code::SETQ).unwrap();
+        assert!(quiet && set.takes(8, 1, 0) && set.takes(8, 250, 9));
+        assert!(!set.takes(0, 1, 0) && !set.takes(8, 0, 5));
+        let (flush, _) = Operation::of(code::FLUSH).unwrap();
+        assert!(flush.takes(0, 0, 0) && flush.takes(4, 0, 0));
+        assert!(!flush.takes(3, 0, 0) && !flush.takes(4, 1, 0) && !flush.takes(4, 0, 1));
+        let (stat, _) = Operation::of(code::STAT).unwrap();
+        assert!(stat.takes(0, 0, 0) && stat.takes(0, 5, 0) && !stat.takes(0, 5, 1));
+    }
+}

@@ -1,0 +1,166 @@
+//! Denials: what clients of the Redis protocol were refused, for ACL LOG.
+//!
+//! A bounded list behind a lock that only refusals take. The same refusal within a minute is
+//! counted, not listed again. No password is in it: of a login only the name that was given.
+//!
+//! Source: redis.io/docs/latest/commands/acl-log. Tests: tests/acl_log.rs.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most entries: the oldest goes.
+const DENIALS_MAX: usize = 128;
+/// How long the same refusal is counted with the one before.
+const SAME_MS: u64 = 60_000;
+/// Bytes that are kept of a key, a channel or a name.
+const TEXT_BYTES_MAX: usize = 128;
+
+/// Why something was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DenialReason {
+    /// A login with a wrong name or password.
+    Auth,
+    /// A command that the user may not run.
+    Command,
+    /// A key that it may not use.
+    Key,
+    /// A channel that it may not use.
+    Channel,
+    /// A database that it may not use; Redis has no such reason.
+    Database,
+}
+
+impl DenialReason {
+    /// As ACL LOG says it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DenialReason::Auth => "auth",
+            DenialReason::Command => "command",
+            DenialReason::Key => "key",
+            DenialReason::Channel => "channel",
+            DenialReason::Database => "database",
+        }
+    }
+}
+
+/// What was refused to whom; two that are equal are one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DenialCause {
+    /// Why.
+    pub reason: DenialReason,
+    /// Where the command came from: `toplevel`, `multi`, `lua`.
+    pub context: &'static str,
+    /// The command, key, channel or database.
+    pub object: Vec<u8>,
+    /// The user, or the name that a login gave.
+    pub user: Vec<u8>,
+}
+
+/// One entry.
+#[derive(Clone, Debug)]
+pub struct Denial {
+    /// What it was.
+    pub refused: DenialCause,
+    /// Its number, never used twice.
+    pub id: u64,
+    /// How often it happened.
+    pub count: u64,
+    /// The client of the last time, as listings show it.
+    pub client: String,
+    /// When it happened first, as a Unix time in milliseconds.
+    pub first_ms: u64,
+    /// When it happened last.
+    pub last_ms: u64,
+}
+
+#[derive(Debug, Default)]
+struct DenialEntries {
+    last: u64,
+    newest_first: VecDeque<Denial>,
+}
+
+/// The log.
+#[derive(Debug, Default)]
+pub struct DenialLog {
+    entries: Mutex<DenialEntries>,
+}
+
+impl DenialLog {
+    /// Notes a refusal at a Unix time in milliseconds.
+    pub fn note(&self, mut refused: DenialCause, client: String, unix_ms: u64) {
+        refused.object.truncate(TEXT_BYTES_MAX);
+        refused.user.truncate(TEXT_BYTES_MAX);
+        let mut entries = self.lock();
+        let is_same =
+            |one: &Denial| one.refused == refused && unix_ms.saturating_sub(one.last_ms) <= SAME_MS;
+        let known = entries.newest_first.iter().position(is_same);
+        if let Some(mut denial) = known.and_then(|place| entries.newest_first.remove(place)) {
+            denial.count += 1;
+            (denial.client, denial.last_ms) = (client, unix_ms);
+            return entries.newest_first.push_front(denial);
+        }
+        let id = entries.last;
+        entries.last += 1;
+        entries.newest_first.truncate(DENIALS_MAX - 1);
+        entries.newest_first.push_front(Denial {
+            refused,
+            id,
+            count: 1,
+            client,
+            first_ms: unix_ms,
+            last_ms: unix_ms,
+        });
+    }
+
+    /// The newest entries, at most `count`.
+    #[must_use]
+    pub fn newest(&self, count: usize) -> Vec<Denial> {
+        let entries = self.lock();
+        entries.newest_first.iter().take(count).cloned().collect()
+    }
+
+    /// Forgets all.
+    pub fn clear(&self) {
+        self.lock().newest_first.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DenialEntries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(object: &str) -> DenialCause {
+        DenialCause {
+            reason: DenialReason::Key,
+            context: "toplevel",
+            object: object.into(),
+            user: b"u".to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_same_is_counted_for_a_minute_and_the_newest_are_kept() {
+        let log = DenialLog::default();
+        for unix_ms in [1_000, 2_000, 62_000, 122_001] {
+            log.note(refused("a"), unix_ms.to_string(), unix_ms);
+        }
+        let seen = log.newest(9);
+        let seen: Vec<_> = seen.iter().map(|one| (one.count, one.first_ms)).collect();
+        assert_eq!(seen, [(1, 122_001), (3, 1_000)]);
+        for number in 0..1_000 {
+            let long = format!("{number}{}", "x".repeat(1_000));
+            log.note(refused(&long), String::new(), 122_001);
+        }
+        let seen = log.newest(usize::MAX);
+        assert_eq!(seen.len(), DENIALS_MAX);
+        assert_eq!(seen[0].refused.object.len(), TEXT_BYTES_MAX);
+        assert!(seen[0].refused.object.starts_with(b"999x"));
+        log.clear();
+        assert!(log.newest(1).is_empty());
+    }
+}

@@ -1,0 +1,109 @@
+//! Login: whose a connection of the binary protocol is, by SASL, on a server with users.
+//!
+//! The mechanism is PLAIN: whom to act for, a name and a password, with zero bytes between them;
+//! the first is not looked at. As with memcached, whoever has not logged in may ask for mechanisms
+//! and the version; anything else ends the connection.
+//!
+//! Source: RFC 4616; memcached 1.6.45, proto_bin.c.
+
+use std::sync::Arc;
+
+use cellar_protocol::memcached::binary::{Asks, Packet, PacketStatus, reply};
+
+use crate::execute::context::{Context, Flow};
+use crate::execute::memcached::member::Member;
+use crate::execute::permission::check_packet;
+use crate::output::Output;
+use crate::users::{LoginResult, Standing, User, Users};
+
+/// The one mechanism.
+const MECHANISM: &[u8] = b"PLAIN";
+const NOT_PERMITTED: &[u8] = b"Not permitted";
+
+/// What a packet may do.
+pub(in crate::execute::memcached) enum PacketAdmitted {
+    /// It runs; of the keys that it lists, those alone that this user may see.
+    Runs(Option<Arc<User>>),
+    /// It was answered, or waits.
+    Not(Flow),
+}
+
+/// Whether a packet may run.
+pub(super) fn admit(
+    member: &mut Member,
+    packet: &Packet<'_>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> PacketAdmitted {
+    let Some(users) = &context.state.users else {
+        return PacketAdmitted::Runs(None);
+    };
+    let head = packet.head;
+    match packet.asks {
+        Asks::SaslList => {
+            reply::done(output.bytes(), head, 0, MECHANISM);
+            return PacketAdmitted::Not(Flow::Continue);
+        }
+        Asks::SaslAuth => {
+            return PacketAdmitted::Not(log_in(member, users, packet, context, output));
+        }
+        Asks::SaslStep => {
+            super::fail(head, PacketStatus::Denied, context, output);
+            return PacketAdmitted::Not(Flow::Continue);
+        }
+        Asks::Version => return PacketAdmitted::Runs(None),
+        _ => {}
+    }
+    let Some(user) = member.standing.user(Some(users)) else {
+        super::fail(head, PacketStatus::Denied, context, output);
+        return PacketAdmitted::Not(Flow::Close);
+    };
+    if check_packet(user, packet).is_ok() {
+        let is_limited = user.is_limited();
+        return PacketAdmitted::Runs(is_limited.then(|| Arc::clone(user)));
+    }
+    context.counters.protocol_errors.add(1);
+    reply::failed_for(output.bytes(), head, PacketStatus::Denied, NOT_PERMITTED);
+    PacketAdmitted::Not(Flow::Continue)
+}
+
+/// sasl auth
+fn log_in(
+    member: &mut Member,
+    users: &Users,
+    packet: &Packet<'_>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    member.standing = Standing::Unknown;
+    let secrets = secrets(packet.value).filter(|_| packet.key.eq_ignore_ascii_case(MECHANISM));
+    let Some(secrets) = secrets else {
+        super::fail(packet.head, PacketStatus::Denied, context, output);
+        return Flow::Continue;
+    };
+    let result = match member.pending.log_in(users, secrets, &member.peer, context) {
+        Ok(result) => result,
+        Err(ticket) => return Flow::Wait(ticket),
+    };
+    let (status, flow) = match result {
+        LoginResult::Right(user) => {
+            member.standing = users.standing_of(user);
+            reply::done(output.bytes(), packet.head, 0, b"Authenticated");
+            return Flow::Continue;
+        }
+        LoginResult::Wrong => (PacketStatus::Denied, Flow::Continue),
+        // Nothing is compared for this address now.
+        LoginResult::TooMany { .. } => (PacketStatus::Denied, Flow::Close),
+        LoginResult::Busy => (PacketStatus::Busy, Flow::Continue),
+    };
+    super::fail(packet.head, status, context, output);
+    flow
+}
+
+/// Name and password of PLAIN.
+fn secrets(value: &[u8]) -> Option<(&[u8], &[u8])> {
+    let name_at = memchr::memchr(0, value)? + 1;
+    let rest = &value[name_at..];
+    let end = memchr::memchr(0, rest)?;
+    Some((&rest[..end], &rest[end + 1..]))
+}

@@ -1,0 +1,219 @@
+//! Key roles: what a command does with its keys, in the words of Redis's key specifications.
+//!
+//! Source: `COMMAND INFO` of Redis 7; commands that only later versions or this server have follow
+//! the same rules.
+
+use cellar_protocol::resp::Verb;
+use cellar_protocol::resp::command::{Command, Flags, Keys};
+
+/// RoleWords about a key.
+pub(super) type RoleWords = &'static [&'static str];
+
+/// What a command does with its first key, and with the others if that differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyRoles {
+    pub(super) first: RoleWords,
+    pub(super) others: Option<RoleWords>,
+}
+
+const READS: RoleWords = &["RO", "access"];
+const LOOKS: RoleWords = &["RO"];
+const CHANGES: RoleWords = &["RW", "update"];
+const READS_AND_CHANGES: RoleWords = &["RW", "access", "update"];
+const TAKES: RoleWords = &["RW", "access", "delete"];
+const TAKES_OUT: RoleWords = &["RW", "delete"];
+const PUTS_IN: RoleWords = &["RW", "insert"];
+const STORES: RoleWords = &["OW", "update"];
+const STORES_NEW: RoleWords = &["OW", "insert"];
+const REMOVES: RoleWords = &["RM", "delete"];
+const READS_OR_CHANGES: RoleWords = &["RW", "access", "update", "variable_flags"];
+const NO_KEY: RoleWords = &["not_key"];
+
+/// What any request of a command may do with its keys.
+pub(super) fn of_command(row: &Command) -> KeyRoles {
+    let (first, others) = match row.verb {
+        Verb::Bitop
+        | Verb::Sunionstore
+        | Verb::Sdiffstore
+        | Verb::Zrangestore
+        | Verb::Zunionstore
+        | Verb::Zinterstore
+        | Verb::Zdiffstore
+        | Verb::Geosearchstore => (STORES, Some(READS)),
+        Verb::Sinterstore => (CHANGES, Some(READS)),
+        Verb::Rename => (TAKES, Some(STORES)),
+        Verb::Renamenx => (TAKES, Some(STORES_NEW)),
+        Verb::Copy => (READS, Some(STORES)),
+        Verb::Smove | Verb::Lmove | Verb::Rpoplpush | Verb::Blmove | Verb::Brpoplpush => {
+            (TAKES, Some(PUTS_IN))
+        }
+        _ => (of_all_keys(row), None),
+    };
+    KeyRoles { first, others }
+}
+
+/// The words of commands that do the same with all their keys.
+fn of_all_keys(row: &Command) -> RoleWords {
+    match row.verb {
+        Verb::Set | Verb::Bitfield => READS_OR_CHANGES,
+        Verb::Mset | Verb::Msetex | Verb::Setex | Verb::Psetex => STORES,
+        Verb::Msetnx | Verb::Setnx => STORES_NEW,
+        Verb::Getset
+        | Verb::Getex
+        | Verb::Incr
+        | Verb::Decr
+        | Verb::Incrby
+        | Verb::Decrby
+        | Verb::Incrbyfloat
+        | Verb::Increx
+        | Verb::Getlease
+        | Verb::Setbit
+        | Verb::Move
+        | Verb::Hincrby
+        | Verb::Hincrbyfloat
+        | Verb::Hgetex
+        | Verb::Zincrby => READS_AND_CHANGES,
+        Verb::Getdel
+        | Verb::Hgetdel
+        | Verb::Spop
+        | Verb::Lpop
+        | Verb::Rpop
+        | Verb::Lmpop
+        | Verb::Blpop
+        | Verb::Brpop
+        | Verb::Blmpop
+        | Verb::Zpopmin
+        | Verb::Zpopmax
+        | Verb::Zmpop
+        | Verb::Bzpopmin
+        | Verb::Bzpopmax
+        | Verb::Bzmpop => TAKES,
+        Verb::Append
+        | Verb::Hsetnx
+        | Verb::Sadd
+        | Verb::Lpush
+        | Verb::Rpush
+        | Verb::Lpushx
+        | Verb::Rpushx
+        | Verb::Linsert => PUTS_IN,
+        Verb::Del | Verb::Unlink | Verb::Delifeq | Verb::Delex => REMOVES,
+        Verb::Hdel
+        | Verb::Srem
+        | Verb::Ltrim
+        | Verb::Lrem
+        | Verb::Zrem
+        | Verb::Zremrangebyscore
+        | Verb::Zremrangebyrank
+        | Verb::Zremrangebylex => TAKES_OUT,
+        verb if looks_only(verb) => LOOKS,
+        Verb::Ssubscribe | Verb::Sunsubscribe | Verb::Spublish => NO_KEY,
+        _ if row.flags.has(Flags::READONLY) => READS,
+        _ if row.flags.has(Flags::WRITE) => CHANGES,
+        _ => READS_AND_CHANGES,
+    }
+}
+
+/// Whether it tells of a key no more than that it is there, its kind or its size.
+const fn looks_only(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Strlen
+            | Verb::Exists
+            | Verb::Touch
+            | Verb::Type
+            | Verb::Hexists
+            | Verb::Hlen
+            | Verb::Hstrlen
+            | Verb::Sismember
+            | Verb::Scard
+            | Verb::Llen
+            | Verb::Zcard
+            | Verb::Watch
+            | Verb::MemoryUsage
+            | Verb::ObjectEncoding
+            | Verb::ObjectFreq
+            | Verb::ObjectIdletime
+            | Verb::ObjectRefcount
+    )
+}
+
+/// What this request does with its keys.
+pub(super) fn of_request(row: &Command, request: &[&[u8]]) -> KeyRoles {
+    let has = |word: &str| {
+        let mut words = request.iter().skip(3);
+        words.any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let first = match row.verb {
+        Verb::Set if has("get") => READS_AND_CHANGES,
+        Verb::Set => STORES,
+        Verb::Bitfield if is_read_only(request) => READS,
+        Verb::Bitfield => READS_AND_CHANGES,
+        _ => return of_command(row),
+    };
+    KeyRoles {
+        first,
+        others: None,
+    }
+}
+
+/// Whether a BITFIELD only reads.
+fn is_read_only(request: &[&[u8]]) -> bool {
+    let mut words = request.iter().skip(2);
+    !words.any(|arg| arg.eq_ignore_ascii_case(b"set") || arg.eq_ignore_ascii_case(b"incrby"))
+}
+
+/// Where keys with one role stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeySpec {
+    pub(super) words: RoleWords,
+    /// The argument at which the search begins.
+    pub(super) begin: i64,
+    /// Whether that is the number of the keys behind it.
+    pub(super) is_count: bool,
+    /// The last key, from the first one, or from the end if negative.
+    pub(super) last: i64,
+    pub(super) step: i64,
+}
+
+/// The specifications of a command's keys.
+pub(super) fn specs(row: &Command) -> Vec<KeySpec> {
+    if row.keys == Keys::NONE {
+        return Vec::new();
+    }
+    let Keys {
+        first,
+        last,
+        step,
+        count,
+        ..
+    } = row.keys;
+    let (first, last, step) = (i64::from(first), i64::from(last), i64::from(step));
+    let roles = of_command(row);
+    let relative = |begin: i64| if last < 0 { last } else { last - begin };
+    let counted = |words: RoleWords| KeySpec {
+        words,
+        begin: i64::from(count),
+        is_count: true,
+        last: 0,
+        step,
+    };
+    let span = |words: RoleWords, begin: i64, last: i64| KeySpec {
+        words,
+        begin,
+        is_count: false,
+        last,
+        step,
+    };
+    match (roles.others, first, count) {
+        (_, 0, _) => vec![counted(roles.first)],
+        (others, _, 1..) => vec![
+            span(roles.first, first, 0),
+            counted(others.unwrap_or(roles.first)),
+        ],
+        (None, ..) => vec![span(roles.first, first, relative(first))],
+        (Some(others), ..) => vec![
+            span(roles.first, first, 0),
+            span(others, first + 1, relative(first + 1)),
+        ],
+    }
+}

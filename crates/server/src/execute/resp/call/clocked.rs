@@ -1,0 +1,283 @@
+//! Clocked: commands that run under a look at the clock, and who is told how long they took.
+//!
+//! Those of constant time come here by sample ([`Calls::add`](crate::counters::Calls::add)), all
+//! others each time. One that works in steps is told of when its last step is done, with the time
+//! of all.
+//!
+//! Why: docs/decisions/0049. Tests: tests/resp_times.rs.
+
+use std::sync::Arc;
+
+use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::{Command, Request, Verb};
+
+use crate::client::Client;
+use crate::clock::Stopwatch;
+use crate::execute::context::{Context, Flow, Unfinished};
+use crate::execute::resp::QUICK_ARGS_MAX;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::session::Session;
+use crate::latency_events::LatencyEvent;
+use crate::monitors::MonitorSource;
+use crate::output::Output;
+use crate::slow_log::{SlowCommand, shortened};
+
+/// What stands in listings in the place of a secret.
+const REDACTED: &[u8] = b"(redacted)";
+
+/// Whether a command takes constant time.
+#[inline]
+pub(in crate::execute::resp) fn is_quick(call: &Call<'_>) -> bool {
+    is_constant(call.command) && call.args.len() <= QUICK_ARGS_MAX
+}
+
+fn is_constant(command: &Command) -> bool {
+    command.flags.has(Flags::FAST) || command.verb == Verb::Set
+}
+
+/// Runs a command under the clock.
+#[inline(never)]
+pub(in crate::execute::resp) fn run(
+    call: &mut Call<'_>,
+    run: impl FnOnce(&mut Call<'_>) -> Outcome,
+) -> Outcome {
+    let is_script = matches!(
+        call.command.verb,
+        Verb::Eval | Verb::Evalsha | Verb::EvalRo | Verb::EvalshaRo
+    );
+    if is_script {
+        // Before what it runs.
+        show(call.command, call.args, call.session, call.context);
+    }
+    if call.context.state.observer.events().has(Class::Miss) {
+        tell_misses(call);
+    }
+    let stopwatch = Stopwatch::start();
+    let outcome = run(call);
+    let ns = stopwatch.ns();
+    if !is_script && !matches!(outcome, Ok(Flow::Wait(_))) {
+        show(call.command, call.args, call.session, call.context);
+    }
+    match outcome {
+        // It is run once more.
+        Ok(Flow::Wait(_)) => outcome,
+        Ok(Flow::Unfinished(rest)) => Ok(Flow::Unfinished(Box::new(ClockedRest {
+            rest,
+            ns,
+            command: call.command,
+            args: shortened(&redacted(call.command, call.args)),
+            client: Arc::clone(&call.session.client),
+        }))),
+        _ => {
+            let args = || shortened(&redacted(call.command, call.args));
+            note(call.command, &call.session.client, ns, call.context, args);
+            outcome
+        }
+    }
+}
+
+/// Shows a command to those who monitor.
+#[inline]
+pub(in crate::execute::resp) fn show(
+    command: &Command,
+    args: &[&[u8]],
+    session: &Session,
+    context: Context<'_>,
+) {
+    if context.state.monitors.are_there() {
+        show_to_monitors(command, args, session, context);
+    }
+}
+
+#[cold]
+fn show_to_monitors(command: &Command, args: &[&[u8]], session: &Session, context: Context<'_>) {
+    // Of scripts the flag says that they are shown elsewhere: before what they run.
+    let is_hidden = command.flags.has(Flags::ADMIN);
+    if !is_hidden {
+        let state = context.state;
+        let origin = MonitorSource {
+            unix_us: state.wall.unix_us(state.cache.now()),
+            database: session.database,
+            peer: session.origin(),
+        };
+        state.monitors.show(origin, &redacted(command, args));
+    }
+}
+
+/// Publishes which keys a command that reads will not find.
+///
+/// Source: Redis 7, `lookupKeyReadWithFlags`.
+#[cold]
+fn tell_misses(call: &Call<'_>) {
+    let Call { command, args, .. } = call;
+    let reads = command.flags.has(Flags::READONLY) && command.name != "object"
+        || matches!(command.verb, Verb::Getdel | Verb::Getex | Verb::Getset);
+    let is_object = matches!(
+        command.verb,
+        Verb::ObjectEncoding | Verb::ObjectFreq | Verb::ObjectIdletime | Verb::ObjectRefcount
+    );
+    if !reads || is_object || command.flags.has(Flags::NOSCRIPT) {
+        return;
+    }
+    let request = Request {
+        command: Some(command),
+        args: args.iter().copied().collect(),
+    };
+    let space = call.space();
+    for key in request.keys() {
+        if let Ok(key) = call.cache().key_in(space, key)
+            && call.cache().facts(key, |_| ()).is_none()
+        {
+            call.context.notify(Class::Miss, "keymiss", key);
+        }
+    }
+}
+
+/// Tells how long a command took.
+pub(in crate::execute::resp) fn note(
+    command: &Command,
+    client: &Client,
+    ns: u64,
+    context: Context<'_>,
+    args: impl FnOnce() -> Vec<Vec<u8>>,
+) {
+    let (state, us) = (context.state, ns / 1_000);
+    context.counters.times.note(command.verb, ns);
+    let unix_s = || state.wall.unix_ms(state.cache.now()) / 1_000;
+    let event = if is_constant(command) {
+        LatencyEvent::FastCommand
+    } else {
+        LatencyEvent::Command
+    };
+    state.latency_events.note(event, us, unix_s);
+    if state.slow_log.is_slow(us) && !command.flags.has(Flags::SKIP_SLOWLOG) {
+        state.slow_log.add(SlowCommand {
+            id: 0,
+            unix_s: unix_s(),
+            us,
+            args: args(),
+            peer: client.seat.peer.clone(),
+            name: client.facts().name.clone(),
+        });
+    }
+}
+
+/// The arguments of a command without what is secret.
+///
+/// Source: Redis 7, `redactClientCommandArgument` and who calls it.
+pub(in crate::execute::resp) fn redacted<'a>(
+    command: &Command,
+    args: &[&'a [u8]],
+) -> Vec<&'a [u8]> {
+    let mut shown = args.to_vec();
+    let secret = match command.verb {
+        Verb::Auth => 1..args.len(),
+        Verb::Hello => {
+            let mut words = args.iter().skip(2);
+            let auth = words.position(|word| word.eq_ignore_ascii_case(b"AUTH"));
+            auth.map_or(0..0, |place| place + 3..place + 5)
+        }
+        // Names and values take turns; a value whose name is one of a secret is one.
+        Verb::ConfigSet => {
+            for place in (2..args.len().saturating_sub(1)).step_by(2) {
+                if is_secret(args[place]) {
+                    shown[place + 1] = REDACTED;
+                }
+            }
+            0..0
+        }
+        _ => 0..0,
+    };
+    for place in secret {
+        if let Some(arg) = shown.get_mut(place) {
+            *arg = REDACTED;
+        }
+    }
+    shown
+}
+
+fn is_secret(parameter: &[u8]) -> bool {
+    [&b"requirepass"[..], b"masterauth", b"tls-key-file-pass"]
+        .iter()
+        .any(|name| parameter.eq_ignore_ascii_case(name))
+}
+
+/// The steps that are left of a command.
+#[derive(Debug)]
+struct ClockedRest {
+    rest: Box<dyn Unfinished>,
+    /// What it took so far.
+    ns: u64,
+    command: &'static Command,
+    args: Vec<Vec<u8>>,
+    client: Arc<Client>,
+}
+
+impl Unfinished for ClockedRest {
+    fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        let ClockedRest {
+            rest,
+            ns,
+            command,
+            args,
+            client,
+        } = *self;
+        let failures = context.counters.protocol_errors.read();
+        let stopwatch = Stopwatch::start();
+        let flow = rest.resume(context, output);
+        let ns = ns + stopwatch.ns();
+        if context.counters.protocol_errors.read() > failures {
+            context.counters.times.note_failed(command.verb);
+        }
+        let Flow::Unfinished(rest) = flow else {
+            note(command, &client, ns, context, || args);
+            return flow;
+        };
+        Flow::Unfinished(Box::new(ClockedRest {
+            rest,
+            ns,
+            command,
+            args,
+            client,
+        }))
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        let args = self
+            .args
+            .iter()
+            .map(|arg| arg.capacity() + size_of::<Vec<u8>>());
+        self.rest.waiting_bytes() + args.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cellar_protocol::resp::command::of;
+
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown() {
+        let check = |request: &str, expected: &str| {
+            let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
+            let shown = redacted(of(&args).unwrap(), &args).join(&b' ');
+            assert_eq!(String::from_utf8(shown).unwrap(), expected);
+        };
+        check("AUTH secret", "AUTH (redacted)");
+        check("AUTH user secret", "AUTH (redacted) (redacted)");
+        check("HELLO 3 SETNAME a", "HELLO 3 SETNAME a");
+        check(
+            "HELLO 3 SETNAME a AUTH user secret",
+            "HELLO 3 SETNAME a AUTH (redacted) (redacted)",
+        );
+        check("HELLO 3 auth user", "HELLO 3 auth (redacted)");
+        check(
+            "CONFIG SET hz 1 RequirePass secret",
+            "CONFIG SET hz 1 RequirePass (redacted)",
+        );
+        check("CONFIG SET requirepass", "CONFIG SET requirepass");
+        check("SET auth secret", "SET auth secret");
+    }
+}

@@ -1,0 +1,391 @@
+//! Geo search: the members of a sorted set that lie in a circle or a box.
+//!
+//! The region is covered by at most nine ranges of scores; only members in these are looked at,
+//! some in each step. What a step finds is put in order by itself, and the lowest of all comes
+//! next.
+//!
+//! Supply: redis.io/docs/latest/commands/geosearch and its neighbours.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use cellar_engine::Handle;
+use cellar_protocol::resp::{Proto, Reply, Verb};
+
+use crate::collection::SortedSet;
+use crate::execute::context::Context;
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::geo::text_of_distance;
+use crate::execute::resp::collections::geo_request::{Sequence, Wants, read};
+use crate::execute::resp::collections::sorted_store::{self, Supply};
+use crate::geo::{Position, Region};
+use crate::output::Output;
+
+/// Members that one step looks at: each takes a few sines.
+const LOOKS_MAX: usize = STEP_ITEMS;
+
+/// GEOSEARCH, GEORADIUS and their like.
+pub(in crate::execute::resp) fn search(call: &mut Call<'_>) -> Outcome {
+    let (asked, found) = read(call)?;
+    if let Some(key) = asked.destination {
+        return store(call, key);
+    }
+    let Some((value, region)) = found else {
+        call.reply().array(0);
+        return DONE;
+    };
+    let proto = call.session.proto;
+    call.work_in_steps(Answering {
+        search: Search::of(value, region, asked.wants),
+        proto,
+        left: None,
+    })
+}
+
+/// The same with a key for the result.
+fn store(call: &mut Call<'_>, key: &[u8]) -> Outcome {
+    let event = match call.command.verb {
+        Verb::Geosearchstore => "geosearchstore",
+        _ => "georadiusstore",
+    };
+    sorted_store::store(call, key, event, |call| {
+        let (asked, found) = read(call)?;
+        let turn = if asked.stores_distances {
+            Sequence::Distance
+        } else {
+            Sequence::Score
+        };
+        Ok(Selection {
+            turned: Turned::to(turn, asked.wants),
+            search: found.map(|(value, region)| Search::of(value, region, asked.wants)),
+            left: asked.wants.most,
+        })
+    })
+}
+
+/// A member that was found: its place in the set, and metres from the middle.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    metres: f64,
+    rank: u32,
+}
+
+/// The next spot of a run, by what it comes in turn.
+#[derive(Debug, PartialEq)]
+struct Upcoming {
+    key: f64,
+    member: Box<[u8]>,
+    number: usize,
+    run: usize,
+    at: usize,
+}
+
+impl Eq for Upcoming {}
+
+impl PartialOrd for Upcoming {
+    fn partial_cmp(&self, other: &Upcoming) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Upcoming {
+    fn cmp(&self, other: &Upcoming) -> Ordering {
+        let keys = self.key.total_cmp(&other.key);
+        keys.then_with(|| self.member.cmp(&other.member))
+            .then_with(|| self.number.cmp(&other.number))
+    }
+}
+
+/// Spots in runs, each of which is in order, and then one after the other.
+struct Turned {
+    turn: Sequence,
+    most: usize,
+    metres: f64,
+    runs: Vec<Vec<Spot>>,
+    upcoming: BinaryHeap<Reverse<Upcoming>>,
+    count: usize,
+}
+
+impl Turned {
+    fn to(turn: Sequence, wants: Wants) -> Turned {
+        Turned {
+            turn,
+            most: wants.most,
+            metres: wants.metres,
+            runs: Vec::new(),
+            upcoming: BinaryHeap::new(),
+            count: 0,
+        }
+    }
+
+    /// What a spot goes by: a number, then its member, then when it was found or where it stands.
+    fn key(&self, spot: Spot) -> f64 {
+        match self.turn {
+            Sequence::Found | Sequence::Score => 0.0,
+            Sequence::Nearest => spot.metres,
+            Sequence::Farthest => -spot.metres,
+            Sequence::Distance => spot.metres / self.metres,
+        }
+    }
+
+    /// Adds some spots, not more than a step finds.
+    fn add(&mut self, mut run: Vec<Spot>, set: &SortedSet<&[u8]>) {
+        match self.turn {
+            Sequence::Found => {}
+            Sequence::Score => run.sort_by_key(|spot| spot.rank),
+            Sequence::Nearest | Sequence::Farthest => {
+                run.sort_by(|&one, &other| self.key(one).total_cmp(&self.key(other)));
+            }
+            Sequence::Distance => run.sort_by(|&one, &other| {
+                let member = |spot: Spot| set.at(spot.rank as usize).0;
+                let keys = self.key(one).total_cmp(&self.key(other));
+                keys.then_with(|| member(one).cmp(member(other)))
+            }),
+        }
+        run.truncate(self.most);
+        if !run.is_empty() {
+            self.count += run.len();
+            run.shrink_to_fit();
+            self.runs.push(run);
+            self.offer(self.runs.len() - 1, 0, set);
+        }
+    }
+
+    /// Has a spot of a run come in its turn.
+    fn offer(&mut self, run: usize, at: usize, set: &SortedSet<&[u8]>) {
+        let Some(&spot) = self.runs[run].get(at) else {
+            self.runs[run] = Vec::new();
+            return;
+        };
+        let member: Box<[u8]> = match self.turn {
+            Sequence::Distance => set.at(spot.rank as usize).0.into(),
+            _ => Box::default(),
+        };
+        let number = match self.turn {
+            Sequence::Score => spot.rank as usize,
+            _ => run,
+        };
+        self.upcoming.push(Reverse(Upcoming {
+            key: self.key(spot),
+            member,
+            number,
+            run,
+            at,
+        }));
+    }
+
+    /// The next spot.
+    fn next(&mut self, set: &SortedSet<&[u8]>) -> Option<Spot> {
+        let Reverse(Upcoming { run, at, .. }) = self.upcoming.pop()?;
+        let spot = self.runs[run][at];
+        self.offer(run, at + 1, set);
+        Some(spot)
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.runs
+            .iter()
+            .map(|run| size_of_val(run.as_slice()))
+            .sum()
+    }
+}
+
+/// A search that goes on.
+struct Search {
+    value: Handle,
+    region: Region,
+    wants: Wants,
+    /// The places of members that are to be looked at.
+    ranges: Vec<Range<usize>>,
+    found: Turned,
+}
+
+impl Search {
+    fn of(value: Handle, region: Region, wants: Wants) -> Search {
+        let set = SortedSet::view(&value);
+        let place = |score: f64| set.partition_point(|_, other| other < score);
+        let ranges = region.scores().into_iter();
+        // The last one is looked at first.
+        let ranges = ranges.rev().map(|(low, high)| place(low)..place(high));
+        Search {
+            ranges: ranges.filter(|range| !range.is_empty()).collect(),
+            region,
+            wants,
+            found: Turned::to(wants.turn, wants),
+            value,
+        }
+    }
+
+    /// Looks at some members more.
+    fn step(&mut self) -> Progress {
+        let set = SortedSet::view(&self.value);
+        let (mut run, mut left) = (Vec::new(), LOOKS_MAX);
+        while let Some(range) = self.ranges.last_mut() {
+            for rank in range.by_ref().take(left) {
+                left -= 1;
+                let position = Position::of_score(set.at(rank).1);
+                if let Some(metres) = self.region.distance_m(position) {
+                    // A value is shorter than 4 GiB.
+                    let rank = rank as u32;
+                    run.push(Spot { metres, rank });
+                    if self.wants.takes_any && self.found.count + run.len() >= self.wants.most {
+                        self.found.add(run, &set);
+                        self.ranges = Vec::new();
+                        return Progress::Last;
+                    }
+                }
+            }
+            if range.start == range.end {
+                self.ranges.pop();
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        self.found.add(run, &set);
+        if self.ranges.is_empty() {
+            Progress::Last
+        } else {
+            Progress::More
+        }
+    }
+
+    /// How many members are answered, when all were looked at.
+    fn count(&self) -> usize {
+        self.found.count.min(self.wants.most)
+    }
+}
+
+/// Answers a member.
+fn append(wants: Wants, reply: &mut Reply<'_>, set: &SortedSet<&[u8]>, spot: Spot) {
+    let (member, score) = set.at(spot.rank as usize);
+    let options = [wants.with_distance, wants.with_score, wants.with_position];
+    let options = options.iter().filter(|option| **option).count();
+    if options > 0 {
+        reply.array(options + 1);
+    }
+    reply.bulk(member);
+    if wants.with_distance {
+        reply.bulk(text_of_distance(spot.metres / wants.metres));
+    }
+    if wants.with_score {
+        reply.integer(score as i64);
+    }
+    if wants.with_position {
+        let position = Position::of_score(score);
+        reply.array(2);
+        reply.double(position.longitude);
+        reply.double(position.latitude);
+    }
+}
+
+/// A search whose result is answered.
+struct Answering {
+    search: Search,
+    proto: Proto,
+    /// Members to be answered, when all were looked at.
+    left: Option<usize>,
+}
+
+impl Work for Answering {
+    fn step(&mut self, _context: Context<'_>, output: &mut Output) -> Progress {
+        let mut reply = Reply::new(output.bytes(), self.proto);
+        let Some(left) = &mut self.left else {
+            if self.search.step() == Progress::Last {
+                reply.array(self.search.count());
+                self.left = Some(self.search.count());
+                if self.search.count() == 0 {
+                    return Progress::Last;
+                }
+            }
+            return Progress::More;
+        };
+        let full = reply.out.len() + STEP_BYTES;
+        let Search {
+            value,
+            wants,
+            found,
+            ..
+        } = &mut self.search;
+        let set = SortedSet::view(value);
+        for _ in 0..STEP_ITEMS.min(*left) {
+            if let Some(spot) = found.next(&set) {
+                append(*wants, &mut reply, &set, spot);
+            }
+            *left -= 1;
+            if reply.out.len() >= full {
+                break;
+            }
+        }
+        if *left == 0 {
+            Progress::Last
+        } else {
+            Progress::More
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.search.found.held_bytes()
+    }
+}
+
+/// A search whose result is stored: what it found comes once more in the order of its scores.
+struct Selection {
+    search: Option<Search>,
+    turned: Turned,
+    /// How many of those found are still to be chosen.
+    left: usize,
+}
+
+impl Supply for Selection {
+    fn prepare(&mut self) -> Progress {
+        let Some(search) = &mut self.search else {
+            return Progress::Last;
+        };
+        if !search.ranges.is_empty() {
+            if search.step() == Progress::More {
+                return Progress::More;
+            }
+            // Few members are chosen in the same step, so that they are stored at once.
+            if search.found.count > STEP_ITEMS {
+                return Progress::More;
+            }
+        }
+        let set = SortedSet::view(&search.value);
+        let mut run = Vec::new();
+        for _ in 0..STEP_ITEMS.min(self.left) {
+            run.extend(search.found.next(&set));
+        }
+        self.left -= run.len();
+        let is_last = self.left == 0 || search.found.upcoming.is_empty();
+        self.turned.add(run, &set);
+        if is_last {
+            Progress::Last
+        } else {
+            Progress::More
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.turned.count
+    }
+
+    fn next(&mut self, result: &mut SortedSet) -> bool {
+        let (Some(search), turned) = (&self.search, &mut self.turned) else {
+            return false;
+        };
+        let set = SortedSet::view(&search.value);
+        let Some(spot) = turned.next(&set) else {
+            return false;
+        };
+        let (member, score) = set.at(spot.rank as usize);
+        let score = match turned.turn {
+            Sequence::Distance => turned.key(spot),
+            _ => score,
+        };
+        result.push(member, score);
+        true
+    }
+}

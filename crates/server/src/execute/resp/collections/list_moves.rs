@@ -1,0 +1,180 @@
+//! List moves: elements that go from one list to another, or from the first of several lists that
+//! is there.
+//!
+//! Source: redis.io/docs/latest/commands/lmove, rpoplpush and lmpop.
+
+use std::ops::Range;
+
+use cellar_protocol::resp::Verb;
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::collection::List;
+use crate::collection::list::{Edit, Side};
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::lists::{self, push_event};
+use crate::execute::resp::failure::Failure;
+use crate::kind;
+
+/// Reads an end of a list.
+pub(in crate::execute::resp) fn side(word: &[u8]) -> Result<Side, Failure> {
+    if word.eq_ignore_ascii_case(b"LEFT") {
+        Ok(Side::Left)
+    } else if word.eq_ignore_ascii_case(b"RIGHT") {
+        Ok(Side::Right)
+    } else {
+        Err(Failure::Syntax)
+    }
+}
+
+/// From which end to which a command moves.
+pub(in crate::execute::resp) fn sides(call: &Call<'_>) -> Result<(Side, Side), Failure> {
+    match call.command.verb {
+        Verb::Lmove | Verb::Blmove => Ok((side(call.args[3])?, side(call.args[4])?)),
+        _ => Ok((Side::Right, Side::Left)),
+    }
+}
+
+/// Moves an element from the list of the first key to that of the second, and answers it; whether
+/// there was one.
+///
+/// # Errors
+/// [`Failure::WrongType`], and what the cache says to the new value.
+pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Failure> {
+    let (from_side, to_side) = sides(call)?;
+    call.alone(|call| {
+        let (from, to) = (call.key_at(1)?, call.key_at(2)?);
+        let Some(source) = call.value(from, kind::LIST)? else {
+            return Ok(false);
+        };
+        call.value(to, kind::LIST)?;
+        let index = if from_side == Side::Left { 0 } else { -1 };
+        let element = List::view(&source).at(index);
+        let element = element.map_or(Vec::new(), |(element, _)| element.to_vec());
+        drop(source);
+        if from.bytes() == to.bytes() {
+            // It may be the only one: then the key stays, as does its deadline.
+            rotate(call, (from_side, to_side), &element)?;
+        } else {
+            // The target first: it may have no room for the element.
+            call.push(to, to_side, &[&element], false)?;
+            call.pop(from, from_side, 1)?;
+        }
+        call.reply().bulk(&element);
+        Ok(true)
+    })
+}
+
+/// Moves an element within a list.
+fn rotate(call: &mut Call<'_>, sides: (Side, Side), element: &[u8]) -> Result<(), Failure> {
+    let (key, max) = (call.key_at(1)?, call.cache().update_bytes_max());
+    let (from_side, to_side) = sides;
+    if from_side != to_side {
+        // One that is alone has nowhere to go, and its list is not to end.
+        let has_moved = call.edit_list(key, |list, scratch| {
+            Ok(match list.filter(|list| list.len() > 1) {
+                Some(list) => (true, list.keep(all_but_one(&list, from_side), scratch)),
+                None => (false, Edit::Keep),
+            })
+        })?;
+        if has_moved {
+            call.edit_list(key, |list, scratch| {
+                let list = list.unwrap_or(List::empty());
+                Ok(((), list.push(to_side, &[element], max, scratch)))
+            })?;
+        }
+    }
+    call.notify(Class::List, push_event(to_side), key.bytes());
+    call.notify_popped(key.bytes(), from_side, false);
+    Ok(())
+}
+
+/// The numbers of all elements but the one at an end.
+fn all_but_one(list: &List<'_>, side: Side) -> Range<usize> {
+    match side {
+        Side::Left => 1..list.len(),
+        Side::Right => 0..list.len() - 1,
+    }
+}
+
+/// LMOVE, RPOPLPUSH.
+pub(in crate::execute::resp) fn lmove(call: &mut Call<'_>) -> Outcome {
+    if !try_move(call)? {
+        call.reply().null();
+    }
+    DONE
+}
+
+/// What LMPOP has behind its keys.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::execute::resp) struct Several {
+    /// The first key's argument, and that behind the last.
+    pub(in crate::execute::resp) keys: (usize, usize),
+    /// The end that elements are taken from.
+    pub(in crate::execute::resp) side: Side,
+    pub(in crate::execute::resp) count: usize,
+}
+
+/// Reads the number of keys at an argument, and what stands behind the keys.
+///
+/// # Errors
+/// As Redis.
+pub(in crate::execute::resp) fn several(args: &[&[u8]], at: usize) -> Result<Several, Failure> {
+    let positive = |text: &[u8], failure: &'static str| {
+        let number = parse_integer(text).and_then(|number| usize::try_from(number).ok());
+        let number = number.filter(|&number| number > 0);
+        number.ok_or(Failure::text(failure))
+    };
+    let keys = positive(args[at], "ERR numkeys should be greater than 0")?;
+    let end = (at + 1).saturating_add(keys);
+    let side = side(args.get(end).ok_or(Failure::Syntax)?)?;
+    let mut count = None;
+    let mut options = args[end + 1..].iter();
+    while let Some(name) = options.next() {
+        let operand = options.next();
+        match operand {
+            Some(operand) if count.is_none() && name.eq_ignore_ascii_case(b"COUNT") => {
+                count = Some(positive(operand, "ERR count should be greater than 0")?);
+            }
+            _ => return Err(Failure::Syntax),
+        }
+    }
+    Ok(Several {
+        keys: (at + 1, end),
+        side,
+        count: count.unwrap_or(1),
+    })
+}
+
+/// Takes elements from the list of a key and answers them with the key; whether there was one.
+///
+/// # Errors
+/// [`Failure::WrongType`].
+pub(in crate::execute::resp) fn try_pop_several(
+    call: &mut Call<'_>,
+    key: usize,
+    several: &Several,
+) -> Result<Option<Outcome>, Failure> {
+    let popped = call.pop(call.key_at(key)?, several.side, several.count)?;
+    let Some(popped) = popped else {
+        return Ok(None);
+    };
+    let name = call.args[key];
+    let mut reply = call.reply();
+    reply.array(2);
+    reply.bulk(name);
+    reply.array(popped.elements.len());
+    Ok(Some(lists::answer_elements(call, popped.elements)))
+}
+
+/// LMPOP.
+pub(in crate::execute::resp) fn lmpop(call: &mut Call<'_>) -> Outcome {
+    let several = several(call.args, 1)?;
+    for key in several.keys.0..several.keys.1 {
+        if let Some(outcome) = try_pop_several(call, key, &several)? {
+            return outcome;
+        }
+    }
+    call.reply().null_array();
+    DONE
+}

@@ -1,0 +1,438 @@
+//! Lists: elements in an order of their own, put in and taken out at both ends.
+//!
+//! Source: redis.io/docs/latest/commands, group "list". Moving between lists: list_moves.rs.
+
+use cellar_engine::{Change, Key};
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Reply, Verb};
+
+use crate::collection::List;
+use crate::collection::list::{Edit, Side};
+use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::sets::positive;
+use crate::execute::resp::collections::{HEAVY_BYTES_MIN, failure_of, member_scan};
+use crate::execute::resp::failure::Failure;
+use crate::kind;
+
+/// The event of an element that came at an end.
+pub(in crate::execute::resp) fn push_event(side: Side) -> &'static str {
+    match side {
+        Side::Left => "lpush",
+        Side::Right => "rpush",
+    }
+}
+
+/// The event of one that went there.
+pub(in crate::execute::resp) fn pop_event(side: Side) -> &'static str {
+    match side {
+        Side::Left => "lpop",
+        Side::Right => "rpop",
+    }
+}
+
+/// What was taken from a list.
+#[derive(Debug)]
+pub(in crate::execute::resp) struct Popped {
+    pub(in crate::execute::resp) elements: Arguments,
+    /// Whether those were all, and the key is gone.
+    pub(in crate::execute::resp) is_gone: bool,
+}
+
+impl Call<'_> {
+    /// Changes the list of a key in one step; none is there if `decide` gets none. `decide` may
+    /// run more than once.
+    ///
+    /// # Errors
+    /// [`Failure::WrongType`], what `decide` says, and what the cache says to the new value.
+    pub(in crate::execute::resp) fn edit_list<R>(
+        &self,
+        key: Key<'_>,
+        mut decide: impl FnMut(Option<List<'_>>, &mut Vec<u8>) -> Result<(R, Edit), Failure>,
+    ) -> Result<R, Failure> {
+        let default = self.default_deadline();
+        let pass = self.context.pass;
+        let mut scratch = Vec::new();
+        let edited = self.cache().update(key, &mut scratch, |old, scratch| {
+            if old.is_some_and(|item| item.kind != kind::LIST) {
+                return (Err(Failure::WrongType), Change::Keep);
+            }
+            let list = old.map(|item| List::view(item.value));
+            let (answer, edit) = match decide(list, scratch) {
+                Ok(decided) => decided,
+                Err(failure) => return (Err(failure), Change::Keep),
+            };
+            if scratch.len() >= HEAVY_BYTES_MIN {
+                pass.note_heavy();
+            }
+            let deadline = old.map_or(default, |item| item.deadline);
+            (Ok(answer), edit.change(deadline))
+        });
+        edited.map_err(failure_of)?
+    }
+
+    /// Adds elements at an end; how many there are then, none if there is no list and only one
+    /// that is there is to get them.
+    ///
+    /// # Errors
+    /// As [`Call::edit_list`].
+    pub(in crate::execute::resp) fn push(
+        &mut self,
+        key: Key<'_>,
+        side: Side,
+        elements: &[&[u8]],
+        only_there: bool,
+    ) -> Result<Option<usize>, Failure> {
+        let max = self.cache().update_bytes_max();
+        let len = self.edit_list(key, |list, scratch| {
+            if only_there && list.is_none() {
+                return Ok((None, Edit::Keep));
+            }
+            let list = list.unwrap_or(List::empty());
+            let edit = list.push(side, elements, max, scratch);
+            Ok((Some(list.len() + elements.len()), edit))
+        })?;
+        if len.is_some() {
+            self.notify(Class::List, push_event(side), key.bytes());
+        }
+        Ok(len)
+    }
+
+    /// Takes up to so many elements from an end, and tells of it; none if there is no list.
+    ///
+    /// # Errors
+    /// As [`Call::edit_list`].
+    pub(in crate::execute::resp) fn pop(
+        &mut self,
+        key: Key<'_>,
+        side: Side,
+        count: usize,
+    ) -> Result<Option<Popped>, Failure> {
+        let popped = self.edit_list(key, |list, scratch| {
+            let Some(list) = list else {
+                return Ok((None, Edit::Keep));
+            };
+            let taken = count.min(list.len());
+            let mut elements = Arguments::default();
+            match side {
+                Side::Left => list
+                    .iter()
+                    .take(taken)
+                    .for_each(|one| elements.extend(&[one.0])),
+                Side::Right => {
+                    list.iter_back()
+                        .take(taken)
+                        .for_each(|one| elements.extend(&[one.0]));
+                }
+            }
+            let kept = match side {
+                Side::Left => taken..list.len(),
+                Side::Right => 0..list.len() - taken,
+            };
+            let edit = list.keep(kept, scratch);
+            let is_gone = edit == Edit::Remove;
+            Ok((Some(Popped { elements, is_gone }), edit))
+        })?;
+        if let Some(popped) = &popped
+            && popped.elements.len() > 0
+        {
+            self.notify_popped(key.bytes(), side, popped.is_gone);
+        }
+        Ok(popped)
+    }
+
+    /// Tells that elements went, and perhaps the list.
+    pub(in crate::execute::resp) fn notify_popped(
+        &mut self,
+        key: &[u8],
+        side: Side,
+        is_gone: bool,
+    ) {
+        self.notify(Class::List, pop_event(side), key);
+        if is_gone {
+            self.notify(Class::Generic, "del", key);
+        }
+    }
+}
+
+/// LPUSH, RPUSH, LPUSHX, RPUSHX.
+pub(in crate::execute::resp) fn push(call: &mut Call<'_>) -> Outcome {
+    let verb = call.command.verb;
+    let side = match verb {
+        Verb::Lpush | Verb::Lpushx => Side::Left,
+        _ => Side::Right,
+    };
+    let only_there = matches!(verb, Verb::Lpushx | Verb::Rpushx);
+    let (key, args) = (call.first_key()?, call.args);
+    let len = call.push(key, side, &args[2..], only_there)?;
+    call.integer(len.unwrap_or(0) as i64)
+}
+
+/// LPOP, RPOP.
+pub(in crate::execute::resp) fn pop(call: &mut Call<'_>) -> Outcome {
+    let side = if call.command.verb == Verb::Lpop {
+        Side::Left
+    } else {
+        Side::Right
+    };
+    let count = match call.args {
+        [_, _] => None,
+        [_, _, count] => Some(positive(count)?),
+        _ => return Err(crate::execute::resp::wrong_arity(call.command, call.args)),
+    };
+    let key = call.first_key()?;
+    let popped = call.pop(key, side, count.unwrap_or(1))?;
+    let mut reply = call.reply();
+    match (popped, count) {
+        (None, None) => reply.null(),
+        (None, Some(_)) => reply.null_array(),
+        (Some(popped), None) => reply.bulk(popped.elements.get(0)),
+        (Some(popped), Some(_)) => {
+            reply.array(popped.elements.len());
+            return answer_elements(call, popped.elements);
+        }
+    }
+    DONE
+}
+
+/// Answers elements that were taken out.
+pub(in crate::execute::resp) fn answer_elements(
+    call: &mut Call<'_>,
+    elements: Arguments,
+) -> Outcome {
+    member_scan::answer_taken(call, (elements, 0), |reply, _, element| reply.bulk(element))
+}
+
+pub(in crate::execute::resp) fn llen(call: &mut Call<'_>) -> Outcome {
+    let value = call.value(call.first_key()?, kind::LIST)?;
+    call.integer(value.map_or(0, |value| List::view(&value).len()) as i64)
+}
+
+pub(in crate::execute::resp) fn lindex(call: &mut Call<'_>) -> Outcome {
+    let Some(value) = call.value(call.first_key()?, kind::LIST)? else {
+        call.reply().null();
+        return DONE;
+    };
+    let index = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    match List::view(&value).at(index) {
+        Some((element, _)) => call.reply().bulk(element),
+        None => call.reply().null(),
+    }
+    DONE
+}
+
+/// The numbers of the first and the last element that a command is about.
+fn ends(call: &Call<'_>) -> Result<(i64, i64), Failure> {
+    let number = |index: usize| parse_integer(call.args[index]).ok_or(Failure::NotInteger);
+    Ok((number(2)?, number(3)?))
+}
+
+pub(in crate::execute::resp) fn lrange(call: &mut Call<'_>) -> Outcome {
+    let (first, last) = ends(call)?;
+    let Some(value) = call.value(call.first_key()?, kind::LIST)? else {
+        call.reply().array(0);
+        return DONE;
+    };
+    let list = List::view(&value);
+    let range = list.range(first, last);
+    let (mut left, mut at) = (range.len(), list.place(range.start));
+    call.reply().array(left);
+    let proto = call.session.proto;
+    call.in_steps(move |_, output| {
+        let list = List::view(&value);
+        let mut reply = Reply::new(output.bytes(), proto);
+        let full = reply.out.len() + STEP_BYTES;
+        while left > 0 {
+            let (element, next) = list.element(at);
+            reply.bulk(element);
+            (left, at) = (left - 1, next);
+            if reply.out.len() >= full {
+                return Progress::More;
+            }
+        }
+        Progress::Last
+    })
+}
+
+pub(in crate::execute::resp) fn ltrim(call: &mut Call<'_>) -> Outcome {
+    let (first, last) = ends(call)?;
+    let (key, pass) = (call.first_key()?, call.context.pass);
+    let is_gone = call.edit_list(key, |list, scratch| {
+        let Some(list) = list else {
+            return Ok((None, Edit::Keep));
+        };
+        let range = list.range(first, last);
+        if list.len() - range.len() > HEAVY_BYTES_MIN {
+            pass.note_heavy();
+        }
+        let edit = list.keep(range, scratch);
+        Ok((Some(edit == Edit::Remove), edit))
+    })?;
+    if let Some(is_gone) = is_gone {
+        call.notify(Class::List, "ltrim", call.args[1]);
+        if is_gone {
+            call.notify(Class::Generic, "del", call.args[1]);
+        }
+    }
+    call.ok()
+}
+
+pub(in crate::execute::resp) fn lset(call: &mut Call<'_>) -> Outcome {
+    let (max, index, element) = (call.cache().update_bytes_max(), call.args[2], call.args[3]);
+    call.edit_list(call.first_key()?, |list, scratch| {
+        let list = list.ok_or(Failure::text("ERR no such key"))?;
+        let index = parse_integer(index).ok_or(Failure::NotInteger)?;
+        let found = list.at(index);
+        let (_, place) = found.ok_or(Failure::text("ERR index out of range"))?;
+        Ok(((), list.replace(place, Some(element), max, scratch)))
+    })?;
+    call.notify(Class::List, "lset", call.args[1]);
+    call.ok()
+}
+
+pub(in crate::execute::resp) fn linsert(call: &mut Call<'_>) -> Outcome {
+    let is = |word: &str| call.args[2].eq_ignore_ascii_case(word.as_bytes());
+    let is_before = is("BEFORE");
+    if !is_before && !is("AFTER") {
+        return Err(Failure::Syntax);
+    }
+    let (max, pivot, element) = (call.cache().update_bytes_max(), call.args[3], call.args[4]);
+    call.context.pass.note_heavy();
+    let len = call.edit_list(call.first_key()?, |list, scratch| {
+        let Some(list) = list else {
+            return Ok((0, Edit::Keep));
+        };
+        let Some((_, place)) = list.iter().find(|(found, _)| *found == pivot) else {
+            return Ok((-1, Edit::Keep));
+        };
+        let at = if is_before { place.start } else { place.end };
+        let edit = list.replace(at..at, Some(element), max, scratch);
+        Ok((list.len() as i64 + 1, edit))
+    })?;
+    if len > 0 {
+        call.notify(Class::List, "linsert", call.args[1]);
+    }
+    call.integer(len)
+}
+
+pub(in crate::execute::resp) fn lrem(call: &mut Call<'_>) -> Outcome {
+    let count = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    let element = call.args[3];
+    call.context.pass.note_heavy();
+    let (removed, is_gone) = call.edit_list(call.first_key()?, |list, scratch| {
+        let Some(list) = list else {
+            return Ok(((0, false), Edit::Keep));
+        };
+        let (removed, edit) = list.remove(count, element, scratch);
+        Ok(((removed, edit == Edit::Remove), edit))
+    })?;
+    if removed > 0 {
+        call.notify(Class::List, "lrem", call.args[1]);
+    }
+    if is_gone {
+        call.notify(Class::Generic, "del", call.args[1]);
+    }
+    call.integer(removed as i64)
+}
+
+/// The options of LPOS.
+struct Wanted {
+    /// Matches that are left out before the first that counts.
+    skipped: usize,
+    is_back: bool,
+    /// How many are answered, as an array; none for one alone.
+    count: Option<usize>,
+    /// Elements that are compared.
+    compared: usize,
+}
+
+impl Wanted {
+    fn parse(options: &[&[u8]]) -> Result<Wanted, Failure> {
+        let mut wanted = Wanted {
+            skipped: 0,
+            is_back: false,
+            count: None,
+            compared: usize::MAX,
+        };
+        // Zero is no limit.
+        let number = |text: &[u8], failure: &'static str| -> Result<usize, Failure> {
+            let number = parse_integer(text).and_then(|number| usize::try_from(number).ok());
+            let number = number.ok_or(Failure::text(failure))?;
+            Ok(if number == 0 { usize::MAX } else { number })
+        };
+        let mut options = options.iter();
+        while let Some(name) = options.next() {
+            let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+            let operand = options.next().ok_or(Failure::Syntax)?;
+            if is("RANK") {
+                let rank = member_scan::count(operand, false)?;
+                if rank == 0 {
+                    return Err(Failure::text(
+                        "ERR RANK can't be zero: use 1 to start from the first match, 2 from the \
+                         second ... or use negative to start from the end of the list",
+                    ));
+                }
+                wanted.is_back = rank < 0;
+                let rank = usize::try_from(rank.unsigned_abs()).unwrap_or(usize::MAX);
+                wanted.skipped = rank - 1;
+            } else if is("COUNT") {
+                wanted.count = Some(number(operand, "ERR COUNT can't be negative")?);
+            } else if is("MAXLEN") {
+                wanted.compared = number(operand, "ERR MAXLEN can't be negative")?;
+            } else {
+                return Err(Failure::Syntax);
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+pub(in crate::execute::resp) fn lpos(call: &mut Call<'_>) -> Outcome {
+    let wanted = Wanted::parse(&call.args[3..])?;
+    let value = call.value(call.first_key()?, kind::LIST)?;
+    let element = call.args[2];
+    let mut found = Vec::new();
+    if let Some(value) = &value {
+        let list = List::view(value);
+        let count = list.len();
+        let most = wanted.count.unwrap_or(1);
+        let is_it = |(number, one): (usize, &[u8])| (one == element).then_some(number);
+        found = if wanted.is_back {
+            let all = (0..count).rev().zip(list.iter_back().map(|(one, _)| one));
+            let all = all.take(wanted.compared).filter_map(is_it);
+            all.skip(wanted.skipped).take(most).collect()
+        } else {
+            let all = list.iter().map(|(one, _)| one).enumerate();
+            let all = all.take(wanted.compared).filter_map(is_it);
+            all.skip(wanted.skipped).take(most).collect()
+        };
+    }
+    if wanted.count.is_some() {
+        call.reply().array(found.len());
+        return answer_numbers(call, found);
+    }
+    match found.first() {
+        Some(number) => call.reply().integer(*number as i64),
+        None => call.reply().null(),
+    }
+    DONE
+}
+
+/// Answers numbers in steps.
+fn answer_numbers(call: &mut Call<'_>, numbers: Vec<usize>) -> Outcome {
+    let (proto, mut next) = (call.session.proto, 0);
+    call.in_steps(move |_, output| {
+        let mut reply = Reply::new(output.bytes(), proto);
+        let full = reply.out.len() + STEP_BYTES;
+        while let Some(number) = numbers.get(next) {
+            reply.integer(*number as i64);
+            next += 1;
+            if reply.out.len() >= full {
+                return Progress::More;
+            }
+        }
+        Progress::Last
+    })
+}

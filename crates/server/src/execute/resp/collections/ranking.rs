@@ -1,0 +1,347 @@
+//! Ranking: the members of several sorted sets with the scores that they have together, in order.
+//!
+//! Members are gathered in [`PARTS`] by their hash, so that none of them takes long to grow; each
+//! part is sorted by itself, and then the lowest of all parts comes next.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+
+use cellar_engine::{Deadline, Handle, Instant, Item};
+
+use crate::collection::{Collection, Set, SortedSet};
+use crate::execute::resp::call::steps::Progress;
+use crate::execute::resp::failure::Failure;
+use crate::kind;
+use crate::limits::RESULT_BYTES_MAX;
+
+/// Parts that a result is made in.
+const PARTS: usize = 64;
+
+/// Which members are in the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::execute::resp) enum Algebra {
+    Union,
+    Intersection,
+    Difference,
+}
+
+/// What becomes of the scores of a member that several have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::execute::resp) enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    pub(in crate::execute::resp) fn parse(name: &[u8]) -> Option<Aggregate> {
+        match name.to_ascii_uppercase().as_slice() {
+            b"SUM" => Some(Aggregate::Sum),
+            b"MIN" => Some(Aggregate::Min),
+            b"MAX" => Some(Aggregate::Max),
+            _ => None,
+        }
+    }
+
+    /// Infinities of both signs have no sum and count as zero.
+    fn join(self, one: f64, other: f64) -> f64 {
+        match self {
+            Aggregate::Sum if (one + other).is_nan() => 0.0,
+            Aggregate::Sum => one + other,
+            Aggregate::Min if other < one => other,
+            Aggregate::Max if other > one => other,
+            Aggregate::Min | Aggregate::Max => one,
+        }
+    }
+}
+
+/// A value that has members.
+#[derive(Debug)]
+pub(in crate::execute::resp) enum Operand {
+    Nothing,
+    /// All its members have the score 1.
+    Set(Handle),
+    Sorted(Handle),
+}
+
+impl Operand {
+    /// The members of an item.
+    ///
+    /// # Errors
+    /// [`Failure::WrongType`].
+    pub(in crate::execute::resp) fn of(item: Item<'_>) -> Result<Operand, Failure> {
+        match item.kind {
+            kind::SET => Ok(Operand::Set(item.pin())),
+            kind::SORTED_SET => Ok(Operand::Sorted(item.pin())),
+            _ => Err(Failure::WrongType),
+        }
+    }
+
+    fn view(&self) -> OperandView<'_> {
+        match self {
+            Operand::Nothing => OperandView::Nothing,
+            Operand::Set(value) => OperandView::Set(Set::view(value)),
+            Operand::Sorted(value) => OperandView::Sorted(SortedSet::view(value)),
+        }
+    }
+}
+
+enum OperandView<'a> {
+    Nothing,
+    Set(Set<&'a [u8]>),
+    Sorted(SortedSet<&'a [u8]>),
+}
+
+impl OperandView<'_> {
+    fn len(&self) -> usize {
+        match self {
+            OperandView::Nothing => 0,
+            OperandView::Set(set) => set.len(),
+            OperandView::Sorted(set) => set.len(),
+        }
+    }
+
+    fn score(&self, member: &[u8]) -> Option<f64> {
+        match self {
+            OperandView::Nothing => None,
+            OperandView::Set(set) => set.has(member).then_some(1.0),
+            OperandView::Sorted(set) => set.score(member),
+        }
+    }
+
+    /// Shows members from a place on until `show` is false; the place to go on from, none at the
+    /// end. The first place is zero.
+    fn show_from(&self, at: usize, mut show: impl FnMut(&[u8], f64) -> bool) -> Option<usize> {
+        match self {
+            OperandView::Nothing => {}
+            OperandView::Set(set) => {
+                let mut from = at;
+                for (member, next) in set.iter_from(at) {
+                    if !show(member, 1.0) {
+                        return Some(from);
+                    }
+                    from = next;
+                }
+            }
+            OperandView::Sorted(set) => {
+                for rank in at..set.len() {
+                    let (member, score) = set.at(rank);
+                    if !show(member, score) {
+                        return Some(rank);
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The lowest member of a part that was not shown.
+#[derive(Debug, PartialEq)]
+struct Head {
+    score: f64,
+    member: Box<[u8]>,
+    part: usize,
+    rank: usize,
+}
+
+impl Eq for Head {}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        let scores = self.score.partial_cmp(&other.score);
+        let scores = scores.unwrap_or(Ordering::Equal);
+        scores.then_with(|| self.member.cmp(&other.member))
+    }
+}
+
+/// A result that is being made, and then shown.
+pub(in crate::execute::resp) struct Ranking {
+    operation: Algebra,
+    aggregate: Aggregate,
+    sources: Vec<(Operand, f64)>,
+    /// The sources whose members are looked at, and the place in the first of them.
+    left: Range<usize>,
+    at: usize,
+    hasher: RandomState,
+    parts: Vec<SortedSet>,
+    sorted: usize,
+    heads: BinaryHeap<Reverse<Head>>,
+    counts_only: bool,
+    most: usize,
+    /// Members found, and their bytes.
+    pub(in crate::execute::resp) count: usize,
+    pub(in crate::execute::resp) bytes: usize,
+    /// With more bytes it is given up.
+    pub(in crate::execute::resp) bytes_max: usize,
+}
+
+impl Ranking {
+    /// Nothing yet, of these sources with their weights.
+    pub(in crate::execute::resp) fn of(
+        operation: Algebra,
+        aggregate: Aggregate,
+        mut sources: Vec<(Operand, f64)>,
+    ) -> Ranking {
+        if operation != Algebra::Difference {
+            // Sums of floats depend on the order, which is Redis's.
+            sources.sort_by_cached_key(|(source, _)| source.view().len());
+        }
+        let left = match operation {
+            Algebra::Union => 0..sources.len(),
+            _ => 0..1,
+        };
+        let part = || {
+            let mut part = SortedSet::empty(Deadline::NEVER, Instant(0));
+            part.set_many(usize::MAX);
+            part
+        };
+        Ranking {
+            operation,
+            aggregate,
+            sources,
+            left,
+            at: 0,
+            hasher: RandomState::new(),
+            parts: (0..PARTS).map(|_| part()).collect(),
+            sorted: 0,
+            heads: BinaryHeap::new(),
+            counts_only: false,
+            most: usize::MAX,
+            count: 0,
+            bytes: 0,
+            bytes_max: RESULT_BYTES_MAX,
+        }
+    }
+
+    /// Nobody asks which members they are, or for more than so many.
+    pub(in crate::execute::resp) fn count_only(&mut self, most: usize) {
+        (self.counts_only, self.most) = (true, most);
+    }
+
+    /// Adds a member that no source has; whether it is new.
+    pub(in crate::execute::resp) fn put(&mut self, member: &[u8], score: f64) -> bool {
+        let part = self.hasher.hash_one(member) as usize % self.parts.len();
+        let is_new = self.parts[part].set(member, score);
+        if is_new {
+            self.count += 1;
+            self.bytes += member.len();
+        }
+        is_new
+    }
+
+    /// Looks at some members more, or sorts some.
+    pub(in crate::execute::resp) fn step(&mut self, items: usize) -> Progress {
+        let mut left = items;
+        while !self.left.is_empty() {
+            if self.gather(&mut left) {
+                return Progress::More;
+            }
+        }
+        while !self.counts_only && self.sorted < self.parts.len() {
+            let part = &mut self.parts[self.sorted];
+            if left == 0 {
+                return Progress::More;
+            }
+            left = left.saturating_sub(part.len());
+            part.sort();
+            if !part.is_empty() {
+                self.heads.push(Reverse(head(part, self.sorted, 0)));
+            }
+            self.sorted += 1;
+        }
+        Progress::Last
+    }
+
+    /// Looks at members of the next source; whether there are more of them than are left.
+    fn gather(&mut self, left: &mut usize) -> bool {
+        let source = self.left.start;
+        let others = match self.operation {
+            Algebra::Union => &[][..],
+            _ => &self.sources[1..],
+        };
+        let others: Vec<(OperandView<'_>, f64)> = others
+            .iter()
+            .map(|(other, weight)| (other.view(), *weight))
+            .collect();
+        let (values, weight) = &self.sources[source];
+        let (operation, aggregate) = (self.operation, self.aggregate);
+        let mut is_over = false;
+        let next = values.view().show_from(self.at, |member, score| {
+            if *left == 0 || is_over {
+                return false;
+            }
+            *left -= 1;
+            let mut score = weighted(*weight, score);
+            for (other, weight) in &others {
+                *left = left.saturating_sub(1);
+                match (operation, other.score(member)) {
+                    (Algebra::Intersection, Some(its)) => {
+                        score = aggregate.join(score, weight * its);
+                    }
+                    (Algebra::Difference, None) => {}
+                    _ => return true,
+                }
+            }
+            if self.counts_only {
+                self.count += 1;
+            } else {
+                let part = self.hasher.hash_one(member) as usize % self.parts.len();
+                let part = &mut self.parts[part];
+                let before = part.score(member);
+                let score = before.map_or(score, |before| aggregate.join(before, score));
+                if part.set(member, score) {
+                    self.count += 1;
+                    self.bytes += member.len();
+                }
+            }
+            is_over = self.count >= self.most || self.bytes > self.bytes_max;
+            true
+        });
+        if is_over {
+            self.left = 0..0;
+            return false;
+        }
+        self.at = next.unwrap_or(0);
+        self.left.start += usize::from(next.is_none());
+        next.is_some()
+    }
+
+    /// Shows the next member in order; whether there was one.
+    pub(in crate::execute::resp) fn next(&mut self, show: impl FnOnce(&[u8], f64)) -> bool {
+        let Some(Reverse(lowest)) = self.heads.pop() else {
+            return false;
+        };
+        show(&lowest.member, lowest.score);
+        let (part, rank) = (lowest.part, lowest.rank + 1);
+        if rank < self.parts[part].len() {
+            self.heads
+                .push(Reverse(head(&self.parts[part], part, rank)));
+        }
+        true
+    }
+}
+
+fn head(set: &SortedSet, part: usize, rank: usize) -> Head {
+    let (member, score) = set.at(rank);
+    Head {
+        score,
+        member: member.into(),
+        part,
+        rank,
+    }
+}
+
+/// Nothing times infinity is nothing.
+fn weighted(weight: f64, score: f64) -> f64 {
+    let score = weight * score;
+    if score.is_nan() { 0.0 } else { score }
+}

@@ -1,0 +1,135 @@
+//! Sorted store: a sorted set that a command makes of others, on its way into the cache.
+//!
+//! What it is made of is taken in one step, while no other event loop executes. A result that one
+//! turn makes is stored in that same step; a later one replaces what was stored meanwhile.
+
+use cellar_engine::{Deadline, Instant};
+
+use crate::collection::{Collection, SortedSet};
+use crate::execute::resp::append_failure;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+
+/// Where the members of a result come from.
+pub(in crate::execute::resp) trait Supply: Send + 'static {
+    /// Does some work that comes before the first member; whether more has to be done.
+    fn prepare(&mut self) -> Progress;
+
+    /// How many members there are, once that is done.
+    fn count(&self) -> usize;
+
+    /// Adds the next member, which belongs behind all others; whether there was one.
+    fn next(&mut self, set: &mut SortedSet) -> bool;
+}
+
+/// A result on its way into the cache.
+struct Storing<S> {
+    source: S,
+    is_prepared: bool,
+    /// Its members come in order, so it needs not be sorted when it is stored.
+    set: SortedSet,
+    is_tidy: bool,
+}
+
+impl<S: Supply> Storing<S> {
+    /// Some work more.
+    fn step(&mut self) -> Progress {
+        if !self.is_prepared {
+            self.is_prepared = self.source.prepare() == Progress::Last;
+            if self.is_prepared && self.source.count() < STEP_ITEMS {
+                return self.fill();
+            }
+            return Progress::More;
+        }
+        if self.is_tidy {
+            return Progress::Last;
+        }
+        if self.fill() == Progress::Last {
+            // To order many members takes about as long as to store them: a step of its own.
+            self.set.tidy();
+            self.is_tidy = true;
+        }
+        Progress::More
+    }
+
+    /// Adds some members more; whether these were the last.
+    fn fill(&mut self) -> Progress {
+        for _ in 0..STEP_ITEMS {
+            if !self.source.next(&mut self.set) {
+                return Progress::Last;
+            }
+        }
+        Progress::More
+    }
+}
+
+/// Stores what `begin` finds under a key, tells of it as `event` and answers how many members that
+/// are: at once if one step makes it, else in steps.
+pub(in crate::execute::resp) fn store<S: Supply>(
+    call: &mut Call<'_>,
+    key: &[u8],
+    event: &'static str,
+    begin: impl FnOnce(&Call<'_>) -> Result<S, Failure>,
+) -> Outcome {
+    let begun = call.alone(|call| {
+        let mut storing = Storing {
+            source: begin(call)?,
+            is_prepared: false,
+            set: SortedSet::empty(Deadline::NEVER, Instant(0)),
+            is_tidy: false,
+        };
+        if storing.step() == Progress::More {
+            return Ok(Some(storing));
+        }
+        store_result(call, key, event, storing.set)?;
+        Ok::<_, Failure>(None)
+    })?;
+    let Some(storing) = begun else {
+        return DONE;
+    };
+    let mut storing = Some(storing);
+    let mut session = call.session.for_script(call.context.state);
+    session.set_proto(call.session.proto);
+    let (command, key) = (call.command, key.to_vec());
+    call.in_steps(move |context, output| {
+        let step = storing.as_mut().map(Storing::step);
+        if step == Some(Progress::More) {
+            return Progress::More;
+        }
+        let proto = session.proto;
+        let mut call = Call {
+            command,
+            args: &[],
+            key: None,
+            session: &mut session,
+            context,
+            output,
+        };
+        let stored = storing
+            .take()
+            .map(|done| store_result(&mut call, &key, event, done.set));
+        if let Some(Err(failure)) = stored {
+            append_failure(&failure, proto, context, output);
+        }
+        Progress::Last
+    })
+}
+
+fn store_result(
+    call: &mut Call<'_>,
+    key: &[u8],
+    event: &'static str,
+    set: SortedSet,
+) -> Result<(), Failure> {
+    let count = set.len();
+    let existed = call.store(call.cache().key_in(call.space(), key)?, set)?;
+    if count > 0 {
+        call.notify(Class::SortedSet, event, key);
+    } else if existed {
+        call.notify(Class::Generic, "del", key);
+    }
+    call.reply().integer(count as i64);
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Elements: those of a list, set or sorted set, each by a place that leads to the next one.
+
+use cellar_engine::{Handle, Kind};
+
+use crate::collection::{LIST, List, SET, SORTED_SET, Set, SortedSet};
+
+/// A value that has elements.
+pub(super) enum Elements<'a> {
+    List(List<'a>),
+    Set(Set<&'a [u8]>),
+    Sorted(SortedSet<&'a [u8]>),
+}
+
+/// Whether values of a kind have elements.
+pub(super) fn has_elements(kind: Kind) -> bool {
+    matches!(kind, LIST | SET | SORTED_SET)
+}
+
+/// Whether elements of a kind come in no order.
+pub(super) fn is_set(kind: Kind) -> bool {
+    kind == SET
+}
+
+impl<'a> Elements<'a> {
+    /// The elements of a value that has some.
+    pub(super) fn of(value: &'a Handle) -> Elements<'a> {
+        match value.kind() {
+            LIST => Elements::List(List::view(value)),
+            SET => Elements::Set(Set::view(value)),
+            _ => Elements::Sorted(SortedSet::view(value)),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Elements::List(list) => list.len(),
+            Elements::Set(set) => set.len(),
+            Elements::Sorted(set) => set.len(),
+        }
+    }
+
+    /// The element at a place, and the next one's place. The first place is zero; none behind the
+    /// last element.
+    pub(super) fn at(&self, place: usize) -> Option<(&[u8], usize)> {
+        match self {
+            Elements::List(list) => {
+                let place = if place == 0 { list.start() } else { place };
+                (place < list.end()).then(|| list.element(place))
+            }
+            Elements::Set(set) => set.iter_from(place).next(),
+            Elements::Sorted(set) => (place < set.len()).then(|| (set.at(place).0, place + 1)),
+        }
+    }
+}

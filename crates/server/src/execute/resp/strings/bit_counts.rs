@@ -1,0 +1,216 @@
+//! Bit counts: BITCOUNT and BITPOS, over all bits of a string or a part of them.
+//!
+//! A long string is looked through in steps. Source: redis.io/docs/latest/commands/bitcount and
+//! bitpos; the order in which arguments are refused is that of redis-server 7.0.
+
+use std::ops::Range;
+
+use cellar_engine::Handle;
+use cellar_protocol::resp::Reply;
+use cellar_protocol::resp::number::parse_integer;
+
+use crate::execute::resp::call::steps::Progress;
+use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::execute::resp::strings::values::{as_string, count_read};
+
+/// Bits looked at in one step.
+const STEP_BITS: usize = 8 * (4 << 20);
+/// Bytes that are compared at once with those that hold no bit that is looked for.
+const CHUNK_BYTES: usize = 64;
+
+/// The string of the first key.
+fn string(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
+    let key = call.first_key()?;
+    let found = (call.cache()).get(key, |item| as_string(Some(item)).map(|_| item.pin()));
+    count_read(call, found.is_some());
+    found.transpose()
+}
+
+fn integer(text: &[u8]) -> Result<i64, Failure> {
+    parse_integer(text).ok_or(Failure::NotInteger)
+}
+
+/// Whether a range counts bits rather than bytes.
+fn is_of_bits(unit: Option<&&[u8]>) -> Result<bool, Failure> {
+    match unit {
+        None => Ok(false),
+        Some(unit) if unit.eq_ignore_ascii_case(b"BYTE") => Ok(false),
+        Some(unit) if unit.eq_ignore_ascii_case(b"BIT") => Ok(true),
+        Some(_) => Err(Failure::Syntax),
+    }
+}
+
+/// The bits from one place to another, both included; negative places count from the end.
+fn bits_between(bytes: usize, start: i64, end: i64, of_bits: bool) -> Range<usize> {
+    let unit = if of_bits { 1 } else { 8 };
+    let total = i64::try_from(bytes * 8 / unit).unwrap_or(i64::MAX);
+    let from_start = |place: i64| if place < 0 { place + total } else { place }.max(0);
+    let (start, end) = (from_start(start), from_start(end).min(total - 1));
+    if start > end {
+        return 0..0;
+    }
+    // Both lie within the value.
+    start as usize * unit..(end as usize + 1) * unit
+}
+
+pub(in crate::execute::resp) fn bitcount(call: &mut Call<'_>) -> Outcome {
+    let Some(value) = string(call)? else {
+        return call.integer(0);
+    };
+    let mut bits = match call.args {
+        [_, _] => 0..value.len() * 8,
+        [_, _, start, end, unit @ ..] if unit.len() <= 1 => {
+            let (start, end) = (integer(start)?, integer(end)?);
+            if start < 0 && end < 0 && start > end {
+                return call.integer(0);
+            }
+            bits_between(value.len(), start, end, is_of_bits(unit.first())?)
+        }
+        _ => return Err(Failure::Syntax),
+    };
+    let (proto, mut count) = (call.session.proto, 0);
+    call.in_steps(move |_, output| {
+        let end = bits.end.min(bits.start.saturating_add(STEP_BITS));
+        count += count_ones(&value, bits.start..end);
+        bits.start = end;
+        if !bits.is_empty() {
+            return Progress::More;
+        }
+        Reply::new(output.bytes(), proto).integer(count);
+        Progress::Last
+    })
+}
+
+/// How many of these bits are set.
+fn count_ones(value: &[u8], bits: Range<usize>) -> i64 {
+    if bits.is_empty() {
+        return 0;
+    }
+    let (first, last) = (bits.start / 8, (bits.end - 1) / 8);
+    let head = 0xff >> (bits.start % 8);
+    let tail = 0xff << (7 - (bits.end - 1) % 8);
+    if first == last {
+        return i64::from((value[first] & head & tail).count_ones());
+    }
+    let edges = (value[first] & head).count_ones() + (value[last] & tail).count_ones();
+    let (words, rest) = value[first + 1..last].as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_ne_bytes(*word));
+    let inner: i64 = words.map(|word| i64::from(word.count_ones())).sum();
+    let rest: u32 = rest.iter().map(|byte| byte.count_ones()).sum();
+    inner + i64::from(rest + edges)
+}
+
+pub(in crate::execute::resp) fn bitpos(call: &mut Call<'_>) -> Outcome {
+    let wanted = match integer(call.args[2])? {
+        0 => false,
+        1 => true,
+        _ => return Err(Failure::text("ERR The bit argument must be 1 or 0.")),
+    };
+    let Some(value) = string(call)? else {
+        return call.integer(if wanted { -1 } else { 0 });
+    };
+    let (bits, has_end) = match call.args {
+        [_, _, _] => (0..value.len() * 8, false),
+        [_, _, _, start] => {
+            let start = integer(start)?;
+            (bits_between(value.len(), start, -1, false), false)
+        }
+        [_, _, _, start, end, unit @ ..] if unit.len() <= 1 => {
+            let start = integer(start)?;
+            let of_bits = is_of_bits(unit.first())?;
+            let end = integer(end)?;
+            (bits_between(value.len(), start, end, of_bits), true)
+        }
+        _ => return Err(Failure::Syntax),
+    };
+    // Zeros go on behind the end of a string, unless the client said where to stop.
+    let otherwise = if wanted || has_end || bits.is_empty() {
+        -1
+    } else {
+        bits.end as i64
+    };
+    let (proto, mut bits) = (call.session.proto, bits);
+    call.in_steps(move |_, output| {
+        let end = bits.end.min(bits.start.saturating_add(STEP_BITS));
+        let found = find(&value, bits.start..end, wanted);
+        bits.start = end;
+        if found.is_none() && !bits.is_empty() {
+            return Progress::More;
+        }
+        let place = found.map_or(otherwise, |place| place as i64);
+        Reply::new(output.bytes(), proto).integer(place);
+        Progress::Last
+    })
+}
+
+/// The first of these bits that is set, or clear.
+fn find(value: &[u8], bits: Range<usize>, wanted: bool) -> Option<usize> {
+    if bits.is_empty() {
+        return None;
+    }
+    let (none, invert) = if wanted { (0, 0) } else { (0xff, 0xff) };
+    let bit_of = |byte: usize, found: u8| byte * 8 + found.leading_zeros() as usize;
+    let (first, last) = (bits.start / 8, (bits.end - 1) / 8);
+    let head = (value[first] ^ invert) & (0xff >> (bits.start % 8));
+    let place = if head != 0 {
+        bit_of(first, head)
+    } else {
+        let inner = &value[first + 1..last + 1];
+        let is_empty = |chunk: &[u8]| chunk.iter().fold(0, |all, byte| all | (byte ^ none)) == 0;
+        let skipped = inner
+            .chunks(CHUNK_BYTES)
+            .take_while(|chunk| is_empty(chunk));
+        let from = skipped.map(<[u8]>::len).sum::<usize>();
+        let byte = from + inner[from..].iter().position(|byte| *byte != none)?;
+        bit_of(first + 1 + byte, inner[byte] ^ invert)
+    };
+    (place < bits.end).then_some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bits_between, count_ones, find};
+
+    /// The bits of a value, one by one.
+    fn bits(value: &[u8]) -> Vec<bool> {
+        let of = |byte: &u8| {
+            (0..8)
+                .map(|bit| byte << bit & 0x80 != 0)
+                .collect::<Vec<_>>()
+        };
+        value.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn any_range_is_counted_and_searched_as_bit_by_bit() {
+        let mut value = vec![0; 70];
+        value.extend([0x13, 0xff, 0x80, 0x01]);
+        value.extend([0xff; 66]);
+        value.extend([0x7f, 0xf0]);
+        let all = bits(&value);
+        for start in (0..=all.len()).step_by(3) {
+            for end in (start..=all.len()).step_by(5).chain([all.len()]) {
+                let part = &all[start..end];
+                let ones = part.iter().filter(|bit| **bit).count();
+                assert_eq!(count_ones(&value, start..end), ones as i64);
+                for wanted in [false, true] {
+                    let place = part.iter().position(|bit| *bit == wanted);
+                    let expected = place.map(|place| start + place);
+                    assert_eq!(find(&value, start..end, wanted), expected, "{start} {end}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_counts_bytes_or_bits_from_both_ends() {
+        assert_eq!(bits_between(3, 0, -1, false), 0..24);
+        assert_eq!(bits_between(3, 1, 1, false), 8..16);
+        assert_eq!(bits_between(3, -5, 7, true), 0..0);
+        assert_eq!(bits_between(3, -20, 7, true), 4..8);
+        assert_eq!(bits_between(3, i64::MIN, i64::MAX, true), 0..24);
+        assert_eq!(bits_between(3, 2, 1, false), 0..0);
+        assert_eq!(bits_between(0, 0, -1, false), 0..0);
+    }
+}

@@ -1,0 +1,243 @@
+//! Bit operations: BITOP, which makes one string of several.
+//!
+//! The sources are taken in one step and stay as they are then. A long result is made in steps, in
+//! the engine's memory; it replaces what was stored meanwhile.
+//!
+//! Source: redis.io/docs/latest/commands/bitop.
+
+use cellar_engine::{DeleteOptions, Deleted, Handle, SetOptions};
+use cellar_protocol::resp::Reply;
+
+use crate::execute::resp::append_failure;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::steps::Progress;
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::execute::resp::strings::ranges::length;
+use crate::execute::resp::strings::values::{as_string, count_read};
+
+/// Bytes of all sources together that one step looks at.
+const STEP_BYTES: usize = 2 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Logic {
+    And,
+    Or,
+    Xor,
+    Not,
+    /// In the first and in no other.
+    Diff,
+    /// In some other and not in the first.
+    Diff1,
+    /// In the first and in some other.
+    Andor,
+    /// In exactly one.
+    One,
+}
+
+impl Logic {
+    fn parse(name: &[u8], sources: usize) -> Result<Logic, Failure> {
+        let operation = match name.to_ascii_uppercase().as_slice() {
+            b"AND" => Logic::And,
+            b"OR" => Logic::Or,
+            b"XOR" => Logic::Xor,
+            b"NOT" if sources != 1 => {
+                return Err(Failure::text(
+                    "ERR BITOP NOT must be called with a single source key.",
+                ));
+            }
+            b"NOT" => Logic::Not,
+            b"ONE" => Logic::One,
+            name @ (b"DIFF" | b"DIFF1" | b"ANDOR") if sources < 2 => {
+                let name = String::from_utf8_lossy(name);
+                let text =
+                    format!("ERR BITOP {name} must be called with at least two source keys.");
+                return Err(Failure::Text(text.into()));
+            }
+            b"DIFF" => Logic::Diff,
+            b"DIFF1" => Logic::Diff1,
+            b"ANDOR" => Logic::Andor,
+            _ => return Err(Failure::Syntax),
+        };
+        Ok(operation)
+    }
+
+    /// Writes the bytes from `at` on; what a source lacks is zero. `scratch` is as long as `out`
+    /// and zero, and is left with anything.
+    fn combine(self, sources: &[&[u8]], at: usize, out: &mut [u8], scratch: &mut [u8]) {
+        let bytes = out.len();
+        let part = |source: &[u8]| {
+            let start = at.min(source.len());
+            (start, source.len().min(at + bytes))
+        };
+        out.fill(0);
+        for (place, source) in sources.iter().enumerate() {
+            let (start, end) = part(source);
+            let source = &source[start..end];
+            match self {
+                _ if place == 0 => out[..source.len()].copy_from_slice(source),
+                Logic::And => {
+                    let (both, rest) = out.split_at_mut(source.len());
+                    zip(both, source, |one, other| one & other);
+                    rest.fill(0);
+                }
+                Logic::Or => zip(out, source, |one, other| one | other),
+                Logic::Xor => zip(out, source, |one, other| one ^ other),
+                Logic::One => {
+                    // The scratch buffer has what was seen twice.
+                    let pairs = out.iter_mut().zip(&mut *scratch).zip(source);
+                    pairs.for_each(|((one, twice), other)| {
+                        *twice |= *one & other;
+                        *one |= other;
+                    });
+                }
+                // The scratch buffer has what is in any other.
+                _ => zip(scratch, source, |one, other| one | other),
+            }
+        }
+        match self {
+            Logic::And | Logic::Or | Logic::Xor => {}
+            Logic::Not => out.iter_mut().for_each(|byte| *byte = !*byte),
+            Logic::Diff | Logic::One => zip(out, scratch, |one, other| one & !other),
+            Logic::Diff1 => zip(out, scratch, |one, other| !one & other),
+            Logic::Andor => zip(out, scratch, |one, other| one & other),
+        }
+    }
+}
+
+fn zip(out: &mut [u8], other: &[u8], join: impl Fn(u8, u8) -> u8) {
+    let pairs = out.iter_mut().zip(other);
+    pairs.for_each(|(one, other)| *one = join(*one, *other));
+}
+
+/// A result that is being made.
+struct Making {
+    operation: Logic,
+    sources: Vec<Option<Handle>>,
+    bytes: usize,
+    done: usize,
+}
+
+impl Making {
+    /// Takes the sources.
+    fn of(call: &Call<'_>, operation: Logic) -> Result<Making, Failure> {
+        let mut sources = Vec::with_capacity(call.args.len() - 3);
+        for index in 3..call.args.len() {
+            let key = call.key_at(index)?;
+            let found = (call.cache()).get(key, |item| as_string(Some(item)).map(|_| item.pin()));
+            count_read(call, found.is_some());
+            sources.push(found.transpose()?);
+        }
+        let lengths = sources.iter().flatten().map(|source| source.len());
+        Ok(Making {
+            operation,
+            bytes: lengths.max().unwrap_or(0),
+            sources,
+            done: 0,
+        })
+    }
+
+    /// Writes some bytes more of `out`, which is the whole result; whether these were the last.
+    fn step(&mut self, out: &mut [u8]) -> Progress {
+        let views = self.sources.iter();
+        let views: Vec<&[u8]> = views
+            .map(|source| source.as_deref().unwrap_or(&[]))
+            .collect();
+        let most = (STEP_BYTES / views.len()).max(1);
+        let end = self.bytes.min(self.done + most);
+        let part = &mut out[self.done..end];
+        let mut scratch = vec![0; part.len()];
+        self.operation
+            .combine(&views, self.done, part, &mut scratch);
+        self.done = end;
+        if end < self.bytes {
+            Progress::More
+        } else {
+            Progress::Last
+        }
+    }
+}
+
+pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
+    let operation = Logic::parse(call.args[1], call.args.len() - 3)?;
+    let options = SetOptions {
+        deadline: call.default_deadline(),
+        ..SetOptions::default()
+    };
+    let begun = call.alone(|call| {
+        let mut making = Making::of(call, operation)?;
+        let key = call.key_at(2)?;
+        if making.bytes == 0 {
+            let deleted = call.cache().delete(key, &DeleteOptions::default())?;
+            if deleted == Deleted::Done {
+                call.notify(Class::Generic, "del", key.bytes());
+            }
+            call.reply().integer(0);
+            return Ok(None);
+        }
+        let mut draft = call.cache().draft(key, making.bytes)?;
+        if making.step(draft.value_mut()) == Progress::More {
+            return Ok(Some((making, draft)));
+        }
+        call.cache().commit(draft, &options)?;
+        call.notify(Class::String, "set", key.bytes());
+        call.reply().integer(length(making.bytes));
+        Ok::<_, Failure>(None)
+    })?;
+    let Some((mut making, draft)) = begun else {
+        return DONE;
+    };
+    let (space, key) = (call.space(), call.args[2].to_vec());
+    let (proto, mut draft) = (call.session.proto, Some(draft));
+    call.in_steps(move |context, output| {
+        let step = draft.as_mut().map(|draft| making.step(draft.value_mut()));
+        if step == Some(Progress::More) {
+            return Progress::More;
+        }
+        let stored = draft
+            .take()
+            .map(|draft| context.cache().commit(draft, &options));
+        match stored {
+            Some(Err(error)) => append_failure(&error.into(), proto, context, output),
+            _ => {
+                if let Ok(key) = context.cache().key_in(space, &key) {
+                    context.notify(Class::String, "set", key);
+                }
+                Reply::new(output.bytes(), proto).integer(length(making.bytes));
+            }
+        }
+        Progress::Last
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Logic;
+
+    #[test]
+    fn each_operation_is_done_bit_by_bit_whatever_the_lengths() {
+        let sources: [&[u8]; 3] = [&[0b0000_1111, 0xff, 3], &[0b0011_0011], &[0b0101_0101, 1]];
+        for (name, expected) in [
+            ("and", [0b0000_0001, 0, 0]),
+            ("or", [0b0111_1111, 0xff, 3]),
+            ("xor", [0b0110_1001, 0xfe, 3]),
+            ("diff", [0b0000_1000, 0xfe, 3]),
+            ("diff1", [0b0111_0000, 0, 0]),
+            ("andor", [0b0000_0111, 1, 0]),
+            ("one", [0b0110_1000, 0xfe, 3]),
+        ] {
+            let operation = Logic::parse(name.as_bytes(), 3).unwrap();
+            let (mut out, mut scratch) = ([9; 3], [0; 3]);
+            operation.combine(&sources, 0, &mut out, &mut scratch);
+            assert_eq!(out, expected, "{name}");
+            for (at, wanted) in expected.into_iter().enumerate() {
+                let (mut byte, mut scratch) = ([9], [0]);
+                operation.combine(&sources, at, &mut byte, &mut scratch);
+                assert_eq!(byte[0], wanted, "{name} at {at}");
+            }
+        }
+        let (mut out, mut scratch) = ([9; 2], [0; 2]);
+        Logic::Not.combine(&[&[1, 0xf0]], 0, &mut out, &mut scratch);
+        assert_eq!(out, [0xfe, 0x0f]);
+    }
+}

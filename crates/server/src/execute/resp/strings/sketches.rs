@@ -1,0 +1,268 @@
+//! Sketches: PFADD, PFCOUNT and PFMERGE, on strings that count different elements.
+//!
+//! Several sketches are taken in one step and stay as they are then; of very many some are merged
+//! in each step. What PFMERGE makes in later steps is merged into what its key has then.
+//!
+//! Source: redis.io/docs/latest/commands, group "hyperloglog".
+
+use cellar_engine::{Change, Handle, Item, Key, Splice};
+use cellar_protocol::resp::Reply;
+
+use crate::execute::resp::append_failure;
+use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::steps::Progress;
+use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::execute::resp::strings::values::{as_string, count_read, store_keeping, update};
+use crate::sketch::{self, DENSE_BYTES, Flaw, REGISTERS, Registers, Sketch};
+
+/// Sketches that one step merges.
+const MERGED_MAX: usize = 128;
+/// With more elements a register is raised once, to the highest of its values.
+const RAISED_MAX: usize = 512;
+
+impl From<Flaw> for Failure {
+    fn from(flaw: Flaw) -> Failure {
+        Failure::text(match flaw {
+            Flaw::NoSketch => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Flaw::Corrupted => "INVALIDOBJ Corrupted HLL object detected",
+        })
+    }
+}
+
+/// The string of an item that has the head of a sketch.
+fn as_sketch(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
+    let old = as_string(old)?;
+    if let Some(item) = old {
+        sketch::check_head(item.value)?;
+    }
+    Ok(old)
+}
+
+/// The registers that elements raise, in the order of the elements.
+fn rows(elements: &[&[u8]]) -> Vec<(usize, u8)> {
+    let mut rows: Vec<(usize, u8)> = elements.iter().map(|one| sketch::row_of(one)).collect();
+    if rows.len() > RAISED_MAX {
+        let mut highest = sketch::no_registers();
+        for &(index, value) in &rows {
+            highest[index] = highest[index].max(value);
+        }
+        rows.retain(|&(index, value)| {
+            let is_highest = highest[index] == value;
+            if is_highest {
+                // The next one with the same value changes nothing.
+                highest[index] = 0;
+            }
+            is_highest
+        });
+    }
+    rows
+}
+
+/// What becomes of a sketch: only the bytes that differ are written, if it is as long as it was.
+fn change_of(
+    call: &Call<'_>,
+    old: Option<Item<'_>>,
+    new: Vec<u8>,
+    scratch: &mut Vec<u8>,
+) -> Change {
+    *scratch = new;
+    let Some(item) = old.filter(|item| item.value.len() == DENSE_BYTES) else {
+        return store_keeping(call, old);
+    };
+    if scratch.len() != DENSE_BYTES {
+        return store_keeping(call, old);
+    }
+    let pairs = || item.value.iter().zip(&**scratch);
+    let first = pairs().position(|(one, other)| one != other).unwrap_or(0);
+    let last = pairs().rposition(|(one, other)| one != other).unwrap_or(0);
+    let splice = Splice {
+        at: first,
+        from: first,
+        len: last + 1 - first,
+    };
+    Change::Splice([splice, Splice::default()])
+}
+
+pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
+    let key = call.first_key()?;
+    let rows = rows(&call.args[2..]);
+    let is_changed = update(call, key, |old, scratch| {
+        let old = as_sketch(old)?;
+        if rows.is_empty() && old.is_some() {
+            return Ok((false, Change::Keep));
+        }
+        let mut sketch = match old {
+            Some(item) => Sketch::of(item.value)?,
+            None => Sketch::empty(),
+        };
+        let mut is_changed = old.is_none();
+        for &(index, value) in &rows {
+            is_changed |= sketch.raise(index, value);
+        }
+        if !is_changed {
+            return Ok((false, Change::Keep));
+        }
+        Ok((true, change_of(call, old, sketch.stale(), scratch)))
+    })?;
+    if is_changed {
+        call.notify(Class::String, "pfadd", key.bytes());
+    }
+    call.integer(i64::from(is_changed))
+}
+
+pub(in crate::execute::resp) fn pfcount(call: &mut Call<'_>) -> Outcome {
+    if call.args.len() > 2 {
+        return count_many(call);
+    }
+    let count = update(call, call.first_key()?, |old, scratch| {
+        let Some(item) = as_sketch(old)? else {
+            return Ok((None, Change::Keep));
+        };
+        if let Some(count) = sketch::told(item.value) {
+            return Ok((Some(count), Change::Keep));
+        }
+        let count = sketch::count(item.value)?;
+        let (bytes, at) = sketch::telling(count);
+        scratch.extend_from_slice(&bytes);
+        let splice = Splice {
+            at,
+            from: 0,
+            len: bytes.len(),
+        };
+        Ok((Some(count), Change::Splice([splice, Splice::default()])))
+    })?;
+    count_read(call, count.is_some());
+    call.integer(count.unwrap_or(0) as i64)
+}
+
+/// Sketches that are being merged.
+struct Merging {
+    sources: Vec<Handle>,
+    merged: usize,
+    registers: Registers,
+    is_dense: bool,
+}
+
+impl Merging {
+    /// Takes the sketches of these arguments.
+    fn of(call: &Call<'_>, first: usize) -> Result<Merging, Failure> {
+        let mut sources = Vec::new();
+        for index in first..call.args.len() {
+            let key = call.key_at(index)?;
+            let found = call.cache().get(key, |item| {
+                let item = as_sketch(Some(item))?;
+                Ok::<_, Failure>(item.map(|item| item.pin()))
+            });
+            count_read(call, found.is_some());
+            sources.extend(found.transpose()?.flatten());
+        }
+        Ok(Merging {
+            is_dense: sources.iter().any(|source| sketch::is_dense(source)),
+            sources,
+            merged: 0,
+            registers: sketch::no_registers(),
+        })
+    }
+
+    /// Merges some more.
+    fn step(&mut self) -> Result<Progress, Failure> {
+        let end = self.sources.len().min(self.merged + MERGED_MAX);
+        for source in &self.sources[self.merged..end] {
+            sketch::merge(source, &mut self.registers)?;
+        }
+        self.merged = end;
+        Ok(if end < self.sources.len() {
+            Progress::More
+        } else {
+            Progress::Last
+        })
+    }
+}
+
+/// PFCOUNT of several keys: how many different elements they were given together.
+fn count_many(call: &mut Call<'_>) -> Outcome {
+    let mut merging = call.alone(|call| Merging::of(call, 1))?;
+    let proto = call.session.proto;
+    call.in_steps(move |context, output| {
+        match merging.step() {
+            Ok(Progress::More) => return Progress::More,
+            Ok(Progress::Last) => {
+                let count = sketch::count_registers(&merging.registers);
+                Reply::new(output.bytes(), proto).integer(count as i64);
+            }
+            Err(failure) => append_failure(&failure, proto, context, output),
+        }
+        Progress::Last
+    })
+}
+
+/// Raises the registers of a key's sketch to those that were merged.
+fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure> {
+    update(call, key, |old, scratch| {
+        let old = as_sketch(old)?;
+        let mut sketch = match old {
+            Some(item) => Sketch::of(item.value)?,
+            None => Sketch::empty(),
+        };
+        if merging.is_dense {
+            sketch.make_dense();
+        }
+        for index in 0..REGISTERS {
+            if merging.registers[index] > 0 {
+                sketch.raise(index, merging.registers[index]);
+            }
+        }
+        Ok(((), change_of(call, old, sketch.stale(), scratch)))
+    })
+}
+
+pub(in crate::execute::resp) fn pfmerge(call: &mut Call<'_>) -> Outcome {
+    let key = call.first_key()?;
+    let begun = call.alone(|call| {
+        let mut merging = Merging::of(call, 1)?;
+        if merging.step()? == Progress::More {
+            return Ok(Some(merging));
+        }
+        store(call, key, &merging)?;
+        Ok::<_, Failure>(None)
+    })?;
+    let Some(mut merging) = begun else {
+        call.notify(Class::String, "pfadd", key.bytes());
+        return call.ok();
+    };
+    let mut session = call.session.for_script(call.context.state);
+    session.set_proto(call.session.proto);
+    let (command, key) = (call.command, call.args[1].to_vec());
+    call.in_steps(move |context, output| {
+        let proto = session.proto;
+        let stored = match merging.step() {
+            Ok(Progress::More) => return Progress::More,
+            Ok(Progress::Last) => {
+                let mut call = Call {
+                    command,
+                    args: &[b"", &key],
+                    key: None,
+                    session: &mut session,
+                    context,
+                    output,
+                };
+                finish(&mut call, &merging)
+            }
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = stored {
+            append_failure(&failure, proto, context, output);
+        }
+        Progress::Last
+    })
+}
+
+/// Stores what later steps have merged, and answers.
+fn finish(call: &mut Call<'_>, merging: &Merging) -> Result<(), Failure> {
+    let key = call.key_at(1)?;
+    store(call, key, merging)?;
+    call.notify(Class::String, "pfadd", key.bytes());
+    call.reply().ok();
+    Ok(())
+}

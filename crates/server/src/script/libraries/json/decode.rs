@@ -1,0 +1,369 @@
+//! Decode: values of JSON. What is nested lies on a list of its own, not on the thread's stack.
+
+use mlua::{LuaString, Result, Table, Value};
+
+use crate::script::choices::{Choices, NESTING_MAX};
+use crate::script::given::Given;
+
+/// Bytes of a string that are read between two looks at the clock.
+const PIECE_BYTES: usize = 4_096;
+
+/// One token, as errors name it.
+enum Token {
+    ObjectBegin,
+    ObjectEnd,
+    ArrayBegin,
+    ArrayEnd,
+    Text(Vec<u8>),
+    Number(f64),
+    Boolean(bool),
+    Null,
+    Colon,
+    Comma,
+    End,
+    Wrong(&'static str),
+}
+
+impl Token {
+    fn name(&self) -> &'static str {
+        match self {
+            Token::ObjectBegin => "T_OBJ_BEGIN",
+            Token::ObjectEnd => "T_OBJ_END",
+            Token::ArrayBegin => "T_ARR_BEGIN",
+            Token::ArrayEnd => "T_ARR_END",
+            Token::Text(_) => "T_STRING",
+            Token::Number(_) => "T_NUMBER",
+            Token::Boolean(_) => "T_BOOLEAN",
+            Token::Null => "T_NULL",
+            Token::Colon => "T_COLON",
+            Token::Comma => "T_COMMA",
+            Token::End => "T_END",
+            Token::Wrong(text) => text,
+        }
+    }
+}
+
+/// An array or object that is not whole; an object has the key of its next value.
+struct OpenValue {
+    table: Table,
+    place: i64,
+    key: Option<LuaString>,
+}
+
+/// `cjson.decode(text)`
+pub(in crate::script) fn decode(given: &Given<'_>, choices: Choices) -> Result<Value> {
+    if given.values.len() != 1 {
+        return given.wrong(1, "expected 1 argument");
+    }
+    let text = given.text(1)?;
+    let text = text.as_bytes();
+    if text.len() >= 2 && text[..2].contains(&0) {
+        return given.fail("JSON parser does not support UTF-16 or UTF-32");
+    }
+    let mut decoder = Decoder {
+        given,
+        choices,
+        text: &text,
+        at: 0,
+        token_at: 0,
+        levels: Vec::new(),
+    };
+    let value = decoder.whole()?;
+    match decoder.token()? {
+        Token::End => Ok(value),
+        token => decoder.expected("the end", &token),
+    }
+}
+
+struct Decoder<'a> {
+    given: &'a Given<'a>,
+    choices: Choices,
+    text: &'a [u8],
+    at: usize,
+    /// Where the last token begins.
+    token_at: usize,
+    levels: Vec<OpenValue>,
+}
+
+impl Decoder<'_> {
+    /// The byte so many places ahead; zero behind the end.
+    fn ahead(&self, places: usize) -> u8 {
+        self.text.get(self.at + places).copied().unwrap_or(0)
+    }
+
+    fn expected<R>(&self, what: &str, token: &Token) -> Result<R> {
+        let (found, place) = (token.name(), self.token_at + 1);
+        let text = format!("Expected {what} but found {found} at character {place}");
+        self.given.fail(text)
+    }
+
+    /// One value with all that is in it.
+    fn whole(&mut self) -> Result<Value> {
+        let mut token = self.token()?;
+        loop {
+            let mut value = match token {
+                Token::ObjectBegin => {
+                    self.descend()?;
+                    match self.token()? {
+                        Token::ObjectEnd => self.ascend()?,
+                        first => {
+                            token = self.key(first)?;
+                            continue;
+                        }
+                    }
+                }
+                Token::ArrayBegin => {
+                    self.descend()?;
+                    match self.token()? {
+                        Token::ArrayEnd => self.ascend()?,
+                        first => {
+                            token = first;
+                            continue;
+                        }
+                    }
+                }
+                Token::Text(bytes) => Value::String(self.given.lua.create_string(bytes)?),
+                Token::Number(number) => Value::Number(number),
+                Token::Boolean(yes) => Value::Boolean(yes),
+                Token::Null => Value::NULL,
+                other => return self.expected("value", &other),
+            };
+            // The value may be the last of what it stands in, and that the last again.
+            token = loop {
+                match self.put(value)? {
+                    Placed::Top(value) => return Ok(value),
+                    Placed::Next(token) => break token,
+                    Placed::Closed(table) => value = table,
+                }
+            };
+        }
+    }
+
+    fn descend(&mut self) -> Result<()> {
+        let depth = self.levels.len() + 1;
+        let most = self.choices.decode_depth_max.min(NESTING_MAX);
+        if depth > usize::try_from(most).unwrap_or(0) {
+            let text = format!("Found too many nested data structures ({depth})");
+            return self.given.fail(text);
+        }
+        self.levels.push(OpenValue {
+            table: self.given.lua.create_table()?,
+            place: 1,
+            key: None,
+        });
+        Ok(())
+    }
+
+    fn ascend(&mut self) -> Result<Value> {
+        match self.levels.pop() {
+            Some(level) => Ok(Value::Table(level.table)),
+            None => Ok(Value::Nil),
+        }
+    }
+
+    /// Takes a key and its colon, and gives the token behind them.
+    fn key(&mut self, token: Token) -> Result<Token> {
+        let Token::Text(bytes) = token else {
+            return self.expected("object key string", &token);
+        };
+        let key = self.given.lua.create_string(bytes)?;
+        if let Some(level) = self.levels.last_mut() {
+            level.key = Some(key);
+        }
+        match self.token()? {
+            Token::Colon => self.token(),
+            other => self.expected("colon", &other),
+        }
+    }
+
+    /// Puts a value where it belongs, and reads what follows.
+    fn put(&mut self, value: Value) -> Result<Placed> {
+        let Some(level) = self.levels.last_mut() else {
+            return Ok(Placed::Top(value));
+        };
+        let is_object = level.key.is_some();
+        match level.key.take() {
+            Some(key) => level.table.raw_set(key, value)?,
+            None => {
+                level.table.raw_set(level.place, value)?;
+                level.place += 1;
+            }
+        }
+        match (self.token()?, is_object) {
+            (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => {
+                Ok(Placed::Closed(self.ascend()?))
+            }
+            (Token::Comma, true) => {
+                let token = self.token()?;
+                Ok(Placed::Next(self.key(token)?))
+            }
+            (Token::Comma, false) => Ok(Placed::Next(self.token()?)),
+            (other, true) => self.expected("comma or object end", &other),
+            (other, false) => self.expected("comma or array end", &other),
+        }
+    }
+
+    fn token(&mut self) -> Result<Token> {
+        self.given.shared.limit.tick()?;
+        while matches!(self.ahead(0), b' ' | b'\t' | b'\r' | b'\n') {
+            self.at += 1;
+            if self.at.is_multiple_of(PIECE_BYTES) {
+                self.given.shared.limit.check()?;
+            }
+        }
+        self.token_at = self.at;
+        let single = match self.ahead(0) {
+            b'{' => Token::ObjectBegin,
+            b'}' => Token::ObjectEnd,
+            b'[' => Token::ArrayBegin,
+            b']' => Token::ArrayEnd,
+            b':' => Token::Colon,
+            b',' => Token::Comma,
+            0 => return Ok(Token::End),
+            b'"' => return self.string(),
+            b'-' | b'0'..=b'9' if !self.choices.decodes_invalid && self.is_invalid() => {
+                return Ok(Token::Wrong("invalid number"));
+            }
+            b'-' | b'0'..=b'9' => return Ok(self.number()),
+            b'+' | b'f' | b'i' | b'I' | b'n' | b'N' | b't' => return Ok(self.word()),
+            _ => return Ok(Token::Wrong("invalid token")),
+        };
+        self.at += 1;
+        Ok(single)
+    }
+
+    fn word(&mut self) -> Token {
+        let rest = &self.text[self.at..];
+        for (word, token) in [
+            (b"true".as_slice(), Token::Boolean(true)),
+            (b"false", Token::Boolean(false)),
+            (b"null", Token::Null),
+        ] {
+            if rest.starts_with(word) {
+                self.at += word.len();
+                return token;
+            }
+        }
+        if self.choices.decodes_invalid && self.is_invalid() {
+            return self.number();
+        }
+        Token::Wrong("invalid token")
+    }
+
+    /// Whether a number stands here that JSON does not have.
+    fn is_invalid(&self) -> bool {
+        let rest = &self.text[self.at..];
+        if rest.first() == Some(&b'+') {
+            return true;
+        }
+        match rest.strip_prefix(b"-").unwrap_or(rest) {
+            [b'0', next, ..] => matches!(next, b'x' | b'X' | b'0'..=b'9'),
+            [a, b, c, ..] => [b"inf", b"nan"]
+                .iter()
+                .any(|word| [*a, *b, *c].eq_ignore_ascii_case(*word)),
+            _ => false,
+        }
+    }
+
+    fn number(&mut self) -> Token {
+        let Some((number, bytes)) = super::number::read(&self.text[self.at..]) else {
+            return Token::Wrong("invalid number");
+        };
+        self.at += bytes;
+        Token::Number(number)
+    }
+
+    fn string(&mut self) -> Result<Token> {
+        self.at += 1;
+        let mut bytes = Vec::new();
+        loop {
+            self.given.shared.limit.tick()?;
+            let rest = &self.text[self.at..];
+            let piece = &rest[..rest.len().min(PIECE_BYTES)];
+            let plain = piece
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'\\' | 0));
+            let plain = plain.unwrap_or(piece.len());
+            bytes.extend_from_slice(&piece[..plain]);
+            self.at += plain;
+            if plain == piece.len() && !piece.is_empty() {
+                continue;
+            }
+            match self.ahead(0) {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(Token::Text(bytes));
+                }
+                b'\\' => {
+                    if let Some(problem) = self.escape(&mut bytes) {
+                        self.token_at = self.at;
+                        return Ok(Token::Wrong(problem));
+                    }
+                }
+                _ => {
+                    self.token_at = self.at;
+                    return Ok(Token::Wrong("unexpected end of string"));
+                }
+            }
+        }
+    }
+
+    /// Takes what stands behind a backslash; or why it is nothing.
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Option<&'static str> {
+        let byte = match self.ahead(1) {
+            byte @ (b'"' | b'\\' | b'/') => byte,
+            b'b' => 8,
+            b't' => b'\t',
+            b'n' => b'\n',
+            b'f' => 12,
+            b'r' => b'\r',
+            b'u' => return self.unicode(bytes),
+            _ => return Some("invalid escape code"),
+        };
+        bytes.push(byte);
+        self.at += 2;
+        None
+    }
+
+    fn unicode(&mut self, bytes: &mut Vec<u8>) -> Option<&'static str> {
+        const WRONG: Option<&str> = Some("invalid unicode escape code");
+        let Some(first) = self.hexadecimal(2) else {
+            return WRONG;
+        };
+        let (code, used) = match first {
+            0xd800..0xdc00 => {
+                let is_pair = self.ahead(6) == b'\\' && self.ahead(7) == b'u';
+                let second = self.hexadecimal(8).filter(|_| is_pair);
+                let Some(second @ 0xdc00..0xe000) = second else {
+                    return WRONG;
+                };
+                (((first & 0x3ff) << 10 | second & 0x3ff) + 0x1_0000, 12)
+            }
+            other => (other, 6),
+        };
+        let Some(character) = char::from_u32(code) else {
+            return WRONG;
+        };
+        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        self.at += used;
+        None
+    }
+
+    /// Four hexadecimal digits.
+    fn hexadecimal(&self, from: usize) -> Option<u32> {
+        (from..from + 4).try_fold(0, |code, place| {
+            let digit = char::from(self.ahead(place)).to_digit(16)?;
+            Some(code << 4 | digit)
+        })
+    }
+}
+
+/// Where a value went.
+enum Placed {
+    /// Nowhere: it is the whole.
+    Top(Value),
+    /// Into something of which this token is the next.
+    Next(Token),
+    /// Into something that is whole now.
+    Closed(Value),
+}

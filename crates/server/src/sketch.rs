@@ -1,0 +1,452 @@
+//! Sketch: a string that tells about how many different elements were added to it (HyperLogLog).
+//!
+//! Bytes: `HYLL`; 0 for dense, 1 for sparse; 3 of nothing; 8 for the count as it was last told,
+//! whose top bit says that it is out of date; the registers.
+//!
+//! An element's hash has 14 bits for its register and 50 more, of which the register keeps the
+//! longest row of zeros, plus one. Dense registers have 6 bits each, the lowest first. Sparse ones
+//! are runs ([`sparse`]); what does not fit becomes dense. Format, hash and estimate are Redis's,
+//! so a sketch of either server is one of the other's, and both count the same.
+//!
+//! Invariant: [`Sketch`] is well formed; strings of clients are checked when they become one.
+//! Estimate: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017.
+//! Tests: at the end of this file, tests/resp_sketches.rs.
+
+mod sparse;
+
+use sparse::Stretch;
+
+/// Registers of a sketch.
+pub const REGISTERS: usize = 1 << INDEX_BITS;
+const INDEX_BITS: u32 = 14;
+/// Bits of a hash beside those of its register.
+const ROW_BITS: usize = 50;
+/// Bytes before the registers.
+const HEAD_BYTES: usize = 16;
+/// Bits of a dense register.
+const REGISTER_BITS: usize = 6;
+/// Length of a dense sketch.
+pub const DENSE_BYTES: usize = HEAD_BYTES + REGISTERS * REGISTER_BITS / 8;
+/// Longest sparse sketch that a change leaves sparse.
+const SPARSE_BYTES_MAX: usize = 3_000;
+const MAGIC: &[u8] = b"HYLL";
+const DENSE: u8 = 0;
+const SPARSE: u8 = 1;
+/// Where the told count begins, and its byte with the bit for "out of date".
+const COUNT_AT: usize = 8;
+const STALE_AT: usize = 15;
+const STALE_BIT: u8 = 0x80;
+/// The seed of the elements' hash.
+const SEED: u64 = 0xadc8_3b19;
+
+/// Why a string is not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// It is no sketch.
+    NoSketch,
+    /// It begins as a sketch does, but its registers are no such.
+    Corrupted,
+}
+
+/// All registers, each in a byte.
+pub type Registers = Box<[u8; REGISTERS]>;
+
+/// Registers that are all zero.
+#[must_use]
+pub fn no_registers() -> Registers {
+    Box::new([0; REGISTERS])
+}
+
+/// Whether a string begins and is as long as a sketch.
+///
+/// # Errors
+/// [`Flaw::NoSketch`].
+pub fn check_head(bytes: &[u8]) -> Result<(), Flaw> {
+    let is_one = bytes.len() >= HEAD_BYTES
+        && bytes.starts_with(MAGIC)
+        && match bytes[4] {
+            DENSE => bytes.len() == DENSE_BYTES,
+            encoding => encoding == SPARSE,
+        };
+    is_one.then_some(()).ok_or(Flaw::NoSketch)
+}
+
+/// Whether a string with such a head is a dense sketch.
+#[must_use]
+pub fn is_dense(bytes: &[u8]) -> bool {
+    bytes[4] == DENSE
+}
+
+/// The count that a string with such a head tells, if it is not out of date.
+#[must_use]
+pub fn told(bytes: &[u8]) -> Option<u64> {
+    let count = bytes[COUNT_AT..HEAD_BYTES].iter().rev();
+    let count = count.fold(0, |count, &byte| count << 8 | u64::from(byte));
+    (bytes[STALE_AT] & STALE_BIT == 0).then_some(count)
+}
+
+/// The bytes that tell a count, and where they go.
+#[must_use]
+pub fn telling(count: u64) -> ([u8; 8], usize) {
+    (count.to_le_bytes(), COUNT_AT)
+}
+
+/// Raises each register to that of a string with such a head.
+///
+/// # Errors
+/// [`Flaw::Corrupted`].
+pub fn merge(bytes: &[u8], registers: &mut [u8; REGISTERS]) -> Result<(), Flaw> {
+    if is_dense(bytes) {
+        for (register, value) in registers.iter_mut().zip(dense_values(bytes)) {
+            *register = value.max(*register);
+        }
+        return Ok(());
+    }
+    let mut at = 0;
+    for run in sparse::runs(&bytes[HEAD_BYTES..]) {
+        let run = run?;
+        if run.value > 0 {
+            let covered = registers[at..at + run.length].iter_mut();
+            covered.for_each(|register| *register = run.value.max(*register));
+        }
+        at += run.length;
+    }
+    Ok(())
+}
+
+/// How many elements a string with such a head was given, about.
+///
+/// # Errors
+/// [`Flaw::Corrupted`].
+pub fn count(bytes: &[u8]) -> Result<u64, Flaw> {
+    let mut histogram = [0; 64];
+    if is_dense(bytes) {
+        dense_values(bytes).for_each(|value| histogram[usize::from(value)] += 1);
+    } else {
+        for run in sparse::runs(&bytes[HEAD_BYTES..]) {
+            let Stretch { value, length } = run?;
+            histogram[usize::from(value)] += length;
+        }
+    }
+    Ok(estimate(&histogram))
+}
+
+/// The same of registers.
+#[must_use]
+pub fn count_registers(registers: &[u8; REGISTERS]) -> u64 {
+    let mut histogram = [0; 64];
+    registers
+        .iter()
+        .for_each(|value| histogram[usize::from(value & 63)] += 1);
+    estimate(&histogram)
+}
+
+/// The register of an element, and the value that it has there at least.
+#[must_use]
+pub fn row_of(element: &[u8]) -> (usize, u8) {
+    let hash = murmur_64a(element);
+    let row = hash >> INDEX_BITS | 1 << ROW_BITS;
+    // There are at most 50 zeros.
+    let value = row.trailing_zeros() as u8 + 1;
+    ((hash & (REGISTERS as u64 - 1)) as usize, value)
+}
+
+/// A sketch that can be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sketch(Vec<u8>);
+
+impl Sketch {
+    /// One without elements.
+    #[must_use]
+    pub fn empty() -> Sketch {
+        let mut bytes = MAGIC.to_vec();
+        bytes.push(SPARSE);
+        bytes.resize(HEAD_BYTES, 0);
+        sparse::push(
+            &mut bytes,
+            Stretch {
+                value: 0,
+                length: REGISTERS,
+            },
+        );
+        Sketch(bytes)
+    }
+
+    /// A copy of a string.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn of(bytes: &[u8]) -> Result<Sketch, Flaw> {
+        check_head(bytes)?;
+        if !is_dense(bytes) {
+            sparse::runs(&bytes[HEAD_BYTES..]).try_for_each(|run| run.map(|_| ()))?;
+        }
+        Ok(Sketch(bytes.to_vec()))
+    }
+
+    /// Its bytes, which tell no count.
+    #[must_use]
+    pub fn stale(mut self) -> Vec<u8> {
+        self.0[STALE_AT] |= STALE_BIT;
+        self.0
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Raises a register to a value; whether it was lower.
+    pub fn raise(&mut self, index: usize, value: u8) -> bool {
+        if !is_dense(&self.0) {
+            let raised = sparse::raise(&mut self.0, HEAD_BYTES, SPARSE_BYTES_MAX, index, value);
+            match raised {
+                Some(is_raised) => return is_raised,
+                None => self.make_dense(),
+            }
+        }
+        let is_lower = dense_at(&self.0, index) < value;
+        if is_lower {
+            set_dense(&mut self.0, index, value);
+        }
+        is_lower
+    }
+
+    /// Makes it dense, if it is not.
+    pub fn make_dense(&mut self) {
+        if is_dense(&self.0) {
+            return;
+        }
+        let mut dense = self.0[..HEAD_BYTES].to_vec();
+        dense[4] = DENSE;
+        dense.resize(DENSE_BYTES, 0);
+        let mut at = 0;
+        for Stretch { value, length } in sparse::runs(&self.0[HEAD_BYTES..]).flatten() {
+            if value > 0 {
+                (at..at + length).for_each(|index| set_dense(&mut dense, index, value));
+            }
+            at += length;
+        }
+        self.0 = dense;
+    }
+}
+
+/// Where a dense register begins: the byte, and the bit in it.
+fn dense_place(index: usize) -> (usize, usize) {
+    let bit = index * REGISTER_BITS;
+    (HEAD_BYTES + bit / 8, bit % 8)
+}
+
+/// The two bytes in which a dense register lies; the last one has no second byte.
+fn pair(bytes: &[u8], at: usize) -> u16 {
+    u16::from(bytes[at]) | u16::from(bytes.get(at + 1).copied().unwrap_or(0)) << 8
+}
+
+fn dense_at(bytes: &[u8], index: usize) -> u8 {
+    let (at, bit) = dense_place(index);
+    (pair(bytes, at) >> bit & 63) as u8
+}
+
+fn set_dense(bytes: &mut [u8], index: usize, value: u8) {
+    let (at, bit) = dense_place(index);
+    let both = pair(bytes, at) & !(63 << bit) | u16::from(value & 63) << bit;
+    bytes[at] = both as u8;
+    if let Some(second) = bytes.get_mut(at + 1) {
+        *second = (both >> 8) as u8;
+    }
+}
+
+/// All registers of a dense sketch: four in three bytes.
+fn dense_values(bytes: &[u8]) -> impl Iterator<Item = u8> {
+    bytes[HEAD_BYTES..].chunks_exact(3).flat_map(|three| {
+        let [one, two, three] = [three[0], three[1], three[2]];
+        [
+            one & 63,
+            one >> 6 | (two & 15) << 2,
+            two >> 4 | (three & 3) << 4,
+            three >> 2,
+        ]
+    })
+}
+
+/// How many elements there are if so many registers have each value.
+fn estimate(histogram: &[usize; 64]) -> u64 {
+    /// Half of the reciprocal of the logarithm of two.
+    const ALPHA: f64 = 0.721_347_520_444_481_7;
+    let all = REGISTERS as f64;
+    let part = |count: usize| count as f64 / all;
+    let mut sum = all * tau(part(REGISTERS - histogram[ROW_BITS + 1].min(REGISTERS)));
+    for value in (1..=ROW_BITS).rev() {
+        sum = (sum + histogram[value] as f64) * 0.5;
+    }
+    sum += all * sigma(part(histogram[0]));
+    (ALPHA * all * all / sum).round() as u64
+}
+
+/// What registers without a row add to the estimate.
+fn sigma(mut part: f64) -> f64 {
+    if part == 1.0 {
+        return f64::INFINITY;
+    }
+    let (mut weight, mut sum) = (1.0, part);
+    loop {
+        part *= part;
+        let before = sum;
+        sum += part * weight;
+        weight += weight;
+        if before == sum {
+            return sum;
+        }
+    }
+}
+
+/// What registers with the longest row add to it.
+fn tau(mut part: f64) -> f64 {
+    if part == 0.0 || part == 1.0 {
+        return 0.0;
+    }
+    let (mut weight, mut sum) = (1.0, 1.0 - part);
+    loop {
+        part = part.sqrt();
+        let before = sum;
+        weight *= 0.5;
+        sum -= (1.0 - part) * (1.0 - part) * weight;
+        if before == sum {
+            return sum / 3.0;
+        }
+    }
+}
+
+/// MurmurHash2 for 64 bits, A. Appleby's second variant.
+fn murmur_64a(bytes: &[u8]) -> u64 {
+    const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;
+    const SHIFT: u32 = 47;
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder();
+    let mut hash = SEED ^ (bytes.len() as u64).wrapping_mul(FACTOR);
+    let number = |bytes: &[u8]| {
+        let bytes = bytes.iter().rev();
+        bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
+    };
+    for word in words {
+        let mut word = number(word).wrapping_mul(FACTOR);
+        word ^= word >> SHIFT;
+        hash = (hash ^ word.wrapping_mul(FACTOR)).wrapping_mul(FACTOR);
+    }
+    if !rest.is_empty() {
+        hash = (hash ^ number(rest)).wrapping_mul(FACTOR);
+    }
+    hash ^= hash >> SHIFT;
+    hash = hash.wrapping_mul(FACTOR);
+    hash ^ hash >> SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn registers(sketch: &Sketch) -> Registers {
+        let mut registers = no_registers();
+        merge(sketch.bytes(), &mut registers).unwrap();
+        registers
+    }
+
+    fn add(sketch: &mut Sketch, element: &str) -> bool {
+        let (index, value) = row_of(element.as_bytes());
+        sketch.raise(index, value)
+    }
+
+    #[test]
+    fn sparse_and_dense_sketches_count_the_same() {
+        let (mut sparse, mut dense) = (Sketch::empty(), Sketch::empty());
+        dense.make_dense();
+        for number in 0..20_000_u64 {
+            let element = format!("element:{number}");
+            assert_eq!(add(&mut sparse, &element), add(&mut dense, &element));
+            if number % 997 == 0 {
+                assert_eq!(registers(&sparse), registers(&dense));
+                let told = count(sparse.bytes()).unwrap();
+                assert_eq!(told, count(dense.bytes()).unwrap());
+                assert_eq!(told, count_registers(&registers(&dense)));
+                assert!((told as f64 - number as f64).abs() <= 2.0 + number as f64 * 0.03);
+            }
+        }
+        assert!(is_dense(sparse.bytes()));
+        assert_eq!(sparse.bytes().len(), DENSE_BYTES);
+    }
+
+    #[test]
+    fn the_last_register_is_kept_as_any_other() {
+        let mut sketch = Sketch::empty();
+        assert!(sketch.raise(REGISTERS - 1, 7) && !sketch.raise(REGISTERS - 1, 6));
+        sketch.make_dense();
+        assert_eq!(dense_at(sketch.bytes(), REGISTERS - 1), 7);
+        assert!(sketch.raise(REGISTERS - 1, 51) && sketch.raise(0, 33));
+        assert_eq!(dense_values(sketch.bytes()).last(), Some(51));
+    }
+
+    #[test]
+    fn extreme_registers_have_counts() {
+        let mut full = Sketch::empty().stale();
+        full[4] = DENSE;
+        full.resize(DENSE_BYTES, 0xff);
+        full[HEAD_BYTES..].fill(0xff);
+        assert_eq!(told(&full), None);
+        assert!(count(&full).unwrap() > 1 << 50);
+        assert_eq!(count(Sketch::empty().bytes()), Ok(0));
+        assert_eq!(told(Sketch::empty().bytes()), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_string_is_refused_or_counted(
+            encoding in 0_u8..3,
+            rest in proptest::collection::vec(any::<u8>(), 0..400),
+            missing in 0_usize..3,
+        ) {
+            let mut bytes = [MAGIC, &[encoding], &[0; 11], &rest].concat();
+            if encoding == SPARSE {
+                // Most are about as long as they should be.
+                let mut at = 0;
+                for run in sparse::runs(&rest).map_while(Result::ok) {
+                    at += run.length;
+                }
+                if at < REGISTERS {
+                    sparse::push(&mut bytes, Stretch { value: 0, length: REGISTERS - at });
+                }
+                bytes.truncate(bytes.len() - missing.min(1));
+            }
+            let mut registers = no_registers();
+            if let Ok(mut sketch) = Sketch::of(&bytes) {
+                merge(&bytes, &mut registers).unwrap();
+                let before = count(&bytes).unwrap();
+                prop_assert_eq!(before, count_registers(&registers));
+                for number in 0..50 {
+                    add(&mut sketch, &number.to_string());
+                }
+                prop_assert!(Sketch::of(sketch.bytes()).is_ok());
+            } else if check_head(&bytes).is_ok() {
+                prop_assert_eq!(count(&bytes), Err(Flaw::Corrupted));
+                prop_assert_eq!(merge(&bytes, &mut registers), Err(Flaw::Corrupted));
+            }
+        }
+
+        #[test]
+        fn raised_registers_are_the_highest_of_what_they_were_given(
+            raises in proptest::collection::vec((0_usize..600, 1_u8..40), 0..900),
+            spread in 1_usize..27,
+        ) {
+            let (mut sketch, mut model) = (Sketch::empty(), no_registers());
+            for (index, value) in raises {
+                let index = index * spread;
+                prop_assert_eq!(sketch.raise(index, value), model[index] < value);
+                model[index] = model[index].max(value);
+            }
+            prop_assert!(Sketch::of(sketch.bytes()).is_ok());
+            prop_assert!(registers(&sketch) == model);
+        }
+    }
+}

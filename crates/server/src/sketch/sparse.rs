@@ -1,0 +1,142 @@
+//! Sparse: registers as runs of equal values.
+//!
+//! | byte | run |
+//! |---|---|
+//! | `00nnnnnn` | n + 1 registers of zero |
+//! | `01nnnnnn nnnnnnnn` | the same, for longer ones |
+//! | `1vvvvvnn` | n + 1 registers of v + 1 |
+//!
+//! A change puts new runs in the place of one, and joins what became equal next to it in the order
+//! in which Redis does, so that both have the same bytes.
+
+use super::{Flaw, REGISTERS};
+
+/// Longest runs of zeros in one byte, and of others.
+const SHORT_ZEROS_MAX: usize = 64;
+const VALUES_MAX: usize = 4;
+/// Highest value that a run can have.
+const VALUE_MAX: u8 = 32;
+/// Runs from the one before a change on that are looked at, to be joined.
+const JOINED_MAX: usize = 5;
+
+/// Registers with the same value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) value: u8,
+    pub(super) length: usize,
+}
+
+impl Stretch {
+    /// The run at the beginning of some bytes, and how many it takes.
+    fn read(bytes: &[u8]) -> Option<(Stretch, usize)> {
+        let &first = bytes.first()?;
+        let zeros = |length| Stretch { value: 0, length };
+        Some(match first >> 6 {
+            0 => (zeros(usize::from(first) + 1), 1),
+            1 => {
+                let high = usize::from(first & 0x3f) << 8;
+                (zeros((high | usize::from(*bytes.get(1)?)) + 1), 2)
+            }
+            _ => {
+                let run = Stretch {
+                    value: (first >> 2 & 0x1f) + 1,
+                    length: usize::from(first & 3) + 1,
+                };
+                (run, 1)
+            }
+        })
+    }
+}
+
+/// Appends a run; a length of zero is none.
+pub(super) fn push(out: &mut Vec<u8>, run: Stretch) {
+    // Lengths are at most those of all registers, which 14 bits hold.
+    match run {
+        Stretch { length: 0, .. } => {}
+        Stretch { value: 0, length } if length <= SHORT_ZEROS_MAX => out.push(length as u8 - 1),
+        Stretch { value: 0, length } => {
+            let number = length - 1;
+            out.extend_from_slice(&[(number >> 8) as u8 | 0x40, number as u8]);
+        }
+        Stretch { value, length } => out.push(0x80 | (value - 1) << 2 | (length as u8 - 1)),
+    }
+}
+
+/// The runs of a sketch; a failure in the end if they are not as long as all registers, or more
+/// bytes follow. At most as many as there are registers.
+pub(super) fn runs(bytes: &[u8]) -> impl Iterator<Item = Result<Stretch, Flaw>> {
+    let (mut bytes, mut left, mut is_over) = (bytes, REGISTERS, false);
+    std::iter::from_fn(move || {
+        if is_over || left == 0 && bytes.is_empty() {
+            return None;
+        }
+        let run = Stretch::read(bytes).filter(|(run, _)| run.length <= left);
+        let Some((run, taken)) = run else {
+            is_over = true;
+            return Some(Err(Flaw::Corrupted));
+        };
+        left -= run.length;
+        bytes = &bytes[taken..];
+        Some(Ok(run))
+    })
+}
+
+/// Raises a register of the well-formed runs that begin at `start`; whether it was lower. None if
+/// that cannot be sparse, or makes `bytes` longer than `bytes_max`: then nothing is changed.
+pub(super) fn raise(
+    bytes: &mut Vec<u8>,
+    start: usize,
+    bytes_max: usize,
+    index: usize,
+    value: u8,
+) -> Option<bool> {
+    if value > VALUE_MAX {
+        return None;
+    }
+    let (mut at, mut before, mut first) = (start, start, 0);
+    let (run, taken) = loop {
+        let (run, taken) = Stretch::read(&bytes[at..])?;
+        if index < first + run.length {
+            break (run, taken);
+        }
+        (before, at) = (at, at + taken);
+        first += run.length;
+    };
+    if run.value >= value {
+        return Some(false);
+    }
+    let mut made = Vec::with_capacity(5);
+    let length = index - first;
+    push(&mut made, Stretch { length, ..run });
+    push(&mut made, Stretch { value, length: 1 });
+    let length = first + run.length - 1 - index;
+    push(&mut made, Stretch { length, ..run });
+    if made.len() > taken && bytes.len() + made.len() - taken > bytes_max {
+        return None;
+    }
+    bytes.splice(at..at + taken, made);
+    join(bytes, before);
+    Some(true)
+}
+
+/// Joins runs of the same value from one on.
+fn join(bytes: &mut Vec<u8>, mut at: usize) {
+    for _ in 0..JOINED_MAX {
+        let Some((run, taken)) = Stretch::read(&bytes[at..]) else {
+            return;
+        };
+        let next = Stretch::read(&bytes[at + taken..]).map(|(next, _)| next);
+        let next = next.filter(|next| {
+            run.value > 0 && next.value == run.value && run.length + next.length <= VALUES_MAX
+        });
+        let Some(next) = next else {
+            at += taken;
+            continue;
+        };
+        let mut joined = Vec::with_capacity(1);
+        let length = run.length + next.length;
+        push(&mut joined, Stretch { length, ..run });
+        // Both were one byte.
+        bytes.splice(at..at + 2, joined);
+    }
+}

@@ -1,0 +1,157 @@
+//! Before a login: whatever a peer sends costs a fixed small amount of memory.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resident.rs"]
+#[allow(dead_code, reason = "a part of it is used here")]
+mod resident;
+#[path = "support/users.rs"]
+mod users;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use daemon::{Daemon, check, expect, expect_end, set};
+use resident::occupied_bytes;
+use users::UsersFile;
+
+/// Peers that do the same at one time.
+const PEERS: usize = 32;
+/// What each of them sends at most; without a bound the server would hold it.
+const SENT_BYTES: usize = 2 << 20;
+/// What the server may hold for each of them: buffers of both directions, a request that is long
+/// for one that is none.
+const HELD_BYTES: usize = 128 << 10;
+/// What may come and go in the process for other reasons.
+const NOISE_BYTES: usize = 4 << 20;
+
+/// What begins a request that never ends, or is sent again and again, and where.
+fn attacks(daemon: &Daemon) -> Vec<(&str, Vec<u8>, Vec<u8>)> {
+    let (text, resp, http) = (&daemon.address, &daemon.resp, &daemon.http);
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    let head = "HTTP/1.1\r\nHost: localhost\r\n";
+    let mut packet = vec![0x80, 0x21, 0, 5, 0, 0, 0, 0, 0x7f];
+    packet.resize(24, 0);
+    packet.extend_from_slice(b"PLAIN");
+    vec![
+        (
+            resp,
+            bytes("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$500000000\r\n"),
+            bytes("x"),
+        ),
+        (
+            resp,
+            bytes("*3\r\n$4\r\nAUTH\r\n$1\r\na\r\n$1000000\r\n"),
+            bytes("x"),
+        ),
+        (resp, bytes("*1000000\r\n"), bytes("$1\r\nx\r\n")),
+        (resp, bytes("PING "), bytes("x")),
+        (resp, bytes(""), bytes("PING\r\n")),
+        (resp, bytes(""), bytes("*1\r\n$4\r\nPING\r\n")),
+        (text, bytes("get "), bytes("key ")),
+        (text, bytes("set login 0 0 1000000\r\n"), bytes("x")),
+        (text, bytes("set login 0 0 1000\r\n"), bytes("x")),
+        (text, bytes(""), bytes("x")),
+        (text, bytes(""), bytes("get key\r\n")),
+        (text, bytes(""), bytes("mn\r\n")),
+        (text, packet, bytes("x")),
+        (http, bytes(&format!("GET / {head}X: ")), bytes("x")),
+        (http, bytes(&format!("GET / {head}")), bytes("X: y\r\n")),
+        (
+            http,
+            bytes(&format!("GET / {head}Authorization: Basic ")),
+            bytes("x"),
+        ),
+        (
+            http,
+            bytes(""),
+            bytes(&format!("GET /v1/cache/k {head}\r\n")),
+        ),
+        (
+            http,
+            bytes(&format!(
+                "PUT /v1/cache/k {head}Content-Length: 100000000\r\n\r\n"
+            )),
+            bytes("x"),
+        ),
+        (
+            http,
+            bytes(&format!(
+                "PUT /v1/cache/k {head}Transfer-Encoding: chunked\r\n\r\n"
+            )),
+            bytes("1\r\nx\r\n"),
+        ),
+        (
+            http,
+            bytes(&format!(
+                "POST /v1/cache/batch/get {head}Content-Type: application/json\r\n\
+                 Content-Length: 1000000\r\n\r\n"
+            )),
+            bytes("[\""),
+        ),
+    ]
+}
+
+/// Sends until all is sent, or nobody takes more.
+fn send(address: &str, begin: &[u8], again: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let patience = Some(Duration::from_millis(20));
+    stream.set_write_timeout(patience).unwrap();
+    let all = again.repeat(SENT_BYTES / again.len());
+    // It may have been turned away by now.
+    let _ = stream
+        .write_all(begin)
+        .and_then(|()| stream.write_all(&all));
+    stream
+}
+
+#[test]
+fn what_comes_behind_a_login_may_be_as_long_as_ever() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let daemon = Daemon::start(&["--threads", "1", &users, &path]);
+    let line = format!("get{}\r\n", " key".repeat(10_000));
+    // The first login is waited for, the second is known.
+    for _ in 0..2 {
+        let mut stream = daemon.connect();
+        let login = set("login", b"writer writer-pw");
+        let all = [&login, line.as_bytes()].concat();
+        check(&mut stream, &all, b"STORED\r\nEND\r\n");
+        check(&mut stream, line.as_bytes(), b"END\r\n");
+    }
+    // A stranger is hung up on, as is everybody with a long line of another kind.
+    let mut stream = daemon.connect();
+    stream.write_all(line.as_bytes()).unwrap();
+    let refused = b"SERVER_ERROR out of memory reading request\r\n";
+    expect(&mut stream, refused);
+    expect_end(&mut stream);
+}
+
+#[test]
+fn whatever_is_sent_before_a_login_costs_a_fixed_small_amount_of_memory() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let daemon = Daemon::start(&["--threads", "1", &users, &path]);
+    let attacks = attacks(&daemon);
+    // What is set up once, arena and spare buffers, is there after the first.
+    for (address, begin, again) in &attacks {
+        send(address, begin, again);
+    }
+    let before = occupied_bytes(&daemon, "VmHWM");
+    for (address, begin, again) in &attacks {
+        let peers: Vec<TcpStream> = (0..PEERS).map(|_| send(address, begin, again)).collect();
+        // What was freed since is used again, so it is the peak that tells.
+        let held = occupied_bytes(&daemon, "VmHWM") - before;
+        let most = PEERS * HELD_BYTES + NOISE_BYTES;
+        let begin = String::from_utf8_lossy(begin);
+        assert!(held <= most, "{begin:?} holds {held} bytes");
+        drop(peers);
+        // The others are served all the while.
+        let login = set("login", b"writer writer-pw");
+        let mut other = daemon.connect();
+        check(&mut other, &login, b"STORED\r\n");
+        check(&mut other, b"get k\r\n", b"END\r\n");
+    }
+}

@@ -1,0 +1,156 @@
+//! Several sorted sets at once over RESP: unions, intersections, differences, and ZMPOP.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/resp.rs"]
+mod resp;
+
+use daemon::Daemon;
+use resp::{Client, Value, check_alone};
+
+#[test]
+fn scores_are_joined_as_is_asked_for() {
+    check_alone(
+        "ZADD one 1 a 2 b 3 c => :3
+        ZADD two 10 b 20 c 30 d => :3
+        SADD set b d e => :3
+        ZUNION 2 one two => [a, b, c, d]
+        ZUNION 2 one two WITHSCORES => [a, 1, b, 12, c, 23, d, 30]
+        ZUNION 2 one two WEIGHTS 2 -1 WITHSCORES => [d, -30, c, -14, b, -6, a, 2]
+        ZUNION 2 one two AGGREGATE MAX WITHSCORES => [a, 1, b, 10, c, 20, d, 30]
+        ZUNION 3 one two set AGGREGATE MIN WITHSCORES => [a, 1, b, 1, d, 1, e, 1, c, 3]
+        ZINTER 2 one two WITHSCORES => [b, 12, c, 23]
+        ZINTER 3 one two set WEIGHTS 1 1 100 WITHSCORES => [b, 112]
+        ZINTER 2 one nothing => []
+        ZINTERCARD 2 one two => :2
+        ZINTERCARD 2 one two LIMIT 1 => :1
+        ZINTERCARD 2 one two LIMIT 0 => :2
+        ZDIFF 2 one two WITHSCORES => [a, 1]
+        ZDIFF 2 nothing one => []
+        ZDIFF 1 set => [b, d, e]
+        ZUNIONSTORE to 2 one two WEIGHTS 1 2 => :4
+        ZRANGE to 0 -1 WITHSCORES => [a, 1, b, 22, c, 43, d, 60]
+        ZINTERSTORE to 2 to one AGGREGATE MIN => :3
+        ZRANGE to 0 -1 WITHSCORES => [a, 1, b, 2, c, 3]
+        ZDIFFSTORE to 2 to one => :0
+        EXISTS to => :0
+        ZADD inf inf a -inf b => :2
+        ZADD fin -inf a inf b => :2
+        ZUNION 2 inf fin WITHSCORES => [a, 0, b, 0]
+        ZUNION 1 inf WEIGHTS 0 WITHSCORES => [a, 0, b, 0]",
+    );
+}
+
+#[test]
+fn wrong_arguments_of_several_sets_are_named() {
+    check_alone(
+        "ZUNION 0 a => -ERR at least 1 input key is needed for 'zunion' command
+        ZINTERSTORE to -1 a => -ERR at least 1 input key is needed for 'zinterstore' command
+        ZUNION x a => -ERR value is not an integer or out of range
+        ZUNION 2 a => -ERR syntax error
+        ZUNION 1 a WEIGHTS => -ERR syntax error
+        ZUNION 1 a WEIGHTS x => -ERR weight value is not a float
+        ZUNION 1 a AGGREGATE mean => -ERR syntax error
+        ZDIFF 1 a WEIGHTS 1 => -ERR syntax error
+        ZUNIONSTORE to 1 a WITHSCORES => -ERR syntax error
+        ZINTERCARD 1 a LIMIT -1 => -ERR LIMIT can't be negative
+        ZINTERCARD 1 a WITHSCORES => -ERR syntax error
+        SET s text => +OK
+        ZUNION 2 a s => -WRONGTYPE Operation against a key holding the wrong kind of value
+        ZMPOP 1 s MIN => -WRONGTYPE Operation against a key holding the wrong kind of value
+        ZMPOP 0 a MIN => -ERR numkeys should be greater than 0
+        ZMPOP 2 a MIN => -ERR syntax error
+        ZMPOP 1 a MID => -ERR syntax error
+        ZMPOP 1 a MIN COUNT 0 => -ERR count should be greater than 0
+        ZMPOP 9223372036854775807 a MIN => -ERR syntax error
+        ZMPOP 1 a MIN => nil",
+    );
+}
+
+#[test]
+fn the_first_set_that_has_members_gives_some() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.check(
+        "ZADD z 1 a 2 b 3 c 4 d => :4
+        ZMPOP 2 nothing z MIN => [z, [[a, 1]]]
+        ZMPOP 2 nothing z MAX COUNT 2 => [z, [[d, 4], [c, 3]]]
+        ZMPOP 2 nothing z MAX COUNT 9 => [z, [[b, 2]]]
+        EXISTS z => :0",
+    );
+    client.run("HELLO 3");
+    client.run("ZADD z 1.5 a");
+    let pair = Value::Array(vec![resp::bulk("a"), Value::Double("1.5".to_owned())]);
+    assert_eq!(
+        client.run("ZUNION 1 z WITHSCORES"),
+        Value::Array(vec![pair.clone()])
+    );
+    let popped = Value::Array(vec![resp::bulk("z"), Value::Array(vec![pair])]);
+    assert_eq!(client.run("ZMPOP 1 z MIN"), popped);
+    assert_eq!(client.run("ZMPOP 1 z MIN"), Value::Null);
+}
+
+#[test]
+fn a_part_of_a_sorted_set_is_stored() {
+    check_alone(
+        "ZADD z 1 a 2 b 3 c 4 d => :4
+        ZRANGESTORE to z 1 2 => :2
+        ZRANGE to 0 -1 WITHSCORES => [b, 2, c, 3]
+        ZRANGESTORE to z 0 0 REV => :1
+        ZRANGE to 0 -1 => [d]
+        ZRANGESTORE to z (1 +inf BYSCORE LIMIT 1 5 => :2
+        ZRANGE to 0 -1 => [c, d]
+        ZRANGESTORE to z +inf 2 BYSCORE REV LIMIT 0 1 => :1
+        ZRANGE to 0 -1 => [d]
+        ZRANGESTORE z z [b + BYLEX => :3
+        ZRANGE z 0 -1 => [b, c, d]
+        ZRANGESTORE to z 5 9 => :0
+        EXISTS to => :0
+        ZRANGESTORE to nothing 0 -1 => :0
+        ZRANGESTORE to z 0 -1 WITHSCORES => -ERR syntax error
+        ZRANGESTORE to z x 1 => -ERR value is not an integer or out of range",
+    );
+}
+
+#[test]
+fn many_members_are_joined_in_steps_as_if_at_once() {
+    const MANY: usize = 20_000;
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for (key, from) in [("one", 0), ("two", MANY / 2)] {
+        let mut words = vec!["ZADD".to_owned(), key.to_owned()];
+        for number in from..from + MANY {
+            // Their order is another than that in which they come.
+            words.extend([format!("{}", number * 7_919 % 30_011), format!("m{number}")]);
+        }
+        let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        assert_eq!(client.call(&args), Value::Integer(MANY as i64));
+    }
+    let all = 3 * MANY / 2;
+    assert_eq!(
+        client.run("ZUNIONSTORE to 2 one two"),
+        Value::Integer(all as i64)
+    );
+    let answered = client.run("ZUNION 2 one two WITHSCORES");
+    assert_eq!(client.run("ZRANGE to 0 -1 WITHSCORES"), answered);
+    let Value::Array(values) = answered else {
+        panic!("no array")
+    };
+    let score = |pair: &[Value]| pair[1].shown().parse::<f64>().unwrap();
+    let scores: Vec<f64> = values.chunks(2).map(score).collect();
+    assert_eq!(scores.len(), all);
+    assert!(scores.is_sorted());
+    client.check(
+        "ZRANGESTORE part to 5 -6 => :29990
+        ZINTERCARD 2 one two => :10000
+        ZDIFFSTORE to 2 one two => :10000
+        ZINTERSTORE to 2 one two => :10000
+        ZSCORE to m10000 => 41964
+        ZRANK to m19999 => :1343
+        MULTI => +OK
+        ZUNIONSTORE to 1 one => +QUEUED
+        ZCARD to => +QUEUED
+        EXEC => [:20000, :20000]",
+    );
+}

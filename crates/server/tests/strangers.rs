@@ -1,0 +1,99 @@
+//! Clients that speak another protocol than their port: they get an answer, the log one line.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use daemon::{Daemon, PATIENCE};
+
+/// What says that a client was turned away.
+const TURNED_AWAY: &str = "this port does not speak ";
+
+/// Sends bytes to a port and returns all that is answered until it hangs up, which it has to.
+fn answer(port: &str, first: &[u8]) -> String {
+    let mut stream = TcpStream::connect(port).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(first).unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).unwrap();
+    String::from_utf8_lossy(&reply).into_owned()
+}
+
+/// The lines of the log that tell of strangers, once there are `count`.
+fn told(daemon: &Daemon, count: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    while lines.len() < count
+        && let Ok(line) = daemon.log.recv_timeout(PATIENCE)
+    {
+        if line.contains("speaks another protocol") {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+#[test]
+fn who_speaks_what_no_port_understands_is_told_so_at_once() {
+    let daemon = Daemon::start(&[]);
+    let ports = [&daemon.address, &daemon.resp, &daemon.http];
+    for (first, name) in [
+        (b"\x16\x03\x01\x02\x00\x01\x00".as_slice(), "TLS"),
+        (b"\0\0\0\x08\x04\xd2\x16\x2f", "PostgreSQL's protocol"),
+        (b"\0\0\0\x29\0\x03\0\0user\0me\0", "PostgreSQL's protocol"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
+    ] {
+        for port in ports {
+            let reply = answer(port, first);
+            assert!(reply.contains(&format!("{TURNED_AWAY}{name}")), "{reply}");
+        }
+    }
+}
+
+#[test]
+fn the_log_says_once_a_minute_what_it_was_and_what_to_set() {
+    let daemon = Daemon::start(&[]);
+    for _ in 0..20 {
+        answer(&daemon.resp, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        answer(&daemon.resp, b"\x16\x03\x01\x02\x00\x01\x00");
+        answer(&daemon.http, b"*1\r\n$4\r\nPING\r\n");
+    }
+    // The last of all: whatever was to be told before it was.
+    let mut stream = TcpStream::connect(&daemon.resp).unwrap();
+    stream.write_all(b"set k 0 0 3\r\nabc\r\n").unwrap();
+    let lines = told(&daemon, 4);
+    let of = |words: &[&str]| {
+        let has_all = |line: &&String| words.iter().all(|word| line.contains(word));
+        lines.iter().filter(has_all).count()
+    };
+    assert_eq!(of(&["port=\"resp\"", "HTTP", "--http"]), 1, "{lines:?}");
+    assert_eq!(of(&["port=\"resp\"", "TLS", "--tls-cert"]), 1, "{lines:?}");
+    assert_eq!(of(&["port=\"http\"", "RESP", "--resp"]), 1, "{lines:?}");
+    let memcached = ["port=\"resp\"", "memcached's text protocol", "127.0.0.1"];
+    assert_eq!(of(&memcached), 1, "{lines:?}");
+    assert_eq!(lines.len(), 4, "{lines:?}");
+}
+
+#[test]
+fn who_speaks_the_right_protocol_is_no_news() {
+    let daemon = Daemon::start(&[]);
+    for (port, request) in [
+        (&daemon.address, "GET k\r\nquit\r\n"),
+        (&daemon.address, "mg k v\r\nquit\r\n"),
+        (&daemon.resp, "PING\r\nQUIT\r\n"),
+        (&daemon.resp, "set k v\r\nQUIT\r\n"),
+        (&daemon.resp, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nQUIT\r\n"),
+        (&daemon.http, "GET /healthz HTTP/1.0\r\n\r\n"),
+    ] {
+        let reply = answer(port, request.as_bytes());
+        assert!(!reply.contains(TURNED_AWAY), "{request:?}: {reply}");
+    }
+    let mut stream = TcpStream::connect(&daemon.resp).unwrap();
+    stream.write_all(b"\x01\x02\r\n").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let lines = told(&daemon, 1);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].contains("none of the protocols"), "{lines:?}");
+}

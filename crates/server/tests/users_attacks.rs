@@ -1,0 +1,295 @@
+//! What an attacker tries on a server with users: to outlive them, to act on more than is theirs,
+//! to keep others from logging in.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/http.rs"]
+mod http;
+#[path = "support/resp.rs"]
+mod resp;
+#[path = "support/users.rs"]
+mod users;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use rustix::process::Signal;
+
+use daemon::Daemon;
+use http::Http;
+use resp::{Client, ok};
+use users::{UsersFile, user};
+
+/// A server with these users.
+fn serve(file: &UsersFile, more: &[&str]) -> Daemon {
+    let flags = file.flags();
+    let flags = flags.iter().map(String::as_str);
+    let flags: Vec<&str> = flags.chain(more.iter().copied()).collect();
+    Daemon::start(&flags)
+}
+
+/// A client who has logged in.
+fn login(daemon: &Daemon, name: &str) -> Client {
+    let mut client = Client::connect(daemon);
+    assert_eq!(client.run(&format!("AUTH {name} {name}-pw")), ok());
+    client
+}
+
+/// The field of HTTP by which a user says who it is.
+fn basic(name: &str) -> String {
+    let secrets = BASE64_STANDARD.encode(format!("{name}:{name}-pw"));
+    format!("Authorization: Basic {secrets}")
+}
+
+/// A figure of `/metrics`, as root sees it.
+fn metric(daemon: &Daemon, name: &str) -> u64 {
+    let page = Http::to(daemon).ask("GET /metrics", &[&basic("root")], b"");
+    let mut lines = page.text().lines();
+    let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("{name}")).parse().unwrap()
+}
+
+/// All that comes until the connection's end, which has to come in time.
+fn rest_of(stream: &mut TcpStream) -> String {
+    let patience = Duration::from_secs(10);
+    stream.set_read_timeout(Some(patience)).unwrap();
+    let mut rest = Vec::new();
+    let end = stream.read_to_end(&mut rest);
+    let is_reset = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
+    assert!(
+        end.is_ok() || end.is_err_and(|error| is_reset(&error)),
+        "it goes on"
+    );
+    String::from_utf8_lossy(&rest).into_owned()
+}
+
+/// Length of values that are received straight into the cache's memory.
+const LARGE_BYTES: usize = 1_000_000;
+
+#[test]
+fn a_value_under_way_ends_with_its_user() {
+    let root = user("root", "admin", "");
+    let file = UsersFile::new(&(root.clone() + &user("wa", "write", "")));
+    let daemon = serve(&file, &[]);
+    let begin = |mut stream: TcpStream, head: &str| {
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&vec![b'x'; LARGE_BYTES / 2]).unwrap();
+        stream
+    };
+    let mut member = daemon.connect();
+    daemon::check(&mut member, &daemon::set("any", b"wa wa-pw"), b"STORED\r\n");
+    let member = begin(member, &format!("set m 0 0 {LARGE_BYTES}\r\n"));
+    let field = basic("wa");
+    let head =
+        |rows: &str| format!("PUT /v1/cache/h HTTP/1.1\r\nHost: a\r\n{field}\r\n{rows}\r\n\r\n");
+    let known = begin(
+        daemon.connect_http(),
+        &head(&format!("Content-Length: {LARGE_BYTES}")),
+    );
+    let chunks = head("Transfer-Encoding: chunked") + &format!("{LARGE_BYTES:x}\r\n");
+    let chunked = begin(daemon.connect_http(), &chunks);
+    let mut resp = daemon.connect_resp();
+    daemon::check(&mut resp, b"AUTH wa wa-pw\r\n", b"+OK\r\n");
+    let set = format!("*3\r\n$3\r\nSET\r\n$1\r\nr\r\n${LARGE_BYTES}\r\n");
+    let resp = begin(resp, &set);
+    // It may be let in again, and something else then.
+    file.write(&(root + &user("wa", "write", "prefixes = [\"wa:\"]")));
+    daemon.signal(Signal::HUP);
+    for mut stream in [member, known, chunked, resp] {
+        let rest = rest_of(&mut stream);
+        assert!(!rest.contains("STORED") && !rest.contains("+OK"), "{rest}");
+    }
+    login(&daemon, "root").check("EXISTS m h r => :0");
+}
+
+#[test]
+fn an_admin_of_some_keys_acts_on_nothing_of_others() {
+    let some = "prefixes = [\"app:\"]";
+    let rows = [
+        user("root", "admin", ""),
+        user("some", "admin", some),
+        user("one", "admin", "databases = [0]"),
+    ];
+    let file = UsersFile::new(&rows.concat());
+    let daemon = serve(&file, &[]);
+    let mut root = login(&daemon, "root");
+    for name in ["some", "one"] {
+        let mut client = login(&daemon, name);
+        for words in [
+            "SCRIPT FLUSH",
+            "SCRIPT KILL",
+            "FUNCTION FLUSH",
+            "CLIENT UNPAUSE",
+            "CLIENT PAUSE 1",
+            "CLIENT UNBLOCK 1",
+            "CLIENT KILL 1.2.3.4:5",
+            "FLUSHALL",
+            "FLUSHDB",
+            "CONFIG SET slowlog-max-len 1",
+            "CONFIG RESETSTAT",
+            "SHUTDOWN",
+            "SLOWLOG RESET",
+        ] {
+            let reply = client.run(words).shown();
+            assert!(
+                reply.starts_with("-NOPERM User"),
+                "{name}: {words}: {reply}"
+            );
+        }
+        let list = client.run("CLIENT LIST").shown();
+        assert!(list.contains(&format!("user={name}")), "{list}");
+        assert_eq!(list.matches("user=").count(), 1, "{list}");
+        assert!(
+            client
+                .run("CONFIG GET maxmemory")
+                .shown()
+                .contains("maxmemory")
+        );
+        assert_eq!(client.run("EVAL return(1) 0").shown(), ":1");
+    }
+    let list = root.run("CLIENT LIST").shown();
+    assert!(list.contains("user=root"), "{list}");
+    root.check("SCRIPT FLUSH => +OK");
+}
+
+#[test]
+fn the_console_shows_a_key_of_the_database_that_is_asked_for() {
+    let rows = [
+        user("root", "admin", ""),
+        user("two", "read", "databases = [2]"),
+    ];
+    let file = UsersFile::new(&rows.concat());
+    let daemon = serve(&file, &[]);
+    login(&daemon, "root").check("SELECT 2 => +OK\nSET a 1 => +OK");
+    let mut http = Http::to(&daemon);
+    let mut ask = |query: &str| {
+        http.ask(
+            &format!("GET /v1/console/key?{query}"),
+            &[&basic("two")],
+            b"",
+        )
+    };
+    let page = ask("key=a&database=2");
+    assert!(page.text().contains("\"found\":true"), "{}", page.text());
+    for query in ["key=a", "key=a&database=0", "key=a&database=1"] {
+        assert_eq!(ask(query).status, 403, "{query}");
+    }
+}
+
+#[test]
+fn who_hears_in_the_place_of_another_hears_no_more_as_another_user() {
+    let rows = [
+        user("root", "admin", ""),
+        user("wa", "write", ""),
+        user("wb", "write", ""),
+    ];
+    let file = UsersFile::new(&rows.concat());
+    let daemon = serve(&file, &[]);
+    for leave in ["AUTH wb wb-pw", "RESET"] {
+        let mut listener = login(&daemon, "wa");
+        listener.run("HELLO 3");
+        let number = listener.run("CLIENT ID").shown();
+        let mut reader = login(&daemon, "wa");
+        reader.run("HELLO 3");
+        let on = format!(
+            "CLIENT TRACKING ON BCAST REDIRECT {}",
+            number.trim_start_matches(':')
+        );
+        assert_eq!(reader.run(&on), ok());
+        let mut writer = login(&daemon, "wa");
+        writer.check("SET secret 1 => +OK");
+        let told = listener.read().shown();
+        assert!(told.contains("secret"), "{told}");
+        listener.run(leave);
+        writer.check("SET secret 2 => +OK");
+        let broken = reader.read().shown();
+        assert!(broken.contains("tracking-redir-broken"), "{broken}");
+        listener.run("AUTH wb wb-pw");
+        listener.check("PING => +PONG");
+    }
+}
+
+/// Streams on each of which a login came that takes long, as its user is none.
+fn guessers(daemon: &Daemon, count: usize) -> Vec<TcpStream> {
+    let guess = |number: usize| {
+        let mut stream = daemon.connect();
+        stream
+            .write_all(&daemon::set("a", format!("nobody{number} x").as_bytes()))
+            .unwrap();
+        stream
+    };
+    (0..count).map(guess).collect()
+}
+
+#[test]
+fn passwords_of_connections_that_are_gone_are_not_compared() {
+    let file = UsersFile::of_roles();
+    let daemon = serve(&file, &["--threads", "1"]);
+    assert_eq!(login(&daemon, "root").run("PING").shown(), "+PONG");
+    let before = metric(&daemon, "cellar_password_hashes_total");
+    for stream in guessers(&daemon, 50) {
+        // Bytes that nobody takes turn the end into a reset.
+        rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    }
+    let open = "cellar_open_connections{protocol=\"memcached\"}";
+    let mut looks = 0;
+    while metric(&daemon, open) > 0 {
+        looks += 1;
+        assert!(looks < 500, "they stay");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let compared = metric(&daemon, "cellar_password_hashes_total") - before;
+    assert!(compared < 25, "{compared}");
+}
+
+#[test]
+fn a_script_takes_nothing_from_what_its_client_tracks() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
+    client.check(
+        "CLIENT TRACKING ON BCAST PREFIX a: => +OK
+         EVAL return(1) 0 => :1
+         CLIENT TRACKINGINFO => [flags, [on, bcast], redirect, :0, prefixes, [a:]]
+         CLIENT TRACKING OFF => +OK",
+    );
+}
+
+#[test]
+fn a_hangup_ends_no_server_that_has_nothing_to_read_anew() {
+    let daemon = Daemon::start(&[]);
+    daemon.signal(Signal::HUP);
+    let wait = Duration::from_secs(5);
+    let line = std::iter::from_fn(|| daemon.log.recv_timeout(wait).ok());
+    let mut told = line.filter(|line| line.contains("SIGHUP"));
+    assert!(
+        told.next()
+            .is_some_and(|line| line.contains("no certificates and no users"))
+    );
+    Client::connect(&daemon).check("PING => +PONG");
+}
+
+#[test]
+fn what_a_browser_is_made_to_send_to_another_port_is_not_run() {
+    let file = UsersFile::of_roles();
+    let daemons = [Daemon::start(&[]), serve(&file, &[])];
+    for (daemon, verb) in daemons
+        .iter()
+        .flat_map(|daemon| ["GET", "POST", "PUT", "OPTIONS"].map(|verb| (daemon, verb)))
+    {
+        let head = format!("{verb} / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        let login = "set any 0 0 12\r\nroot root-pw\r\n";
+        let request = format!("{head}{login}set smuggled 0 0 1\r\nx\r\n");
+        let mut stream = daemon.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        assert!(!rest_of(&mut stream).contains("STORED"), "{verb}");
+        let mut stream = daemon.connect_resp();
+        let request = format!("{head}AUTH root root-pw\r\nSET smuggled x\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        assert!(!rest_of(&mut stream).contains("+OK"), "{verb}");
+    }
+}

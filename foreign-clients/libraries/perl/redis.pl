@@ -1,0 +1,22 @@
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use Helpers;
+use Redis;
+
+my $r = Redis->new(server => $address, reconnect => 0);
+show('set', $r->set('a', 1, 'EX', 60), $r->get('a'), near($r->ttl('a'), 60), $r->incrby('a', 4));
+show('many', $r->mset(x => 1, y => 2), [$r->mget('x', 'none', 'y')], $r->del('x', 'none'));
+show('hash', $r->hset('h', f => 'v'), {$r->hgetall('h')}, $r->zadd('z', 1, 'a'));
+$r->multi;
+$r->incr('n');
+$r->get('n');
+show('transaction', [$r->exec]);
+show('script', $r->eval('return ARGV[1]', 1, 'k', 'v'));
+my $heard;
+my $listener = Redis->new(server => $address);
+$listener->subscribe('news', sub { $heard = $_[0] });
+$r->publish('news', 'hello');
+$listener->wait_for_messages(2) until defined $heard;
+show('message', $heard);
