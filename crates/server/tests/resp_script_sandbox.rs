@@ -8,7 +8,7 @@ mod resp;
 #[path = "support/scripts.rs"]
 mod scripts;
 
-use daemon::{Daemon, PATIENCE};
+use daemon::Daemon;
 use resp::{Client, Value, bulk, bulks, integers};
 use scripts::{check_answers, error, eval};
 
@@ -395,13 +395,7 @@ fn a_script_logs_one_line_a_call() {
         let script = "redis.log(redis.LOG_WARNING, 'first\\r\\nforged \\27[31mline\\n', 'a\\\\b')
             redis.log(redis.LOG_WARNING, 'last')";
         assert_eq!(eval(&mut client, script, &[], &[]), Value::Null);
-        let mut lines = Vec::new();
-        while !lines
-            .last()
-            .is_some_and(|line: &String| line.contains("last"))
-        {
-            lines.push(daemon.log.recv_timeout(PATIENCE).unwrap());
-        }
+        let lines = daemon.log_until("last");
         let [first, last] = &lines[..] else {
             panic!("{lines:?}");
         };

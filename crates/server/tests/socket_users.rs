@@ -128,12 +128,7 @@ fn anybody_else_logs_in_and_the_log_says_who_could_not() {
     assert_eq!(sockets.status("GET /v1/cache/shop:1", ""), 401);
     let failure = b"CLIENT_ERROR authentication failure\r\n";
     check(&mut text, &set("k", b"root guess"), failure);
-    let told = loop {
-        let line = sockets.daemon.log.recv_timeout(PATIENCE).unwrap();
-        if line.contains("a login failed") {
-            break line;
-        }
-    };
+    let told = sockets.daemon.log_until("a login failed").pop().unwrap();
     let uid = format!("uid={}", own_uid());
     assert!(told.contains(&uid) && told.contains("root"), "{told}");
     assert!(!told.contains("guess"), "{told}");

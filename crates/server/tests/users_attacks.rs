@@ -263,13 +263,8 @@ fn a_script_takes_nothing_from_what_its_client_tracks() {
 fn a_hangup_ends_no_server_that_has_nothing_to_read_anew() {
     let daemon = Daemon::start(&[]);
     daemon.signal(Signal::HUP);
-    let wait = Duration::from_secs(5);
-    let line = std::iter::from_fn(|| daemon.log.recv_timeout(wait).ok());
-    let mut told = line.filter(|line| line.contains("SIGHUP"));
-    assert!(
-        told.next()
-            .is_some_and(|line| line.contains("no certificates and no users"))
-    );
+    let told = daemon.log_until("SIGHUP").pop().unwrap();
+    assert!(told.contains("no certificates and no users"), "{told}");
     Client::connect(&daemon).check("PING => +PONG");
 }
 

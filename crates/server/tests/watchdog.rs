@@ -10,7 +10,7 @@ mod resp;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 
-use daemon::{Daemon, PATIENCE};
+use daemon::Daemon;
 use resp::Client;
 use rustix::process::Signal;
 
@@ -27,16 +27,6 @@ fn hold(daemon: &Daemon, seconds: &str) -> std::net::TcpStream {
     let request = format!("DEBUG SLEEP {seconds}\r\n");
     client.write_all(request.as_bytes()).unwrap();
     client
-}
-
-/// The log until a line has these words, that line last.
-fn log_until(daemon: &Daemon, words: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    while !lines.last().is_some_and(|line| line.contains(words)) {
-        let line = daemon.log.recv_timeout(PATIENCE);
-        lines.push(line.unwrap_or_else(|_| panic!("no {words:?} in {lines:#?}")));
-    }
-    lines
 }
 
 /// The sum of a metric over all loops.
@@ -59,11 +49,11 @@ fn a_loop_that_stands_still_is_told_of_and_counted_and_may_go_on() {
     let (daemon, _home) = start(&[]);
     assert!(metric(&daemon, "cellar_loop_stalls_total") < 0.5);
     let mut held = hold(&daemon, "2");
-    let line = log_until(&daemon, "stands still").pop().unwrap();
+    let line = daemon.log_until("stands still").pop().unwrap();
     assert!(line.contains("WARN"), "{line}");
     assert!(line.contains("began_last=\"debug\""), "{line}");
     daemon::expect(&mut held, b"+OK\r\n");
-    log_until(&daemon, "goes on");
+    daemon.log_until("goes on");
     assert!((metric(&daemon, "cellar_loop_stalls_total") - 1.0).abs() < 0.5);
     assert!(metric(&daemon, "cellar_loop_stalled_seconds") < 0.5);
     assert_eq!(Client::connect(&daemon).run("PING").shown(), "+PONG");
@@ -73,7 +63,7 @@ fn a_loop_that_stands_still_is_told_of_and_counted_and_may_go_on() {
 fn a_loop_that_hangs_ends_the_process_and_shows_where() {
     let (mut daemon, _home) = start(&["--watchdog", "1s", "--script-time-limit", "500ms"]);
     let _held = hold(&daemon, "50");
-    let line = log_until(&daemon, "the process aborts").pop().unwrap();
+    let line = daemon.log_until("the process aborts").pop().unwrap();
     assert!(
         line.contains("ERROR") && line.contains("began_last=\"debug\""),
         "{line}"
@@ -81,7 +71,7 @@ fn a_loop_that_hangs_ends_the_process_and_shows_where() {
     assert!(line.contains(" state=S"), "{line}");
     let status = daemon.wait();
     assert_eq!(status.signal(), Some(Signal::ABORT.as_raw()), "{status}");
-    let frames: Vec<String> = daemon.log.try_iter().collect();
+    let frames: Vec<String> = daemon.log.iter().collect();
     let has = |words: &str| frames.iter().any(|line| line.contains(words));
     assert!(has("backtrace  0: "), "{frames:#?}");
     assert!(
@@ -97,7 +87,7 @@ fn a_script_may_use_its_time() {
     let mut client = Client::connect(&daemon);
     let reply = client.call(&[b"EVAL", b"while true do end", b"0"]).shown();
     assert!(reply.starts_with('-'), "{reply}");
-    let line = log_until(&daemon, "stands still").pop().unwrap();
+    let line = daemon.log_until("stands still").pop().unwrap();
     assert!(line.contains("began_last=\"eval\""), "{line}");
     assert_eq!(client.run("PING").shown(), "+PONG");
 }
@@ -114,9 +104,9 @@ fn a_server_whose_loop_hangs_ends_when_it_is_told_to() {
         ]);
         let _held = hold(&daemon, "50");
         let _other = hold(&daemon, "50");
-        log_until(&daemon, "stands still");
+        daemon.log_until("stands still");
         daemon.signal(Signal::TERM);
-        log_until(&daemon, "ends without a drain");
+        daemon.log_until("ends without a drain");
         assert_eq!(daemon.wait().code(), Some(1));
     }
 }

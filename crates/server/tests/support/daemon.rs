@@ -98,6 +98,17 @@ impl Daemon {
         &self.earlier
     }
 
+    /// The log until a line has these words, that line last. What a client is told may be here
+    /// before its line is, so a test waits for lines.
+    pub(crate) fn log_until(&self, words: &str) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        while !lines.last().is_some_and(|line| line.contains(words)) {
+            let line = self.log.recv_timeout(PATIENCE);
+            lines.push(line.unwrap_or_else(|_| panic!("no {words:?} in {lines:#?}")));
+        }
+        lines
+    }
+
     /// The process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
