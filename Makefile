@@ -8,12 +8,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 CARGO ?= cargo
-HOSTILE_SECONDS ?= 8
+HOSTILE_SECONDS ?= 4
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS ?=
 SOAK_ROUNDS ?= 10
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
+# Most tests wait for a server most of the time.
+TEST_THREADS ?= 3
 # Random tests make the same choices in each run, so a run that passed passes again; see `soak`.
 export TEST_SEED ?= 1
 export PROPTEST_RNG_SEED ?= $(TEST_SEED)
@@ -89,16 +91,23 @@ lints:
 # The clients' tests use the binaries that the Rust tests were linked with: they measure nothing, and
 # the release's take minutes more. Most tests wait, so three lanes run side by side; the lints, which
 # share nothing that is compiled with the tests, go first in one of them.
+# What is installed comes over the network, so Rust is compiled meanwhile, if there is a C compiler.
 test: ## every test, Rust, Python and Java; installs what they need
 	@rm -f $(TIMES)
-	$(TIMED) tools $(MAKE) tools
-	$(TIMED) compile $(CARGO) test --locked --workspace --no-run
-	$(TIMED) hostile $(MAKE) hostile
+	@command -v cc >/dev/null || $(MAKE) tools
+	$(TIMED) begin $(MAKE) --jobs=2 --output-sync=target test-tools test-compile
 	$(TIMED) lanes $(MAKE) --jobs=3 --output-sync=target test-rust test-java-client test-clients
 	@$(TIMED)
 
+test-tools:
+	$(TIMED) tools $(MAKE) tools
+
+test-compile: compilers
+	$(TIMED) compile $(CARGO) test --locked --workspace --no-run
+
 test-rust:
-	$(TIMED) test-rust $(CARGO) test --locked --workspace --no-fail-fast
+	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) RUST_TEST_THREADS=$(TEST_THREADS) \
+		$(TIMED) test-rust $(CARGO) test --locked --workspace --no-fail-fast
 
 test-java-client:
 	BINARIES=debug $(TIMED) test-java-client nice foreign-clients/run --only java_client
@@ -170,14 +179,15 @@ loom: ## flags that order memory, in every order of two threads (seconds)
 # The compiler of C traps what UndefinedBehaviorSanitizer finds, so that no second runtime is linked.
 # Lua wraps around where it looks up a number as an index; the result is compared without a sign.
 # What is freed is kept from use for a while, but not so much that it looks like memory that leaks.
+asan: export CARGO_TARGET_DIR := $(CARGO_TARGET_DIR)/asan
+asan: export RUSTFLAGS := -Zsanitizer=address
+asan: export ASAN_OPTIONS := quarantine_size_mb=16
+asan: export CFLAGS := -fsanitize=address,undefined -fno-sanitize=signed-integer-overflow \
+	-fsanitize-undefined-trap-on-error -fno-omit-frame-pointer
+asan: NIGHTLY := +nightly test --locked --target x86_64-unknown-linux-gnu --package cellar
 asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly; 10 minutes)
-	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/asan RUSTFLAGS=-Zsanitizer=address \
-		ASAN_OPTIONS=quarantine_size_mb=16 \
-		CFLAGS="-fsanitize=address,undefined -fno-sanitize=signed-integer-overflow \
-		-fsanitize-undefined-trap-on-error -fno-omit-frame-pointer" \
-		$(CARGO) +nightly test --locked --target x86_64-unknown-linux-gnu --package cellar \
-		--test resp_scripts --test resp_script_sandbox --test resp_script_limits \
-		--test collections --test hostile
+	$(CARGO) $(NIGHTLY) --test server -- resp_script collections
+	$(CARGO) $(NIGHTLY) --test hostile
 
 # The programs in C++ are compiled for the sanitizer too. Its runtime is that of g++ for addresses,
 # which has the same interface as Rust's.
@@ -195,4 +205,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package sbom tools check lints test test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

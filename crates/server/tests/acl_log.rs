@@ -1,12 +1,6 @@
 //! ACL LOG, and how ACL shows users of some databases.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, resp, users};
 
 use daemon::Daemon;
 use resp::{Client, ok};

@@ -1,13 +1,6 @@
 //! Before a login: whatever a peer sends costs a fixed small amount of memory.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resident.rs"]
-#[allow(dead_code, reason = "a part of it is used here")]
-mod resident;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, resident, users};
 
 use std::io::Write;
 use std::net::TcpStream;

@@ -1,13 +1,6 @@
 //! Client memory: what clients have the server hold is bounded, ends in time, and never stops it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resident.rs"]
-#[allow(dead_code, reason = "a part of it is used here")]
-mod resident;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resident, resp};
 
 use std::io::{Read, Write};
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! Collections against the standard library's: many random changes, each followed by a look at
 //! everything that can be read.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -1,12 +1,9 @@
 //! The console over HTTP: its files, what it tells of a key, and what it may change.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use crate::support::{daemon, http};
 
 use serde_json::{Value, json};
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
 use daemon::{Daemon, check, set};
 use http::{Http, Response};
 

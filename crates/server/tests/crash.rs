@@ -1,9 +1,7 @@
 //! Crash: a server that is killed in the middle of anything leaves nothing but an empty cache,
 //! which comes up at once on the same port.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
+use crate::support::daemon;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -3,12 +3,8 @@
 //! Every command that there is stands below, by what it does with lifetimes: a new one is missing
 //! until it does. Those that store are run in every way in which a client can send them, with every
 //! form of the setting.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/session.rs"]
-mod session;
+use crate::support::{daemon, session};
 
 use std::collections::HashSet;
 use std::path::Path;

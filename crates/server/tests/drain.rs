@@ -1,8 +1,6 @@
 //! Drain: a server that is told to stop answers what it has received, and exits with 0.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
+use crate::support::daemon;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

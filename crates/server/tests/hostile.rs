@@ -417,17 +417,41 @@ fn what_is_encrypted_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_was_found_before_is_found_no_more() {
+fn what_was_found_by_the_codecs_is_found_no_more() {
     replay("decode", decode::check);
-    replay("execute", execute::check);
     replay("packets", packets::check);
-    replay("packets", execute::check_binary);
     replay("http", http::check);
+}
+
+#[test]
+fn what_was_found_by_connections_is_found_no_more() {
+    replay("execute", execute::check);
+    replay("packets", execute::check_binary);
     replay("http", execute::check_http);
+}
+
+#[test]
+fn what_was_found_by_the_engine_is_found_no_more() {
     replay("engine", engine::check);
+}
+
+#[test]
+fn what_was_found_by_conversations_is_found_no_more() {
     replay("talk", talks::check);
+}
+
+#[test]
+fn what_was_found_by_commands_is_found_no_more() {
     replay("commands", commands::check);
+}
+
+#[test]
+fn what_was_found_by_scripts_is_found_no_more() {
     replay("script", script::check);
+}
+
+#[test]
+fn what_was_found_by_tls_is_found_no_more() {
     replay("hello", tls::check_hello);
     replay("sealed", tls::check_sealed);
 }

@@ -1,10 +1,6 @@
 //! HTTP: what clients of `/v1/cache` see, beside clients of the other protocols.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
+use crate::support::{daemon, http};
 
 use std::io::{Read, Write};
 

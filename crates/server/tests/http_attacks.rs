@@ -2,16 +2,13 @@
 //!
 //! Each attack is tried with each method on each path of the tables that the server itself is
 //! built on, so that a new path is attacked without a word here.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use crate::support::{daemon, http};
 
 use cellar::execute::http::route;
 use cellar::guesses::{BURST, PER_CONNECTION_MAX};
 use cellar::pages;
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
 use daemon::{Daemon, check, hit, set};
 use http::{Http, Response};
 

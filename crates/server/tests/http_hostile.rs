@@ -1,10 +1,6 @@
 //! HTTP: requests that are wrong, slow, or made to be read in two ways.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
+use crate::support::{daemon, http};
 
 use std::time::Duration;
 

@@ -1,12 +1,6 @@
 //! Logins over every protocol: who is right pays for nobody, who is wrong is slowed by address.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, http, users};
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

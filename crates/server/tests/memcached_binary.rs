@@ -2,18 +2,14 @@
 //!
 //! What each answer looks like stands in conformance/memcached/binary*.txt; that they are those of
 //! a memcached, foreign-clients/packets.py compares.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use crate::support::{daemon, users};
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use cellar_protocol::memcached::binary::operation::code;
 use cellar_protocol::memcached::binary::{HEAD_BYTES, OPERATIONS, PacketStatus};
-
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/users.rs"]
-mod users;
 
 use daemon::{Daemon, expect_end};
 use users::UsersFile;

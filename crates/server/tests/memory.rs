@@ -1,11 +1,7 @@
 //! Memory: the process stays within `--memory`, 16 MiB and 64 KiB for each connection, whatever is
 //! stored and however clients behave.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resident.rs"]
-mod resident;
+use crate::support::{daemon, resident};
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

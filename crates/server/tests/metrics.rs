@@ -1,6 +1,7 @@
 //! The text for Prometheus, and what in deploy/ reads it: promtool takes all of it, and every name
 //! that a dashboard or an alert uses is there.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use crate::support::tls;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -14,9 +15,6 @@ use cellar::settings::Settings;
 use cellar::state::State;
 use cellar::tls::Keys;
 use cellar_engine::{Cache, Config, SetOptions};
-
-#[path = "support/tls.rs"]
-mod tls;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

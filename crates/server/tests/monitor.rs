@@ -1,10 +1,6 @@
 //! Monitor: what clients that monitor are shown, in which order, and what not.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use daemon::Daemon;
 use resp::{Client, Value, bulk, error, ok};

@@ -1,13 +1,7 @@
 //! Pause: what CLIENT PAUSE holds back on all loops and protocols, and how it goes on.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::disallowed_methods, reason = "a test measures time")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, http, resp};
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,10 +1,6 @@
 //! RESP over a socket: sessions, framing, large values, limits.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::io::{Read, Write};
 

@@ -1,10 +1,6 @@
 //! RESP, administration: what operators and libraries ask a server, and what they may change.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use daemon::Daemon;
 use resp::{Client, Value, bulk, bulks, error, ok};

@@ -1,10 +1,6 @@
 //! Bits of strings over RESP: counting, searching, joining, fields of any width.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use daemon::Daemon;
 use resp::{Client, Value, check_alone, ok};

@@ -1,9 +1,7 @@
 //! RESP over a socket, cut at every byte: what was noted of a part of one command must not be taken
 //! for a part of the next.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
+use crate::support::daemon;
 
 use std::io::Write;
 use std::time::Duration;

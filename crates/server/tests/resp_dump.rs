@@ -1,10 +1,6 @@
 //! DUMP and RESTORE over RESP: values as bytes, from here and from Redis, whole and broken.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use cellar::dump::{DumpWriter, FOOTER_BYTES, Holds, checksum, footer};
 use daemon::Daemon;

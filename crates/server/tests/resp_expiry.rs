@@ -1,11 +1,7 @@
 //! What operators see and do about items whose time is over: counts, commands that meet them, and
 //! the settings that say how hard the cache looks for them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,6 @@
 //! Keys over RESP: their lives, deadlines, names and listings.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};

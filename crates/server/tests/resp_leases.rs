@@ -1,10 +1,6 @@
 //! Leases over RESP, and that memcached's meta commands see the same ones.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Barrier;

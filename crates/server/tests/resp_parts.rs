@@ -1,10 +1,6 @@
 //! Long commands: what is worked off in parts and steps is answered as if it were done at once.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::collections::BTreeSet;
 

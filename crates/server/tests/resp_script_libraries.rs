@@ -1,14 +1,8 @@
 //! The libraries of scripts: struct, cmsgpack, bit and cjson answer as Redis's.
 //!
 //! foreign-clients/libraries.py makes programs at random and compares with redis-server.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/scripts.rs"]
-mod scripts;
+use crate::support::{daemon, resp, scripts};
 
 use daemon::Daemon;
 use resp::{Client, bulk};

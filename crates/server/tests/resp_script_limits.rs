@@ -2,14 +2,8 @@
 //!
 //! The bound on the clock's time is far above what a script takes that is ended, and far below
 //! what it would take if something it does looked at no clock.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/scripts.rs"]
-mod scripts;
+use crate::support::{daemon, resp, scripts};
 
 use std::time::{Duration, Instant};
 

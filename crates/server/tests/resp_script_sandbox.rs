@@ -1,12 +1,6 @@
 //! The sandbox of scripts: ways out of it that are known of Lua 5.1, addresses, the server's log.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/scripts.rs"]
-mod scripts;
+use crate::support::{daemon, resp, scripts};
 
 use daemon::Daemon;
 use resp::{Client, Value, bulk, bulks, integers};

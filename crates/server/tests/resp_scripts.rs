@@ -1,15 +1,6 @@
 //! Scripts over a socket: what frameworks send, conversions, errors, limits, the sandbox.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resident.rs"]
-#[allow(dead_code, reason = "other tests use the rest of it")]
-mod resident;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/scripts.rs"]
-mod scripts;
+use crate::support::{daemon, resident, resp, scripts};
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,6 @@
 //! Sets over RESP: replies in both versions, several sets at once, and members drawn by lot.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::collections::HashSet;
 

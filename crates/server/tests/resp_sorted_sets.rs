@@ -1,10 +1,6 @@
 //! Sorted sets over RESP: scores, places, ranges, and replies in both versions.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use daemon::Daemon;
 use resp::{Client, Value, bulk, bulks, check, error, ok};

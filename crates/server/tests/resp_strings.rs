@@ -1,10 +1,6 @@
 //! Strings and bits over RESP: what commands answer and what they leave behind.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use daemon::{Daemon, pattern};
 use resp::{Client, Value, check_alone as check, ok};

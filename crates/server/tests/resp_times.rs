@@ -1,10 +1,6 @@
 //! RESP, times: how long commands take, how they fail, and what took very long.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::fmt::Write as _;
 

@@ -1,10 +1,6 @@
 //! CLIENT TRACKING: what near caches are told, by what, and in which order.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -1,14 +1,6 @@
 //! Commands that wait for a value: who gets it, when, and who is forgotten.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/users.rs"]
-mod users;
-#[path = "support/vitals.rs"]
-mod vitals;
+use crate::support::{daemon, resp, users, vitals};
 
 use std::io::{Read, Write};
 use std::net::Shutdown;

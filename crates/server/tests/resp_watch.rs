@@ -1,10 +1,6 @@
 //! WATCH: what lets a transaction fail, and what does not.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use daemon::{Daemon, check};
 use resp::{Client, Value, bulk, ok};

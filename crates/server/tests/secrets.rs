@@ -1,14 +1,6 @@
 //! Secrets: what a server was told stands in no answer, no log, no title and no core.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, http, resp, users};
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};

@@ -1,10 +1,6 @@
 //! Users by who runs the program at the other end of a socket file, over all protocols.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, users};
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,10 +1,6 @@
 //! Start-up errors: one clear line on standard error that names the flag, and exit status 2.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, users};
 
 use std::process::{Command, Stdio};
 

@@ -1,10 +1,6 @@
 //! The status as JSON and the text for Prometheus, asked of a running server.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
+use crate::support::{daemon, http};
 
 use std::io::Write;
 

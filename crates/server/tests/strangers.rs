@@ -1,8 +1,6 @@
 //! Clients that speak another protocol than their port: they get an answer, the log one line.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
+use crate::support::daemon;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

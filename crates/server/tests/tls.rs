@@ -1,13 +1,7 @@
 //! TLS: what a client over it gets, what the server reads its certificates from, and what peers
 //! that misbehave cost the others.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/tls.rs"]
-mod tls;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, tls, users};
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

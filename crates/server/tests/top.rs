@@ -1,10 +1,6 @@
 //! `cellar top`: what is drawn of a status, and one look at a running server.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/tls.rs"]
-mod tls;
+use crate::support::{daemon, tls};
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

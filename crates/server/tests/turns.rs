@@ -1,10 +1,6 @@
 //! Turns: what one connection asks for does not keep the others waiting.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,14 +1,6 @@
 //! Users over all protocols: who may log in, and what each may do and see then.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, http, resp, users};
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -1,15 +1,7 @@
 //! What an attacker tries on a server with users: to outlive them, to act on more than is theirs,
 //! to keep others from logging in.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/http.rs"]
-mod http;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/users.rs"]
-mod users;
+use crate::support::{daemon, http, resp, users};
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,9 +1,7 @@
 //! The wall clock: what is told or asked as a Unix time follows its steps, what is left of a
 //! relative time does not move.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/session.rs"]
-mod session;
+use crate::support::session;
 
 use std::sync::Arc;
 

@@ -1,11 +1,7 @@
 //! Watchdog: an event loop that stands still is told of and counted, ends the process when that
 //! takes too long, and does not keep a server that is told to stop.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/resp.rs"]
-mod resp;
+use crate::support::{daemon, resp};
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;

@@ -15,5 +15,6 @@ pub mod atomics;
 pub mod names;
 pub mod documents;
 pub mod supply;
+pub mod programs;
 
 pub use tree::{File, Finding, Tree};

@@ -1,6 +1,6 @@
 //! The house rules, applied to the whole repository.
 
-use cellar_tidy::{Finding, Tree, atomics, documents, layers, names, page, supply};
+use cellar_tidy::{Finding, Tree, atomics, documents, layers, names, page, programs, supply};
 
 fn assert_none(findings: &[Finding]) {
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
@@ -42,4 +42,9 @@ fn what_an_atomic_orders_stands_beside_it() {
 #[test]
 fn no_two_types_of_a_crate_have_one_name() {
     assert_none(&names::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn no_file_of_tests_is_left_out() {
+    assert_none(&programs::check(&Tree::of_this_repository()));
 }

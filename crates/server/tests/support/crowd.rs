@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
-use crate::attack::{Dialect, PATIENCE};
-use crate::daemon::frame;
+use super::attack::{Dialect, PATIENCE};
+use super::daemon::frame;
 
 /// Length of the value that those who never read ask for.
 pub(crate) const VALUE_BYTES: usize = 15_000;

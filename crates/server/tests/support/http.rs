@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::daemon::Daemon;
+use super::daemon::Daemon;
 
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use crate::daemon::{Daemon, check};
+use super::daemon::{Daemon, check};
 
 /// Memory a server may occupy beside `--memory`, and for each connection.
 const BASE_BYTES: usize = 16 << 20;

@@ -11,8 +11,8 @@ use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::Command;
 use cellar_protocol::resp::command::{Group, TABLE};
 
-use crate::attack::Dialect;
-use crate::daemon::frame;
+use super::attack::Dialect;
+use super::daemon::frame;
 
 /// How much of it there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use cellar::client::Seat;
 use cellar::state::State;
 
-use crate::session::Session;
+use super::session::Session;
 
 /// One connection.
 pub(crate) struct Talk<'s> {

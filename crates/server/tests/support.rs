@@ -1,0 +1,11 @@
+//! What the tests share.
+
+pub(crate) mod daemon;
+pub(crate) mod http;
+pub(crate) mod resident;
+pub(crate) mod resp;
+pub(crate) mod scripts;
+pub(crate) mod session;
+pub(crate) mod tls;
+pub(crate) mod users;
+pub(crate) mod vitals;
