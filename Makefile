@@ -136,7 +136,8 @@ fuzz: ## the same guided by coverage (nightly), FUZZ_SECONDS (3600) each; the co
 	rustup component add --toolchain nightly rust-src
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ_TARGETS)
 
-soak: tools build ## all sizes, thousands of hostile clients; the random tests SOAK_ROUNDS (10) times
+soak: tools build ## all sizes, crowds, schedules; the random tests SOAK_ROUNDS (10) times
+	mvn -q -B -f java/pom.xml -pl client test -Dtest=ReplicationModelTest -Dcellar.schedules=200000
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test size_matrix --test hostile_clients -- \
 		--nocapture --test-threads=1

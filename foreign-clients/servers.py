@@ -10,7 +10,7 @@ import time
 
 START_SECONDS_MAX = 20
 STOP_SECONDS_MAX = 15
-SUITE_SECONDS_MAX = 600
+SUITE_SECONDS_MAX = 1500
 # The sockets that hold the ports given out.
 RESERVED = []
 

@@ -71,8 +71,9 @@ fn cellar_keeps_every_message_and_costs_are_told_against_the_floor() {
 fn messages_that_were_evicted_are_found_missing() {
     let Some(cellar) = cellar() else { return };
     let folder = Folder::new();
-    // More messages in a life than there is memory for.
-    let options = "--rate 20000 --life 2s --lives 1 --rounds 1 --memory-mib 4 --cost-rounds 0";
+    // More messages in a life than there is memory for, however few of them a busy machine sends.
+    let options = "--rate 20000 --life 2s --lives 1 --rounds 1 --memory-mib 4 --cost-rounds 0 \
+                   --message-bytes 4096";
     let servers = format!("service --cellar {cellar} --bigcache off {options}");
     let output = program::run(&folder, &servers);
     let errors = String::from_utf8_lossy(&output.stderr);

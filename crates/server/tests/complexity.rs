@@ -13,6 +13,8 @@ mod daemon;
 mod probe;
 #[path = "complexity/table.rs"]
 mod table;
+#[path = "support/vitals.rs"]
+mod vitals;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -26,7 +26,7 @@ class ReplicationModelTest {
     private static final Timing TIMING = new Timing(40, 80, 100, 10, 20, 150, 400, 60_000);
     private static final Timing WITHOUT_LEASES =
             new Timing(40, 100_000, 0, 10, 20, 150, 400, 60_000);
-    private static final long SCHEDULES = Long.getLong("cellar.schedules", 100_000);
+    private static final long SCHEDULES = Long.getLong("cellar.schedules", 20_000);
     private static final long BROKEN_SCHEDULES = 20_000;
     private static final int ITEMS = 2;
 
