@@ -3,15 +3,19 @@
 //! What each answer looks like stands in conformance/memcached/binary*.txt; that they are those of
 //! a memcached, foreign-clients/packets.py compares.
 
-use crate::support::{daemon, users};
+use crate::support::{daemon, tls, users};
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::version::TLS13;
 
 use cellar_protocol::memcached::binary::operation::code;
 use cellar_protocol::memcached::binary::{HEAD_BYTES, OPERATIONS, PacketStatus};
 
 use daemon::{Daemon, expect_end};
+use tls::{Authority, connect};
 use users::UsersFile;
 
 /// Flags and exptime of a store: 7 and never.
@@ -71,7 +75,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-fn told(stream: &mut TcpStream) -> Told {
+fn told(stream: &mut impl Read) -> Told {
     let mut head = [0; HEAD_BYTES];
     stream.read_exact(&mut head).unwrap();
     assert_eq!((head[0], head[5]), (0x81, 0));
@@ -90,7 +94,7 @@ fn told(stream: &mut TcpStream) -> Told {
     }
 }
 
-fn ask(stream: &mut TcpStream, ask: &Ask<'_>) -> Told {
+fn ask(stream: &mut (impl Read + Write), ask: &Ask<'_>) -> Told {
     stream.write_all(&ask.bytes()).unwrap();
     told(stream)
 }
@@ -370,6 +374,41 @@ fn who_has_not_logged_in_may_do_nothing_else() {
     let _ = stream.write_all(&upload[..100]);
     assert_eq!(told(&mut stream).status, denied);
     expect_end(&mut stream);
+}
+
+#[test]
+fn a_certificate_is_a_login() {
+    let authority = Authority::new();
+    let file = UsersFile::new(
+        "[[user]]\nname = \"ann\"\ncertificates = [\"ann.example\"]\nrole = \"read\"\n",
+    );
+    authority.issue("server", "localhost", &["localhost"]);
+    let files = ["server.pem", "server.key", "ca.pem"].map(|name| authority.path(name));
+    let users = file.path().display().to_string();
+    let daemon = Daemon::start(&[
+        "--memcached",
+        "tls:127.0.0.1:0",
+        "--tls-cert",
+        &files[0],
+        "--tls-key",
+        &files[1],
+        "--tls-client-ca",
+        &files[2],
+        "--users",
+        &users,
+    ]);
+    let (missing, denied) = (PacketStatus::NotFound.code(), PacketStatus::Denied.code());
+    for (name, found) in [("ann", missing), ("bob", denied)] {
+        authority.issue(name, &format!("{name}.example"), &[]);
+        let config = Arc::new(authority.client_called(name, &[&TLS13]));
+        let mut stream = connect(&daemon.address, "localhost", &config);
+        let get = ask(&mut stream, &Ask::of(code::GET, "a"));
+        assert_eq!(get.status, found, "a read for {name}");
+        if name == "ann" {
+            let set = ask(&mut stream, &Ask::store(code::SET, "a", b"1"));
+            assert_eq!(set.status, denied, "a store is not for who only reads");
+        }
+    }
 }
 
 #[test]
