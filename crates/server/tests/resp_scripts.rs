@@ -269,7 +269,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "return redis.call('nope')",
-        "ERR Unknown Redis command called from script script: {}, \
+        "ERR Unknown Redis command called from script: 'nope' script: {}, \
           on @user_script:1.",
     ),
     (
@@ -361,11 +361,19 @@ fn protected_calls_see_what_went_wrong() {
     for (script, text) in [
         (
             "return redis.pcall('nope').err",
-            "ERR Unknown Redis command called from script",
+            "ERR Unknown Redis command called from script: 'nope'",
+        ),
+        (
+            "return redis.pcall('config', 'no\\npe', 'x').err",
+            "ERR Unknown Redis command called from script: 'config|no pe'",
+        ),
+        (
+            "return tostring(redis.pcall(string.rep('x', 1000)).err:len())",
+            "176",
         ),
         (
             "local _, e = pcall(redis.call, 'nope') return e",
-            "ERR Unknown Redis command called from script",
+            "ERR Unknown Redis command called from script: 'nope'",
         ),
         (
             "local _, e = pcall(function() error('x') end) return e",
@@ -374,7 +382,7 @@ fn protected_calls_see_what_went_wrong() {
         (
             "local _, e = xpcall(function() redis.call('nope') end, function(e) return e.err end)
           return e",
-            "ERR Unknown Redis command called from script",
+            "ERR Unknown Redis command called from script: 'nope'",
         ),
         (
             "local _, e = pcall(cjson.decode, '{') return type(e)",

@@ -385,14 +385,16 @@ fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
     Failure::Text(format!("ERR unknown subcommand '{name}'. Try {container} HELP.").into())
 }
 
+/// The beginning of an argument, as a refusal repeats it.
+fn shown(arg: &[u8], most: usize) -> String {
+    // Redis writes it as text that ends at the first zero byte.
+    let end = arg.iter().position(|byte| *byte == 0);
+    let text = String::from_utf8_lossy(&arg[..end.unwrap_or(arg.len()).min(most)]);
+    text.replace(['\r', '\n'], " ")
+}
+
 /// Source: Redis 7, `commandCheckExistence`.
 fn unknown(args: &[&[u8]]) -> Failure {
-    let shown = |arg: &[u8], most: usize| {
-        // Redis writes it as text that ends at the first zero byte.
-        let end = arg.iter().position(|byte| *byte == 0);
-        let text = String::from_utf8_lossy(&arg[..end.unwrap_or(arg.len()).min(most)]);
-        text.replace(['\r', '\n'], " ")
-    };
     let name = args.first().map(|name| shown(name, REPEATED_BYTES_MAX));
     let mut repeated = String::new();
     for arg in args.iter().skip(1) {

@@ -3,12 +3,14 @@
 //! They have a session of their own: the client's database, replies in the version the script
 //! chose, no transaction. SELECT inside a script is over when the script is.
 
+use std::borrow::Cow;
+
 use cellar_protocol::resp::command::{Flags, find, of};
 use cellar_protocol::resp::{Command, Proto, Reply};
 
 use crate::execute::context::{Context, Flow};
-use crate::execute::resp::run;
 use crate::execute::resp::session::Session;
+use crate::execute::resp::{REPEATED_BYTES_MAX, run, shown};
 use crate::limits::SCRIPT_REPLY_BYTES_MAX;
 use crate::output::Output;
 use crate::script::Host;
@@ -43,29 +45,33 @@ impl<'c> Caller<'c> {
     }
 
     /// The row of a command that the script may run.
-    fn admit(&self, args: &[&[u8]]) -> Result<&'static Command, &'static str> {
-        const UNKNOWN: &str = "ERR Unknown Redis command called from script";
+    fn admit(&self, args: &[&[u8]]) -> Result<&'static Command, Cow<'static, str>> {
         const ARITY: &str = "ERR Wrong number of args calling Redis command from script";
-        let mut command = find(args[0]).ok_or(UNKNOWN)?;
+        let mut command = find(args[0]).ok_or_else(|| unknown(&args[..1]))?;
         if !command.subcommands.is_empty() {
             let name = args.get(1).ok_or(ARITY)?;
-            command = command.subcommand(name).ok_or(UNKNOWN)?;
+            let sub = command.subcommand(name);
+            command = sub.ok_or_else(|| unknown(&args[..2]))?;
         }
         if !command.takes(args.len()) {
-            return Err(ARITY);
+            return Err(ARITY.into());
         }
         if command.flags.has(Flags::NOSCRIPT) {
-            return Err("ERR This Redis command is not allowed from script");
+            return Err("ERR This Redis command is not allowed from script".into());
         }
         if command.flags.has(Flags::WRITE) && !self.may_write {
-            return Err("ERR Write commands are not allowed from read-only scripts.");
+            return Err("ERR Write commands are not allowed from read-only scripts.".into());
         }
         Ok(command)
     }
 
     /// Runs a command to its end, or until the script's time is over; the error is the failure's
     /// text.
-    fn execute(&mut self, args: &[&[u8]], is_over: &dyn Fn() -> bool) -> Result<(), &'static str> {
+    fn execute(
+        &mut self,
+        args: &[&[u8]],
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<(), Cow<'static, str>> {
         let command = self.admit(args).inspect_err(|_| {
             if let Some(command) = of(args) {
                 self.context.counters.times.note_rejected(command.verb);
@@ -78,15 +84,27 @@ impl<'c> Caller<'c> {
                 break;
             }
             if is_over() {
-                return Err("ERR the script was ended");
+                return Err("ERR the script was ended".into());
             }
             flow = rest.resume(self.context, output);
         }
         if output.waiting_bytes() + output.pinned_bytes() > SCRIPT_REPLY_BYTES_MAX {
-            return Err("ERR the command's reply is too long for a script");
+            return Err("ERR the command's reply is too long for a script".into());
         }
         Ok(())
     }
+}
+
+/// The refusal of a command that is not there, with its name, which Redis leaves out: who moves to a
+/// server that lacks one has to know which.
+#[cold]
+fn unknown(words: &[&[u8]]) -> Cow<'static, str> {
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| shown(word, REPEATED_BYTES_MAX))
+        .collect();
+    let name = words.join("|");
+    format!("ERR Unknown Redis command called from script: '{name}'").into()
 }
 
 impl Host for Caller<'_> {
@@ -105,9 +123,9 @@ impl Host for Caller<'_> {
     ) {
         self.session.proto = proto;
         if let Err(text) = self.execute(args, is_over) {
-            self.context.state.errors.note(text);
+            self.context.state.errors.note(&text);
             self.output = Output::default();
-            Reply::new(self.output.bytes(), proto).error(text);
+            Reply::new(self.output.bytes(), proto).error(&*text);
         }
         if self.output.pinned_bytes() > 0 {
             take(&self.output.take());
