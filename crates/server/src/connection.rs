@@ -18,6 +18,7 @@ use crate::execute::{Flow, Link, Unfinished};
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::output::Output;
 use crate::poller::Interest;
+use crate::strangers::Beginning;
 use crate::stream::Stream;
 use crate::users::Ticket;
 use crate::waiters::Waiter;
@@ -79,8 +80,8 @@ pub(crate) struct Connection {
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
-    /// Whether nothing of it was read yet.
-    pub(crate) is_new: bool,
+    /// What is known of how it begins.
+    pub(crate) beginning: Beginning,
     /// Whether it stands in the loop's ready list.
     pub(crate) queued: bool,
     /// Whether the stream refused replies; they wait for room.
@@ -118,7 +119,7 @@ impl Connection {
             unfinished: None,
             output: Output::default(),
             ending: Ending::No,
-            is_new: true,
+            beginning: Beginning::default(),
             queued: false,
             blocked: false,
             unsent: false,

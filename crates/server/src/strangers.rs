@@ -1,8 +1,9 @@
 //! Strangers: clients that speak another protocol than their port does.
 //!
 //! By the first bytes of a connection it is known what they speak; the log says it, and what is to
-//! be set, once a minute for each port and protocol. A guess costs a look at one byte in all but
-//! the strange cases, once for a connection.
+//! be set, once a minute for each port and protocol. It costs a look at one line, once for a
+//! connection. One that begins with an HTTP request's line runs nothing, whatever its method: a page
+//! that a browser has loaded from elsewhere may call it `set`.
 //!
 //! Sources: RFC 8446 (TLS's record), RFC 9113 3.4 (HTTP/2's preface), PostgreSQL's "Message
 //! Formats" (start and SSLRequest), RFC 4253 4.2 (SSH), HAProxy's "PROXY protocol" 2.1 and 2.2,
@@ -71,6 +72,67 @@ spoken! {
     Unknown "none of the protocols known here" "look at who connects, and to which port";
 }
 
+/// How much is known of what a connection begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beginning {
+    /// Nothing was received yet.
+    #[default]
+    Nothing,
+    /// A line of text that has not ended; it may yet be that of an HTTP request.
+    Line,
+    /// All that there is to know.
+    Known,
+}
+
+impl Beginning {
+    /// Looks at all that a connection has sent so far, of which so many bytes were looked at before;
+    /// what it speaks, if that is not its port's protocol. Each byte of the first line is looked at
+    /// once, and no later one.
+    #[inline]
+    pub fn look(&mut self, protocol: Protocol, so_far: &[u8], looked_at: usize) -> Option<Spoken> {
+        if *self == Beginning::Known {
+            return None;
+        }
+        self.look_closely(protocol, so_far, looked_at)
+    }
+
+    #[cold]
+    fn look_closely(
+        &mut self,
+        protocol: Protocol,
+        so_far: &[u8],
+        looked_at: usize,
+    ) -> Option<Spoken> {
+        let first = *so_far.first()?;
+        let is_new = std::mem::replace(self, Beginning::Known) == Beginning::Nothing;
+        if is_new && let Some(spoken) = Spoken::recognise(protocol, so_far) {
+            return Some(spoken);
+        }
+        let may_be_http = match protocol {
+            Protocol::Memcached => first.is_ascii(),
+            Protocol::Resp => first.is_ascii() && first != b'*',
+            Protocol::Http => false,
+        };
+        if !may_be_http {
+            return None;
+        }
+        let Some(end) = memchr::memchr(b'\n', &so_far[looked_at..]) else {
+            *self = Beginning::Line;
+            return None;
+        };
+        is_http(&so_far[..looked_at + end]).then_some(Spoken::Http)
+    }
+}
+
+/// Whether a line is the first of an HTTP request. Which method it has is up to the page that a
+/// browser sends it for, if the page has made its own name lead here.
+fn is_http(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut words = line.split(|byte| *byte == b' ');
+    let last = words.next_back();
+    last.is_some_and(|last| last.starts_with(b"HTTP/1.")) && words.count() == 2
+}
+
 impl Spoken {
     /// What the first bytes on a port of `protocol` are, if they are none of its own.
     #[must_use]
@@ -121,10 +183,12 @@ impl Spoken {
     fn of_line(first: &[u8]) -> Option<Spoken> {
         let within = &first[..first.len().min(LINE_BYTES_MAX)];
         let line = &within[..memchr::memchr(b'\n', within)?];
+        if is_http(line) {
+            return Some(Spoken::Http);
+        }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
         match *words.as_slice() {
-            [.., last] if words.len() == 3 && last.starts_with(b"HTTP/1.") => Some(Spoken::Http),
             [b"stats" | b"version" | b"mn" | b"verbosity", ..] => Some(Spoken::Memcached),
             [b"gets" | b"mg" | b"ms" | b"md" | b"cas", _, ..] => Some(Spoken::Memcached),
             [b"set" | b"add" | b"replace", _, flags, seconds, bytes, ..]
@@ -137,12 +201,18 @@ impl Spoken {
         }
     }
 
-    /// Whether a connection is ended at once, because nothing that follows can be understood.
+    /// Whether a connection is ended at once: because nothing that follows can be understood, or,
+    /// of HTTP, because it must not be.
     #[must_use]
     pub fn is_hopeless(self) -> bool {
         matches!(
             self,
-            Spoken::Tls | Spoken::Plain | Spoken::Binary | Spoken::Postgres | Spoken::Ssh
+            Spoken::Tls
+                | Spoken::Plain
+                | Spoken::Binary
+                | Spoken::Http
+                | Spoken::Postgres
+                | Spoken::Ssh
         )
     }
 

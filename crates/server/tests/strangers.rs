@@ -2,10 +2,13 @@
 
 use crate::support::daemon;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
-use daemon::{Daemon, PATIENCE};
+use cellar_protocol::memcached::command::COMMANDS;
+use cellar_protocol::resp::command::TABLE;
+use daemon::{Daemon, PATIENCE, expect};
 
 /// What says that a client was turned away.
 const TURNED_AWAY: &str = "this port does not speak ";
@@ -94,4 +97,45 @@ fn who_speaks_the_right_protocol_is_no_news() {
     let lines = told(&daemon, 1);
     assert_eq!(lines.len(), 1);
     assert!(lines[0].contains("none of the protocols"), "{lines:?}");
+}
+
+/// All that is answered to these parts, until the server hangs up.
+fn answer_to_parts(address: &str, parts: &[&[u8]]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    for part in parts {
+        // It may have hung up already.
+        let _ = stream.write_all(part);
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    let mut told = Vec::new();
+    let end = stream.read_to_end(&mut told);
+    let is_reset = |error: std::io::Error| error.kind() == ErrorKind::ConnectionReset;
+    assert!(end.is_ok() || end.is_err_and(is_reset), "it goes on");
+    String::from_utf8_lossy(&told).into_owned()
+}
+
+#[test]
+fn a_page_may_not_call_a_command_its_method() {
+    let daemon = Daemon::start(&[]);
+    let mut stream = daemon.connect();
+    stream.write_all(b"set /k 0 0 6\r\nvictim\r\n").unwrap();
+    expect(&mut stream, b"STORED\r\n");
+    let memcached = COMMANDS.iter().map(|row| (row.name, &daemon.address));
+    let resp = TABLE.iter().map(|row| (row.name, &daemon.resp));
+    let body = "\r\nset smuggled 0 0 1\r\nx\r\ndelete /k\r\nSET smuggled x\r\nDEL /k\r\n";
+    for (method, address) in memcached.chain(resp) {
+        // A name of two words is no method.
+        let method = method.split(' ').next().unwrap_or_default();
+        for path in ["/k".to_owned(), format!("/{}", "k".repeat(100_000))] {
+            let request = format!("{method} {path} HTTP/1.1\r\nHost: rebound\r\n{body}");
+            // What is cut within its first line is looked at when that has ended.
+            let parts = request.as_bytes().split_at(method.len() + 2);
+            let told = answer_to_parts(address, &[parts.0, parts.1]);
+            let is_known = told.contains("HTTP") || told.contains("too");
+            assert!(is_known || told.is_empty(), "{method}: {told}");
+        }
+    }
+    stream.write_all(b"get /k smuggled\r\n").unwrap();
+    expect(&mut stream, b"VALUE /k 0 6\r\nvictim\r\nEND\r\n");
 }

@@ -26,7 +26,6 @@ use super::role::User;
 use super::secrets::{self, Mac256, PASSWORD_BYTES_MAX};
 use super::{DEFAULT_USER, Users};
 use crate::guesses::{Guesses, Source, is_same};
-use crate::logging::printable;
 use crate::mailbox::Home;
 
 /// Most different attempts that wait.
@@ -373,11 +372,13 @@ impl Users {
         true
     }
 
-    /// Counts and logs an attempt that was wrong; never its password.
+    /// Counts and logs an attempt that was wrong; never its password, nor a name that is no user's:
+    /// that may be a password said in the wrong place, or over memcached's protocol a value.
     fn note_wrong(&self, name: &[u8], peer: &str) -> LoginResult {
         count(&self.counts.wrong);
-        let name = String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]);
-        tracing::warn!(user = printable(&name), address = peer, "a login failed");
+        let user = self.by_name(name);
+        let user = user.as_ref().map_or("(unknown)", |user| &*user.name);
+        tracing::warn!(user, address = peer, "a login failed");
         LoginResult::Wrong
     }
 }

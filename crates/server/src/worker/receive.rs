@@ -29,10 +29,17 @@ fn is_broken(
     received == Received::Gone
 }
 
-/// What the first bytes of a connection are, if they are not its port's protocol; the log is told.
-fn recognise(connection: &Connection, first: &[u8], state: &State, now_ms: u64) -> Option<Spoken> {
+/// What a connection speaks that does not speak its port's protocol; the log is told.
+#[inline]
+fn recognise(
+    connection: &mut Connection,
+    so_far: &[u8],
+    looked_at: usize,
+    state: &State,
+    now_ms: u64,
+) -> Option<Spoken> {
     let protocol = connection.link.protocol();
-    let spoken = Spoken::recognise(protocol, first)?;
+    let spoken = connection.beginning.look(protocol, so_far, looked_at)?;
     let peer = || peer_address(&connection.stream);
     state.strangers.note(protocol, spoken, now_ms, peer);
     Some(spoken)
@@ -112,9 +119,10 @@ impl Worker {
                     end += bytes;
                     connection.active_ms = self.now_ms;
                     self.counters.bytes_read.add(bytes as u64);
-                    if std::mem::take(&mut connection.is_new)
-                        && let Some(spoken) =
-                            recognise(connection, &room[..bytes], &self.common.state, self.now_ms)
+                    let so_far = &self.batch.arena[from..end];
+                    let state = &self.common.state;
+                    if let Some(spoken) =
+                        recognise(connection, so_far, kept - from, state, self.now_ms)
                         && spoken.is_hopeless()
                     {
                         return self.turn_away(slot, spoken);
@@ -185,6 +193,13 @@ impl Worker {
         if let Received::Bytes(bytes) = received {
             connection.leftover.extend_from_slice(&room[..bytes]);
             let looked_at = connection.leftover.len() - bytes;
+            let gathered = std::mem::take(&mut connection.leftover);
+            let state = &self.common.state;
+            let spoken = recognise(connection, &gathered, looked_at, state, self.now_ms);
+            connection.leftover = gathered;
+            if let Some(spoken) = spoken.filter(|spoken| spoken.is_hopeless()) {
+                return self.turn_away(slot, spoken);
+            }
             let so_far = &connection.leftover;
             if connection.link.is_still_incomplete(so_far, looked_at) {
                 return self.line_up(slot);

@@ -109,7 +109,8 @@ impl Member {
     }
 
     /// A client who was let in without a password and says one all the same, as it may be set up
-    /// to, becomes that user's, lest the password be stored. Any other first request is one.
+    /// to, becomes that user's. If it is wrong, it is refused, lest it be stored. Any other first
+    /// request is one.
     #[cold]
     fn introduce(
         &mut self,
@@ -119,18 +120,13 @@ impl Member {
         output: &mut Output,
     ) -> Option<Flow> {
         let secrets = secrets_of(request).filter(|(name, _)| users.by_name(name).is_some());
-        let log_in = |secrets| self.pending.log_in(users, secrets, &self.peer, context);
-        match secrets.map(log_in) {
-            Some(Err(ticket)) => return Some(Flow::Wait(ticket)),
-            Some(Ok(LoginResult::Right(user))) => {
-                self.is_new_guest = false;
-                self.standing = users.standing_of(user);
-                output.bytes().extend_from_slice(reply::line::STORED);
-                return Some(Flow::Continue);
-            }
-            _ => self.is_new_guest = false,
-        }
-        None
+        let Some(secrets) = secrets else {
+            self.is_new_guest = false;
+            return None;
+        };
+        let flow = self.compare(users, secrets, context, output);
+        self.is_new_guest = matches!(flow, Flow::Wait(_));
+        Some(flow)
     }
 
     fn log_in(
@@ -148,6 +144,17 @@ impl Member {
             reply::text_line(output.bytes(), UNAUTHENTICATED);
             return Flow::Continue;
         };
+        self.compare(users, secrets, context, output)
+    }
+
+    /// Compares a name and a password, and answers.
+    fn compare(
+        &mut self,
+        users: &Users,
+        secrets: (&[u8], &[u8]),
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Flow {
         let result = match self.pending.log_in(users, secrets, &self.peer, context) {
             Ok(result) => result,
             Err(ticket) => return Flow::Wait(ticket),

@@ -173,10 +173,15 @@ pub(in crate::execute::resp) fn redacted<'a>(
     let mut shown = args.to_vec();
     let secret = match command.verb {
         Verb::Auth => 1..args.len(),
+        // Behind every AUTH, whether it is the option or the name that another sets.
         Verb::Hello => {
-            let mut words = args.iter().skip(2);
-            let auth = words.position(|word| word.eq_ignore_ascii_case(b"AUTH"));
-            auth.map_or(0..0, |place| place + 3..place + 5)
+            for place in 2..args.len() {
+                if args[place].eq_ignore_ascii_case(b"AUTH") {
+                    let end = args.len().min(place + 3);
+                    shown[place + 1..end].fill(REDACTED);
+                }
+            }
+            0..0
         }
         // Names and values take turns; a value whose name is one of a secret is one.
         Verb::ConfigSet => {
@@ -273,6 +278,14 @@ mod tests {
             "HELLO 3 SETNAME a AUTH (redacted) (redacted)",
         );
         check("HELLO 3 auth user", "HELLO 3 auth (redacted)");
+        check(
+            "HELLO 3 SETNAME auth AUTH user secret",
+            "HELLO 3 SETNAME auth (redacted) (redacted) (redacted)",
+        );
+        check(
+            "HELLO 3 AUTH a one AUTH b two",
+            "HELLO 3 AUTH (redacted) (redacted) AUTH (redacted) (redacted)",
+        );
         check(
             "CONFIG SET hz 1 RequirePass secret",
             "CONFIG SET hz 1 RequirePass (redacted)",
