@@ -99,11 +99,15 @@ pub(crate) struct Connection {
     pub(crate) transfer_bytes: usize,
     /// What its event loop counts for it of the memory that clients hold.
     pub(crate) noted_bytes: usize,
+    /// Since when it has to log in, in engine milliseconds, as its event loop has noted it; none
+    /// of one that need not, or has.
+    pub(crate) stranger_ms: Option<u64>,
 }
 
 impl Connection {
     pub(crate) fn new(stream: Stream, link: Link, now_ms: u64) -> Connection {
         let watches_room = stream.first_interest() == Interest::ReadsAndWrites;
+        let stranger_ms = link.is_stranger().then_some(now_ms);
         Connection {
             stream,
             link,
@@ -128,6 +132,7 @@ impl Connection {
             moved_bytes: 0,
             transfer_bytes: 0,
             noted_bytes: 0,
+            stranger_ms,
         }
     }
 

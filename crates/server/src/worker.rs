@@ -77,6 +77,10 @@ pub(crate) struct Worker {
     /// that is too much.
     held_bytes: usize,
     looked_at_bytes: usize,
+    /// The part of it that strangers hold.
+    stranger_bytes: usize,
+    /// Who was closed for it, as the log is told.
+    shed_report: shed::ShedReport,
     /// Requests answered in this turn.
     answered: PerProtocol,
     now_ms: u64,
@@ -110,6 +114,8 @@ impl Worker {
             spares: Vec::new(),
             held_bytes: 0,
             looked_at_bytes: 0,
+            stranger_bytes: 0,
+            shed_report: shed::ShedReport::default(),
             answered: PerProtocol::default(),
             now_ms,
             began_us: 0,
@@ -391,9 +397,7 @@ impl Worker {
             self.common
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
-            self.held_bytes -= connection.noted_bytes;
-            let budget = &self.common.state.budget;
-            budget.set_connections(self.index, self.held_bytes);
+            self.forget_held(&connection);
             let protocol = connection.link.protocol();
             self.counters.load.note_closed(protocol);
             connection.link.end(&self.common.state);

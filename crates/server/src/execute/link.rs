@@ -358,6 +358,17 @@ impl Link {
         }
     }
 
+    /// Whether a login is needed, and there was none.
+    #[inline]
+    #[must_use]
+    pub fn is_stranger(&self) -> bool {
+        match self {
+            Link::Memcached(intake) => intake.is_stranger(),
+            Link::Resp(intake) => intake.is_stranger(),
+            Link::Http(intake) => intake.is_stranger(),
+        }
+    }
+
     /// The client as others see it; none where nobody does.
     #[inline]
     #[must_use]
