@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use crate::execute::{Flow, Link, Unfinished};
+use crate::guesses::Source;
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::output::Output;
 use crate::poller::Interest;
@@ -102,6 +103,10 @@ pub(crate) struct Connection {
     /// Since when it has to log in, in engine milliseconds, as its event loop has noted it; none
     /// of one that need not, or has.
     pub(crate) stranger_ms: Option<u64>,
+    /// Its number among those.
+    pub(crate) doorstep: Option<u64>,
+    /// Where it comes from.
+    pub(crate) source: Source,
 }
 
 impl Connection {
@@ -133,6 +138,8 @@ impl Connection {
             transfer_bytes: 0,
             noted_bytes: 0,
             stranger_ms,
+            doorstep: None,
+            source: Source::default(),
         }
     }
 

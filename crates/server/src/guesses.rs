@@ -34,7 +34,7 @@ const WAYS: usize = 4;
 
 /// Where guesses come from: an IPv4 address, or the network of an IPv6 address (/64), of which one
 /// customer has all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(u64);
 
 impl Source {

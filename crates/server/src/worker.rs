@@ -15,6 +15,7 @@ mod lineup;
 mod shed;
 mod paused; // who waits for the end of a pause
 mod receive;
+mod threshold; // connections that have to log in
 mod rest; // connections whose command waits for a value
 mod serve;
 mod timers;
@@ -33,6 +34,7 @@ use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
 use crate::counters::load::PerProtocol;
 use crate::execute::Link;
+use crate::guesses::Source;
 use crate::latency_events::LatencyEvent;
 use crate::limits::SPARE_BUFFERS_MAX;
 use crate::mailbox::{Arrival, Mailbox};
@@ -250,6 +252,7 @@ impl Worker {
             self.take_over(arrival);
         }
         self.deliver();
+        self.let_give_way();
         if self.mailbox().was_asked_to_shed() {
             self.shed();
         }
@@ -275,8 +278,12 @@ impl Worker {
             state, mailboxes, ..
         } = &self.common;
         let home = (Arc::clone(mailboxes), self.index, token);
+        let source = Source::of(&peer);
         let link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
-        self.table.fill(Connection::new(stream, link, self.now_ms));
+        let mut connection = Connection::new(stream, link, self.now_ms);
+        connection.source = source;
+        self.table.fill(connection);
+        self.note_doorstep(slot);
         self.counters.load.note_opened(protocol);
         if self.is_draining() {
             self.begin_ending(slot);
@@ -398,6 +405,9 @@ impl Worker {
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
             self.forget_held(&connection);
+            if let Some(number) = connection.doorstep.take() {
+                self.common.state.doorstep.leave(number);
+            }
             let protocol = connection.link.protocol();
             self.counters.load.note_closed(protocol);
             connection.link.end(&self.common.state);

@@ -184,10 +184,17 @@ fn who_has_logged_in_is_not_closed_for_what_strangers_hold() {
         .collect();
     let told = daemon.log_until("clients held too much memory").pop();
     let told = told.unwrap();
-    assert!(told.contains("others=0") || told.contains("\"others\":0"), "{told}");
+    assert!(
+        told.contains("others=0") || told.contains("\"others\":0"),
+        "{told}"
+    );
     // Most of them have to go: together they may hold 4 MiB.
     let mut looks = 0;
-    while figure(&metrics_of(&daemon), "cellar_connections_memory_closed_total") < 100 {
+    while figure(
+        &metrics_of(&daemon),
+        "cellar_connections_memory_closed_total",
+    ) < 100
+    {
         looks += 1;
         assert!(looks < 1_000, "strangers hold what they like");
         std::thread::sleep(Duration::from_millis(20));
@@ -197,6 +204,88 @@ fn who_has_logged_in_is_not_closed_for_what_strangers_hold() {
         assert_eq!(client.read(), Value::Array(vec![bulk("pong"), bulk("")]));
     }
     drop(strangers);
+}
+
+/// What a request for `/healthz` answers on a connection that stays.
+fn healthz(stream: &mut Http) -> u16 {
+    stream.ask("GET /healthz", &[], b"").status
+}
+
+#[test]
+fn silent_strangers_give_way_and_who_has_logged_in_does_not() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let flags = [
+        "--max-connections",
+        "20",
+        "--login-timeout",
+        "0",
+        &users,
+        &path,
+    ];
+    let daemon = Daemon::start(&flags);
+    let mut silent: Vec<TcpStream> = (0..20).map(|_| daemon.connect_http()).collect();
+    let mut inside = Vec::new();
+    for number in 0..20 {
+        let mut client = Client::connect(&daemon);
+        assert_eq!(client.run("AUTH reader reader-pw"), ok(), "{number}");
+        inside.push(client);
+        if number == 0 {
+            assert_eq!(healthz(&mut Http::to(&daemon)), 200);
+        }
+    }
+    for stream in &mut silent {
+        expect_end(stream);
+    }
+    // Now there is nobody who could give way.
+    let mut outside = daemon.connect_resp();
+    expect(&mut outside, b"-ERR max number of clients reached\r\n");
+    for client in &mut inside {
+        assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+    }
+}
+
+#[test]
+fn a_connection_without_a_login_ends_in_time_where_one_is_needed() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let daemon = Daemon::start(&["--login-timeout", "3s", &users, &path]);
+    let mut silent = [
+        daemon.connect(),
+        daemon.connect_resp(),
+        daemon.connect_http(),
+    ];
+    let mut member = daemon.connect();
+    check(
+        &mut member,
+        &set("login", b"reader reader-pw"),
+        b"STORED\r\n",
+    );
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.run("AUTH reader reader-pw"), ok());
+    // Over HTTP some requests are for everybody; between them the time begins anew.
+    let mut prober = Http::to(&daemon);
+    for _ in 0..20 {
+        assert_eq!(healthz(&mut prober), 200);
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    for stream in &mut silent {
+        expect_end(stream);
+    }
+    check(&mut member, b"mn\r\n", b"MN\r\n");
+    assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+    assert!(
+        figure(
+            &metrics_of(&daemon),
+            "cellar_connections_login_closed_total"
+        ) >= 3
+    );
+
+    let daemon = Daemon::start(&["--login-timeout", "1s", "--password", "s3cret"]);
+    let mut silent = daemon.connect_resp();
+    let mut free = daemon.connect();
+    expect_end(&mut silent);
+    check(&mut free, b"mn\r\n", b"MN\r\n");
 }
 
 /// The text for Prometheus, as a user sees it.

@@ -79,6 +79,9 @@ impl Worker {
             return;
         }
         connection.noted_bytes = after;
+        if let Some(client) = connection.link.client() {
+            client.note_held(after);
+        }
         self.held_bytes = self.held_bytes - before + after;
         if was_stranger {
             self.stranger_bytes -= before;
@@ -88,9 +91,7 @@ impl Worker {
         }
         if is_stranger != was_stranger {
             connection.stranger_ms = is_stranger.then_some(self.now_ms);
-        }
-        if let Some(client) = connection.link.client() {
-            client.note_held(after);
+            self.note_doorstep(slot);
         }
         self.publish_held();
     }
