@@ -37,6 +37,7 @@ use crate::execute::Link;
 use crate::guesses::Source;
 use crate::latency_events::LatencyEvent;
 use crate::limits::SPARE_BUFFERS_MAX;
+use crate::listener::{peer_uid, told_of};
 use crate::mailbox::{Arrival, Mailbox};
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready, Waker};
@@ -278,7 +279,7 @@ impl Worker {
             state, mailboxes, ..
         } = &self.common;
         let home = (Arc::clone(mailboxes), self.index, token);
-        let source = Source::of(&peer);
+        let source = Source::of(&told_of(&peer, peer_uid(&stream)));
         let link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
         let mut connection = Connection::new(stream, link, self.now_ms);
         connection.source = source;

@@ -128,6 +128,11 @@ fn anybody_else_logs_in_and_the_log_says_who_could_not() {
     let uid = format!("uid={}", own_uid());
     assert!(told.contains(&uid) && told.contains("root"), "{told}");
     assert!(!told.contains("guess"), "{told}");
+    let mut resp = sockets.connect("resp");
+    let wrong = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    check(&mut resp, b"AUTH root guess\r\n", wrong);
+    let told = sockets.daemon.log_until("a login failed").pop().unwrap();
+    assert!(told.contains(&uid), "{told}");
 
     // A file that is read anew counts for who comes then.
     file.write(&shop(own_uid()));

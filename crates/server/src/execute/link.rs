@@ -26,7 +26,7 @@ use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
 use crate::client::{Client, Seat};
-use crate::listener::{local_address, peer_uid};
+use crate::listener::{local_address, peer_uid, told_of};
 use crate::mailbox::Mailbox;
 use crate::output::Output;
 use crate::pause::Effect;
@@ -168,7 +168,7 @@ impl Link {
         state: &State,
     ) -> Link {
         let (uid, owner) = (peer_uid(stream), stream.owner());
-        let told = uid.map_or(peer.clone(), |uid| format!("{peer} uid={uid}"));
+        let told = told_of(&peer, uid);
         let mut link = match protocol {
             Protocol::Memcached => Link::Memcached(memcached::Intake::new(&told, state)),
             Protocol::Resp => {
