@@ -36,7 +36,7 @@ const WAITING_PER_SOURCE_MAX: usize = 64;
 /// The part of the free places that one source may hold: the fuller the queue, the fewer, so that
 /// it takes dozens of sources to fill it.
 const FREE_SHARE: usize = 8;
-/// What the password of a user that there is not is compared with, so that it takes as long.
+/// What a wrong password is compared with where no user has one.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -356,16 +356,18 @@ impl Users {
         let WaitingAttempt {
             password, hashes, ..
         } = attempt;
-        if hashes.is_empty() {
-            count(&self.counts.hashes);
-            secrets::is_right(password, NOBODYS_HASH);
-            return false;
-        }
-        let is_of = |hash: &&Arc<str>| {
+        let is_right = |hash: &str| {
             count(&self.counts.hashes);
             secrets::is_right(password, hash)
         };
-        let Some(hash) = hashes.iter().find(is_of) else {
+        let Some(hash) = hashes.iter().find(|hash| is_right(hash)) else {
+            // As many hashes for every name, of a user or not: what is wrong takes the time of the
+            // user who has most of them.
+            let most = self.roster().most_hashes();
+            let most = most.map_or(vec![Arc::from(NOBODYS_HASH)], |user| user.hashes.clone());
+            most.iter().skip(hashes.len()).for_each(|hash| {
+                is_right(hash);
+            });
             return false;
         };
         let digest = self.remembered.digest(&attempt.name, password, hash);
@@ -388,10 +390,15 @@ mod tests {
     use crate::settings::Settings;
 
     fn users() -> Arc<Users> {
+        let hash = secrets::hash(b"pw").unwrap();
+        users_of(&format!(
+            "[[user]]\nname = \"a\"\npasswords = [\"{hash}\"]\nrole = \"admin\"\n"
+        ))
+    }
+
+    fn users_of(text: &str) -> Arc<Users> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users.toml");
-        let hash = secrets::hash(b"pw").unwrap();
-        let text = format!("[[user]]\nname = \"a\"\npasswords = [\"{hash}\"]\nrole = \"admin\"\n");
         std::fs::write(&path, text).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&path, mode).unwrap();
@@ -427,6 +434,31 @@ mod tests {
             assert!(places(&users, &guesses, &peer, 100) > 0, "{host}");
         }
         assert_eq!(places(&users, &guesses, "198.51.100.1:1", 1), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_costs_as_many_hashes_whoever_is_named() {
+        let hash = secrets::hash(b"pw").unwrap();
+        let rows = [("a", 1), ("b", 3), ("c", 0)].map(|(name, count)| {
+            let hashes = vec![format!("\"{hash}\""); count].join(", ");
+            let rows = format!("passwords = [{hashes}]\nuids = [{count}]\nrole = \"read\"");
+            format!("[[user]]\nname = \"{name}\"\n{rows}\n")
+        });
+        let (users, guesses) = (users_of(&rows.concat()), Guesses::default());
+        let mut before = 0;
+        for (host, name) in ["a", "b", "c", "nobody"].iter().enumerate() {
+            let peer = format!("192.0.2.{host}:1");
+            let secrets = (name.as_bytes(), b"x".as_slice());
+            let Attempt::Waits(ticket) = users.attempt(secrets, &peer, &guesses, 1_000) else {
+                panic!("{name} is known without a hash");
+            };
+            let attempt = users.next_attempt(1_000, 0).unwrap();
+            users.settle(attempt, &guesses, 1_000);
+            assert!(matches!(ticket.result(), Some(LoginResult::Wrong)));
+            let hashes = users.counts.hashes.load(Ordering::Relaxed);
+            assert_eq!(hashes - before, 3, "{name}");
+            before = hashes;
+        }
     }
 
     #[test]
