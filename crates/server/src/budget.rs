@@ -2,7 +2,9 @@
 //!
 //! Each event loop notes the sum of its connections ([`Budget::set_connections`]); who puts
 //! something into an inbox takes its bytes ([`Budget::take_inbox`]). Above the limit each loop that
-//! holds more than its part closes its largest connections (worker/shed.rs).
+//! holds more than its part closes its largest connections (worker/shed.rs). Strangers, who have to
+//! log in and have not, together have a share of their own ([`STRANGERS_EIGHTHS`]); beyond it, and
+//! above the limit, they go before anybody else, on every loop.
 //!
 //! Invariant: inboxes alone never hold more than half of the limit.
 //! Tests: at the end of this file, tests/client_memory.rs.
@@ -11,6 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What stays when connections are closed for their memory, in eighths of the limit.
 const KEPT_EIGHTHS: usize = 7;
+/// What strangers may hold together, in eighths of the limit.
+const STRANGERS_EIGHTHS: usize = 1;
 
 /// What the clients of one event loop hold, alone on its cache lines.
 #[derive(Debug, Default)]
@@ -18,6 +22,8 @@ const KEPT_EIGHTHS: usize = 7;
 struct LoopShare {
     // Relaxed: sums that order nothing, written by their own loop.
     connections: AtomicUsize,
+    // Relaxed: a sum that orders nothing; a part of the one above.
+    strangers: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     inboxes: AtomicUsize,
 }
@@ -26,6 +32,15 @@ impl LoopShare {
     fn bytes(&self) -> usize {
         // Relaxed, here and below: sums that order nothing.
         self.connections.load(Ordering::Relaxed) + self.inboxes.load(Ordering::Relaxed)
+    }
+
+    fn stranger_bytes(&self) -> usize {
+        self.strangers.load(Ordering::Relaxed)
+    }
+
+    /// What those hold who are let in.
+    fn known_bytes(&self) -> usize {
+        self.bytes().saturating_sub(self.stranger_bytes())
     }
 }
 
@@ -69,31 +84,61 @@ impl Budget {
         self.parts.iter().map(LoopShare::bytes).sum()
     }
 
-    /// Notes what the connections of a loop hold beside their inboxes.
-    #[inline]
-    pub fn set_connections(&self, index: usize, bytes: usize) {
-        self.parts[index]
-            .connections
-            .store(bytes, Ordering::Relaxed);
+    /// What strangers hold.
+    fn stranger_bytes(&self) -> usize {
+        self.parts.iter().map(LoopShare::stranger_bytes).sum()
     }
 
-    /// Whether all together hold too much; also keeps the peak.
+    /// What strangers may hold together.
+    fn stranger_bytes_max(&self) -> usize {
+        self.bytes_max / 8 * STRANGERS_EIGHTHS
+    }
+
+    /// Notes what the connections of a loop hold beside their inboxes, and how much of it
+    /// strangers hold.
+    #[inline]
+    pub fn set_connections(&self, index: usize, bytes: usize, of_strangers: usize) {
+        let part = &self.parts[index];
+        part.connections.store(bytes, Ordering::Relaxed);
+        part.strangers.store(of_strangers, Ordering::Relaxed);
+    }
+
+    /// Whether all together, or strangers, hold too much; also keeps the peak.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let bytes = self.bytes();
         self.peak.fetch_max(bytes, Ordering::Relaxed);
-        bytes > self.bytes_max
+        bytes > self.bytes_max || self.stranger_bytes() > self.stranger_bytes_max()
     }
 
-    /// How many bytes a loop has to let go now: as long as all together hold too much, what it
-    /// holds above its part.
+    /// How many bytes of strangers a loop has to let go now: what they hold above their share,
+    /// and as long as all together hold too much, as much as there is of them.
+    #[must_use]
+    pub fn excess_of_strangers(&self, index: usize) -> usize {
+        let (all, own) = (self.bytes(), self.parts[index].stranger_bytes());
+        let mut excess = 0;
+        if all > self.bytes_max {
+            excess = own.min(all - kept_of(self.bytes_max));
+        }
+        let (strangers, most) = (self.stranger_bytes(), self.stranger_bytes_max());
+        if strangers > most {
+            let kept = kept_of(most);
+            let above_part = own.saturating_sub(kept / self.parts.len());
+            excess = excess.max(above_part.min(strangers - kept));
+        }
+        excess
+    }
+
+    /// How many bytes of those who are let in a loop has to let go now: as long as they hold too
+    /// much without any strangers, what it holds above its part.
     #[must_use]
     pub fn excess_of(&self, index: usize) -> usize {
-        let (all, own) = (self.bytes(), self.parts[index].bytes());
+        let all: usize = self.parts.iter().map(LoopShare::known_bytes).sum();
         if all <= self.bytes_max {
             return 0;
         }
-        let kept = self.bytes_max / 8 * KEPT_EIGHTHS;
+        let kept = kept_of(self.bytes_max);
+        let own = self.parts[index].known_bytes();
         let above_part = own.saturating_sub(kept / self.parts.len());
         above_part.min(all - kept)
     }
@@ -133,22 +178,52 @@ impl Budget {
     }
 }
 
+/// What of a limit stays when connections are closed for it.
+fn kept_of(bytes_max: usize) -> usize {
+    bytes_max / 8 * KEPT_EIGHTHS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn strangers_have_a_share_of_their_own_and_go_before_anybody_else() {
+        let budget = Budget::new(8_000, 2);
+        // Within their share, beside others within the limit.
+        budget.set_connections(0, 7_000, 0);
+        budget.set_connections(1, 1_000, 1_000);
+        assert!(!budget.is_over());
+        // Above it, though all together hold little.
+        budget.set_connections(0, 100, 0);
+        budget.set_connections(1, 1_200, 1_200);
+        assert!(budget.is_over());
+        assert_eq!(budget.excess_of_strangers(1), 325);
+        assert_eq!((budget.excess_of_strangers(0), budget.excess_of(1)), (0, 0));
+        // Above the limit only strangers go, whichever loop has them.
+        budget.set_connections(0, 7_800, 0);
+        budget.set_connections(1, 900, 900);
+        assert!(budget.is_over());
+        assert_eq!((budget.excess_of(0), budget.excess_of(1)), (0, 0));
+        assert_eq!(budget.excess_of_strangers(1), 900);
+        // The others only for what they hold themselves.
+        budget.set_connections(0, 8_001, 0);
+        budget.set_connections(1, 0, 0);
+        assert_eq!(budget.excess_of(0), 1_001);
+    }
+
+    #[test]
     fn the_loop_that_holds_more_than_its_part_lets_go() {
         let budget = Budget::new(800, 2);
-        budget.set_connections(0, 700);
-        budget.set_connections(1, 100);
+        budget.set_connections(0, 700, 0);
+        budget.set_connections(1, 100, 0);
         assert_eq!((budget.excess_of(0), budget.excess_of(1)), (0, 0));
-        budget.set_connections(1, 200);
+        budget.set_connections(1, 200, 0);
         assert!(budget.is_over());
         assert_eq!((budget.excess_of(0), budget.excess_of(1)), (200, 0));
         // Whatever is over, some loop has to let go of something.
-        budget.set_connections(0, 401);
-        budget.set_connections(1, 400);
+        budget.set_connections(0, 401, 0);
+        budget.set_connections(1, 400, 0);
         assert!(budget.excess_of(0) > 0 && budget.excess_of(1) > 0);
     }
 
@@ -165,9 +240,9 @@ mod tests {
     #[test]
     fn the_heap_gives_back_once_for_each_fall() {
         let budget = Budget::new(1_000, 1);
-        budget.set_connections(0, 900);
+        budget.set_connections(0, 900, 0);
         assert!(!budget.is_over() && !budget.has_fallen(500));
-        budget.set_connections(0, 100);
+        budget.set_connections(0, 100, 0);
         assert!(budget.has_fallen(500) && !budget.has_fallen(500));
     }
 }

@@ -15,6 +15,7 @@ use cellar_protocol::resp::{Command, Proto, Verb};
 
 use crate::budget::Budget;
 use crate::limits::INBOX_BYTES_MAX;
+use crate::listener::told_of;
 use crate::mailbox::Mailbox;
 use crate::tls::owner::Owner;
 
@@ -44,6 +45,14 @@ pub struct Seat {
     pub uid: Option<u32>,
     /// Whose certificate it has shown, if it has.
     pub owner: Option<Arc<Owner>>,
+}
+
+impl Seat {
+    /// Where it comes from, as the log is told.
+    #[must_use]
+    pub fn told(&self) -> String {
+        told_of(&self.peer, self.uid)
+    }
 }
 
 /// How many of something a client has, for listings.

@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use crate::execute::{Flow, Link, Unfinished};
+use crate::guesses::Source;
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::output::Output;
 use crate::poller::Interest;
@@ -100,11 +101,19 @@ pub(crate) struct Connection {
     pub(crate) transfer_bytes: usize,
     /// What its event loop counts for it of the memory that clients hold.
     pub(crate) noted_bytes: usize,
+    /// Since when it has to log in, in engine milliseconds, as its event loop has noted it; none
+    /// of one that need not, or has.
+    pub(crate) stranger_ms: Option<u64>,
+    /// Its number among those.
+    pub(crate) doorstep: Option<u64>,
+    /// Where it comes from.
+    pub(crate) source: Source,
 }
 
 impl Connection {
     pub(crate) fn new(stream: Stream, link: Link, now_ms: u64) -> Connection {
         let watches_room = stream.first_interest() == Interest::ReadsAndWrites;
+        let stranger_ms = link.is_stranger().then_some(now_ms);
         Connection {
             stream,
             link,
@@ -129,6 +138,9 @@ impl Connection {
             moved_bytes: 0,
             transfer_bytes: 0,
             noted_bytes: 0,
+            stranger_ms,
+            doorstep: None,
+            source: Source::default(),
         }
     }
 

@@ -199,6 +199,8 @@ counters! {
         "Connections closed because the client did not read its replies.";
     connections_memory_closed "memory_kicks":
         "Connections closed because all clients together held too much memory.";
+    connections_login_closed "login_kicks":
+        "Connections without a login that was needed, closed after their time or for others.";
     protocol_errors "protocol_errors": "Requests answered with an error line.";
     accept_failures "listen_disabled_num": "Times the system had no room for a further connection.";
     output_pauses "": "Times a connection had to wait because its client did not take its replies.";

@@ -38,13 +38,16 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    /// Hands a client to the loop with the fewest, unless it may not come in; `counters` are those
-    /// of the calling thread.
+    /// Hands a client to the loop with the fewest, unless it may not come in: when there are as
+    /// many as there may be, one that has not logged in gives way to it. `counters` are those of
+    /// the calling thread.
     pub(crate) fn let_in(&self, mut arrival: Arrival, counters: &Counters) {
         let state = &self.state;
         let most = state.settings.max_connections as u64;
         // Relaxed: each that comes in has a number of its own, so the limit is exact.
-        if state.connections.fetch_add(1, Ordering::Relaxed) >= most {
+        let is_full = state.connections.fetch_add(1, Ordering::Relaxed) >= most;
+        // One that gives way is gone as soon as its loop hears of it.
+        if is_full && !state.doorstep.give_way() {
             state.connections.fetch_sub(1, Ordering::Relaxed);
             counters.connections_rejected.add(1);
             return refuse(&mut arrival.stream, refusal(arrival.protocol));

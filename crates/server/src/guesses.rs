@@ -13,6 +13,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::listener::UID_MARK;
+
 /// Wrong guesses that an address has before it has to wait.
 pub const BURST: u64 = 30;
 /// How long it takes until there is one more.
@@ -33,16 +35,23 @@ const SETS: usize = 1 << 10;
 const WAYS: usize = 4;
 
 /// Where guesses come from: an IPv4 address, or the network of an IPv6 address (/64), of which one
-/// customer has all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// customer has all; over a socket file the user of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(u64);
 
 impl Source {
-    /// The source of a peer, as [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
+    /// The source of a peer, as [`told_of`](crate::listener::told_of) has it.
     #[must_use]
     pub fn of(peer: &str) -> Source {
         let Ok(address) = peer.parse::<SocketAddr>() else {
-            return Source::default();
+            let uid = peer
+                .rsplit_once(UID_MARK)
+                .map(|(_, uid)| uid.parse::<u32>());
+            let uid = uid.and_then(Result::ok);
+            // No network of IPv6 begins with zeros like these either.
+            return uid.map_or(Source::default(), |uid| {
+                Source(u64::from(uid) | 0xfffe << 32)
+            });
         };
         Source(match address.ip().to_canonical() {
             // No network of IPv6 begins with zeros and ones like these.
@@ -194,6 +203,7 @@ pub fn is_same(given: &[u8], secret: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listener::told_of;
 
     const SECRET: &[u8] = b"s3cret";
 
@@ -279,6 +289,16 @@ mod tests {
         assert_ne!(of("[2001:db8::1]:1"), of("[2001:db8:0:1::1]:1"));
         assert_eq!(of("192.0.2.7:1"), of("[::ffff:192.0.2.7]:2"));
         assert_ne!(of("192.0.2.7:1"), of("192.0.2.8:1"));
+    }
+
+    #[test]
+    fn each_user_of_the_machine_is_one_source_whatever_the_socket_file() {
+        let of = |path: &str, uid| Source::of(&told_of(path, uid));
+        let one = of("/run/a.sock:0", Some(1000));
+        assert_eq!(one, of("/run/b uid=7.sock:0", Some(1000)));
+        assert_ne!(one, of("/run/a.sock:0", Some(0)));
+        assert_ne!(of("/run/a.sock:0", Some(0)), of("/run/a.sock:0", None));
+        assert_ne!(one, Source::of("0.0.3.232:1"));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! A loop gets a stream that can be read: no signature is made in its turns. At most
 //! [`HANDSHAKES_MAX`] handshakes are under way, [`HANDSHAKES_PER_SOURCE_MAX`] of one source, for
-//! [`PATIENCE_MS`] at most; beyond that the oldest goes. A peer that has not finished one costs its
-//! socket and a bounded number of bytes.
+//! [`PATIENCE_MS`] at most; beyond that the oldest goes, of the source that has most. A peer that
+//! has not finished one costs its socket and a bounded number of bytes.
 //!
 //! The thread also reads certificates and keys anew, on SIGHUP and when one has changed.
 //!
@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use rustix::io::Errno;
 
 use crate::clock::LoopClock;
+use crate::crowd::Crowd;
 use crate::entrance::{Entrance, refuse};
 use crate::guesses::Source;
 use crate::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX};
@@ -99,6 +100,8 @@ struct Handshakes {
     poller: Poller,
     /// By their numbers: the first has been there longest.
     under_way: BTreeMap<u64, Guest>,
+    /// Their numbers by where they come from.
+    crowd: Crowd,
     /// The number of the last.
     last: u64,
     look_ms: u64,
@@ -134,6 +137,7 @@ impl Antechamber {
             hangups,
             poller,
             under_way: BTreeMap::new(),
+            crowd: Crowd::default(),
             last: 0,
             look_ms: 0,
             tell_ms: 0,
@@ -209,21 +213,28 @@ impl Handshakes {
                 until_ms,
             };
             self.under_way.insert(number, guest);
+            self.crowd.add(source, number);
         }
     }
 
-    /// Makes a place for one more of a source: the oldest of it goes, or of all.
+    /// Makes a place for one more of a source: the oldest of it goes, or of the source with most.
     fn make_place(&mut self, source: Source, now_ms: u64) {
-        let guests = self.under_way.iter();
-        let mut of_it = guests.filter(|(_, guest)| guest.source == source);
-        let oldest = of_it.next().map(|(&number, _)| number);
-        if 1 + of_it.count() >= HANDSHAKES_PER_SOURCE_MAX
-            && let Some(guest) = oldest.and_then(|number| self.under_way.remove(&number))
-        {
-            self.give_up(guest.arrival, "too many from this address", now_ms);
+        let (leaving, why) = if self.crowd.count_of(source) >= HANDSHAKES_PER_SOURCE_MAX {
+            (self.crowd.oldest_of(source), "too many from this address")
         } else if self.under_way.len() >= HANDSHAKES_MAX {
-            self.drop_oldest("too many at one time", now_ms);
+            (self.crowd.oldest_of_most(), "too many at one time")
+        } else {
+            return;
+        };
+        if let Some(guest) = leaving.and_then(|number| self.take_out(number)) {
+            self.give_up(guest.arrival, why, now_ms);
         }
+    }
+
+    fn take_out(&mut self, number: u64) -> Option<Guest> {
+        let guest = self.under_way.remove(&number)?;
+        self.crowd.remove(guest.source, number);
+        Some(guest)
     }
 
     /// Goes on with a handshake.
@@ -235,7 +246,7 @@ impl Handshakes {
         if handshake == Handshake::Waiting {
             return;
         }
-        let Some(Guest { mut arrival, .. }) = self.under_way.remove(&number) else {
+        let Some(Guest { mut arrival, .. }) = self.take_out(number) else {
             return;
         };
         match handshake {
@@ -285,20 +296,14 @@ impl Handshakes {
         end(&mut arrival.stream);
     }
 
-    fn drop_oldest(&mut self, why: &str, now_ms: u64) {
-        if let Some((_, guest)) = self.under_way.pop_first() {
-            self.give_up(guest.arrival, why, now_ms);
-        }
-    }
-
     /// Ends handshakes that take too long, and reads files that have changed.
     fn look(&mut self, now_ms: u64) {
-        let is_over = |handshakes: &Handshakes| {
-            let first = handshakes.under_way.first_key_value();
-            first.is_some_and(|(_, guest)| guest.until_ms <= now_ms)
+        let overdue = |handshakes: &Handshakes| {
+            let (&number, guest) = handshakes.under_way.first_key_value()?;
+            (guest.until_ms <= now_ms).then_some(number)
         };
-        while is_over(self) {
-            self.drop_oldest("it took too long", now_ms);
+        while let Some(guest) = overdue(self).and_then(|number| self.take_out(number)) {
+            self.give_up(guest.arrival, "it took too long", now_ms);
         }
         if self.keys.have_changed() {
             self.reload();

@@ -45,6 +45,8 @@ pub mod script; // what a script may do, its limits
 pub mod content_types; // where a Content-Type is kept
 pub mod strangers; // who speaks another protocol than its port
 pub mod guesses; // how often a password or token may be wrong
+pub mod crowd; // who is there by where they come from, which source has most
+pub mod doorstep; // who has to log in and has not, who of them gives way
 pub mod users; // who may log in, and what each may do
 pub mod lifetimes; // how long an item lives that is stored without a time to live
 pub mod state; // what all event loops share

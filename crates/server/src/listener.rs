@@ -16,6 +16,8 @@ use crate::stream::{Stream, Transport};
 
 /// Connections that wait in the system to be accepted; the system caps it at its own limit.
 const BACKLOG: i32 = 4_096;
+/// What stands between a socket file and the number of who came by it, where a peer is told.
+pub const UID_MARK: &str = " uid=";
 
 /// A bound and listening socket.
 #[derive(Debug)]
@@ -226,6 +228,17 @@ pub fn peer_uid(stream: &Stream) -> Option<u32> {
     }
     let credentials = sockopt::socket_peercred(stream).ok();
     credentials.map(|credentials| credentials.uid.as_raw())
+}
+
+/// A peer as others are told of it: its address, as
+/// [`Listener::peer_of`] has it, and the user of the machine if
+/// it came by a socket file.
+#[must_use]
+pub fn told_of(peer: &str, uid: Option<u32>) -> String {
+    match uid {
+        Some(uid) => format!("{peer}{UID_MARK}{uid}"),
+        None => peer.to_owned(),
+    }
 }
 
 impl AsFd for Listener {

@@ -38,6 +38,11 @@ impl Home {
     pub fn call(&self) {
         self.mailboxes[self.index].call(self.token);
     }
+
+    /// Has the loop close the connection for who comes now, unless it has logged in since.
+    pub fn give_way(&self) {
+        self.mailboxes[self.index].give_way(self.token);
+    }
 }
 
 /// One event loop's mailbox. `max_connections` bounds what waits in all of them together.
@@ -48,6 +53,8 @@ pub struct Mailbox {
     waiting: Mutex<VecDeque<Arrival>>,
     /// Tokens of the connections whose inbox got something.
     called: Mutex<Vec<u64>>,
+    /// Tokens of the connections that give way to others.
+    leaving: Mutex<VecDeque<u64>>,
     // AcqRel and Release: who sees the flag sees the token. Relaxed: a look without the lock, which
     // the waker repeats if it came too early.
     is_called: AtomicBool,
@@ -71,6 +78,7 @@ impl Mailbox {
             waker: Waker::new()?,
             waiting: Mutex::default(),
             called: Mutex::default(),
+            leaving: Mutex::default(),
             is_called: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
@@ -156,6 +164,16 @@ impl Mailbox {
             self.is_called.store(false, Ordering::Release);
             tokens.append(&mut called);
         }
+    }
+
+    fn give_way(&self, token: u64) {
+        lock(&self.leaving).push_back(token);
+        self.waker.wake();
+    }
+
+    /// The token of the next connection that gives way.
+    pub fn take_leaving(&self) -> Option<u64> {
+        lock(&self.leaving).pop_front()
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arrival>> {

@@ -104,6 +104,8 @@ pub struct Settings {
     pub max_value_bytes: Option<usize>,
     /// Seconds after which an idle connection is closed; 0 = never.
     pub idle_timeout_s: u64,
+    /// Milliseconds after which a connection is closed that has to log in and has not; 0 = never.
+    pub login_timeout_ms: u64,
     /// Milliseconds after which a client that does not take its replies, or stops in the middle of
     /// a large value, is dropped.
     pub write_timeout_ms: u64,
@@ -225,6 +227,7 @@ impl Default for Settings {
             client_memory_bytes: None,
             max_value_bytes: None,
             idle_timeout_s: 0,
+            login_timeout_ms: 10_000,
             write_timeout_ms: 30_000,
             drain_timeout_ms: 5_000,
             release_memory: false,

@@ -14,6 +14,7 @@ use crate::counters::times::{Times, TimesByCommand};
 use crate::counters::{Calls, Counters, Totals};
 use crate::databases::Databases;
 use crate::denials::DenialLog;
+use crate::doorstep::Doorstep;
 use crate::error_stats::Errors;
 use crate::events::Class;
 use crate::gate::Gates;
@@ -74,6 +75,8 @@ pub struct State {
     pub strangers: Strangers,
     /// Who was wrong about the password or the token.
     pub guesses: Guesses,
+    /// Which connections have to log in and have not.
+    pub doorstep: Doorstep,
     /// Who may log in; none without a file of users.
     pub users: Option<Arc<Users>>,
     /// Seconds after which idle connections are closed; zero for never.
@@ -178,6 +181,7 @@ impl State {
             content_types: ContentTypes::default(),
             strangers: Strangers::default(),
             guesses: Guesses::default(),
+            doorstep: Doorstep::default(),
             users: None,
             idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
             draining: AtomicBool::new(false),

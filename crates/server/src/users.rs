@@ -52,6 +52,13 @@ impl Roster {
             .binary_search_by(|user| user.name.as_bytes().cmp(name));
         found.ok().map(|place| &self.users[place])
     }
+
+    /// The user who may log in and has most hashes, if one has any.
+    fn most_hashes(&self) -> Option<Arc<User>> {
+        let users = self.users.iter().filter(|user| user.enabled);
+        let most = users.max_by_key(|user| user.hashes.len());
+        most.filter(|user| !user.hashes.is_empty()).cloned()
+    }
 }
 
 /// By what a file is known to be another.

@@ -15,6 +15,7 @@ mod lineup;
 mod shed;
 mod paused; // who waits for the end of a pause
 mod receive;
+mod threshold; // connections that have to log in
 mod rest; // connections whose command waits for a value
 mod serve;
 mod timers;
@@ -33,8 +34,10 @@ use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
 use crate::counters::load::PerProtocol;
 use crate::execute::Link;
+use crate::guesses::Source;
 use crate::latency_events::LatencyEvent;
 use crate::limits::SPARE_BUFFERS_MAX;
+use crate::listener::{peer_uid, told_of};
 use crate::mailbox::{Arrival, Mailbox};
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready, Waker};
@@ -77,6 +80,10 @@ pub(crate) struct Worker {
     /// that is too much.
     held_bytes: usize,
     looked_at_bytes: usize,
+    /// The part of it that strangers hold.
+    stranger_bytes: usize,
+    /// Who was closed for it, as the log is told.
+    shed_report: shed::ShedReport,
     /// Requests answered in this turn.
     answered: PerProtocol,
     now_ms: u64,
@@ -110,6 +117,8 @@ impl Worker {
             spares: Vec::new(),
             held_bytes: 0,
             looked_at_bytes: 0,
+            stranger_bytes: 0,
+            shed_report: shed::ShedReport::default(),
             answered: PerProtocol::default(),
             now_ms,
             began_us: 0,
@@ -244,6 +253,7 @@ impl Worker {
             self.take_over(arrival);
         }
         self.deliver();
+        self.let_give_way();
         if self.mailbox().was_asked_to_shed() {
             self.shed();
         }
@@ -269,8 +279,12 @@ impl Worker {
             state, mailboxes, ..
         } = &self.common;
         let home = (Arc::clone(mailboxes), self.index, token);
+        let source = Source::of(&told_of(&peer, peer_uid(&stream)));
         let link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
-        self.table.fill(Connection::new(stream, link, self.now_ms));
+        let mut connection = Connection::new(stream, link, self.now_ms);
+        connection.source = source;
+        self.table.fill(connection);
+        self.note_doorstep(slot);
         self.counters.load.note_opened(protocol);
         if self.is_draining() {
             self.begin_ending(slot);
@@ -391,9 +405,10 @@ impl Worker {
             self.common
                 .state
                 .note_transfer(connection.transfer_bytes, 0);
-            self.held_bytes -= connection.noted_bytes;
-            let budget = &self.common.state.budget;
-            budget.set_connections(self.index, self.held_bytes);
+            self.forget_held(&connection);
+            if let Some(number) = connection.doorstep.take() {
+                self.common.state.doorstep.leave(number);
+            }
             let protocol = connection.link.protocol();
             self.counters.load.note_closed(protocol);
             connection.link.end(&self.common.state);

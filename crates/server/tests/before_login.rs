@@ -1,13 +1,18 @@
 //! Before a login: whatever a peer sends costs a fixed small amount of memory.
 
-use crate::support::{daemon, resident, users};
+use crate::support::{daemon, http, resident, resp, users};
 
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
 use daemon::{Daemon, check, expect, expect_end, set};
+use http::Http;
 use resident::occupied_bytes;
+use resp::{Client, Value, bulk, ok};
 use users::UsersFile;
 
 /// Peers that do the same at one time.
@@ -147,4 +152,153 @@ fn whatever_is_sent_before_a_login_costs_a_fixed_small_amount_of_memory() {
         check(&mut other, &login, b"STORED\r\n");
         check(&mut other, b"get k\r\n", b"END\r\n");
     }
+}
+
+#[test]
+fn who_has_logged_in_is_not_closed_for_what_strangers_hold() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let flags = ["--threads", "2", "--client-memory", "32MiB", &users, &path];
+    let daemon = Daemon::start(&flags);
+    let mut listeners = Vec::new();
+    for channels in [30, 130, 450, 800] {
+        let mut client = Client::connect(&daemon);
+        assert_eq!(client.run("AUTH reader reader-pw"), ok());
+        let names: Vec<String> = (0..channels).map(|n| format!("channel:{n}")).collect();
+        let mut words: Vec<&[u8]> = vec![b"SUBSCRIBE"];
+        words.extend(names.iter().map(|name| name.as_bytes()));
+        client.send(&words);
+        (0..channels).for_each(|_| drop(client.read()));
+        listeners.push(client);
+    }
+    // They stand still, as listeners do.
+    std::thread::sleep(Duration::from_millis(1_100));
+    let part = [b"GET /v1/cache/".as_slice(), &[b'a'; 195_000]].concat();
+    let strangers: Vec<TcpStream> = (0..300)
+        .map(|_| {
+            let mut stream = daemon.connect_http();
+            // One that is closed for those behind it may be so while it sends.
+            let _ = stream.write_all(&part);
+            stream
+        })
+        .collect();
+    let told = daemon.log_until("clients held too much memory").pop();
+    let told = told.unwrap();
+    assert!(
+        told.contains("others=0") || told.contains("\"others\":0"),
+        "{told}"
+    );
+    // Most of them have to go: together they may hold 4 MiB.
+    let mut looks = 0;
+    while figure(
+        &metrics_of(&daemon),
+        "cellar_connections_memory_closed_total",
+    ) < 100
+    {
+        looks += 1;
+        assert!(looks < 1_000, "strangers hold what they like");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for client in &mut listeners {
+        client.send(&[b"PING"]);
+        assert_eq!(client.read(), Value::Array(vec![bulk("pong"), bulk("")]));
+    }
+    drop(strangers);
+}
+
+/// What a request for `/healthz` answers on a connection that stays.
+fn healthz(stream: &mut Http) -> u16 {
+    stream.ask("GET /healthz", &[], b"").status
+}
+
+#[test]
+fn silent_strangers_give_way_and_who_has_logged_in_does_not() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let flags = [
+        "--max-connections",
+        "20",
+        "--login-timeout",
+        "0",
+        &users,
+        &path,
+    ];
+    let daemon = Daemon::start(&flags);
+    let mut silent: Vec<TcpStream> = (0..20).map(|_| daemon.connect_http()).collect();
+    let mut inside = Vec::new();
+    for number in 0..20 {
+        let mut client = Client::connect(&daemon);
+        assert_eq!(client.run("AUTH reader reader-pw"), ok(), "{number}");
+        inside.push(client);
+        if number == 0 {
+            assert_eq!(healthz(&mut Http::to(&daemon)), 200);
+        }
+    }
+    for stream in &mut silent {
+        expect_end(stream);
+    }
+    // Now there is nobody who could give way.
+    let mut outside = daemon.connect_resp();
+    expect(&mut outside, b"-ERR max number of clients reached\r\n");
+    for client in &mut inside {
+        assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+    }
+}
+
+#[test]
+fn a_connection_without_a_login_ends_in_time_where_one_is_needed() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let daemon = Daemon::start(&["--login-timeout", "3s", &users, &path]);
+    let mut silent = [
+        daemon.connect(),
+        daemon.connect_resp(),
+        daemon.connect_http(),
+    ];
+    let mut member = daemon.connect();
+    check(
+        &mut member,
+        &set("login", b"reader reader-pw"),
+        b"STORED\r\n",
+    );
+    let mut client = Client::connect(&daemon);
+    assert_eq!(client.run("AUTH reader reader-pw"), ok());
+    // Over HTTP some requests are for everybody; between them the time begins anew.
+    let mut prober = Http::to(&daemon);
+    for _ in 0..20 {
+        assert_eq!(healthz(&mut prober), 200);
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    for stream in &mut silent {
+        expect_end(stream);
+    }
+    check(&mut member, b"mn\r\n", b"MN\r\n");
+    assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+    assert!(
+        figure(
+            &metrics_of(&daemon),
+            "cellar_connections_login_closed_total"
+        ) >= 3
+    );
+
+    let daemon = Daemon::start(&["--login-timeout", "1s", "--password", "s3cret"]);
+    let mut silent = daemon.connect_resp();
+    let mut free = daemon.connect();
+    expect_end(&mut silent);
+    check(&mut free, b"mn\r\n", b"MN\r\n");
+}
+
+/// The text for Prometheus, as a user sees it.
+fn metrics_of(daemon: &Daemon) -> String {
+    let secrets = BASE64_STANDARD.encode("reader:reader-pw");
+    let field = format!("Authorization: Basic {secrets}");
+    let page = Http::to(daemon).ask("GET /metrics", &[&field], b"");
+    page.text().to_owned()
+}
+
+/// A figure of it.
+fn figure(metrics: &str, name: &str) -> u64 {
+    let mut lines = metrics.lines();
+    let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("{name}")).parse().unwrap()
 }

@@ -149,6 +149,11 @@ fn anybody_else_logs_in_and_the_log_says_who_could_not() {
     check(&mut text, &set("k", b"a-session-token"), failure);
     let told = sockets.daemon.log_until("a login failed").pop().unwrap();
     assert!(!told.contains("a-session-token"), "{told}");
+    let mut resp = sockets.connect("resp");
+    let wrong = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    check(&mut resp, b"AUTH root guess\r\n", wrong);
+    let told = sockets.daemon.log_until("a login failed").pop().unwrap();
+    assert!(told.contains(&uid), "{told}");
 
     // A file that is read anew counts for who comes then.
     file.write(&shop(own_uid()));

@@ -656,6 +656,28 @@ fn handshakes_of_one_address_leave_places_for_others() {
 }
 
 #[test]
+fn when_all_handshakes_are_taken_the_address_with_most_gives_way() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let config = both(&authority);
+    // The first of all, and alone.
+    let early = dial_from([127, 0, 0, 2], &daemon.address);
+    wait_for(&daemon, "cellar_tls_handshakes_failed_total", "0");
+    let hosts = (10..20).flat_map(|host| std::iter::repeat_n(host, 60));
+    let crowd: Vec<TcpStream> = hosts
+        .map(|host| dial_from([127, 0, 0, host], &daemon.address))
+        .collect();
+    let late = dial_from([127, 0, 0, 3], &daemon.address);
+    for socket in [late, early] {
+        let mut stream = rustls::StreamOwned::new(unspoken(&config, "localhost"), socket);
+        check(&mut stream, b"mn\r\n", b"MN\r\n");
+    }
+    let failed = figure(&daemon, "cellar_tls_handshakes_failed_total");
+    assert!(failed.parse::<u64>().unwrap() >= 80, "{failed}");
+    drop(crowd);
+}
+
+#[test]
 fn a_storm_of_handshakes_leaves_others_served() {
     let authority = Authority::new();
     let daemon = server(&authority, &[]);

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use daemon::Daemon;
 use http::Http;
-use resp::{Client, ok};
+use resp::{Client, Value, ok};
 use users::{UsersFile, user};
 
 /// A server with these users.
@@ -96,6 +96,25 @@ fn a_value_under_way_ends_with_its_user() {
         assert!(!rest.contains("STORED") && !rest.contains("+OK"), "{rest}");
     }
     login(&daemon, "root").check("EXISTS m h r => :0");
+}
+
+#[test]
+fn scripts_that_one_user_loads_leave_those_of_others() {
+    let some = user("some", "admin", "prefixes = [\"app:\"]");
+    let file = UsersFile::new(&(user("root", "admin", "") + &some));
+    let daemon = serve(&file, &[]);
+    let mut root = login(&daemon, "root");
+    let Value::Bulk(digest) = root.run("SCRIPT LOAD return") else {
+        panic!("it is not loaded");
+    };
+    let mut some = login(&daemon, "some");
+    for number in 0..40 {
+        let source = format!("--{number}\n--{}\nreturn 1", "x".repeat(500_000));
+        some.call(&[b"SCRIPT", b"LOAD", source.as_bytes()]);
+    }
+    for _ in 0..2 {
+        assert_eq!(root.call(&[b"EVALSHA", &digest, b"0"]), Value::Null);
+    }
 }
 
 #[test]

@@ -55,6 +55,8 @@ struct Peer {
     source: Source,
     /// Whether its last token was the right one.
     bore_token: bool,
+    /// Whether its requests have to say who asks.
+    is_asked: bool,
     /// Whose it is; none on a server without users.
     asker: Option<Box<Asker>>,
 }
@@ -65,10 +67,18 @@ impl Peer {
     fn at(address: &str, has_users: bool) -> Peer {
         Peer {
             asker: has_users.then(|| Box::new(Asker::at(address))),
+            is_asked: has_users,
             is_loopback: is_of_this_machine(address),
             source: Source::of(address),
             bore_token: false,
         }
+    }
+
+    /// Whether it has to say who it is, and has not.
+    #[inline]
+    fn is_stranger(&self) -> bool {
+        let asker = self.asker.as_ref();
+        self.is_asked && !self.bore_token && !asker.is_some_and(|asker| asker.is_known())
     }
 }
 

@@ -26,7 +26,7 @@ use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
 use crate::client::{Client, Seat};
-use crate::listener::{local_address, peer_uid};
+use crate::listener::{local_address, peer_uid, told_of};
 use crate::mailbox::Mailbox;
 use crate::output::Output;
 use crate::pause::Effect;
@@ -168,7 +168,7 @@ impl Link {
         state: &State,
     ) -> Link {
         let (uid, owner) = (peer_uid(stream), stream.owner());
-        let told = uid.map_or(peer.clone(), |uid| format!("{peer} uid={uid}"));
+        let told = told_of(&peer, uid);
         let mut link = match protocol {
             Protocol::Memcached => Link::Memcached(memcached::Intake::new(&told, state)),
             Protocol::Resp => {
@@ -355,6 +355,17 @@ impl Link {
         match self {
             Link::Resp(intake) => intake.awaits_tail(),
             Link::Memcached(_) | Link::Http(_) => false,
+        }
+    }
+
+    /// Whether a login is needed, and there was none.
+    #[inline]
+    #[must_use]
+    pub fn is_stranger(&self) -> bool {
+        match self {
+            Link::Memcached(intake) => intake.is_stranger(),
+            Link::Resp(intake) => intake.is_stranger(),
+            Link::Http(intake) => intake.is_stranger(),
         }
     }
 

@@ -317,6 +317,16 @@ pub const TABLE: &[Row] = &[
         show: |s| show_duration_ms(s.idle_timeout_s * 1_000),
     },
     Row {
+        name: "login-timeout",
+        value: "DURATION",
+        default: "10s",
+        help: "Where a login is needed, closes a connection on which nobody has logged in for this \
+               long, to the second; over HTTP, one without a request for so long, as long as none \
+               was let in; 0 = never.",
+        set: |s, v| put(&mut s.login_timeout_ms, parse_duration_ms(v)),
+        show: |s| show_duration_ms(s.login_timeout_ms),
+    },
+    Row {
         name: "write-timeout",
         value: "DURATION",
         default: "30s",
@@ -622,6 +632,7 @@ mod tests {
             ("max-value", "513MiB"),
             ("max-value", "0"),
             ("idle-timeout", "10"),
+            ("login-timeout", "10"),
             ("write-timeout", "0"),
             ("default-ttl", "10"),
             ("default-ttl", "http:1=10m"),

@@ -7,9 +7,9 @@
 //! else                                waits for its hash, and longer if others were wrong
 //! ```
 //!
-//! Who waits holds a [`Ticket`], which calls its event loop when it is settled. Only what was found
-//! wrong slows others from there, so each is looked at anew at its turn; one for whom nobody waits
-//! is not compared.
+//! Who waits holds a [`Ticket`], which calls its event loop when it is settled. Only what is found
+//! wrong slows others from there, so each is looked at anew at its turn. Sources take turns; when
+//! all places are taken, the newest of the source with most leaves for one of a source with fewer.
 //!
 //! Invariant: each waiting attempt has a flight, and so has the one that is being compared; at most
 //! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
@@ -35,7 +35,7 @@ const WAITING_PER_SOURCE_MAX: usize = 64;
 /// The part of the free places that one source may hold: the fuller the queue, the fewer, so that
 /// it takes dozens of sources to fill it.
 const FREE_SHARE: usize = 8;
-/// What the password of a user that there is not is compared with, so that it takes as long.
+/// What a wrong password is compared with where no user has one.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -127,9 +127,20 @@ pub struct WaitingAttempt {
 struct Queue {
     /// By the moment of their turns, in engine milliseconds, and their numbers.
     waiting: BTreeMap<(u64, u64), WaitingAttempt>,
-    /// Who waits for the same attempt, by where it comes from.
-    flights: HashMap<Source, HashMap<Mac256, Vec<Weak<Ticket>>>>,
+    /// What waits or is being compared, by where it comes from.
+    lanes: HashMap<Source, Lane>,
     last: u64,
+    /// How many were taken for their turns.
+    turns: u64,
+}
+
+/// The attempts of one source.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Who waits for the same attempt.
+    flights: HashMap<Mac256, Vec<Weak<Ticket>>>,
+    /// [`Queue::turns`] when it had its last turn, or came.
+    turn: u64,
 }
 
 impl Queue {
@@ -137,7 +148,46 @@ impl Queue {
     fn has_place(&self, source: Source) -> bool {
         let free = WAITING_MAX.saturating_sub(self.waiting.len());
         let places = (free / FREE_SHARE).clamp(1, WAITING_PER_SOURCE_MAX);
-        free > 0 && self.flights.get(&source).map_or(0, HashMap::len) < places
+        free > 0 && self.count_of(source) < places
+    }
+
+    fn count_of(&self, source: Source) -> usize {
+        self.lanes.get(&source).map_or(0, |lane| lane.flights.len())
+    }
+
+    /// Takes out the newest attempt of the source that has most, if all places are taken and that
+    /// leaves it no fewer than this source has then. Cost: a look at each that waits.
+    fn make_place(&mut self, source: Source) -> Option<WaitingAttempt> {
+        if self.waiting.len() < WAITING_MAX {
+            return None;
+        }
+        let counts = self
+            .lanes
+            .iter()
+            .map(|(&one, lane)| (lane.flights.len(), one));
+        let (count, most) = counts.max()?;
+        if count < self.count_of(source) + 2 {
+            return None;
+        }
+        let of_it = self.waiting.iter().filter(|(_, one)| one.source == most);
+        let newest = of_it
+            .map(|(&key, _)| key)
+            .max_by_key(|&(_, number)| number)?;
+        self.waiting.remove(&newest)
+    }
+
+    /// Takes the next attempt whose turn has come: of the source that had none for longest.
+    fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
+        let due = self.waiting.range(..=(now_ms, u64::MAX));
+        let turn_of = |source: &Source| self.lanes.get(source).map_or(0, |lane| lane.turn);
+        let next = due.min_by_key(|(key, one)| (turn_of(&one.source), **key));
+        let key = *next?.0;
+        let attempt = self.waiting.remove(&key)?;
+        self.turns += 1;
+        if let Some(lane) = self.lanes.get_mut(&attempt.source) {
+            lane.turn = self.turns;
+        }
+        Some(attempt)
     }
 
     fn line_up(&mut self, attempt: WaitingAttempt, turn_ms: u64) {
@@ -147,20 +197,20 @@ impl Queue {
 
     /// Takes those who wait for an attempt off, as far as they are still there.
     fn land(&mut self, attempt: &WaitingAttempt) -> Vec<Arc<Ticket>> {
-        let Some(flights) = self.flights.get_mut(&attempt.source) else {
+        let Some(lane) = self.lanes.get_mut(&attempt.source) else {
             return Vec::new();
         };
-        let tickets = flights.remove(&attempt.flight).unwrap_or_default();
-        if flights.is_empty() {
-            self.flights.remove(&attempt.source);
+        let tickets = lane.flights.remove(&attempt.flight).unwrap_or_default();
+        if lane.flights.is_empty() {
+            self.lanes.remove(&attempt.source);
         }
         tickets.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether anybody still waits for an attempt.
     fn is_awaited(&self, attempt: &WaitingAttempt) -> bool {
-        let flights = self.flights.get(&attempt.source);
-        let tickets = flights.and_then(|flights| flights.get(&attempt.flight));
+        let lane = self.lanes.get(&attempt.source);
+        let tickets = lane.and_then(|lane| lane.flights.get(&attempt.flight));
         tickets.is_some_and(|tickets| tickets.iter().any(|ticket| ticket.strong_count() > 0))
     }
 }
@@ -249,21 +299,32 @@ impl Users {
     fn line_up(&self, attempt: WaitingAttempt, delay_ms: u64) -> Attempt {
         let ticket = Arc::new(Ticket::default());
         let mut queue = self.attempts.lock();
-        let flights = queue.flights.get_mut(&attempt.source);
-        if let Some(tickets) = flights.and_then(|flights| flights.get_mut(&attempt.flight)) {
+        let lane = queue.lanes.get_mut(&attempt.source);
+        if let Some(tickets) = lane.and_then(|lane| lane.flights.get_mut(&attempt.flight)) {
             tickets.retain(|ticket| ticket.strong_count() > 0);
             tickets.push(Arc::downgrade(&ticket));
             return Attempt::Waits(ticket);
         }
         if !queue.has_place(attempt.source) {
-            count(&self.counts.refused);
-            return Attempt::Settled(LoginResult::Busy);
+            let Some(leaving) = queue.make_place(attempt.source) else {
+                count(&self.counts.refused);
+                return Attempt::Settled(LoginResult::Busy);
+            };
+            for ticket in queue.land(&leaving) {
+                count(&self.counts.refused);
+                ticket.settle(LoginResult::Busy);
+            }
         }
         if delay_ms > 0 {
             count(&self.counts.slowed);
         }
-        let flights = queue.flights.entry(attempt.source).or_default();
-        flights.insert(attempt.flight, vec![Arc::downgrade(&ticket)]);
+        let turn = queue.turns;
+        let lane = queue.lanes.entry(attempt.source).or_insert_with(|| Lane {
+            turn,
+            ..Lane::default()
+        });
+        let tickets = vec![Arc::downgrade(&ticket)];
+        lane.flights.insert(attempt.flight, tickets);
         let turn_ms = attempt.came_ms + delay_ms;
         queue.line_up(attempt, turn_ms);
         drop(queue);
@@ -286,9 +347,7 @@ impl Users {
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         // What has become due meanwhile is found by the next call, which knows the time.
-        is_due(&queue)
-            .then(|| queue.waiting.pop_first())?
-            .map(|(_, attempt)| attempt)
+        queue.take(now_ms)
     }
 
     /// Settles an attempt whose turn has come, unless its source has become slow since; comparing
@@ -355,16 +414,18 @@ impl Users {
         let WaitingAttempt {
             password, hashes, ..
         } = attempt;
-        if hashes.is_empty() {
-            count(&self.counts.hashes);
-            secrets::is_right(password, NOBODYS_HASH);
-            return false;
-        }
-        let is_of = |hash: &&Arc<str>| {
+        let is_right = |hash: &str| {
             count(&self.counts.hashes);
             secrets::is_right(password, hash)
         };
-        let Some(hash) = hashes.iter().find(is_of) else {
+        let Some(hash) = hashes.iter().find(|hash| is_right(hash)) else {
+            // As many hashes for every name, of a user or not: what is wrong takes the time of the
+            // user who has most of them.
+            let most = self.roster().most_hashes();
+            let most = most.map_or(vec![Arc::from(NOBODYS_HASH)], |user| user.hashes.clone());
+            most.iter().skip(hashes.len()).for_each(|hash| {
+                is_right(hash);
+            });
             return false;
         };
         let digest = self.remembered.digest(&attempt.name, password, hash);
@@ -389,10 +450,15 @@ mod tests {
     use crate::settings::Settings;
 
     fn users() -> Arc<Users> {
+        let hash = secrets::hash(b"pw").unwrap();
+        users_of(&format!(
+            "[[user]]\nname = \"a\"\npasswords = [\"{hash}\"]\nrole = \"admin\"\n"
+        ))
+    }
+
+    fn users_of(text: &str) -> Arc<Users> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users.toml");
-        let hash = secrets::hash(b"pw").unwrap();
-        let text = format!("[[user]]\nname = \"a\"\npasswords = [\"{hash}\"]\nrole = \"admin\"\n");
         std::fs::write(&path, text).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&path, mode).unwrap();
@@ -419,7 +485,7 @@ mod tests {
         let most = WAITING_PER_SOURCE_MAX;
         assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 50), 50);
         users.attempts.lock().waiting.clear();
-        users.attempts.lock().flights.clear();
+        users.attempts.lock().lanes.clear();
         assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 100), most);
         let again = users.attempt((b"v", b"x"), "[2001:db8::2]:1", &guesses, 1_000);
         assert!(matches!(again, Attempt::Settled(LoginResult::Busy)));
@@ -431,12 +497,72 @@ mod tests {
     }
 
     #[test]
+    fn an_address_with_one_login_gets_its_turn_however_full_the_queue_is() {
+        let (users, guesses) = (users(), Guesses::default());
+        let mut tickets = Vec::new();
+        let mut attempt = |name: String, peer: &str| {
+            let secrets = (name.as_bytes(), b"x".as_slice());
+            match users.attempt(secrets, peer, &guesses, 1_000) {
+                Attempt::Waits(ticket) => {
+                    tickets.push(Arc::clone(&ticket));
+                    Some(ticket)
+                }
+                Attempt::Settled(_) => None,
+            }
+        };
+        for host in 0..80 {
+            for number in 0..20 {
+                attempt(format!("u{number}"), &format!("192.0.2.{host}:1"));
+            }
+        }
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        let refused = || users.counts.refused.load(Ordering::Relaxed);
+        let before = refused();
+        let ticket = attempt("v".to_owned(), "198.51.100.1:1").expect("it finds a place");
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        // One has left for it; none comes in where all have as many.
+        assert!(attempt("v".to_owned(), "192.0.2.1:1").is_none());
+        assert_eq!(refused() - before, 2);
+        let mut turns = (0..=80).map(|_| users.next_attempt(1_000, 0).unwrap());
+        let turn = turns.position(|attempt| *attempt.name == *b"v");
+        assert!(turn.is_some());
+        assert!(ticket.result().is_none());
+        let is_busy = |ticket: &Arc<Ticket>| matches!(ticket.result(), Some(LoginResult::Busy));
+        assert!(tickets.iter().any(is_busy));
+    }
+
+    #[test]
+    fn what_is_wrong_costs_as_many_hashes_whoever_is_named() {
+        let hash = secrets::hash(b"pw").unwrap();
+        let rows = [("a", 1), ("b", 3), ("c", 0)].map(|(name, count)| {
+            let hashes = vec![format!("\"{hash}\""); count].join(", ");
+            let rows = format!("passwords = [{hashes}]\nuids = [{count}]\nrole = \"read\"");
+            format!("[[user]]\nname = \"{name}\"\n{rows}\n")
+        });
+        let (users, guesses) = (users_of(&rows.concat()), Guesses::default());
+        let mut before = 0;
+        for (host, name) in ["a", "b", "c", "nobody"].iter().enumerate() {
+            let peer = format!("192.0.2.{host}:1");
+            let secrets = (name.as_bytes(), b"x".as_slice());
+            let Attempt::Waits(ticket) = users.attempt(secrets, &peer, &guesses, 1_000) else {
+                panic!("{name} is known without a hash");
+            };
+            let attempt = users.next_attempt(1_000, 0).unwrap();
+            users.settle(attempt, &guesses, 1_000);
+            assert!(matches!(ticket.result(), Some(LoginResult::Wrong)));
+            let hashes = users.counts.hashes.load(Ordering::Relaxed);
+            assert_eq!(hashes - before, 3, "{name}");
+            before = hashes;
+        }
+    }
+
+    #[test]
     fn an_attempt_that_nobody_waits_for_is_not_compared() {
         let (users, guesses) = (users(), Guesses::default());
         drop(users.attempt((b"a", b"x"), "192.0.2.1:1", &guesses, 1_000));
         let attempt = users.next_attempt(1_000, 0).unwrap();
         users.settle(attempt, &guesses, 1_000);
         assert_eq!(users.counts.hashes.load(Ordering::Relaxed), 0);
-        assert!(users.attempts.lock().flights.is_empty());
+        assert!(users.attempts.lock().lanes.is_empty());
     }
 }

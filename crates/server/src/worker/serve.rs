@@ -23,6 +23,7 @@ use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
 use super::lineup::Turn;
 use super::share::{Shares, TURN_US};
 use super::steps::{decode_spans, fetch_ahead, run};
+use super::threshold::note_request;
 use crate::client::Delivery;
 use crate::connection::Input;
 use crate::execute::Context;
@@ -188,6 +189,9 @@ impl Worker {
         let is_incomplete = !stopped && from < end;
         connection.link.settle(&codec, is_incomplete, self.now_ms);
         connection.note_waiting(found, is_incomplete, self.now_ms);
+        if found {
+            note_request(connection, self.now_ms);
+        }
         if is_incomplete && end - from >= LONG_REQUEST_BYTES_MIN {
             connection.input = Input::Frame;
         }

@@ -198,6 +198,13 @@ impl Worker {
             self.counters.connections_slow_closed.add(1);
             return self.give_up(slot);
         }
+        if self.is_login_overdue(slot) {
+            self.counters.connections_login_closed.add(1);
+            return self.close(slot);
+        }
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
         // Relaxed: a setting that orders nothing.
         let idle_s = self.common.state.idle_timeout_s.load(Ordering::Relaxed);
         let idle_ms = idle_s.saturating_mul(1_000);

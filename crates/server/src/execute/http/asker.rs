@@ -47,6 +47,13 @@ impl Asker {
         }
     }
 
+    /// Whether it is somebody's, as far as is known.
+    #[inline]
+    pub(super) fn is_known(&self) -> bool {
+        let last = self.last.as_ref();
+        self.certified.is_known() || last.is_some_and(|(_, standing)| standing.is_known())
+    }
+
     /// The user whom its certificate or its socket names.
     pub(super) fn certified(&mut self, users: &Users) -> Option<Arc<User>> {
         self.certified.user(Some(users)).cloned()

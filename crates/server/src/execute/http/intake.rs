@@ -96,16 +96,24 @@ impl Intake {
     /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
     #[must_use]
     pub fn new(address: &str, state: &State) -> Intake {
-        Intake::of(address, state.users.is_some())
+        let mut intake = Intake::of(address, state.users.is_some());
+        intake.peer.is_asked |= !state.settings.http_token.is_empty();
+        intake
     }
 
-    /// The same on a server that has users or not.
+    /// The same on a server that has users or not, and no token.
     #[must_use]
     pub fn of(address: &str, has_users: bool) -> Intake {
         Intake {
             peer: Peer::at(address, has_users),
             ..Intake::default()
         }
+    }
+
+    /// Whether its requests have to say who asks, and none was right so far.
+    #[inline]
+    pub(in crate::execute) fn is_stranger(&self) -> bool {
+        self.peer.is_stranger()
     }
 
     /// Becomes a user's who is known without a password.

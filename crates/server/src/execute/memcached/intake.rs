@@ -211,15 +211,23 @@ impl Intake {
     /// What the decoder waits for.
     #[inline]
     pub(in crate::execute) fn limits(&self) -> &'static Limits {
-        match &self.member {
-            Some(member) if !member.standing.is_known() => &STRANGERS_LIMITS,
-            _ => &LIMITS,
+        if self.is_stranger() {
+            &STRANGERS_LIMITS
+        } else {
+            &LIMITS
         }
     }
 
     /// Whether `input` is still no whole request, given that its first `looked_at` bytes were none.
     pub(in crate::execute) fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
         codec::is_still_incomplete(input, looked_at, self.limits())
+    }
+
+    /// Whether it has to log in, and has not.
+    #[inline]
+    pub(in crate::execute) fn is_stranger(&self) -> bool {
+        let member = self.member.as_ref();
+        member.is_some_and(|member| !member.standing.is_known())
     }
 
     /// What is spoken, as far as it is known.

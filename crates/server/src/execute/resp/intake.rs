@@ -212,6 +212,12 @@ impl Intake {
         self.session.log_in(user, users, state);
     }
 
+    /// Whether it has to log in, and has not.
+    #[inline]
+    pub(in crate::execute) fn is_stranger(&self) -> bool {
+        !self.session.standing.is_known()
+    }
+
     /// The client as others see it.
     #[inline]
     pub(in crate::execute) fn client(&self) -> &Client {

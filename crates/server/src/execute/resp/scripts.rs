@@ -33,7 +33,7 @@ pub(super) fn eval(call: &mut Call<'_>) -> Outcome {
     check_length(source)?;
     // What is not run is not kept either.
     lists(call.args)?;
-    let script = call.context.state.scripts.load(source);
+    let script = keep(call, source);
     run(call, &script)
 }
 
@@ -158,6 +158,13 @@ fn failure_of(error: RunError, script: &Script) -> Failure {
     }
 }
 
+/// The script of this source, which is kept for whose connection it is.
+fn keep(call: &Call<'_>, source: &[u8]) -> Arc<Script> {
+    let user = call.session.standing.last_user();
+    let owner = user.map_or("", |user| &user.name);
+    call.context.state.scripts.load(source, owner)
+}
+
 pub(super) fn load(call: &mut Call<'_>) -> Outcome {
     let source = call.args[2];
     check_length(source)?;
@@ -168,7 +175,7 @@ pub(super) fn load(call: &mut Call<'_>) -> Outcome {
         interpreter.tidy_up();
         checked
     });
-    let script = call.context.state.scripts.load(source);
+    let script = keep(call, source);
     checked.map_err(|error| failure_of(error, &script))?;
     call.reply().bulk(script.digest);
     DONE

@@ -203,7 +203,7 @@ fn enter_with_password(
             Err(WRONG_PASSWORD)
         };
     }
-    let source = Source::of(&call.session.client.seat.peer);
+    let source = Source::of(&call.session.client.seat.told());
     // A wrong user's password is compared with nothing that it could be.
     let given = if is_user { password } else { b"" };
     let now_ms = call.cache().now().0;
@@ -222,8 +222,8 @@ fn enter_as_user(
 ) -> Result<Admission, Failure> {
     let secrets = (user.unwrap_or(DEFAULT_USER.as_bytes()), password);
     let session = &mut *call.session;
-    let peer = &session.client.seat.peer;
-    match session.pending.log_in(users, secrets, peer, call.context) {
+    let peer = session.client.seat.told();
+    match session.pending.log_in(users, secrets, &peer, call.context) {
         Err(ticket) => Ok(Admission::Not(Flow::Wait(ticket))),
         Ok(LoginResult::Right(user)) => Ok(Admission::Known(Some(user))),
         Ok(LoginResult::Wrong) => refuse_password(call, secrets.0),
