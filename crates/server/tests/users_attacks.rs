@@ -98,6 +98,111 @@ fn a_value_under_way_ends_with_its_user() {
     login(&daemon, "root").check("EXISTS m h r => :0");
 }
 
+/// Length and number of values of which an answer has more than sockets and buffers hold.
+const MANY: usize = 400;
+const MANY_BYTES: usize = 60_000;
+
+/// Stores them, each as long as the others and all of this letter.
+fn store_many(daemon: &Daemon, letter: u8) {
+    let mut root = login(daemon, "root");
+    for number in 0..MANY {
+        let (key, value) = (format!("app:{number}"), vec![letter; MANY_BYTES]);
+        root.send(&[b"SET", key.as_bytes(), &value]);
+        assert_eq!(root.read(), ok());
+    }
+}
+
+#[test]
+fn an_answer_under_way_ends_with_its_user() {
+    let root = user("root", "admin", "");
+    let wa = user("wa", "write", "prefixes = [\"app:\"]");
+    let file = UsersFile::new(&(root.clone() + &wa));
+    let daemon = serve(&file, &["--memory", "128MiB"]);
+    let mut keys = login(&daemon, "root");
+    for thousand in 0..40 {
+        let pairs = (0..1_000).map(|number| format!(" app:{thousand}.{number}{0:0>80} v", ""));
+        keys.run(&format!("MSET{}", pairs.collect::<String>()));
+    }
+    store_many(&daemon, b'o');
+    let names: Vec<String> = (0..MANY).map(|number| format!("app:{number}")).collect();
+    let member = || {
+        let mut stream = daemon.connect();
+        daemon::check(&mut stream, &daemon::set("any", b"wa wa-pw"), b"STORED\r\n");
+        stream
+    };
+    let mut under_way = Vec::new();
+    for request in [
+        format!("get {}\r\n", names.join(" ")),
+        format!("gat 1000 {}\r\n", names.join(" ")),
+        "lru_crawler metadump all\r\n".to_owned(),
+        "lru_crawler mgdump all\r\n".to_owned(),
+    ] {
+        let mut stream = member();
+        stream.write_all(request.as_bytes()).unwrap();
+        under_way.push(stream);
+    }
+    let mut packets = daemon.connect();
+    packets
+        .write_all(&packet(0x21, b"PLAIN", b"\0wa\0wa-pw"))
+        .unwrap();
+    let mut head = [0; 24];
+    packets.read_exact(&mut head).unwrap();
+    let many = names.iter().map(|name| packet(0x00, name.as_bytes(), b""));
+    packets
+        .write_all(&many.collect::<Vec<_>>().concat())
+        .unwrap();
+    under_way.push(packets);
+    let ids = format!("{{\"ids\":[\"{}\"]}}", names.join("\",\""));
+    let mut http = daemon.connect_http();
+    let head = format!(
+        "POST /v1/cache/batch/get HTTP/1.1\r\nHost: a\r\n{}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{ids}",
+        basic("wa"),
+        ids.len()
+    );
+    http.write_all(head.as_bytes()).unwrap();
+    under_way.push(http);
+    let mut mget = daemon.connect_resp();
+    daemon::check(&mut mget, b"AUTH wa wa-pw\r\n", b"+OK\r\n");
+    mget.write_all(format!("MGET {}\r\n", names.join(" ")).as_bytes())
+        .unwrap();
+    under_way.push(mget);
+    // Each has begun to answer.
+    for stream in &under_way {
+        let patience = Duration::from_secs(30);
+        stream.set_read_timeout(Some(patience)).unwrap();
+        assert!(stream.peek(&mut [0]).unwrap() > 0);
+    }
+    file.write(&root);
+    daemon.signal(Signal::HUP);
+    let reloads = "cellar_users_reloads_total{result=\"done\"}";
+    while metric(&daemon, reloads) == 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    store_many(&daemon, b'n');
+    for number in 0..1_000 {
+        keys.run(&format!("SET app:late.{number} v"));
+    }
+    for (place, mut stream) in under_way.into_iter().enumerate() {
+        let rest = rest_of(&mut stream);
+        assert!(!rest.contains("nnnnnnnn"), "{place}: a value of later");
+        assert!(!rest.contains("late"), "{place}: a key of later");
+    }
+    keys.check("TTL app:399 => :-1");
+}
+
+/// A packet of memcached's binary protocol.
+fn packet(opcode: u8, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x80, opcode];
+    packet.extend_from_slice(&(key.len() as u16).to_be_bytes());
+    packet.extend_from_slice(&[0; 4]);
+    packet.extend_from_slice(&((key.len() + value.len()) as u32).to_be_bytes());
+    packet.extend_from_slice(&[0; 12]);
+    packet.extend_from_slice(key);
+    packet.extend_from_slice(value);
+    packet
+}
+
 #[test]
 fn an_admin_of_some_keys_acts_on_nothing_of_others() {
     let some = "prefixes = [\"app:\"]";

@@ -7,6 +7,7 @@
 //! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use cellar_engine::{Cache, Key};
 use cellar_protocol::http::reply::Stay;
@@ -19,6 +20,7 @@ use crate::listener::is_of_this_machine;
 use crate::output::Output;
 use crate::pages::{self, PageRequest};
 use crate::pause::Effect;
+use crate::users::User;
 
 mod date;
 mod etag; // ETags and conditions
@@ -57,6 +59,8 @@ struct Peer {
     bore_token: bool,
     /// Whose it is; none on a server without users.
     asker: Option<Box<Asker>>,
+    /// Whose the request is whose body is received, or whose answer goes on.
+    under_way: Option<Arc<User>>,
 }
 
 impl Peer {
@@ -68,6 +72,7 @@ impl Peer {
             is_loopback: is_of_this_machine(address),
             source: Source::of(address),
             bore_token: false,
+            under_way: None,
         }
     }
 }
@@ -140,6 +145,9 @@ fn execute(
     } else {
         check(&call, prepared.route).and_then(|()| run(&mut call, prepared))
     };
+    if matches!(outcome, Ok(Flow::Unfinished(_))) {
+        peer.under_way = call.user.take();
+    }
     call.finish(outcome)
 }
 

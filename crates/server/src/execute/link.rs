@@ -284,7 +284,7 @@ impl Link {
         context: Context<'_>,
         output: &mut Output,
     ) -> (usize, Option<Flow>) {
-        if self.has_lost_user(context.state) {
+        if self.has_lost_sender(context.state) {
             self.abandon();
             return (input.len(), Some(Flow::Close));
         }
@@ -295,10 +295,10 @@ impl Link {
         }
     }
 
-    /// Whether the request under way was begun by a user who is gone since, or may do something
-    /// else.
+    /// Whether the request whose rest is received was begun by a user who is gone since, or may do
+    /// something else.
     #[must_use]
-    pub fn has_lost_user(&self, state: &State) -> bool {
+    pub fn has_lost_sender(&self, state: &State) -> bool {
         let Some(users) = &state.users else {
             return false;
         };
@@ -308,6 +308,20 @@ impl Link {
             Link::Http(intake) => intake.sender(),
         };
         sender.is_some_and(|user| !users.has_still(user))
+    }
+
+    /// The same of the request whose answer goes on.
+    #[must_use]
+    pub fn has_lost_asker(&self, state: &State) -> bool {
+        let Some(users) = &state.users else {
+            return false;
+        };
+        let asker = match self {
+            Link::Memcached(intake) => intake.asker(),
+            Link::Resp(intake) => intake.asker(),
+            Link::Http(intake) => intake.asker(),
+        };
+        asker.is_some_and(|user| !users.has_still(user))
     }
 
     /// Lets go of the request under way.

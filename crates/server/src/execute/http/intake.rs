@@ -56,8 +56,6 @@ pub struct Intake {
     /// How far an incomplete head was looked at.
     scan: Scan,
     rest: Option<Rest>,
-    /// Whose it is.
-    sender: Option<Arc<User>>,
 }
 
 /// The first task in `input`, whose head was looked at so far, as one of all protocols'.
@@ -139,8 +137,8 @@ impl Intake {
         match task {
             Task::Run(prepared) => Next::Flow(execute(prepared, peer, context, output)),
             Task::Body(prepared, body) => match receive(prepared, *body, peer, context, output) {
-                Ok((rest, sender)) => {
-                    (self.rest, self.sender) = (Some(rest), sender);
+                Ok(rest) => {
+                    self.rest = Some(rest);
                     Next::Feed
                 }
                 Err(next) => next,
@@ -169,7 +167,12 @@ impl Intake {
     /// Whose the body under way is.
     pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
         self.rest.as_ref()?;
-        self.sender.as_ref()
+        self.asker()
+    }
+
+    /// Whose the request under way is.
+    pub(in crate::execute) fn asker(&self) -> Option<&Arc<User>> {
+        self.peer.under_way.as_ref()
     }
 
     /// Hands on more of the body; how many bytes were used, and how the connection goes on once

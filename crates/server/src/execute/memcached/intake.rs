@@ -334,6 +334,11 @@ impl Intake {
     /// Whose the value under way is.
     pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
         self.upload.as_ref()?;
+        self.asker()
+    }
+
+    /// Whose the last request is.
+    pub(in crate::execute) fn asker(&self) -> Option<&Arc<User>> {
         self.member.as_ref()?.standing.last_user()
     }
 

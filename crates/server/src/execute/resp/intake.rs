@@ -336,7 +336,12 @@ impl Intake {
     /// Whose the value under way is.
     pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
         let is_under_way = self.upload.is_some() || self.tail.is_some();
-        self.session.standing.last_user().filter(|_| is_under_way)
+        self.asker().filter(|_| is_under_way)
+    }
+
+    /// Whose the last command is.
+    pub(in crate::execute) fn asker(&self) -> Option<&Arc<User>> {
+        self.session.standing.last_user()
     }
 
     /// Hands on more of the value; how many bytes were used, and how the connection goes on once
