@@ -173,12 +173,7 @@ fn an_answer_under_way_ends_with_its_user() {
         stream.set_read_timeout(Some(patience)).unwrap();
         assert!(stream.peek(&mut [0]).unwrap() > 0);
     }
-    file.write(&root);
-    daemon.signal(Signal::HUP);
-    let reloads = "cellar_users_reloads_total{result=\"done\"}";
-    while metric(&daemon, reloads) == 0 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    replace(&file, &root, &daemon, "mark1");
     store_many(&daemon, b'n');
     for number in 0..1_000 {
         keys.run(&format!("SET app:late.{number} v"));
@@ -251,6 +246,156 @@ fn an_admin_of_some_keys_acts_on_nothing_of_others() {
     let list = root.run("CLIENT LIST").shown();
     assert!(list.contains("user=root"), "{list}");
     root.check("SCRIPT FLUSH => +OK");
+}
+
+/// Gives the server another file of users, and waits until it has read it. `root` stays the same,
+/// and a user of this name tells that it was read.
+fn replace(file: &UsersFile, text: &str, daemon: &Daemon, mark: &str) {
+    file.write(&(user(mark, "read", "") + text));
+    daemon.signal(Signal::HUP);
+    let mut root = login(daemon, "root");
+    while !root.run("ACL USERS").shown().contains(mark) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A user whose passwords have these hashes.
+fn with_hashes(name: &str, role: &str, hashes: &[&str]) -> String {
+    let hashes = hashes.join("\", \"");
+    format!("[[user]]\nname = \"{name}\"\nrole = \"{role}\"\npasswords = [\"{hashes}\"]\n")
+}
+
+/// Connections on which `wa` is logged in: text, packets, HTTP, RESP.
+struct Kept {
+    text: TcpStream,
+    packets: TcpStream,
+    http: Http,
+    resp: Client,
+    field: String,
+}
+
+impl Kept {
+    fn with(daemon: &Daemon, password: &str) -> Kept {
+        let mut text = daemon.connect();
+        let secrets = format!("wa {password}");
+        daemon::check(
+            &mut text,
+            &daemon::set("any", secrets.as_bytes()),
+            b"STORED\r\n",
+        );
+        let mut packets = daemon.connect();
+        let plain = format!("\0wa\0{password}");
+        assert_eq!(
+            status(&mut packets, &packet(0x21, b"PLAIN", plain.as_bytes())),
+            0
+        );
+        let mut resp = Client::connect(daemon);
+        assert_eq!(resp.run(&format!("AUTH wa {password}")), ok());
+        let secrets = BASE64_STANDARD.encode(format!("wa:{password}"));
+        let mut kept = Kept {
+            text,
+            packets,
+            http: Http::to(daemon),
+            resp,
+            field: format!("Authorization: Basic {secrets}"),
+        };
+        kept.go_on();
+        kept
+    }
+
+    fn put(&mut self) -> u16 {
+        self.http
+            .ask("PUT /v1/cache/k", &[&self.field], b"v")
+            .status
+    }
+
+    fn go_on(&mut self) {
+        daemon::check(&mut self.text, &daemon::set("k", b"v"), b"STORED\r\n");
+        assert_eq!(status(&mut self.packets, &packet(0x00, b"k", b"")), 0);
+        assert_eq!(self.put(), 204);
+        self.resp.check("SET k v => +OK");
+    }
+
+    /// None of them is anybody's any more; what comes over HTTP is a login by itself.
+    fn are_over(&mut self, http: u16) {
+        let unknown = b"CLIENT_ERROR unauthenticated\r\n";
+        daemon::check(&mut self.text, b"flush_all\r\n", unknown);
+        assert_eq!(status(&mut self.packets, &packet(0x08, b"", b"")), 0x20);
+        assert_eq!(self.put(), http);
+        assert!(self.resp.is_closed());
+    }
+}
+
+/// The status that a packet is answered with.
+fn status(stream: &mut TcpStream, packet: &[u8]) -> u8 {
+    stream.write_all(packet).unwrap();
+    let mut head = [0; 24];
+    stream.read_exact(&mut head).unwrap();
+    let rest = u32::from_be_bytes(head[8..12].try_into().unwrap());
+    stream.read_exact(&mut vec![0; rest as usize]).unwrap();
+    head[7]
+}
+
+#[test]
+fn a_login_ends_with_its_password() {
+    let root = user("root", "admin", "");
+    let [old, new] = ["old", "new"].map(users::hash);
+    let wa = |hashes: &[&str]| root.clone() + &with_hashes("wa", "write", hashes);
+    let file = UsersFile::new(&wa(&[&old]));
+    let daemon = serve(&file, &[]);
+    let mut first = Kept::with(&daemon, "old");
+    replace(&file, &wa(&[&new, &old]), &daemon, "mark1");
+    // Beside another it is still one.
+    first.go_on();
+    let mut second = Kept::with(&daemon, "new");
+    replace(&file, &wa(&[&new]), &daemon, "mark2");
+    first.are_over(401);
+    second.go_on();
+}
+
+#[test]
+fn a_user_who_is_made_anew_inherits_no_connection() {
+    let root = user("root", "admin", "");
+    let [old, new] = ["old", "new"].map(users::hash);
+    let with = |rows: &str| root.clone() + rows;
+    let before = with(&with_hashes("wa", "write", &[&old]));
+    let gone = with("");
+    let off = with(&(with_hashes("wa", "write", &[&old]) + "enabled = false\n"));
+    for (between, after, http) in [
+        (&gone, with_hashes("wa", "admin", &[&new]), 401),
+        // The same password lets in who says it with each request.
+        (&gone, with_hashes("wa", "admin", &[&old]), 204),
+        (&off, with_hashes("wa", "write", &[&old]), 204),
+        (&before, with_hashes("wa", "admin", &[&new]), 401),
+    ] {
+        let file = UsersFile::new(&before);
+        let daemon = serve(&file, &[]);
+        let mut kept = Kept::with(&daemon, "old");
+        replace(&file, between, &daemon, "mark1");
+        // Nothing was asked meanwhile.
+        replace(&file, &with(&after), &daemon, "mark2");
+        kept.are_over(http);
+    }
+}
+
+#[test]
+fn a_client_waits_no_longer_than_its_user_is_there() {
+    let root = user("root", "admin", "");
+    let file = UsersFile::new(&(root.clone() + &user("wa", "write", "")));
+    let daemon = serve(&file, &[]);
+    let mut waiter = login(&daemon, "wa");
+    waiter.send(&[b"BLPOP", b"q", b"0"]);
+    let mut other = login(&daemon, "root");
+    while !other
+        .run("INFO clients")
+        .shown()
+        .contains("blocked_clients:1")
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    replace(&file, &root, &daemon, "mark1");
+    other.check("RPUSH q v => :1\nLLEN q => :1");
+    assert!(waiter.is_closed());
 }
 
 #[test]

@@ -7,7 +7,6 @@
 //! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use cellar_engine::{Cache, Key};
 use cellar_protocol::http::reply::Stay;
@@ -20,7 +19,7 @@ use crate::listener::is_of_this_machine;
 use crate::output::Output;
 use crate::pages::{self, PageRequest};
 use crate::pause::Effect;
-use crate::users::User;
+use crate::users::Login;
 
 mod date;
 mod etag; // ETags and conditions
@@ -60,7 +59,7 @@ struct Peer {
     /// Whose it is; none on a server without users.
     asker: Option<Box<Asker>>,
     /// Whose the request is whose body is received, or whose answer goes on.
-    under_way: Option<Arc<User>>,
+    under_way: Option<Login>,
 }
 
 impl Peer {
@@ -146,7 +145,7 @@ fn execute(
         check(&call, prepared.route).and_then(|()| run(&mut call, prepared))
     };
     if matches!(outcome, Ok(Flow::Unfinished(_))) {
-        peer.under_way = call.user.take();
+        peer.under_way = call.login.take();
     }
     call.finish(outcome)
 }
@@ -236,7 +235,7 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
             host: request.host,
             bears_token,
             has_users: call.context.state.users.is_some(),
-            user: call.user.as_deref(),
+            user: call.user().map(|user| &**user),
             if_none_match: request.field(Mark::IfNoneMatch),
         },
         call.context.state,

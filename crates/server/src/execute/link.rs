@@ -184,25 +184,25 @@ impl Link {
             }
             Protocol::Http => Link::Http(http::Intake::new(&told, state)),
         };
-        link.log_in_unasked(owner.as_deref(), uid, state);
+        link.log_in_unasked(owner.as_ref(), uid, state);
         link
     }
 
     /// Lets in a client who has shown a certificate of this owner, or came by a socket file as this
     /// user of the machine, if either is a user.
-    fn log_in_unasked(&mut self, owner: Option<&Owner>, uid: Option<u32>, state: &State) {
+    fn log_in_unasked(&mut self, owner: Option<&Arc<Owner>>, uid: Option<u32>, state: &State) {
         let Some(users) = &state.users else {
             return;
         };
         let of_owner = owner.and_then(|owner| users.by_certificate(owner));
         let of_uid = || uid.and_then(|uid| users.by_uid(uid));
-        let Some(user) = of_owner.or_else(of_uid) else {
+        let Some(login) = of_owner.or_else(of_uid) else {
             return;
         };
         match self {
-            Link::Memcached(intake) => intake.become_of(users.standing_of(user)),
-            Link::Resp(intake) => intake.become_of(user, users, state),
-            Link::Http(intake) => intake.become_of(users.standing_of(user)),
+            Link::Memcached(intake) => intake.become_of(users.standing_of(login)),
+            Link::Resp(intake) => intake.become_of(login, users, state),
+            Link::Http(intake) => intake.become_of(users.standing_of(login)),
         }
     }
 
@@ -307,7 +307,7 @@ impl Link {
             Link::Resp(intake) => intake.sender(),
             Link::Http(intake) => intake.sender(),
         };
-        sender.is_some_and(|user| !users.has_still(user))
+        sender.is_some_and(|login| !users.has_still(login))
     }
 
     /// The same of the request whose answer goes on.
@@ -321,7 +321,7 @@ impl Link {
             Link::Resp(intake) => intake.asker(),
             Link::Http(intake) => intake.asker(),
         };
-        asker.is_some_and(|user| !users.has_still(user))
+        asker.is_some_and(|login| !users.has_still(login))
     }
 
     /// Lets go of the request under way.

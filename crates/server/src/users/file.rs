@@ -196,6 +196,7 @@ impl UserRow {
             prefixes: without_covered(self.prefixes.iter().map(|one| one.get_ref().as_str())),
             databases: self.databases.clone(),
             enabled: self.enabled,
+            since: 0,
         })
     }
 }

@@ -112,7 +112,7 @@ pub(super) fn receive(
             effect: prepared.effect(),
         })),
     };
-    peer.under_way = call.user.take();
+    peer.under_way = call.login.take();
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
     }

@@ -122,9 +122,9 @@ impl Member {
         let log_in = |secrets| self.pending.log_in(users, secrets, &self.peer, context);
         match secrets.map(log_in) {
             Some(Err(ticket)) => return Some(Flow::Wait(ticket)),
-            Some(Ok(LoginResult::Right(user))) => {
+            Some(Ok(LoginResult::Right(login))) => {
                 self.is_new_guest = false;
-                self.standing = users.standing_of(user);
+                self.standing = users.standing_of(login);
                 output.bytes().extend_from_slice(reply::line::STORED);
                 return Some(Flow::Continue);
             }
@@ -153,8 +153,8 @@ impl Member {
             Err(ticket) => return Flow::Wait(ticket),
         };
         let (line, flow) = match result {
-            LoginResult::Right(user) => {
-                self.standing = users.standing_of(user);
+            LoginResult::Right(login) => {
+                self.standing = users.standing_of(login);
                 output.bytes().extend_from_slice(reply::line::STORED);
                 return Flow::Continue;
             }
