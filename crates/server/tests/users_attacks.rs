@@ -399,6 +399,25 @@ fn a_client_waits_no_longer_than_its_user_is_there() {
 }
 
 #[test]
+fn a_refused_file_is_not_repeated_in_the_log() {
+    let file = UsersFile::of_roles();
+    let daemon = serve(&file, &[]);
+    login(&daemon, "root");
+    let hash = users::hash("x");
+    file.write(&format!(
+        "[[user]]\nname = \"a\"\nrole = \"read\"\npasswords = \"{hash}\"\n"
+    ));
+    daemon.signal(Signal::HUP);
+    let lines = daemon.log_until("the file is refused");
+    let told = lines.last().unwrap();
+    assert!(
+        told.contains("line 4: passwords expects a sequence"),
+        "{told}"
+    );
+    assert!(!lines.concat().contains("argon2id"), "{told}");
+}
+
+#[test]
 fn the_console_shows_a_key_of_the_database_that_is_asked_for() {
     let rows = [
         user("root", "admin", ""),
