@@ -248,6 +248,39 @@ fn an_admin_of_some_keys_acts_on_nothing_of_others() {
     root.check("SCRIPT FLUSH => +OK");
 }
 
+#[test]
+fn an_admin_of_some_keys_has_nobody_else_told() {
+    let some = "prefixes = [\"app:\"]";
+    let rows = [user("root", "admin", ""), user("some", "admin", some)];
+    let file = UsersFile::new(&rows.concat());
+    let daemon = serve(&file, &[]);
+    let mut listeners = ["root", "some"].map(|name| {
+        let mut listener = login(&daemon, name);
+        listener.run("HELLO 3");
+        let number = listener.run("CLIENT ID").shown();
+        (listener, number.trim_start_matches(':').to_owned())
+    });
+    let mut client = login(&daemon, "some");
+    client.run("HELLO 3");
+    let others = &listeners[0].1;
+    for number in [others, "4711"] {
+        client.check(&format!(
+            "CLIENT TRACKING ON BCAST REDIRECT {number} => \
+             -ERR The client ID you want redirect to does not exist"
+        ));
+    }
+    client.check("CLIENT TRACKINGINFO => [flags, [off], redirect, :-1, prefixes, []]");
+    // Its own connections hear of its own keys.
+    let own = &listeners[1].1;
+    client.check(&format!("CLIENT TRACKING ON BCAST REDIRECT {own} => +OK"));
+    login(&daemon, "some").check("SET app:1 v => +OK");
+    assert_eq!(listeners[1].0.read().shown(), "[invalidate, [app:1]]");
+    listeners[0].0.check("PING => +PONG");
+    // Nor does it stay while others are closed for memory.
+    let reply = client.run("CLIENT NO-EVICT on").shown();
+    assert!(reply.starts_with("-NOPERM User"), "{reply}");
+}
+
 /// Gives the server another file of users, and waits until it has read it. `root` stays the same,
 /// and a user of this name tells that it was read.
 fn replace(file: &UsersFile, text: &str, daemon: &Daemon, mark: &str) {

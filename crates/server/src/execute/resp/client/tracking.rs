@@ -175,7 +175,7 @@ fn redirect(call: &Call<'_>, number: &[u8]) -> Result<Option<Arc<Client>>, Failu
         .session
         .standing
         .last_user()
-        .filter(|user| user.role < Role::Admin);
+        .filter(|user| user.role < Role::Admin || user.is_limited());
     let is_its =
         |client: &Arc<Client>| own.is_none_or(|user| client.facts().user() == Some(&user.name));
     let found = found.filter(is_its);
