@@ -495,6 +495,19 @@ fn memcached_begins_with_a_set_of_name_and_password() {
     daemon::check(&mut member(&daemon, "root"), b"flush_all\r\n", b"OK\r\n");
 }
 
+#[test]
+fn memcached_tells_whether_it_asks_who_comes() {
+    let file = UsersFile::of_roles();
+    let (asks, free) = (serve(&file), Daemon::start(&[]));
+    for (mut stream, expected) in [(member(&asks, "reader"), "yes"), (free.connect(), "no")] {
+        stream.write_all(b"stats settings\r\n").unwrap();
+        let lines = BufReader::new(stream).lines().map(Result::unwrap);
+        let mut lines = lines.take_while(|line| line != "END");
+        let told = lines.find(|line| line.starts_with("STAT auth_enabled_sasl "));
+        assert_eq!(told.unwrap(), format!("STAT auth_enabled_sasl {expected}"));
+    }
+}
+
 /// What memcached's commands need beyond reading, by their names: changes, and what is an admin's.
 const CHANGES: [&str; 15] = [
     "gat", "gats", "set", "add", "replace", "append", "prepend", "cas", "incr", "decr", "touch",
