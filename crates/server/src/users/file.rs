@@ -332,31 +332,6 @@ mod tests {
                 user("").replace("\"read\"", "\"root\""),
                 "line 4: role expects one of `read`, `write`, `admin`",
             ),
-            (
-                user("").replace(&format!("[\"{HASH}\"]"), "\"secret\""),
-                "line 3: passwords expects a sequence",
-            ),
-            (
-                user("").replace(&format!("\"{HASH}\""), "{ hash = \"secret\" }"),
-                "line 3: passwords expects ",
-            ),
-            (
-                user("").replace("\"read\"", "\"secret, expected nothing\""),
-                "line 4: role expects one of `read`, `write`, `admin`",
-            ),
-            (
-                user("enabled = \"secret\\n, expected 1\""),
-                "line 5: enabled expects a boolean",
-            ),
-            (
-                user("databases = [\n\"secret\"]"),
-                "line 6: databases expects u32",
-            ),
-            (
-                "user = \"secret\"".to_owned(),
-                "line 1: this row expects a sequence",
-            ),
-            (user("secret"), "line 5: "),
             (user("").replace(HASH, "secret"), "line 3: "),
             (user("").replace("argon2id", "argon2i"), "line 3: "),
             (user("").replace("m=64", "m=99999999"), "line 3: "),
@@ -383,6 +358,41 @@ mod tests {
                 !reason.contains('\n') && !reason.contains("secret"),
                 "{reason}"
             );
+        }
+    }
+
+    #[test]
+    fn a_row_of_the_wrong_type_is_told_by_what_it_expects_not_by_what_it_has() {
+        for (text, expected) in [
+            (
+                user("").replace(&format!("[\"{HASH}\"]"), "\"secret\""),
+                "line 3: passwords expects a sequence",
+            ),
+            (
+                user("").replace(&format!("\"{HASH}\""), "{ hash = \"secret\" }"),
+                "line 3: passwords expects ",
+            ),
+            (
+                user("").replace("\"read\"", "\"secret, expected nothing\""),
+                "line 4: role expects one of `read`, `write`, `admin`",
+            ),
+            (
+                user("enabled = \"secret\\n, expected 1\""),
+                "line 5: enabled expects a boolean",
+            ),
+            (
+                user("databases = [\n\"secret\"]"),
+                "line 6: databases expects u32",
+            ),
+            (
+                "user = \"secret\"".to_owned(),
+                "line 1: this row expects a sequence",
+            ),
+            (user("secret"), "line 5: "),
+        ] {
+            let FileError(reason) = parse(&text).unwrap_err();
+            assert!(reason.starts_with(expected), "{text}: {reason}");
+            assert!(!reason.contains("secret"), "{reason}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! Asker: which user sends the requests of a connection.
 //!
 //! Each request says so by itself: `Basic`, or `Bearer` with the same text in base64. What was
-//! right last is known again by a MAC of the whole field, as long as that login is in force. Who has
-//! shown a certificate, or came by a socket file as a user of the machine whom a user is, needs
+//! right last is known again by a MAC of the whole field, as long as that login is in force. Who
+//! has shown a certificate, or came by a socket file as a user of the machine whom a user is, needs
 //! none.
 
 use std::sync::Arc;
