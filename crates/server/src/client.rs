@@ -18,6 +18,7 @@ use crate::limits::INBOX_BYTES_MAX;
 use crate::listener::told_of;
 use crate::mailbox::Mailbox;
 use crate::tls::owner::Owner;
+use crate::users::Login;
 
 /// What the client told about itself.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +30,15 @@ pub struct ClientFacts {
     /// `CLIENT SETINFO LIB-VER`.
     pub library_version: Vec<u8>,
     /// Whose connection it is; none before it has logged in, and without users.
-    pub user: Option<Arc<str>>,
+    pub login: Option<Login>,
+}
+
+impl ClientFacts {
+    /// The name of whose connection it is.
+    #[must_use]
+    pub fn user(&self) -> Option<&Arc<str>> {
+        self.login.as_ref().map(|login| &login.user().name)
+    }
 }
 
 /// Where a client comes from.

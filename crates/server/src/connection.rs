@@ -19,6 +19,7 @@ use crate::guesses::Source;
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::output::Output;
 use crate::poller::Interest;
+use crate::state::State;
 use crate::strangers::Beginning;
 use crate::stream::Stream;
 use crate::users::Ticket;
@@ -180,6 +181,13 @@ impl Connection {
     #[inline]
     pub(crate) fn is_through(&self) -> bool {
         !self.backlog && self.unfinished.is_none()
+    }
+
+    /// Whether the request under way was begun by a user who is gone since, or may do something
+    /// else.
+    pub(crate) fn has_lost_user(&self, state: &State) -> bool {
+        self.link.has_lost_sender(state)
+            || self.unfinished.is_some() && self.link.has_lost_asker(state)
     }
 
     /// Whether nobody is there any more for whom it rests. Who waits for a value and ends its side

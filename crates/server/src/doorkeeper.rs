@@ -1,8 +1,8 @@
 //! Doorkeeper: the thread that compares passwords with their hashes and looks at the users' file.
 //!
 //! It is there only if there is such a file. Once a second it looks whether the file is another, or
-//! SIGHUP has come; a connection of RESP whose user may no longer what it could is ended, as it may
-//! hear of keys without asking.
+//! SIGHUP has come; a connection of RESP whose login is over, or whose user may do something else
+//! now, is ended, as it may hear of keys without asking.
 //!
 //! Why: docs/decisions/0042. Tests: tests/users.rs.
 
@@ -88,10 +88,10 @@ fn look(users: &Users, state: &State, is_asked: bool) {
             return;
         }
     };
-    tracing::info!(changed = changed.len(), "the file of users was read anew");
+    tracing::info!(changed, "the file of users was read anew");
     for client in state.clients.list() {
-        let name = client.facts().user.clone();
-        if name.is_some_and(|name| changed.contains(&name)) {
+        let login = client.facts().login.clone();
+        if login.is_some_and(|login| !users.has_still(&login)) {
             client.kill();
         }
     }

@@ -31,6 +31,10 @@ pub mod exposure; // which listeners may be open to others
 pub mod budget; // what all clients together hold, who leaves for it
 pub mod mailbox; // what one event loop tells another
 pub mod gate; // how one event loop gets to be the only one that executes
+pub mod guesses; // how often a password or token may be wrong
+pub mod crowd; // who is there by where they come from, which source has most
+pub mod doorstep; // who has to log in and has not, who of them gives way
+pub mod users; // who may log in, and what each may do
 pub mod pause; // which requests wait until an operator lets them run
 pub mod client; // what listings of clients show
 pub mod monitors; // who is shown each command as it runs
@@ -44,10 +48,6 @@ pub mod observer; // who is told what happens to items, whatever protocol it cam
 pub mod script; // what a script may do, its limits
 pub mod content_types; // where a Content-Type is kept
 pub mod strangers; // who speaks another protocol than its port
-pub mod guesses; // how often a password or token may be wrong
-pub mod crowd; // who is there by where they come from, which source has most
-pub mod doorstep; // who has to log in and has not, who of them gives way
-pub mod users; // who may log in, and what each may do
 pub mod lifetimes; // how long an item lives that is stored without a time to live
 pub mod state; // what all event loops share
 pub mod metrics; // what Prometheus is shown, by which names

@@ -1,8 +1,8 @@
 //! Users: who may log in, and what each may do then.
 //!
 //! Without a file of users there are none, and whoever has said what a listener asks for may do
-//! all. With one a connection's [`Standing`] names its user; it asks whether the file has changed
-//! since by one load of a number.
+//! all. With one a connection's [`Standing`] names its user and what let it in; it asks whether the
+//! file has changed since by one load of a number.
 //!
 //! ```text
 //! file       --users, TOML -> a roster of users, or one line that says what is wrong
@@ -16,6 +16,7 @@
 mod role; // what a user may do
 mod secrets; // how passwords are hashed, and known again
 mod file; // how a file of users is written
+mod standing; // whose a connection is, and for how long
 mod attempts;
 
 use std::os::unix::fs::MetadataExt;
@@ -31,6 +32,7 @@ pub use self::attempts::{Attempt, LoginResult, Ticket, WaitingAttempt};
 pub use self::file::NAME_BYTES_MAX;
 pub use self::role::{Role, User};
 pub use self::secrets::hash;
+pub use self::standing::{Login, Proof, Standing};
 
 use self::attempts::Attempts;
 use self::file::FileError;
@@ -146,7 +148,7 @@ impl Users {
             counts: UserCounts::default(),
         };
         match users.read() {
-            Ok(roster) => users.replace(roster),
+            Ok(read) => users.replace(read),
             Err(FileError(reason)) => {
                 let path = path.display().to_string();
                 return Err(Error::UsersFile { path, reason });
@@ -155,8 +157,8 @@ impl Users {
         Ok(Some(Arc::new(users)))
     }
 
-    /// Reads the file.
-    fn read(&self) -> Result<Roster, FileError> {
+    /// Reads the file; users by their names.
+    fn read(&self) -> Result<Vec<User>, FileError> {
         let mut users = file::read(&self.path)?;
         if let Some(user) = &self.short_form {
             if users.iter().any(|other| other.name == user.name) {
@@ -168,21 +170,32 @@ impl Users {
             users.push(User::clone(user));
         }
         users.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        let users = users.into_iter().map(Arc::new).collect();
-        Ok(Roster { users })
+        Ok(users)
     }
 
-    /// Puts another roster in force; the one before.
-    fn replace(&self, roster: Roster) -> Arc<Roster> {
+    /// Puts a roster of these users in force; the one before.
+    fn replace(&self, users: Vec<User>) -> Arc<Roster> {
         let mut place = self.roster.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *place, Arc::new(roster));
-        self.generation.fetch_add(1, Ordering::Release);
+        // Release: who sees the number finds the roster; only this thread changes either.
+        let generation = self.generation.load(Ordering::Acquire) + 1;
+        let since = |user: &User| {
+            let before = place.find(user.name.as_bytes());
+            let before = before.filter(|before| before.enabled);
+            before.map_or(generation, |before| before.since)
+        };
+        let dated = users.into_iter().map(|user| {
+            let since = since(&user);
+            Arc::new(User { since, ..user })
+        });
+        let users = dated.collect();
+        let before = std::mem::replace(&mut *place, Arc::new(Roster { users }));
+        self.generation.store(generation, Ordering::Release);
         before
     }
 
-    /// Reads the file anew if it is another than was read last, or if `anyway`: the names of the
-    /// users who may now do something else, or why the old ones stay.
-    pub fn reload(&self, anyway: bool) -> Option<Result<Vec<Arc<str>>, String>> {
+    /// Reads the file anew if it is another than was read last, or if `anyway`: how many users are
+    /// gone or have other rows now, or why the old ones stay.
+    pub fn reload(&self, anyway: bool) -> Option<Result<usize, String>> {
         let mark = FileMark::of(&self.path);
         let mut last = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
         if !anyway && *last == mark {
@@ -190,17 +203,13 @@ impl Users {
         }
         *last = mark;
         Some(match self.read() {
-            Ok(roster) => {
+            Ok(read) => {
+                let before = self.replace(read);
                 // Relaxed: a count orders nothing.
                 self.counts.reloads.fetch_add(1, Ordering::Relaxed);
-                let before = self.replace(roster);
                 let now = self.roster();
-                let stays = |user: &&Arc<User>| {
-                    let same = now.find(user.name.as_bytes());
-                    same.is_some_and(|same| same.may_the_same(user))
-                };
-                let changed = before.users.iter().filter(|user| !stays(user));
-                Ok(changed.map(|user| Arc::clone(&user.name)).collect())
+                let stays = |user: &&Arc<User>| now.find(user.name.as_bytes()) == Some(*user);
+                Ok(before.users.iter().filter(|user| !stays(user)).count())
             }
             Err(FileError(reason)) => {
                 self.counts.reload_failures.fetch_add(1, Ordering::Relaxed);
@@ -239,32 +248,32 @@ impl Users {
         self.roster().find(name).cloned()
     }
 
-    /// The user who may log in with a certificate of this owner: the first by name, if several
-    /// have one of its names.
+    /// The login of a client with a certificate of this owner: as the first by name, if several
+    /// users have one of its names.
     #[must_use]
-    pub fn by_certificate(&self, owner: &Owner) -> Option<Arc<User>> {
-        let roster = self.roster();
-        let has_it = |user: &&Arc<User>| {
-            let mut rows = user.certificates.iter();
-            rows.any(|row| owner.is_meant_by(row))
-        };
-        let mut users = roster.users.iter().filter(|user| user.enabled);
-        users.find(has_it).cloned()
+    pub fn by_certificate(&self, owner: &Arc<Owner>) -> Option<Login> {
+        self.by_proof(Proof::Certificate(Arc::clone(owner)))
     }
 
-    /// The user who may log in as a program of this user of the machine, over a socket file.
+    /// The login of a program of this user of the machine, over a socket file.
     #[must_use]
-    pub fn by_uid(&self, uid: u32) -> Option<Arc<User>> {
-        let roster = self.roster();
-        let mut users = roster.users.iter().filter(|user| user.enabled);
-        users.find(|user| user.uids.contains(&uid)).cloned()
+    pub fn by_uid(&self, uid: u32) -> Option<Login> {
+        self.by_proof(Proof::Uid(uid))
     }
 
-    /// Whether a user is still there and may still do the same.
+    /// The login of who has said the token of the settings.
     #[must_use]
-    pub fn has_still(&self, user: &User) -> bool {
-        let now = self.by_name(user.name.as_bytes());
-        now.is_some_and(|now| now.may_the_same(user))
+    pub fn by_token(&self) -> Option<Login> {
+        let user = self.by_name(DEFAULT_USER.as_bytes());
+        let user = user.filter(|_| self.short_form.is_some())?;
+        Some(Login::new(user, Proof::Settings))
+    }
+
+    fn by_proof(&self, proof: Proof) -> Option<Login> {
+        let roster = self.roster();
+        let mut users = roster.users.iter().filter(|user| user.enabled);
+        let user = users.find(|user| proof.is_of(user)).cloned();
+        user.map(|user| Login::new(user, proof))
     }
 
     /// All users, by their names.
@@ -278,21 +287,6 @@ impl Users {
     pub fn mac(&self, bytes: &[u8]) -> [u8; 32] {
         self.remembered.digest(b"", bytes, "")
     }
-
-    /// The standing of a connection that has just become this user's.
-    #[must_use]
-    pub fn standing_of(&self, user: Arc<User>) -> Standing {
-        let mut login = Login {
-            user,
-            generation: 0,
-        };
-        // What has changed since it was found is noticed now.
-        if login.renew(self) {
-            Standing::User(login)
-        } else {
-            Standing::Unknown
-        }
-    }
 }
 
 /// The one user that a server without a file has, if it asks for a password or a token.
@@ -300,91 +294,4 @@ fn short_form(settings: &Settings) -> Option<Arc<User>> {
     let secrets = [&settings.password, &settings.http_token];
     let is_there = secrets.iter().any(|secret| !secret.is_empty());
     is_there.then(|| Arc::new(User::everything(DEFAULT_USER)))
-}
-
-/// Whose a connection is.
-#[derive(Clone, Debug, Default)]
-pub enum Standing {
-    /// Anybody's who may do all: there is no file of users, and the listener's own secret was told
-    /// if it has one.
-    Free,
-    /// Nobody's: it has to log in first.
-    #[default]
-    Unknown,
-    /// A user's.
-    User(Login),
-}
-
-/// A user who is logged in.
-#[derive(Clone, Debug)]
-pub struct Login {
-    user: Arc<User>,
-    /// Of the roster in which it was looked up.
-    generation: u64,
-}
-
-impl Login {
-    /// Looks the user up again; whether it is still one.
-    #[cold]
-    fn renew(&mut self, users: &Users) -> bool {
-        // The number first: a roster that comes later is noticed the next time.
-        let generation = users.generation();
-        match users.by_name(self.user.name.as_bytes()) {
-            Some(user) => {
-                *self = Login { user, generation };
-                true
-            }
-            None => false,
-        }
-    }
-}
-
-impl Standing {
-    /// The standing of a connection that just came: `Unknown` with users, else `Free` unless
-    /// its listener has a secret.
-    #[must_use]
-    pub fn of_new(users: Option<&Users>, has_secret: bool) -> Standing {
-        if users.is_some() || has_secret {
-            Standing::Unknown
-        } else {
-            Standing::Free
-        }
-    }
-
-    /// Whether nothing has to be looked at.
-    #[inline]
-    #[must_use]
-    pub fn is_free(&self) -> bool {
-        matches!(self, Standing::Free)
-    }
-
-    /// Whether it is somebody's, as far as is known.
-    #[inline]
-    #[must_use]
-    pub fn is_known(&self) -> bool {
-        !matches!(self, Standing::Unknown)
-    }
-
-    /// The user in force; none of a connection that has to log in, or needs no user.
-    #[inline]
-    pub fn user(&mut self, users: Option<&Users>) -> Option<&Arc<User>> {
-        let (Standing::User(login), Some(users)) = (&mut *self, users) else {
-            return None;
-        };
-        if login.generation != users.generation() && !login.renew(users) {
-            *self = Standing::Unknown;
-            return None;
-        }
-        self.last_user()
-    }
-
-    /// The user when it was last looked up.
-    #[inline]
-    #[must_use]
-    pub fn last_user(&self) -> Option<&Arc<User>> {
-        match self {
-            Standing::User(login) => Some(&login.user),
-            Standing::Free | Standing::Unknown => None,
-        }
-    }
 }

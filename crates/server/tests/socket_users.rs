@@ -129,6 +129,34 @@ fn a_password_that_is_wrong_is_not_stored_by_who_is_known_without_one() {
 }
 
 #[test]
+fn a_login_by_a_uid_ends_when_the_user_has_another() {
+    let file = UsersFile::new(&shop(own_uid()));
+    let sockets = Sockets::serve(&file);
+    let (mut resp, mut text) = (sockets.connect("resp"), sockets.connect("memcached"));
+    let mut http = sockets.connect("http");
+    let get = b"GET /v1/cache/shop:1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    check(&mut resp, b"SET shop:1 v\r\n", b"+OK\r\n");
+    check(&mut text, b"touch shop:1 0\r\n", b"TOUCHED\r\n");
+    check(&mut http, get, b"HTTP/1.1 200 OK\r\n");
+    file.write(&shop(own_uid() + 1));
+    sockets.daemon.log_until("the file of users was read anew");
+    check(
+        &mut text,
+        b"touch shop:1 0\r\n",
+        b"CLIENT_ERROR unauthenticated\r\n",
+    );
+    assert_eq!(resp.read(&mut [0]).unwrap_or(0), 0);
+    http.write_all(get).unwrap();
+    let mut rest = String::new();
+    while !rest.contains("HTTP/1.1 401") {
+        let mut some = [0; 512];
+        let bytes = http.read(&mut some).unwrap();
+        assert!(bytes > 0 && !rest.contains("HTTP/1.1 200"), "{rest}");
+        rest.push_str(&String::from_utf8_lossy(&some[..bytes]));
+    }
+}
+
+#[test]
 fn anybody_else_logs_in_and_the_log_says_who_could_not() {
     // Who runs the test is not this one, and not the one of the port.
     let file = UsersFile::new(&shop(own_uid() + 1));

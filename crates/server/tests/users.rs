@@ -429,7 +429,7 @@ fn the_file_is_read_anew_when_it_changes_and_a_bad_one_changes_nothing() {
     daemon.signal(Signal::HUP);
     let done = || metric(&daemon, "cellar_users_reloads_total{result=\"done\"}");
     wait_until("a reload", || done() >= 1);
-    assert_eq!(reader.run("GET a"), resp::bulk("2"), "it stays");
+    assert!(reader.is_closed(), "its password is no longer one");
     assert!(writer.is_closed(), "it may no longer what it could");
     let mut client = Client::connect(&daemon);
     assert!(
@@ -493,6 +493,19 @@ fn memcached_begins_with_a_set_of_name_and_password() {
     check(b"stats reset\r\n", "CLIENT_ERROR not permitted");
     check(&daemon::set("a", &vec![b'x'; 1_000_000]), "STORED");
     daemon::check(&mut member(&daemon, "root"), b"flush_all\r\n", b"OK\r\n");
+}
+
+#[test]
+fn memcached_tells_whether_it_asks_who_comes() {
+    let file = UsersFile::of_roles();
+    let (asks, free) = (serve(&file), Daemon::start(&[]));
+    for (mut stream, expected) in [(member(&asks, "reader"), "yes"), (free.connect(), "no")] {
+        stream.write_all(b"stats settings\r\n").unwrap();
+        let lines = BufReader::new(stream).lines().map(Result::unwrap);
+        let mut lines = lines.take_while(|line| line != "END");
+        let told = lines.find(|line| line.starts_with("STAT auth_enabled_sasl "));
+        assert_eq!(told.unwrap(), format!("STAT auth_enabled_sasl {expected}"));
+    }
 }
 
 /// What memcached's commands need beyond reading, by their names: changes, and what is an admin's.

@@ -98,6 +98,106 @@ fn a_value_under_way_ends_with_its_user() {
     login(&daemon, "root").check("EXISTS m h r => :0");
 }
 
+/// Length and number of values of which an answer has more than sockets and buffers hold.
+const MANY: usize = 400;
+const MANY_BYTES: usize = 60_000;
+
+/// Stores them, each as long as the others and all of this letter.
+fn store_many(daemon: &Daemon, letter: u8) {
+    let mut root = login(daemon, "root");
+    for number in 0..MANY {
+        let (key, value) = (format!("app:{number}"), vec![letter; MANY_BYTES]);
+        root.send(&[b"SET", key.as_bytes(), &value]);
+        assert_eq!(root.read(), ok());
+    }
+}
+
+#[test]
+fn an_answer_under_way_ends_with_its_user() {
+    let root = user("root", "admin", "");
+    let wa = user("wa", "write", "prefixes = [\"app:\"]");
+    let file = UsersFile::new(&(root.clone() + &wa));
+    let daemon = serve(&file, &["--memory", "128MiB"]);
+    let mut keys = login(&daemon, "root");
+    for thousand in 0..40 {
+        let pairs = (0..1_000).map(|number| format!(" app:{thousand}.{number}{0:0>80} v", ""));
+        keys.run(&format!("MSET{}", pairs.collect::<String>()));
+    }
+    store_many(&daemon, b'o');
+    let names: Vec<String> = (0..MANY).map(|number| format!("app:{number}")).collect();
+    let member = || {
+        let mut stream = daemon.connect();
+        daemon::check(&mut stream, &daemon::set("any", b"wa wa-pw"), b"STORED\r\n");
+        stream
+    };
+    let mut under_way = Vec::new();
+    for request in [
+        format!("get {}\r\n", names.join(" ")),
+        format!("gat 1000 {}\r\n", names.join(" ")),
+        "lru_crawler metadump all\r\n".to_owned(),
+        "lru_crawler mgdump all\r\n".to_owned(),
+    ] {
+        let mut stream = member();
+        stream.write_all(request.as_bytes()).unwrap();
+        under_way.push(stream);
+    }
+    let mut packets = daemon.connect();
+    packets
+        .write_all(&packet(0x21, b"PLAIN", b"\0wa\0wa-pw"))
+        .unwrap();
+    let mut head = [0; 24];
+    packets.read_exact(&mut head).unwrap();
+    let many = names.iter().map(|name| packet(0x00, name.as_bytes(), b""));
+    packets
+        .write_all(&many.collect::<Vec<_>>().concat())
+        .unwrap();
+    under_way.push(packets);
+    let ids = format!("{{\"ids\":[\"{}\"]}}", names.join("\",\""));
+    let mut http = daemon.connect_http();
+    let head = format!(
+        "POST /v1/cache/batch/get HTTP/1.1\r\nHost: a\r\n{}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{ids}",
+        basic("wa"),
+        ids.len()
+    );
+    http.write_all(head.as_bytes()).unwrap();
+    under_way.push(http);
+    let mut mget = daemon.connect_resp();
+    daemon::check(&mut mget, b"AUTH wa wa-pw\r\n", b"+OK\r\n");
+    mget.write_all(format!("MGET {}\r\n", names.join(" ")).as_bytes())
+        .unwrap();
+    under_way.push(mget);
+    // Each has begun to answer.
+    for stream in &under_way {
+        let patience = Duration::from_secs(30);
+        stream.set_read_timeout(Some(patience)).unwrap();
+        assert!(stream.peek(&mut [0]).unwrap() > 0);
+    }
+    replace(&file, &root, &daemon, "mark1");
+    store_many(&daemon, b'n');
+    for number in 0..1_000 {
+        keys.run(&format!("SET app:late.{number} v"));
+    }
+    for (place, mut stream) in under_way.into_iter().enumerate() {
+        let rest = rest_of(&mut stream);
+        assert!(!rest.contains("nnnnnnnn"), "{place}: a value of later");
+        assert!(!rest.contains("late"), "{place}: a key of later");
+    }
+    keys.check("TTL app:399 => :-1");
+}
+
+/// A packet of memcached's binary protocol.
+fn packet(opcode: u8, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x80, opcode];
+    packet.extend_from_slice(&(key.len() as u16).to_be_bytes());
+    packet.extend_from_slice(&[0; 4]);
+    packet.extend_from_slice(&((key.len() + value.len()) as u32).to_be_bytes());
+    packet.extend_from_slice(&[0; 12]);
+    packet.extend_from_slice(key);
+    packet.extend_from_slice(value);
+    packet
+}
+
 #[test]
 fn scripts_that_one_user_loads_leave_those_of_others() {
     let some = user("some", "admin", "prefixes = [\"app:\"]");
@@ -165,6 +265,208 @@ fn an_admin_of_some_keys_acts_on_nothing_of_others() {
     let list = root.run("CLIENT LIST").shown();
     assert!(list.contains("user=root"), "{list}");
     root.check("SCRIPT FLUSH => +OK");
+}
+
+#[test]
+fn an_admin_of_some_keys_has_nobody_else_told() {
+    let some = "prefixes = [\"app:\"]";
+    let rows = [user("root", "admin", ""), user("some", "admin", some)];
+    let file = UsersFile::new(&rows.concat());
+    let daemon = serve(&file, &[]);
+    let mut listeners = ["root", "some"].map(|name| {
+        let mut listener = login(&daemon, name);
+        listener.run("HELLO 3");
+        let number = listener.run("CLIENT ID").shown();
+        (listener, number.trim_start_matches(':').to_owned())
+    });
+    let mut client = login(&daemon, "some");
+    client.run("HELLO 3");
+    let others = &listeners[0].1;
+    for number in [others, "4711"] {
+        client.check(&format!(
+            "CLIENT TRACKING ON BCAST REDIRECT {number} => \
+             -ERR The client ID you want redirect to does not exist"
+        ));
+    }
+    client.check("CLIENT TRACKINGINFO => [flags, [off], redirect, :-1, prefixes, []]");
+    // Its own connections hear of its own keys.
+    let own = &listeners[1].1;
+    client.check(&format!("CLIENT TRACKING ON BCAST REDIRECT {own} => +OK"));
+    login(&daemon, "some").check("SET app:1 v => +OK");
+    assert_eq!(listeners[1].0.read().shown(), "[invalidate, [app:1]]");
+    listeners[0].0.check("PING => +PONG");
+    // Nor does it stay while others are closed for memory.
+    let reply = client.run("CLIENT NO-EVICT on").shown();
+    assert!(reply.starts_with("-NOPERM User"), "{reply}");
+}
+
+/// Gives the server another file of users, and waits until it has read it. `root` stays the same,
+/// and a user of this name tells that it was read.
+fn replace(file: &UsersFile, text: &str, daemon: &Daemon, mark: &str) {
+    file.write(&(user(mark, "read", "") + text));
+    daemon.signal(Signal::HUP);
+    let mut root = login(daemon, "root");
+    while !root.run("ACL USERS").shown().contains(mark) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A user whose passwords have these hashes.
+fn with_hashes(name: &str, role: &str, hashes: &[&str]) -> String {
+    let hashes = hashes.join("\", \"");
+    format!("[[user]]\nname = \"{name}\"\nrole = \"{role}\"\npasswords = [\"{hashes}\"]\n")
+}
+
+/// Connections on which `wa` is logged in: text, packets, HTTP, RESP.
+struct Kept {
+    text: TcpStream,
+    packets: TcpStream,
+    http: Http,
+    resp: Client,
+    field: String,
+}
+
+impl Kept {
+    fn with(daemon: &Daemon, password: &str) -> Kept {
+        let mut text = daemon.connect();
+        let secrets = format!("wa {password}");
+        daemon::check(
+            &mut text,
+            &daemon::set("any", secrets.as_bytes()),
+            b"STORED\r\n",
+        );
+        let mut packets = daemon.connect();
+        let plain = format!("\0wa\0{password}");
+        assert_eq!(
+            status(&mut packets, &packet(0x21, b"PLAIN", plain.as_bytes())),
+            0
+        );
+        let mut resp = Client::connect(daemon);
+        assert_eq!(resp.run(&format!("AUTH wa {password}")), ok());
+        let secrets = BASE64_STANDARD.encode(format!("wa:{password}"));
+        let mut kept = Kept {
+            text,
+            packets,
+            http: Http::to(daemon),
+            resp,
+            field: format!("Authorization: Basic {secrets}"),
+        };
+        kept.go_on();
+        kept
+    }
+
+    fn put(&mut self) -> u16 {
+        self.http
+            .ask("PUT /v1/cache/k", &[&self.field], b"v")
+            .status
+    }
+
+    fn go_on(&mut self) {
+        daemon::check(&mut self.text, &daemon::set("k", b"v"), b"STORED\r\n");
+        assert_eq!(status(&mut self.packets, &packet(0x00, b"k", b"")), 0);
+        assert_eq!(self.put(), 204);
+        self.resp.check("SET k v => +OK");
+    }
+
+    /// None of them is anybody's any more; what comes over HTTP is a login by itself.
+    fn are_over(&mut self, http: u16) {
+        let unknown = b"CLIENT_ERROR unauthenticated\r\n";
+        daemon::check(&mut self.text, b"flush_all\r\n", unknown);
+        assert_eq!(status(&mut self.packets, &packet(0x08, b"", b"")), 0x20);
+        assert_eq!(self.put(), http);
+        assert!(self.resp.is_closed());
+    }
+}
+
+/// The status that a packet is answered with.
+fn status(stream: &mut TcpStream, packet: &[u8]) -> u8 {
+    stream.write_all(packet).unwrap();
+    let mut head = [0; 24];
+    stream.read_exact(&mut head).unwrap();
+    let rest = u32::from_be_bytes(head[8..12].try_into().unwrap());
+    stream.read_exact(&mut vec![0; rest as usize]).unwrap();
+    head[7]
+}
+
+#[test]
+fn a_login_ends_with_its_password() {
+    let root = user("root", "admin", "");
+    let [old, new] = ["old", "new"].map(users::hash);
+    let wa = |hashes: &[&str]| root.clone() + &with_hashes("wa", "write", hashes);
+    let file = UsersFile::new(&wa(&[&old]));
+    let daemon = serve(&file, &[]);
+    let mut first = Kept::with(&daemon, "old");
+    replace(&file, &wa(&[&new, &old]), &daemon, "mark1");
+    // Beside another it is still one.
+    first.go_on();
+    let mut second = Kept::with(&daemon, "new");
+    replace(&file, &wa(&[&new]), &daemon, "mark2");
+    first.are_over(401);
+    second.go_on();
+}
+
+#[test]
+fn a_user_who_is_made_anew_inherits_no_connection() {
+    let root = user("root", "admin", "");
+    let [old, new] = ["old", "new"].map(users::hash);
+    let with = |rows: &str| root.clone() + rows;
+    let before = with(&with_hashes("wa", "write", &[&old]));
+    let gone = with("");
+    let off = with(&(with_hashes("wa", "write", &[&old]) + "enabled = false\n"));
+    for (between, after, http) in [
+        (&gone, with_hashes("wa", "admin", &[&new]), 401),
+        // The same password lets in who says it with each request.
+        (&gone, with_hashes("wa", "admin", &[&old]), 204),
+        (&off, with_hashes("wa", "write", &[&old]), 204),
+        (&before, with_hashes("wa", "admin", &[&new]), 401),
+    ] {
+        let file = UsersFile::new(&before);
+        let daemon = serve(&file, &[]);
+        let mut kept = Kept::with(&daemon, "old");
+        replace(&file, between, &daemon, "mark1");
+        // Nothing was asked meanwhile.
+        replace(&file, &with(&after), &daemon, "mark2");
+        kept.are_over(http);
+    }
+}
+
+#[test]
+fn a_client_waits_no_longer_than_its_user_is_there() {
+    let root = user("root", "admin", "");
+    let file = UsersFile::new(&(root.clone() + &user("wa", "write", "")));
+    let daemon = serve(&file, &[]);
+    let mut waiter = login(&daemon, "wa");
+    waiter.send(&[b"BLPOP", b"q", b"0"]);
+    let mut other = login(&daemon, "root");
+    while !other
+        .run("INFO clients")
+        .shown()
+        .contains("blocked_clients:1")
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    replace(&file, &root, &daemon, "mark1");
+    other.check("RPUSH q v => :1\nLLEN q => :1");
+    assert!(waiter.is_closed());
+}
+
+#[test]
+fn a_refused_file_is_not_repeated_in_the_log() {
+    let file = UsersFile::of_roles();
+    let daemon = serve(&file, &[]);
+    login(&daemon, "root");
+    let hash = users::hash("x");
+    file.write(&format!(
+        "[[user]]\nname = \"a\"\nrole = \"read\"\npasswords = \"{hash}\"\n"
+    ));
+    daemon.signal(Signal::HUP);
+    let lines = daemon.log_until("the file is refused");
+    let told = lines.last().unwrap();
+    assert!(
+        told.contains("line 4: passwords expects a sequence"),
+        "{told}"
+    );
+    assert!(!lines.concat().contains("argon2id"), "{told}");
 }
 
 #[test]

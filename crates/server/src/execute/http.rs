@@ -19,6 +19,7 @@ use crate::listener::is_of_this_machine;
 use crate::output::Output;
 use crate::pages::{self, PageRequest};
 use crate::pause::Effect;
+use crate::users::Login;
 
 mod date;
 mod etag; // ETags and conditions
@@ -59,6 +60,8 @@ struct Peer {
     is_asked: bool,
     /// Whose it is; none on a server without users.
     asker: Option<Box<Asker>>,
+    /// Whose the request is whose body is received, or whose answer goes on.
+    under_way: Option<Login>,
 }
 
 impl Peer {
@@ -71,6 +74,7 @@ impl Peer {
             is_loopback: is_of_this_machine(address),
             source: Source::of(address),
             bore_token: false,
+            under_way: None,
         }
     }
 
@@ -150,6 +154,9 @@ fn execute(
     } else {
         check(&call, prepared.route).and_then(|()| run(&mut call, prepared))
     };
+    if matches!(outcome, Ok(Flow::Unfinished(_))) {
+        peer.under_way = call.login.take();
+    }
     call.finish(outcome)
 }
 
@@ -238,7 +245,7 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
             host: request.host,
             bears_token,
             has_users: call.context.state.users.is_some(),
-            user: call.user.as_deref(),
+            user: call.user().map(|user| &**user),
             if_none_match: request.field(Mark::IfNoneMatch),
         },
         call.context.state,

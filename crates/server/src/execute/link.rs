@@ -184,25 +184,25 @@ impl Link {
             }
             Protocol::Http => Link::Http(http::Intake::new(&told, state)),
         };
-        link.log_in_unasked(owner.as_deref(), uid, state);
+        link.log_in_unasked(owner.as_ref(), uid, state);
         link
     }
 
     /// Lets in a client who has shown a certificate of this owner, or came by a socket file as this
     /// user of the machine, if either is a user.
-    fn log_in_unasked(&mut self, owner: Option<&Owner>, uid: Option<u32>, state: &State) {
+    fn log_in_unasked(&mut self, owner: Option<&Arc<Owner>>, uid: Option<u32>, state: &State) {
         let Some(users) = &state.users else {
             return;
         };
         let of_owner = owner.and_then(|owner| users.by_certificate(owner));
         let of_uid = || uid.and_then(|uid| users.by_uid(uid));
-        let Some(user) = of_owner.or_else(of_uid) else {
+        let Some(login) = of_owner.or_else(of_uid) else {
             return;
         };
         match self {
-            Link::Memcached(intake) => intake.become_of(users.standing_of(user)),
-            Link::Resp(intake) => intake.become_of(user, users, state),
-            Link::Http(intake) => intake.become_of(users.standing_of(user)),
+            Link::Memcached(intake) => intake.become_of(users.standing_of(login)),
+            Link::Resp(intake) => intake.become_of(login, users, state),
+            Link::Http(intake) => intake.become_of(users.standing_of(login)),
         }
     }
 
@@ -284,7 +284,7 @@ impl Link {
         context: Context<'_>,
         output: &mut Output,
     ) -> (usize, Option<Flow>) {
-        if self.has_lost_user(context.state) {
+        if self.has_lost_sender(context.state) {
             self.abandon();
             return (input.len(), Some(Flow::Close));
         }
@@ -295,10 +295,10 @@ impl Link {
         }
     }
 
-    /// Whether the request under way was begun by a user who is gone since, or may do something
-    /// else.
+    /// Whether the request whose rest is received was begun by a user who is gone since, or may do
+    /// something else.
     #[must_use]
-    pub fn has_lost_user(&self, state: &State) -> bool {
+    pub fn has_lost_sender(&self, state: &State) -> bool {
         let Some(users) = &state.users else {
             return false;
         };
@@ -307,7 +307,21 @@ impl Link {
             Link::Resp(intake) => intake.sender(),
             Link::Http(intake) => intake.sender(),
         };
-        sender.is_some_and(|user| !users.has_still(user))
+        sender.is_some_and(|login| !users.has_still(login))
+    }
+
+    /// The same of the request whose answer goes on.
+    #[must_use]
+    pub fn has_lost_asker(&self, state: &State) -> bool {
+        let Some(users) = &state.users else {
+            return false;
+        };
+        let asker = match self {
+            Link::Memcached(intake) => intake.asker(),
+            Link::Resp(intake) => intake.asker(),
+            Link::Http(intake) => intake.asker(),
+        };
+        asker.is_some_and(|login| !users.has_still(login))
     }
 
     /// Lets go of the request under way.

@@ -101,12 +101,12 @@ needs! {
     Hear: Subscribe Psubscribe Ssubscribe PubsubNumsub PubsubShardnumsub;
     Send: Publish Spublish;
     Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists FunctionList FunctionStats
-        ClientList ClientNoEvict
+        ClientList
         AclList AclUsers AclGetuser AclDryrun ConfigGet
         LatencyDoctor LatencyGraph LatencyHistogram LatencyHistory LatencyLatest SlowlogLen;
     Everything: Flushall Flushdb Swapdb Debug Monitor ConfigSet ConfigResetstat ConfigRewrite
         Shutdown ScriptFlush ScriptKill FunctionFlush FunctionKill
-        AclLog ClientKill ClientPause ClientUnpause ClientUnblock
+        AclLog ClientKill ClientNoEvict ClientPause ClientUnpause ClientUnblock
         MemoryPurge SlowlogGet SlowlogReset LatencyReset;
 }
 

@@ -22,8 +22,8 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use super::file::NAME_BYTES_MAX;
-use super::role::User;
 use super::secrets::{self, Mac256, PASSWORD_BYTES_MAX};
+use super::standing::{Login, Proof};
 use super::{DEFAULT_USER, Users};
 use crate::guesses::{Guesses, Source, is_same};
 use crate::mailbox::Home;
@@ -42,8 +42,8 @@ const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAA
 /// What became of a name and a password.
 #[derive(Clone, Debug)]
 pub enum LoginResult {
-    /// They are this user's.
-    Right(Arc<User>),
+    /// They let this user in.
+    Right(Login),
     /// They are nobody's.
     Wrong,
     /// They were not looked at: too many from there were wrong.
@@ -107,6 +107,14 @@ impl Ticket {
     }
 }
 
+/// What is known of a password without a hash.
+#[derive(Clone, Debug)]
+enum Known {
+    Right(Proof),
+    Wrong,
+    Nothing,
+}
+
 /// An attempt that waits.
 #[derive(Debug)]
 pub struct WaitingAttempt {
@@ -117,8 +125,8 @@ pub struct WaitingAttempt {
     name: Box<[u8]>,
     password: Zeroizing<Vec<u8>>,
     hashes: Vec<Arc<str>>,
-    /// Whether it is right, if that is known without a hash.
-    known: Option<bool>,
+    /// What is known of it without a hash.
+    known: Known,
     /// Whether it is looked at late.
     is_slowed: bool,
 }
@@ -259,12 +267,13 @@ impl Users {
         let hashes = user.as_ref().map(|user| user.hashes.clone());
         let hashes = hashes.unwrap_or_default();
         let known = self.known(name, password, &hashes);
-        match (known, user) {
-            (Some(true), Some(user)) if delay_ms == 0 => {
+        match (&known, user) {
+            (Known::Right(proof), Some(user)) if delay_ms == 0 => {
                 count(&self.counts.right);
-                return Attempt::Settled(LoginResult::Right(user));
+                let login = Login::new(user, proof.clone());
+                return Attempt::Settled(LoginResult::Right(login));
             }
-            (Some(false), _) if delay_ms == 0 => {
+            (Known::Wrong, _) if delay_ms == 0 => {
                 guesses.blame(source, now_ms);
                 return Attempt::Settled(self.note_wrong(name, peer));
             }
@@ -284,15 +293,22 @@ impl Users {
         self.line_up(attempt, delay_ms)
     }
 
-    /// Whether a password is right or wrong, if that is known without a hash.
-    fn known(&self, name: &[u8], password: &[u8], hashes: &[Arc<str>]) -> Option<bool> {
+    /// What is known of a password without a hash.
+    fn known(&self, name: &[u8], password: &[u8], hashes: &[Arc<str>]) -> Known {
         if self.short_form.is_some() && name == DEFAULT_USER.as_bytes() {
             let secret = self.short_secret.as_bytes();
-            return Some(!secret.is_empty() && is_same(password, secret));
+            return match !secret.is_empty() && is_same(password, secret) {
+                true => Known::Right(Proof::Settings),
+                false => Known::Wrong,
+            };
         }
         let digests = self.remembered.digests(name, password, hashes);
-        let is_known = digests.iter().any(|digest| self.remembered.has(digest));
-        is_known.then_some(true)
+        let known = digests
+            .iter()
+            .position(|digest| self.remembered.has(digest));
+        known.map_or(Known::Nothing, |place| {
+            Known::Right(Proof::Password(Arc::clone(&hashes[place])))
+        })
     }
 
     /// Lets an attempt wait, beside one from there that is the same.
@@ -381,28 +397,28 @@ impl Users {
 
     fn settle_now(&self, attempt: &WaitingAttempt, guesses: &Guesses, now_ms: u64) {
         // The same may have been found right meanwhile, from elsewhere.
-        let known = attempt
-            .known
-            .or_else(|| self.known(&attempt.name, &attempt.password, &attempt.hashes));
-        let is_right = known.unwrap_or_else(|| self.compare(attempt));
+        let known = match &attempt.known {
+            Known::Nothing => self.known(&attempt.name, &attempt.password, &attempt.hashes),
+            known => known.clone(),
+        };
+        let proof = match known {
+            Known::Right(proof) => Some(proof),
+            Known::Wrong => None,
+            Known::Nothing => self.compare(attempt).map(Proof::Password),
+        };
         // The file may have changed since.
-        let user = self.by_name(&attempt.name).filter(|user| {
-            let is_short = self
-                .short_form
-                .as_ref()
-                .is_some_and(|short| short.name == user.name);
-            is_short || attempt.hashes.iter().any(|hash| user.hashes.contains(hash))
-        });
-        let right = user.filter(|_| is_right);
+        let user = self.by_name(&attempt.name);
+        let right = user.zip(proof).filter(|(user, proof)| proof.is_of(user));
+        let right = right.map(|(user, proof)| Login::new(user, proof));
         if right.is_none() {
             guesses.blame(attempt.source, now_ms);
         }
         let tickets = self.attempts.lock().land(attempt);
         for ticket in tickets {
             let result = match &right {
-                Some(user) => {
+                Some(login) => {
                     count(&self.counts.right);
-                    LoginResult::Right(Arc::clone(user))
+                    LoginResult::Right(login.clone())
                 }
                 None => self.note_wrong(&attempt.name, &attempt.peer),
             };
@@ -410,7 +426,8 @@ impl Users {
         }
     }
 
-    fn compare(&self, attempt: &WaitingAttempt) -> bool {
+    /// The hash that an attempt's password has.
+    fn compare(&self, attempt: &WaitingAttempt) -> Option<Arc<str>> {
         let WaitingAttempt {
             password, hashes, ..
         } = attempt;
@@ -426,11 +443,11 @@ impl Users {
             most.iter().skip(hashes.len()).for_each(|hash| {
                 is_right(hash);
             });
-            return false;
+            return None;
         };
         let digest = self.remembered.digest(&attempt.name, password, hash);
         self.remembered.add(&digest);
-        true
+        Some(Arc::clone(hash))
     }
 
     /// Counts and logs an attempt that was wrong; never its password, nor a name that is no user's:

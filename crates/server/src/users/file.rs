@@ -97,14 +97,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<User>, FileError> {
 pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
     let rows: FileRows = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        // A message may have lines of its own, and repeats no more than a word of the file.
-        let message = error
-            .message()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        wrong(text, &(at..at), &message)
+        wrong(
+            text,
+            &(at..at),
+            &without_value(error.message(), key_at(text, at)),
+        )
     })?;
     if rows.user.is_empty() {
         // As a file is while it is written in place: nobody could log in any more.
@@ -140,6 +137,49 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
         );
     }
     Ok(users)
+}
+
+/// What is wrong, without the value that is: it may be a password, or the hash of one.
+fn without_value(message: &str, key: &str) -> String {
+    let repeats = ["invalid type: ", "invalid value: ", "unknown variant "];
+    if !repeats.iter().any(|begin| message.starts_with(begin)) {
+        // Of the file it has the name of a row at most, which may have lines.
+        return message.lines().next().unwrap_or_default().to_owned();
+    }
+    // What was expected stands last.
+    match message.rsplit_once("expected ") {
+        Some((_, expected)) => format!("{key} expects {expected}"),
+        None => format!("{key} has a value that it cannot have"),
+    }
+}
+
+/// The row of a user that a place in a text belongs to.
+fn key_at(text: &str, at: usize) -> &'static str {
+    const KEYS: [&str; 8] = [
+        "name",
+        "passwords",
+        "certificates",
+        "uids",
+        "role",
+        "prefixes",
+        "databases",
+        "enabled",
+    ];
+    let before = text.get(..at).unwrap_or(text);
+    let begins = |key: &&'static str| {
+        let mut places = before.rmatch_indices(*key);
+        let is_row = |place: usize| {
+            let is_whole = !before[..place].ends_with(|last: char| last.is_alphanumeric());
+            is_whole && before[place + key.len()..].trim_start().starts_with('=')
+        };
+        places
+            .find(|(place, _)| is_row(*place))
+            .map(|(place, _)| (place, *key))
+    };
+    KEYS.iter()
+        .filter_map(begins)
+        .max()
+        .map_or("this row", |(_, key)| key)
 }
 
 impl UserRow {
@@ -196,6 +236,7 @@ impl UserRow {
             prefixes: without_covered(self.prefixes.iter().map(|one| one.get_ref().as_str())),
             databases: self.databases.clone(),
             enabled: self.enabled,
+            since: 0,
         })
     }
 }
@@ -289,7 +330,7 @@ mod tests {
             (user("").replace("\"a\"", "\"\""), "line 2: a name has"),
             (
                 user("").replace("\"read\"", "\"root\""),
-                "line 4: unknown variant `root`",
+                "line 4: role expects one of `read`, `write`, `admin`",
             ),
             (user("").replace(HASH, "secret"), "line 3: "),
             (user("").replace("argon2id", "argon2i"), "line 3: "),
@@ -317,6 +358,41 @@ mod tests {
                 !reason.contains('\n') && !reason.contains("secret"),
                 "{reason}"
             );
+        }
+    }
+
+    #[test]
+    fn a_row_of_the_wrong_type_is_told_by_what_it_expects_not_by_what_it_has() {
+        for (text, expected) in [
+            (
+                user("").replace(&format!("[\"{HASH}\"]"), "\"secret\""),
+                "line 3: passwords expects a sequence",
+            ),
+            (
+                user("").replace(&format!("\"{HASH}\""), "{ hash = \"secret\" }"),
+                "line 3: passwords expects ",
+            ),
+            (
+                user("").replace("\"read\"", "\"secret, expected nothing\""),
+                "line 4: role expects one of `read`, `write`, `admin`",
+            ),
+            (
+                user("enabled = \"secret\\n, expected 1\""),
+                "line 5: enabled expects a boolean",
+            ),
+            (
+                user("databases = [\n\"secret\"]"),
+                "line 6: databases expects u32",
+            ),
+            (
+                "user = \"secret\"".to_owned(),
+                "line 1: this row expects a sequence",
+            ),
+            (user("secret"), "line 5: "),
+        ] {
+            let FileError(reason) = parse(&text).unwrap_err();
+            assert!(reason.starts_with(expected), "{text}: {reason}");
+            assert!(!reason.contains("secret"), "{reason}");
         }
     }
 

@@ -45,6 +45,8 @@ pub struct User {
     pub databases: Vec<u32>,
     /// Whether it may log in.
     pub enabled: bool,
+    /// The number of the first roster since which it is there without a break and may log in.
+    pub since: u64,
 }
 
 /// How channels of keyspace events begin, and those that are called like an event.
@@ -68,6 +70,7 @@ impl User {
             prefixes: Vec::new(),
             databases: Vec::new(),
             enabled: true,
+            since: 0,
         }
     }
 

@@ -85,6 +85,10 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
+        if connection.has_lost_user(&self.common.state) {
+            // The rest would be read, or changed, for somebody who may no longer.
+            return self.close(slot);
+        }
         let Some(unfinished) = connection.unfinished.take() else {
             return;
         };

@@ -186,7 +186,7 @@ impl Worker {
             }
             _ => {}
         }
-        if connection.link.has_lost_user(&self.common.state) {
+        if connection.has_lost_user(&self.common.state) {
             return self.close(slot);
         }
         let patience_ms = if is_short && connection.transfer_bytes > 0 {

@@ -1,8 +1,9 @@
 //! Asker: which user sends the requests of a connection.
 //!
 //! Each request says so by itself: `Basic`, or `Bearer` with the same text in base64. What was
-//! right last is known again by a MAC of the whole field; who has shown a certificate, or came by a
-//! socket file as a user of the machine whom a user is, needs none.
+//! right last is known again by a MAC of the whole field, as long as that login is in force. Who
+//! has shown a certificate, or came by a socket file as a user of the machine whom a user is, needs
+//! none.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use zeroize::Zeroizing;
 use super::call::Call;
 use crate::execute::login::Pending;
 use crate::guesses::is_same;
-use crate::users::{LoginResult, Standing, Ticket, User, Users};
+use crate::users::{Login, LoginResult, Standing, Ticket, Users};
 
 /// Whose a connection is, and where it comes from.
 #[derive(Debug)]
@@ -54,9 +55,9 @@ impl Asker {
         self.certified.is_known() || last.is_some_and(|(_, standing)| standing.is_known())
     }
 
-    /// The user whom its certificate or its socket names.
-    pub(super) fn certified(&mut self, users: &Users) -> Option<Arc<User>> {
-        self.certified.user(Some(users)).cloned()
+    /// The login of the user whom its certificate or its socket names.
+    pub(super) fn certified(&mut self, users: &Users) -> Option<Login> {
+        login_of(&mut self.certified, users)
     }
 
     /// The user whom an Authorization field names.
@@ -64,9 +65,9 @@ impl Asker {
         let mac = users.mac(field);
         if let Some((last, standing)) = &mut self.last
             && is_same(last, &mac)
-            && let Some(user) = standing.user(Some(users))
+            && let Some(login) = login_of(standing, users)
         {
-            return Claim::Tried(LoginResult::Right(Arc::clone(user)));
+            return Claim::Tried(LoginResult::Right(login));
         }
         let Some(text) = secrets_of(field) else {
             return Claim::None;
@@ -82,13 +83,19 @@ impl Asker {
             Err(ticket) => Claim::Waits(ticket),
             Ok(result) => {
                 self.last = match &result {
-                    LoginResult::Right(user) => Some((mac, users.standing_of(Arc::clone(user)))),
+                    LoginResult::Right(login) => Some((mac, users.standing_of(login.clone()))),
                     _ => None,
                 };
                 Claim::Tried(result)
             }
         }
     }
+}
+
+/// The login in force.
+fn login_of(standing: &mut Standing, users: &Users) -> Option<Login> {
+    standing.user(Some(users))?;
+    standing.last_login().cloned()
 }
 
 /// Name, colon and password of a field.

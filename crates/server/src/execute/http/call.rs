@@ -11,7 +11,7 @@ use super::date;
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::{Need, check};
 use crate::output::Output;
-use crate::users::User;
+use crate::users::{Login, User};
 
 /// Longest document of JSON, in either direction.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 8 << 20;
@@ -22,8 +22,8 @@ pub(super) struct Call<'c> {
     pub(super) context: Context<'c>,
     pub(super) output: &'c mut Output,
     pub(super) stay: Stay,
-    /// Who asks, on a server with users.
-    pub(super) user: Option<Arc<User>>,
+    /// The login of who asks, on a server with users.
+    pub(super) login: Option<Login>,
 }
 
 /// Why a request is not done.
@@ -140,13 +140,19 @@ impl<'c> Call<'c> {
             context,
             output,
             stay: stay_of(request),
-            user: None,
+            login: None,
         }
     }
 
     #[inline]
     pub(super) fn is_head(&self) -> bool {
         self.request.method == Method::Head
+    }
+
+    /// Who asks, on a server with users.
+    #[inline]
+    pub(super) fn user(&self) -> Option<&Arc<User>> {
+        self.login.as_ref().map(Login::user)
     }
 
     /// The hashed key of bytes from a request.
@@ -161,7 +167,7 @@ impl<'c> Call<'c> {
     /// Whether the user who asks may use a key.
     #[inline]
     pub(super) fn check_key(&self, key: &[u8]) -> Result<(), Failure> {
-        match &self.user {
+        match self.user() {
             Some(user) if !user.may_use(key) => Err(NO_PERMISSION),
             _ => Ok(()),
         }
@@ -174,7 +180,7 @@ impl<'c> Call<'c> {
 
     /// The same in a database.
     pub(super) fn check_need_in(&self, need: Need, database: u32) -> Result<(), Failure> {
-        match &self.user {
+        match self.user() {
             Some(user) => check(user, need, database, []).map_err(|_| NO_PERMISSION),
             None => Ok(()),
         }

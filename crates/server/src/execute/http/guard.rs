@@ -25,7 +25,7 @@ use super::route::Route;
 use crate::execute::permission::of_path;
 use crate::guesses::{Guess, is_same};
 use crate::pages;
-use crate::users::{DEFAULT_USER, LoginResult, Ticket, Users};
+use crate::users::{LoginResult, Ticket, Users};
 
 /// Longest name that a refusal repeats.
 const NAME_BYTES_MAX: usize = 255;
@@ -85,7 +85,7 @@ pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> R
     if route != Route::Page && asks && !bears_token {
         return Err(unauthorized(state.users.is_some()).into());
     }
-    if call.user.is_some() {
+    if call.login.is_some() {
         let path = route.row().map_or(call.request.target.path, |row| row.path);
         let target = &call.request.target;
         let database = match route {
@@ -135,13 +135,13 @@ fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<boo
         return Ok(false);
     };
     let Some(field) = call.request.field(Mark::Authorization) else {
-        call.user = asker.certified(users);
-        return Ok(call.user.is_some());
+        call.login = asker.certified(users);
+        return Ok(call.login.is_some());
     };
     match asker.claim(field, users, call) {
         Claim::Waits(ticket) => Err(Stop::Wait(ticket)),
-        Claim::Tried(LoginResult::Right(user)) => {
-            call.user = Some(user);
+        Claim::Tried(LoginResult::Right(login)) => {
+            call.login = Some(login);
             Ok(true)
         }
         Claim::Tried(LoginResult::Wrong) => {
@@ -159,8 +159,8 @@ fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<boo
         Claim::None if token.is_empty() => Ok(false),
         Claim::None => {
             let is_right = bears_token(call, peer, token)?;
-            call.user = users.by_name(DEFAULT_USER.as_bytes()).filter(|_| is_right);
-            Ok(call.user.is_some())
+            call.login = users.by_token().filter(|_| is_right);
+            Ok(call.login.is_some())
         }
     }
 }

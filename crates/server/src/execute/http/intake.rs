@@ -3,8 +3,6 @@
 //! [`decode`] makes a [`Task`] of them, [`Intake::run`] does it. A body that is long or comes in
 //! chunks is no part of a task: its bytes follow to [`Intake::feed`].
 
-use std::sync::Arc;
-
 use cellar_engine::Cache;
 use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan};
 
@@ -15,7 +13,7 @@ use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::state::State;
-use crate::users::{Standing, User};
+use crate::users::{Login, Standing};
 
 /// What the decoder waits for.
 const LIMITS: Limits = Limits {
@@ -56,8 +54,6 @@ pub struct Intake {
     /// How far an incomplete head was looked at.
     scan: Scan,
     rest: Option<Rest>,
-    /// Whose it is.
-    sender: Option<Arc<User>>,
 }
 
 /// The first task in `input`, whose head was looked at so far, as one of all protocols'.
@@ -147,8 +143,8 @@ impl Intake {
         match task {
             Task::Run(prepared) => Next::Flow(execute(prepared, peer, context, output)),
             Task::Body(prepared, body) => match receive(prepared, *body, peer, context, output) {
-                Ok((rest, sender)) => {
-                    (self.rest, self.sender) = (Some(rest), sender);
+                Ok(rest) => {
+                    self.rest = Some(rest);
                     Next::Feed
                 }
                 Err(next) => next,
@@ -175,9 +171,14 @@ impl Intake {
     }
 
     /// Whose the body under way is.
-    pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
+    pub(in crate::execute) fn sender(&self) -> Option<&Login> {
         self.rest.as_ref()?;
-        self.sender.as_ref()
+        self.asker()
+    }
+
+    /// Whose the request under way is.
+    pub(in crate::execute) fn asker(&self) -> Option<&Login> {
+        self.peer.under_way.as_ref()
     }
 
     /// Hands on more of the body; how many bytes were used, and how the connection goes on once

@@ -3,8 +3,6 @@
 //! A large value of known length goes straight into the engine's memory ([`Upload`]). Other bodies
 //! are gathered ([`Gather`]): those in chunks, and long documents of JSON.
 
-use std::sync::Arc;
-
 use cellar_protocol::http::reply::{self, Stay};
 use cellar_protocol::http::{Body, Chunks, Fed, Kept, Mark, Method, Status};
 
@@ -17,7 +15,6 @@ use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, ValueSource};
 use crate::output::Output;
 use crate::pause::Effect;
-use crate::users::User;
 
 /// Longest value that is received in chunks, because it is gathered beside the cache's memory.
 const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
@@ -84,7 +81,7 @@ pub(super) fn receive(
     peer: &mut Peer,
     context: Context<'_>,
     output: &mut Output,
-) -> Result<(Rest, Option<Arc<User>>), Next> {
+) -> Result<Rest, Next> {
     let mut call = Call::new(&prepared.request, context, output);
     let may = match guard::check(&mut call, peer, prepared.route) {
         Ok(_) => super::check(&call, prepared.route),
@@ -115,11 +112,11 @@ pub(super) fn receive(
             effect: prepared.effect(),
         })),
     };
-    let sender = call.user.take();
+    peer.under_way = call.login.take();
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
     }
-    Ok((rest, sender))
+    Ok(rest)
 }
 
 /// The longest body that a request may have.

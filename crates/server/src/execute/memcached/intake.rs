@@ -4,8 +4,6 @@
 //! [`Intake::run`] does it. Which of both a connection speaks, its first byte says for good. A long
 //! value is no part of a task: its bytes follow to [`Intake::feed`].
 
-use std::sync::Arc;
-
 use cellar_engine::Cache;
 use cellar_protocol::memcached::binary::{
     self as packets, Packet, PacketDecoded, PacketRefused, REQUEST_MARK,
@@ -22,7 +20,7 @@ use crate::execute::permission::{of_memcached, of_packet};
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::state::State;
-use crate::users::{Standing, User};
+use crate::users::{Login, Standing};
 
 /// Longest line of a read with many keys.
 const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
@@ -340,9 +338,14 @@ impl Intake {
     }
 
     /// Whose the value under way is.
-    pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
+    pub(in crate::execute) fn sender(&self) -> Option<&Login> {
         self.upload.as_ref()?;
-        self.member.as_ref()?.standing.last_user()
+        self.asker()
+    }
+
+    /// Whose the last request is.
+    pub(in crate::execute) fn asker(&self) -> Option<&Login> {
+        self.member.as_ref()?.standing.last_login()
     }
 
     /// Hands on more of the value; how many bytes were used, and how the connection goes on once

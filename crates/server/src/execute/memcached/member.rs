@@ -160,8 +160,8 @@ impl Member {
             Err(ticket) => return Flow::Wait(ticket),
         };
         let (line, flow) = match result {
-            LoginResult::Right(user) => {
-                self.standing = users.standing_of(user);
+            LoginResult::Right(login) => {
+                self.standing = users.standing_of(login);
                 output.bytes().extend_from_slice(reply::line::STORED);
                 return Flow::Continue;
             }

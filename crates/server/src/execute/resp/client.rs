@@ -48,7 +48,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
     let user = call.session.standing.last_user();
     let own = user.filter(|user| user.is_limited());
     let is_for_it =
-        |client: &Client| own.is_none_or(|user| client.facts().user.as_ref() == Some(&user.name));
+        |client: &Client| own.is_none_or(|user| client.facts().user() == Some(&user.name));
     let is_shown = |client: &Arc<Client>| {
         !client.is_gone() && filter.takes(client, now_ms) && is_for_it(client)
     };

@@ -22,7 +22,7 @@ use crate::execute::filling::Transfer;
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::state::State;
-use crate::users::{User, Users};
+use crate::users::{Login, Users};
 
 /// What one piece of input asks for.
 #[derive(Debug)]
@@ -208,8 +208,8 @@ impl Intake {
     }
 
     /// Becomes a user's who is known without a password.
-    pub(in crate::execute) fn become_of(&mut self, user: Arc<User>, users: &Users, state: &State) {
-        self.session.log_in(user, users, state);
+    pub(in crate::execute) fn become_of(&mut self, login: Login, users: &Users, state: &State) {
+        self.session.log_in(login, users, state);
     }
 
     /// Whether it has to log in, and has not.
@@ -322,7 +322,7 @@ impl Intake {
     fn store_tail(&mut self, args: &[&[u8]], context: Context<'_>, output: &mut Output) -> Next {
         let state = context.state;
         let users = state.users.as_ref();
-        let has_lost = |user: &Arc<User>| users.is_some_and(|users| !users.has_still(user));
+        let has_lost = |login: &Login| users.is_some_and(|users| !users.has_still(login));
         if self.sender().is_some_and(has_lost) {
             return Next::Flow(Flow::Close);
         }
@@ -340,9 +340,14 @@ impl Intake {
     }
 
     /// Whose the value under way is.
-    pub(in crate::execute) fn sender(&self) -> Option<&Arc<User>> {
+    pub(in crate::execute) fn sender(&self) -> Option<&Login> {
         let is_under_way = self.upload.is_some() || self.tail.is_some();
-        self.session.standing.last_user().filter(|_| is_under_way)
+        self.asker().filter(|_| is_under_way)
+    }
+
+    /// Whose the last command is.
+    pub(in crate::execute) fn asker(&self) -> Option<&Login> {
+        self.session.standing.last_login()
     }
 
     /// Hands on more of the value; how many bytes were used, and how the connection goes on once

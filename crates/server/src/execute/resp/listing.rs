@@ -40,7 +40,7 @@ pub(super) fn describe(client: &Client, now_ms: u64) -> String {
         client.waiting_bytes(),
         client.held_bytes(),
         client.command(),
-        facts.user.as_deref().unwrap_or(DEFAULT_USER),
+        facts.user().map_or(DEFAULT_USER, |user| user),
         redirection(client),
         client.protocol.load(Ordering::Relaxed),
         text(&facts.library),

@@ -24,7 +24,7 @@ use crate::execute::login::Pending;
 use crate::execute::permission::{Denied, Need, check, check_resp, of_verb};
 use crate::output::Output;
 use crate::state::State;
-use crate::users::{Standing, User, Users};
+use crate::users::{Login, Standing, User, Users};
 use crate::waiters::WaitRequest;
 
 /// Which replies a client wants.
@@ -129,13 +129,17 @@ impl Session {
     }
 
     /// Becomes a user's. What another user has set up that hears of keys is over.
-    pub(super) fn log_in(&mut self, user: Arc<User>, users: &Users, state: &State) {
+    pub(super) fn log_in(&mut self, login: Login, users: &Users, state: &State) {
         let before = self.standing.last_user();
-        if before.is_none_or(|before| before.name != user.name) {
+        let is_same = |before: &Arc<User>| {
+            let now = login.user();
+            (&before.name, before.since) == (&now.name, now.since)
+        };
+        if !before.is_some_and(is_same) {
             self.forget_all(state);
         }
-        self.client.facts().user = Some(Arc::clone(&user.name));
-        self.standing = users.standing_of(user);
+        self.client.facts().login = Some(login.clone());
+        self.standing = users.standing_of(login);
     }
 
     /// Whether a command may be run, as far as that depends on whose the session is.

@@ -86,8 +86,8 @@ fn log_in(
         Err(ticket) => return Flow::Wait(ticket),
     };
     let (status, flow) = match result {
-        LoginResult::Right(user) => {
-            member.standing = users.standing_of(user);
+        LoginResult::Right(login) => {
+            member.standing = users.standing_of(login);
             reply::done(output.bytes(), packet.head, 0, b"Authenticated");
             return Flow::Continue;
         }

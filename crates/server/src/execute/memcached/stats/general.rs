@@ -172,7 +172,12 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "detail_enabled", "no");
     stat(out, "cas_enabled", "yes");
     stat(out, "binding_protocol", "ascii");
-    stat(out, "auth_enabled_sasl", "no");
+    let has_users = context.state.users.is_some();
+    stat(
+        out,
+        "auth_enabled_sasl",
+        if has_users { "yes" } else { "no" },
+    );
     stat(out, "auth_enabled_ascii", "no");
     stat(out, "item_size_max", context.memcached_value_bytes_max());
     stat(out, "maxconns_fast", "yes");

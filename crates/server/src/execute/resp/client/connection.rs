@@ -2,7 +2,6 @@
 //!
 //! Source: redis.io/docs/latest/commands/hello and its neighbours.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::Proto;
@@ -17,7 +16,7 @@ use crate::execute::context::Flow;
 use crate::execute::resp::session::{ReplyMode, Session};
 use crate::guesses::{Guess, PER_CONNECTION_MAX, Source};
 use crate::parameters::REDIS_VERSION;
-use crate::users::{DEFAULT_USER, LoginResult, Standing, User, Users};
+use crate::users::{DEFAULT_USER, Login, LoginResult, Standing, Users};
 
 /// The answer to a number that Redis would not take for an `int`.
 const OUTSIDE_OF_INT: Failure =
@@ -123,8 +122,8 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
     if let Some(name) = name {
         set_name(call, name)?;
     }
-    if let Some(user) = known {
-        let_in(call, user);
+    if let Some(login) = known {
+        let_in(call, login);
     }
     call.session.set_proto(proto);
     let (number, id) = (i64::from(proto == Proto::V3) + 2, call.session.client.id);
@@ -171,7 +170,7 @@ pub(in crate::execute::resp) fn set_name(call: &Call<'_>, name: &[u8]) -> Result
 /// What became of a client's user and password.
 enum Admission {
     /// They are right: those of this user, where there are users.
-    Known(Option<Arc<User>>),
+    Known(Option<Login>),
     /// They are not, or not yet: the connection ends, or waits.
     Not(Flow),
 }
@@ -225,7 +224,7 @@ fn enter_as_user(
     let peer = session.client.seat.told();
     match session.pending.log_in(users, secrets, &peer, call.context) {
         Err(ticket) => Ok(Admission::Not(Flow::Wait(ticket))),
-        Ok(LoginResult::Right(user)) => Ok(Admission::Known(Some(user))),
+        Ok(LoginResult::Right(login)) => Ok(Admission::Known(Some(login))),
         Ok(LoginResult::Wrong) => refuse_password(call, secrets.0),
         Ok(LoginResult::TooMany { wait_s }) => Ok(close(call, &too_many(wait_s))),
         Ok(LoginResult::Busy) => Err(BUSY),
@@ -233,10 +232,10 @@ fn enter_as_user(
 }
 
 /// Makes the connection that of who has said the right password.
-fn let_in(call: &mut Call<'_>, user: Option<Arc<User>>) {
+fn let_in(call: &mut Call<'_>, login: Option<Login>) {
     let state = call.context.state;
-    match (user, &state.users) {
-        (Some(user), Some(users)) => call.session.log_in(user, users, state),
+    match (login, &state.users) {
+        (Some(login), Some(users)) => call.session.log_in(login, users, state),
         _ => call.session.standing = Standing::Free,
     }
 }
@@ -282,8 +281,8 @@ pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
         ));
     }
     match enter(call, user, password)? {
-        Admission::Known(user) => {
-            let_in(call, user);
+        Admission::Known(login) => {
+            let_in(call, login);
             call.ok()
         }
         Admission::Not(flow) => Ok(flow),
@@ -312,7 +311,7 @@ pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     session.select(0);
     session.standing = Session::first_standing(state);
     let mut facts = session.client.facts();
-    (facts.name, facts.user) = (Vec::new(), None);
+    (facts.name, facts.login) = (Vec::new(), None);
     drop(facts);
     call.reply().simple("RESET");
     DONE

@@ -133,7 +133,7 @@ impl<'a> Filter<'a> {
         let is_local = |wanted: &[u8]| client.seat.local.as_bytes() == wanted;
         let is_user = |wanted: &[u8]| {
             let facts = client.facts();
-            facts.user.as_deref().unwrap_or(DEFAULT_USER).as_bytes() == wanted
+            facts.user().map_or(DEFAULT_USER, |user| user).as_bytes() == wanted
         };
         self.ids.as_ref().is_none_or(|ids| ids.contains(&client.id))
             && self.kind.is_none_or(|wanted| wanted == kind)

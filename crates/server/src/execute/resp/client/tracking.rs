@@ -175,10 +175,9 @@ fn redirect(call: &Call<'_>, number: &[u8]) -> Result<Option<Arc<Client>>, Failu
         .session
         .standing
         .last_user()
-        .filter(|user| user.role < Role::Admin);
-    let is_its = |client: &Arc<Client>| {
-        own.is_none_or(|user| client.facts().user.as_ref() == Some(&user.name))
-    };
+        .filter(|user| user.role < Role::Admin || user.is_limited());
+    let is_its =
+        |client: &Arc<Client>| own.is_none_or(|user| client.facts().user() == Some(&user.name));
     let found = found.filter(is_its);
     found.map(Some).ok_or(Failure::text(
         "ERR The client ID you want redirect to does not exist",

@@ -14,6 +14,7 @@ use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Request, Verb};
 
 use super::Errand;
+use crate::client::Client;
 use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow};
 use crate::execute::resp::append_failure;
@@ -140,11 +141,20 @@ impl Serving<'_> {
                 return false;
             }
             after = waiter.number;
-            // One that is killed loses nothing to its end.
-            if !waiter.request.client.is_gone() && !self.serve_one(waiter, place, key) {
+            // One that is killed, or no longer its user's, loses nothing to its end.
+            if !self.is_over(&waiter.request.client) && !self.serve_one(waiter, place, key) {
                 return true;
             }
         }
+    }
+
+    /// Whether a client is gone, or is to go with its user.
+    fn is_over(&self, client: &Client) -> bool {
+        let Some(users) = &self.context.state.users else {
+            return client.is_gone();
+        };
+        let login = client.facts().login.clone();
+        client.is_gone() || login.is_some_and(|login| !users.has_still(&login))
     }
 
     /// Runs a waiter's command for one of its keys; whether there was something for it.
