@@ -142,7 +142,7 @@ commands! {
     Move "move" 3 [WRITE FAST] ONE Generic "1.0.0" "Moves a key to another database.";
     Sort "sort" -2 [WRITE DENYOOM MOVABLEKEYS DANGEROUS] ONE_AND_STORED_EARLY Generic "1.0.0"
         "Answers or stores the elements of a list or set in order.";
-    SortRo "sort_ro" -2 [READONLY DANGEROUS] ONE Generic "7.0.0"
+    SortRo "sort_ro" -2 [READONLY MOVABLEKEYS DANGEROUS] ONE Generic "7.0.0"
         "Answers the elements of a list or set in order.";
     Dump "dump" 2 [READONLY] ONE Generic "2.6.0" "Answers a value as bytes that RESTORE takes.";
     Restore "restore" -4 [WRITE DENYOOM DANGEROUS] ONE Generic "2.6.0"
