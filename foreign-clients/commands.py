@@ -870,6 +870,72 @@ class Maker:
             ]
         )()
 
+    def functions(self):
+        """Libraries, calls and what is wrong about both; redis-server 7.0 ends when a library has
+        two functions whose names differ in case only, so none has."""
+        s, n = self.key("s"), self.key("n")
+        library = self.choice(["one", "two", "Three", "o-n"])
+        name = self.choice(["f", "g", "H", "h"])
+        body = self.choice(
+            [
+                "return {keys, args}",
+                "return redis.call('set', keys[1], args[1])",
+                "return redis.pcall('incr', keys[1])",
+                "return redis.call('get', keys[1] or 'nothing')",
+                "return redis.error_reply('MY error')",
+                "redis.setresp(3) return redis.call('hgetall', 'nosuch')",
+                "error('oops')",
+                "error({err='MY oops'})",
+                "return KEYS[1]",
+                "x = 1",
+                "return redis.call('fcall', 'f', '0')",
+                "return redis.register_function",
+            ]
+        )
+        callback = f"function(keys, args) {body} end"
+        flags = self.choice(["", "'no-writes'", "'allow-oom', 'no-writes'", "'x'", "1"])
+        register = self.choice(
+            [
+                f"redis.register_function('{name}', {callback})",
+                f"redis.register_function('{name}', {callback})",
+                f"redis.register_function{{function_name='{name}', callback={callback}, "
+                f"flags={{{flags}}}}}",
+                f"redis.register_function{{function_name='{name}', callback={callback}, "
+                "description='what it does'}",
+                f"redis.register_function('{name}')",
+                f"redis.register_function({callback}, '{name}')",
+                f"redis.register_function('{name}', {callback}, 1)",
+                f"redis.register_function('{name}-', {callback})",
+                f"redis.register_function{{function_name='{name}', call={callback}}}",
+                "return 1",
+                "return redis.call('get', 'x')",
+                "pcall(redis.log)",
+                "foo bar",
+            ]
+        )
+        head = self.choice([f"#!lua name={library}"] * 9 + ["#!lua", "#!js name=x", "", "#! lua"])
+        keys = self.choice([["0"], ["1", s], ["2", s, n], ["x"], ["-1"], ["3", s]])
+        return self.choice(
+            [
+                lambda: ["function", "load", f"{head}\n{register}"],
+                lambda: ["function", "load", "replace", f"{head}\n{register}"],
+                lambda: ["function", "load", self.choice(["x", "replace"]), f"{head} {register}"],
+                lambda: ["fcall", name, *keys, self.value()],
+                lambda: ["fcall", name, *keys],
+                lambda: ["fcall_ro", name, *keys, self.value()],
+                lambda: ["function", "list"],
+                lambda: ["function", "list", "libraryname", self.choice(["o*", "t*", "*"])],
+                lambda: ["function", "list", "withcode", *self.choice([[], ["x"]])],
+                lambda: ["function", "stats"],
+                lambda: ["function", "delete", library],
+                lambda: ["function", "dump", "x"],
+                lambda: ["function", "restore", self.value(), *self.choice([[], ["flush"], ["x"]])],
+                lambda: ["function", "flush", *self.choice([[], ["sync"], ["async"], ["x"]])]
+                if self.random.random() < 0.2
+                else ["function", "kill"],
+            ]
+        )()
+
     def all(self):
         family = self.choice(
             [

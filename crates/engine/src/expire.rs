@@ -74,7 +74,9 @@ impl Store {
     #[inline(never)]
     fn remove_when_met(&mut self, slot: SlotRef, now: Instant) {
         let located = self.located_at(slot);
-        self.counts.misses_expired += u64::from(!self.is_flushed(&located));
+        let is_flushed = self.is_flushed(&located);
+        self.counts.misses_expired += u64::from(!is_flushed);
+        self.counts.misses_flushed += u64::from(is_flushed);
         self.remove_expired(&located, now);
     }
 

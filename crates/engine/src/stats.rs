@@ -77,6 +77,8 @@ pub struct Stats {
     pub expired_unfetched: u64,
     /// Reads that found an item past its deadline.
     pub misses_expired: u64,
+    /// Reads that found an item that was flushed.
+    pub misses_flushed: u64,
     /// Items copied to keep them: promotion, second chance and compaction.
     pub copied: u64,
     /// Bytes of the items that were copied.

@@ -52,6 +52,7 @@ pub(crate) struct Counts {
     pub(crate) expired: u64,
     pub(crate) expired_unfetched: u64,
     pub(crate) misses_expired: u64,
+    pub(crate) misses_flushed: u64,
     pub(crate) copied: u64,
     pub(crate) copied_bytes: u64,
     pub(crate) segments_freed: u64,

@@ -18,6 +18,7 @@ pub mod reply;
 pub mod value;
 
 pub use command::{Command, Verb};
+pub use decode::unquoted_words;
 pub use decode::{Decoded, Limits, Plain, Scan, Tail, decode, decode_plain, decode_tail};
 pub use reply::{Proto, Reply};
 pub use request::{Args, Request};

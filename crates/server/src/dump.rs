@@ -14,7 +14,9 @@ mod bytes; // lengths and strings of a dump
 mod packed; // entries that lie in one string
 mod reader; // which entries a dump has
 mod writer; // what is written
+mod libraries; // libraries of functions
 
+pub use libraries::{BadLibraries, read_libraries, write_libraries};
 pub use lzf::Inflating;
 pub use reader::{DumpReader, OpenedDump, open};
 pub use writer::{DumpWriter, VERSION, footer, head_of_string};

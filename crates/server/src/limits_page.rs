@@ -6,7 +6,7 @@ use crate::limits::{
     SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES,
     WAITED_BYTES_MAX, WAITERS_MAX, WATCHED_BYTES_MAX,
 };
-use crate::script::{MEMORY_BYTES_MAX, SOURCE_BYTES_MAX};
+use crate::script::{LIBRARY_BYTES_MAX, MEMORY_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
 use crate::tracking::TABLE_BYTES_MAX;
 
@@ -63,11 +63,12 @@ pub fn page() -> String {
             " for each event loop",
         ),
         (
-            "scripts",
+            "scripts and functions",
             MEMORY_BYTES_MAX,
             " for each event loop that runs some",
         ),
         ("sources of scripts", SOURCE_BYTES_MAX, ""),
+        ("libraries of functions", LIBRARY_BYTES_MAX, ""),
         ("names remembered for CLIENT TRACKING", TABLE_BYTES_MAX, ""),
     ];
     let client = [

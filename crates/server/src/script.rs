@@ -2,14 +2,17 @@
 //!
 //! [`Scripts`] keeps the sources by their digest for all event loops; each loop has one
 //! [`Interpreter`], made when the first script comes, which compiles and runs them. What a script
-//! asks of the server goes through a [`Host`], given anew for each run.
+//! asks of the server goes through a [`Host`], given anew for each run. [`Functions`] keeps
+//! libraries likewise: an interpreter runs one when it first calls one of its functions.
 //!
-//! Invariant: nothing a script does outlives its run, save the keys it wrote: all tables that
-//! scripts share are read-only to them. Time, memory, depth and size of what it does are bounded.
+//! Invariant: nothing a script does outlives its run, save the keys it wrote and what a library has
+//! in local variables: all tables that scripts share are read-only to them. Time, memory, depth and
+//! size of what it does are bounded.
 //!
 //! Why: docs/decisions/0019-lua-in-a-sandbox.md. Tests: tests/resp_scripts.rs.
 
 mod cache;
+mod functions; // which libraries there are, and their functions
 mod header;
 mod random;
 mod limit; // how long a script may run, who looks at the clock
@@ -20,11 +23,16 @@ mod libraries; // struct, cmsgpack, bit, cjson
 mod convert;
 mod pattern;
 mod texts;
+mod registering; // what a library registers while it is loaded
 mod library;
 mod interpreter;
 
 pub use cache::{SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts, SourceDigest};
 pub use convert::Answer;
-pub use header::Header;
-pub use interpreter::{Host, Interpreter, Run, RunError};
+pub use functions::{
+    FUNCTIONS_MAX, FoundFunction, FunctionFlags, FunctionLibrary, Functions, LIBRARIES_MAX,
+    LIBRARY_BYTES_MAX, LibraryArrival, LibraryFunction,
+};
+pub use header::{Header, LibraryHeader};
+pub use interpreter::{Host, Interpreter, Program, Run, RunError};
 pub use shared::MEMORY_BYTES_MAX;

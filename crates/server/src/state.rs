@@ -26,7 +26,7 @@ use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::parameters::Parameters;
 use crate::pause::Pause;
-use crate::script::Scripts;
+use crate::script::{Functions, Scripts};
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
 use crate::strangers::Strangers;
@@ -69,6 +69,8 @@ pub struct State {
     pub observer: Arc<Observer>,
     /// Scripts of the Redis protocol.
     pub scripts: Scripts,
+    /// Its libraries of functions.
+    pub functions: Functions,
     /// What the flags of values that came over HTTP stand for.
     pub content_types: ContentTypes,
     /// Which clients speak another protocol than their port.
@@ -178,6 +180,7 @@ impl State {
             run_id: run_id(),
             observer,
             scripts: Scripts::default(),
+            functions: Functions::default(),
             content_types: ContentTypes::default(),
             strangers: Strangers::default(),
             guesses: Guesses::default(),

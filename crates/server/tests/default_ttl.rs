@@ -176,6 +176,9 @@ const RESP_OTHERS: &[&str] = &[
     "bzmpop",
     "zpopmax",
     "flush",
+    // Libraries of functions.
+    "load",
+    "delete",
     "flushall",
     "flushdb",
     "swapdb",

@@ -187,12 +187,26 @@ fn commands_are_counted_listed_and_taken_apart() {
     let Value::Integer(count) = client.run("COMMAND COUNT") else {
         panic!("COMMAND COUNT answers a number");
     };
-    for request in ["COMMAND", "COMMAND LIST"] {
-        let Value::Array(all) = client.run(request) else {
-            panic!("{request} answers an array");
-        };
-        assert_eq!(i64::try_from(all.len()).unwrap(), count);
-    }
+    let Value::Array(all) = client.run("COMMAND") else {
+        panic!("COMMAND answers an array");
+    };
+    assert_eq!(i64::try_from(all.len()).unwrap(), count);
+    let Value::Array(names) = client.run("COMMAND LIST") else {
+        panic!("COMMAND LIST answers an array");
+    };
+    let count_of = |is_sub: bool| {
+        let is_wanted = |name: &&Value| name.shown().contains('|') == is_sub;
+        names.iter().filter(is_wanted).count()
+    };
+    assert_eq!(i64::try_from(count_of(false)).unwrap(), count);
+    assert!(count_of(true) > 50 && names.contains(&bulk("config|get")));
+    client.check(
+        "COMMAND LIST FILTERBY MODULE x => []
+         COMMAND LIST FILTERBY ACLCAT nosuch => []
+         COMMAND LIST FILTERBY ACLCAT transaction => [multi, exec, discard, watch, unwatch]
+         COMMAND LIST FILTERBY x y => -ERR syntax error
+         COMMAND INFO nosuch => [nil]",
+    );
     assert_eq!(
         client.run("COMMAND GETKEYS mset a 1 b 2"),
         bulks(&["a", "b"])

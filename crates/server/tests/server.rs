@@ -31,6 +31,7 @@ mod resp_clients;
 mod resp_cuts;
 mod resp_dump;
 mod resp_expiry;
+mod resp_functions;
 mod resp_geo;
 mod resp_hashes;
 mod resp_keys;

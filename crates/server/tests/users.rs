@@ -122,8 +122,11 @@ fn all_commands() -> Vec<(&'static Command, Vec<String>)> {
 /// What a command needs at least, by what the table of commands says of it, and what it does not.
 fn least(row: &Command, name: &str) -> Role {
     let container = name.split('|').next().unwrap_or_default();
-    let is_script = matches!(container, "eval" | "evalsha" | "eval_ro" | "evalsha_ro")
-        || matches!(container, "script" | "function") && row.name != "help" && name.contains('|');
+    let is_script =
+        matches!(
+            container,
+            "eval" | "evalsha" | "eval_ro" | "evalsha_ro" | "fcall" | "fcall_ro"
+        ) || matches!(container, "script" | "function") && row.name != "help" && name.contains('|');
     let is_admin = row.flags.has(Flags::ADMIN)
         || is_script
         || matches!(name, "flushall" | "flushdb" | "swapdb" | "memory|purge");
@@ -276,6 +279,45 @@ fn scripts_are_for_admins_and_each_call_is_checked() {
         "FLUSHALL => -NOPERM User half has no permissions to run the 'flushall' command
          SLOWLOG GET => -NOPERM User half has no permissions to run the 'slowlog|get' command
          CONFIG SET a 1 => -NOPERM User half has no permissions to run the 'config|set' command",
+    );
+}
+
+#[test]
+fn libraries_are_for_admins_of_everything_and_calls_are_checked_as_scripts_are() {
+    let text = user("root", "admin", "")
+        + &user("half", "admin", "prefixes = [\"h:\"]")
+        + &user("app", "write", "");
+    let file = UsersFile::new(&text);
+    let daemon = serve(&file);
+    let mut root = login(&daemon, "root");
+    let body = "return redis.call('set', args[1] or keys[1], 'v')";
+    let source =
+        format!("#!lua name=lib\nredis.register_function('put', function(keys, args) {body} end)");
+    let loaded = root.call(&[b"FUNCTION", b"LOAD", source.as_bytes()]);
+    assert_eq!(loaded, resp::bulk("lib"));
+    let (mut half, mut app) = (login(&daemon, "half"), login(&daemon, "app"));
+    half.check(
+        "FCALL put 1 h:a => +OK
+         FCALL put 1 x => -NOPERM No permissions to access a key
+         FUNCTION LIST LIBRARYNAME x => []
+         FUNCTION DELETE lib => -NOPERM User half has no permissions to run the \
+         'function|delete' command
+         FUNCTION FLUSH => -NOPERM User half has no permissions to run the 'function|flush' command
+         FUNCTION LOAD x => -NOPERM User half has no permissions to run the 'function|load' command
+         FUNCTION RESTORE x => -NOPERM User half has no permissions to run the \
+         'function|restore' command",
+    );
+    let hidden = half.run("FCALL put 1 h:a x").shown();
+    assert!(
+        hidden.starts_with("-NOPERM No permissions to access a key"),
+        "{hidden}"
+    );
+    app.check(
+        "FCALL put 1 h:a => -NOPERM User app has no permissions to run the 'fcall' command
+         FCALL_RO put 1 h:a => -NOPERM User app has no permissions to run the 'fcall_ro' command
+         FUNCTION LIST => -NOPERM User app has no permissions to run the 'function|list' command
+         FUNCTION DUMP => -NOPERM User app has no permissions to run the 'function|dump' command
+         FUNCTION STATS => -NOPERM User app has no permissions to run the 'function|stats' command",
     );
 }
 

@@ -98,6 +98,7 @@ impl Store {
         stats.expired += counts.expired;
         stats.expired_unfetched += counts.expired_unfetched;
         stats.misses_expired += counts.misses_expired;
+        stats.misses_flushed += counts.misses_flushed;
         stats.copied += counts.copied;
         stats.copied_bytes += counts.copied_bytes;
         stats.segments_freed += counts.segments_freed;

@@ -70,11 +70,13 @@ impl Command {
     pub fn categories(&self) -> impl Iterator<Item = &'static str> {
         let flags = self.flags;
         let scripting = self.group == Group::Scripting;
+        let for_admins =
+            flags.has(Flags::ADMIN) || matches!(self.verb, Verb::Role | Verb::Lastsave);
         let dangerous = flags.has(Flags::ADMIN) || flags.has(Flags::DANGEROUS);
         [
             (flags.has(Flags::WRITE), "write"),
             (flags.has(Flags::READONLY) && !scripting, "read"),
-            (flags.has(Flags::ADMIN), "admin"),
+            (for_admins, "admin"),
             (dangerous, "dangerous"),
             (flags.has(Flags::FAST), "fast"),
             (!flags.has(Flags::FAST), "slow"),
@@ -82,7 +84,24 @@ impl Command {
         ]
         .into_iter()
         .filter_map(|(applies, category)| applies.then_some(category))
-        .chain(self.group.category())
+        .chain(self.subjects().iter().copied())
+    }
+
+    /// The categories that tell what it is about.
+    fn subjects(&self) -> &'static [&'static str] {
+        match self.verb {
+            Verb::Dbsize | Verb::Flushall | Verb::Flushdb | Verb::Swapdb => &["keyspace"],
+            Verb::Sort | Verb::SortRo => &["set", "sortedset", "list"],
+            Verb::Wait | Verb::Waitaof | Verb::Command | Verb::CommandCount => &["connection"],
+            Verb::CommandDocs | Verb::CommandGetkeys | Verb::CommandGetkeysandflags => {
+                &["connection"]
+            }
+            Verb::CommandInfo | Verb::CommandList | Verb::CommandHelp => &["connection"],
+            // A container's subcommands tell it.
+            Verb::PubsubHelp => &[],
+            _ if !self.subcommands.is_empty() => &[],
+            _ => self.group.categories(),
+        }
     }
 }
 
@@ -229,15 +248,23 @@ impl Group {
         }
     }
 
-    /// The ACL category that all its commands have.
-    #[must_use]
-    pub fn category(self) -> Option<&'static str> {
+    /// The ACL category that its commands have, if there is one.
+    const fn categories(self) -> &'static [&'static str] {
         match self {
-            Group::Generic => Some("keyspace"),
-            Group::SortedSet => Some("sortedset"),
-            Group::Transactions => Some("transaction"),
-            Group::Server | Group::Cluster => None,
-            other => Some(other.name()),
+            Group::String => &["string"],
+            Group::Bitmap => &["bitmap"],
+            Group::Hyperloglog => &["hyperloglog"],
+            Group::Generic => &["keyspace"],
+            Group::Hash => &["hash"],
+            Group::List => &["list"],
+            Group::Set => &["set"],
+            Group::SortedSet => &["sortedset"],
+            Group::Geo => &["geo"],
+            Group::Pubsub => &["pubsub"],
+            Group::Transactions => &["transaction"],
+            Group::Scripting => &["scripting"],
+            Group::Connection => &["connection"],
+            Group::Server | Group::Cluster => &[],
         }
     }
 }
@@ -509,8 +536,10 @@ mod tests {
             assert!(row.arity != 0 && row.since.split('.').count() == 3);
             assert!(row.summary.ends_with('.') && row.name.is_ascii());
             assert!(!(flags.has(Flags::WRITE) && flags.has(Flags::READONLY)));
+            // Patterns of SORT_RO name keys that nobody can tell.
+            let is_sort = row.verb == Verb::SortRo;
             assert_eq!(
-                keys.count != 0 || keys.options != 0,
+                keys.count != 0 || keys.options != 0 || is_sort,
                 flags.has(Flags::MOVABLEKEYS),
                 "{}",
                 row.name
@@ -540,5 +569,11 @@ mod tests {
         );
         assert_eq!(categories("config"), ["slow"]);
         assert_eq!(categories("eval_ro"), ["slow", "scripting"]);
+        assert_eq!(categories("dbsize"), ["read", "fast", "keyspace"]);
+        assert_eq!(categories("role"), ["admin", "dangerous", "fast"]);
+        assert_eq!(categories("command"), ["slow", "connection"]);
+        assert_eq!(categories("object"), ["slow"]);
+        let sort = ["write", "dangerous", "slow", "set", "sortedset", "list"];
+        assert_eq!(categories("sort"), sort);
     }
 }

@@ -18,6 +18,8 @@ use super::request::{ARGS_INLINE, Args, Request};
 
 mod inline;
 
+pub use inline::unquoted_words;
+
 /// The number of arguments up to which a request is decoded without an allocation, as a digit.
 const ARGS_INLINE_DIGIT: u8 = b'0' + ARGS_INLINE as u8;
 const _: () = assert!(ARGS_INLINE < 10);

@@ -100,13 +100,13 @@ needs! {
         Geoadd Geosearchstore Georadius Georadiusbymember;
     Hear: Subscribe Psubscribe Ssubscribe PubsubNumsub PubsubShardnumsub;
     Send: Publish Spublish;
-    Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists FunctionList FunctionStats
-        ClientList
+    Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists Fcall FcallRo FunctionList
+        FunctionStats FunctionDump ClientList
         AclList AclUsers AclGetuser AclDryrun ConfigGet
         LatencyDoctor LatencyGraph LatencyHistogram LatencyHistory LatencyLatest SlowlogLen;
     Everything: Flushall Flushdb Swapdb Debug Monitor ConfigSet ConfigResetstat ConfigRewrite
-        Shutdown ScriptFlush ScriptKill FunctionFlush FunctionKill
-        AclLog ClientKill ClientNoEvict ClientPause ClientUnpause ClientUnblock
+        Shutdown ScriptFlush ScriptKill FunctionLoad FunctionDelete FunctionRestore FunctionFlush
+        FunctionKill AclLog ClientKill ClientNoEvict ClientPause ClientUnpause ClientUnblock
         MemoryPurge SlowlogGet SlowlogReset LatencyReset;
 }
 

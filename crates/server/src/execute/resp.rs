@@ -380,32 +380,31 @@ fn wrong_arity(command: &Command, args: &[&[u8]]) -> Failure {
 }
 
 fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
-    let name = String::from_utf8_lossy(&name[..name.len().min(REPEATED_BYTES_MAX)]);
+    let name = repeated(name, REPEATED_BYTES_MAX);
     let container = command.name.to_uppercase();
     Failure::Text(format!("ERR unknown subcommand '{name}'. Try {container} HELP.").into())
 }
 
-/// The beginning of an argument, as a refusal repeats it.
-fn shown(arg: &[u8], most: usize) -> String {
-    // Redis writes it as text that ends at the first zero byte.
-    let end = arg.iter().position(|byte| *byte == 0);
-    let text = String::from_utf8_lossy(&arg[..end.unwrap_or(arg.len()).min(most)]);
+/// The beginning of a word in a refusal: as in Redis, of text that ends at the first zero byte.
+fn repeated(word: &[u8], most: usize) -> String {
+    let end = word.iter().position(|byte| *byte == 0);
+    let text = String::from_utf8_lossy(&word[..end.unwrap_or(word.len()).min(most)]);
     text.replace(['\r', '\n'], " ")
 }
 
 /// Source: Redis 7, `commandCheckExistence`.
 fn unknown(args: &[&[u8]]) -> Failure {
-    let name = args.first().map(|name| shown(name, REPEATED_BYTES_MAX));
-    let mut repeated = String::new();
+    let name = args.first().map(|name| repeated(name, REPEATED_BYTES_MAX));
+    let mut words = String::new();
     for arg in args.iter().skip(1) {
-        if repeated.len() >= REPEATED_BYTES_MAX {
+        if words.len() >= REPEATED_BYTES_MAX {
             break;
         }
-        let arg = shown(arg, REPEATED_BYTES_MAX - repeated.len());
-        repeated.push_str(&format!("'{arg}' "));
+        let arg = repeated(arg, REPEATED_BYTES_MAX - words.len());
+        words.push_str(&format!("'{arg}' "));
     }
     let name = name.unwrap_or_default();
-    let text = format!("ERR unknown command '{name}', with args beginning with: {repeated}");
+    let text = format!("ERR unknown command '{name}', with args beginning with: {words}");
     Failure::Text(text.into())
 }
 

@@ -53,6 +53,7 @@ engine_rows! {
     expired "reclaimed" Count: "Expired items whose memory was taken back.";
     expired_unfetched "expired_unfetched" Count: "Of those, items that were never fetched.";
     misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
+    misses_flushed "get_flushed" Count: "Reads that found an item that was flushed.";
     copied "items_copied" Count:
         "Items copied to keep them: promotion, second chance and compaction.";
     copied_bytes "item_bytes_copied" Count: "Bytes of the items that were copied.";

@@ -1,6 +1,11 @@
-//! Header: the shebang line that may stand before a script, `#!lua flags=no-writes,...`.
+//! Header: the shebang line that may stand before a script, `#!lua flags=no-writes,...`, and the
+//! one that stands before a library, `#!lua name=...`.
 //!
 //! Source: redis.io/docs/latest/develop/interact/programmability/eval-intro, "Script flags".
+
+use cellar_protocol::resp::unquoted_words;
+
+use super::functions::is_name;
 
 /// What a script says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,65 @@ impl Header<'_> {
     }
 }
 
+/// What a library says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryHeader<'a> {
+    /// Its name.
+    pub name: String,
+    /// The program, from the shebang line's end on.
+    pub body: &'a [u8],
+}
+
+impl LibraryHeader<'_> {
+    /// Reads what stands before a library's program; the error is Redis's text.
+    ///
+    /// # Errors
+    /// A text for the client.
+    pub fn read(source: &[u8]) -> Result<LibraryHeader<'_>, String> {
+        const INVALID: &str = "ERR Invalid library metadata";
+        if !source.starts_with(b"#!") {
+            return Err("ERR Missing library metadata".to_owned());
+        }
+        let end = source.iter().position(|&byte| byte == b'\n');
+        let end = end.ok_or(INVALID)?;
+        let line = &source[..end];
+        let words = unquoted_words(line).filter(|_| !line.contains(&0));
+        let words = words.ok_or(INVALID)?;
+        let (engine, options) = words.split_first().ok_or(INVALID)?;
+        let engine = engine.strip_prefix(b"#!").unwrap_or_default();
+        let mut name = None;
+        for option in options {
+            let pair = option.split_at_checked(b"name=".len());
+            let pair = pair.filter(|(key, _)| key.eq_ignore_ascii_case(b"name="));
+            let Some((_, given)) = pair else {
+                let option = String::from_utf8_lossy(option);
+                return Err(format!("ERR Invalid metadata value given: {option}"));
+            };
+            if name.replace(given).is_some() {
+                return Err(
+                    "ERR Invalid metadata value, name argument was given multiple times".to_owned(),
+                );
+            }
+        }
+        let name = name.ok_or("ERR Library name was not given")?;
+        if !is_name(name) {
+            return Err(WRONG_NAME.to_owned());
+        }
+        if !engine.eq_ignore_ascii_case(b"lua") {
+            let engine = String::from_utf8_lossy(engine);
+            return Err(format!("ERR Engine '{engine}' not found"));
+        }
+        Ok(LibraryHeader {
+            name: String::from_utf8_lossy(name).into_owned(),
+            body: &source[end..],
+        })
+    }
+}
+
+/// What is said of a name that neither a library nor a function may have.
+pub(super) const WRONG_NAME: &str = "ERR Library names can only contain letters, numbers, or \
+    underscores(_) and must be at least one character long";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +142,41 @@ mod tests {
             ),
         ] {
             assert_eq!(Header::read(source.as_bytes()), Err(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_library_has_a_name() {
+        for (source, name) in [
+            ("#!lua name=abc\nreturn 1", "abc"),
+            ("#!LUA   NAME=\"a\\x41\" \r\nreturn 1", "aA"),
+            ("#!\"lua\" na'me=b_1'\nreturn 1", "b_1"),
+        ] {
+            let header = LibraryHeader::read(source.as_bytes()).unwrap();
+            assert_eq!(header.name, name);
+            assert_eq!(header.body, b"\nreturn 1");
+        }
+        for (source, text) in [
+            ("return 1", "Missing library metadata"),
+            ("#!lua name=a", "Invalid library metadata"),
+            ("#!lua name=\"a\n", "Invalid library metadata"),
+            ("#!\n", "Library name was not given"),
+            ("#!lua\n", "Library name was not given"),
+            ("#! lua name=a\n", "Invalid metadata value given: lua"),
+            (
+                "#!lua foo=1 name=a\n",
+                "Invalid metadata value given: foo=1",
+            ),
+            ("#!js name=a\n", "Engine 'js' not found"),
+            (
+                "#!lua name=a name=b\n",
+                "Invalid metadata value, name argument was given multiple times",
+            ),
+            ("#!lua name=a-b\n", &WRONG_NAME[4..]),
+            ("#!lua name=\n", &WRONG_NAME[4..]),
+        ] {
+            let refused = LibraryHeader::read(source.as_bytes());
+            assert_eq!(refused, Err(format!("ERR {text}")), "{source}");
         }
     }
 }

@@ -4,6 +4,8 @@
 //! it raises is passed on by protected calls. Memory is bounded by the state's own allocator. A
 //! state that holds much after a run is thrown away.
 
+mod libraries; // libraries of functions that a state has loaded
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,9 +13,11 @@ use std::rc::Rc;
 use cellar_protocol::resp::Proto;
 use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic};
 
+use self::libraries::Libraries;
 use super::cache::{Script, SourceDigest};
 use super::convert::{Answer, COUNTED, from_reply};
-use super::library::{self, CHUNK, compile};
+use super::functions::{FoundFunction, Functions, LibraryFunction};
+use super::library::{self, SCRIPT_CHUNK, compile};
 use super::shared::{ErrorReply, MEMORY_BYTES_MAX, Raised, Shared};
 
 /// Memory from which a state is thrown away after a run.
@@ -49,15 +53,34 @@ pub trait Host {
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// What is run.
-    pub script: &'a Script,
-    /// Its program, without a shebang line's text.
-    pub body: &'a [u8],
-    /// What it finds in `KEYS`.
+    pub program: Program<'a>,
+    /// Names of keys: what a script finds in `KEYS`, a function in its first argument.
     pub keys: &'a [&'a [u8]],
-    /// What it finds in `ARGV`.
+    /// What a script finds in `ARGV`, a function in its second argument.
     pub args: &'a [&'a [u8]],
     /// How long it may run, in milliseconds.
     pub time_ms_max: u64,
+}
+
+/// What a run runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Program<'a> {
+    /// A script.
+    Script {
+        /// What it is known by.
+        script: &'a Script,
+        /// Its program, without a shebang line's text.
+        body: &'a [u8],
+        /// Of a former one nothing is kept that was compiled.
+        generation: u64,
+    },
+    /// A function of a library.
+    Function {
+        /// Which one.
+        found: &'a FoundFunction,
+        /// Which libraries there are.
+        kept: &'a Functions,
+    },
 }
 
 /// Why a script gave no answer.
@@ -69,6 +92,8 @@ pub enum RunError {
     Failed(Vec<u8>, Option<usize>),
     /// The same with the error of a command, which was counted where it happened.
     Passed(Vec<u8>, Option<usize>),
+    /// It took longer than so many milliseconds.
+    Ended(u64),
 }
 
 impl From<mlua::Error> for RunError {
@@ -83,12 +108,6 @@ impl RunError {
         text.truncate(ERROR_BYTES_MAX);
         RunError::Failed(text, line)
     }
-
-    /// The end of a script that ran too long.
-    fn ended(ms_max: u64) -> RunError {
-        let text = format!("ERR the script ran longer than {ms_max} ms and was ended");
-        RunError::failed(text.into_bytes(), None)
-    }
 }
 
 /// A Lua state and what belongs to it.
@@ -102,6 +121,8 @@ pub struct Interpreter {
 struct Machine {
     lua: Lua,
     shared: Rc<Shared>,
+    /// What the prelude was called with.
+    host: Table,
     environment: Table,
     globals: Table,
     redis: Table,
@@ -109,6 +130,7 @@ struct Machine {
     format: Function,
     compiled: HashMap<SourceDigest, Function>,
     generation: u64,
+    libraries: Libraries,
 }
 
 impl Interpreter {
@@ -129,27 +151,38 @@ impl Interpreter {
     pub fn check(&mut self, body: &[u8], time_ms_max: u64) -> std::result::Result<(), RunError> {
         let machine = self.machine()?;
         machine.shared.begin(&machine.lua, time_ms_max);
-        let compiled = machine.compile(body);
+        let compiled = machine.compile(body, SCRIPT_CHUNK, &machine.environment);
         machine.end(time_ms_max, compiled.map(drop))
     }
 
-    /// Runs a script and gives its answer to `take`. Of a former `generation` nothing is kept.
+    /// Runs a library, and tells which functions it registers.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn load(
+        &mut self,
+        body: &[u8],
+        time_ms_max: u64,
+    ) -> std::result::Result<Vec<LibraryFunction>, RunError> {
+        let machine = self.machine()?;
+        machine.shared.begin(&machine.lua, time_ms_max);
+        let registered = machine.load(body);
+        let registered = machine.end(time_ms_max, registered)?;
+        Ok(registered.functions)
+    }
+
+    /// Runs a script or a function and gives its answer to `take`.
     ///
     /// # Errors
     /// [`RunError`]. What `take` did with an answer does not count then.
     pub fn run<R>(
         &mut self,
         run: &Run<'_>,
-        generation: u64,
         host: &mut dyn Host,
         take: impl FnOnce(&Answer) -> R,
     ) -> std::result::Result<R, RunError> {
         let machine = self.machine()?;
         machine.shared.begin(&machine.lua, run.time_ms_max);
-        if machine.generation != generation || machine.compiled.len() >= COMPILED_MAX {
-            machine.compiled.clear();
-            machine.generation = generation;
-        }
         let result = machine.run(run, host).map(|answer| take(&answer));
         machine.end(run.time_ms_max, result)
     }
@@ -186,17 +219,17 @@ impl Machine {
         host.raw_set("tables", tables.into_function()?)?;
         let format = lua.globals().get::<Table>("string")?.get("format")?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=cellar");
-        let (environment, globals, redis, run) =
-            prelude.call::<(Table, Table, Table, Function)>(&host)?;
-        host.raw_set("environment", &environment)?;
+        let made = prelude.call::<Table>(&host)?;
         shared.keep_pace(&lua)?;
         Ok(Machine {
+            environment: made.get("environment")?,
+            globals: made.get("globals")?,
+            redis: made.get("redis")?,
+            run: made.get("run")?,
+            libraries: Libraries::of(&lua, &made)?,
             lua,
             shared,
-            environment,
-            globals,
-            redis,
-            run,
+            host,
             format,
             compiled: HashMap::new(),
             generation: 0,
@@ -204,11 +237,29 @@ impl Machine {
     }
 
     fn run(&mut self, run: &Run<'_>, host: &mut dyn Host) -> std::result::Result<Answer, RunError> {
-        let function = self.function(run)?;
-        self.set_list("KEYS", run.keys)?;
-        self.set_list("ARGV", run.args)?;
-        self.shared.keep_pace(&self.lua)?;
-        let (is_done, value) = self.call(function, host)?;
+        let (is_done, value) = match run.program {
+            Program::Script {
+                script,
+                body,
+                generation,
+            } => {
+                let function = self.script(script, body, generation)?;
+                self.globals.raw_set("KEYS", self.list(run.keys)?)?;
+                self.globals.raw_set("ARGV", self.list(run.args)?)?;
+                self.host.raw_set("environment", &self.environment)?;
+                self.shared.keep_pace(&self.lua)?;
+                self.call(&self.redis, (function, Value::Nil, Value::Nil), host)?
+            }
+            Program::Function { found, kept } => {
+                let function = self.function(found, kept)?;
+                let (keys, args) = (self.list(run.keys)?, self.list(run.args)?);
+                let (keys, args) = (Value::Table(keys), Value::Table(args));
+                let environment = &self.libraries.environment;
+                self.host.raw_set("environment", environment)?;
+                self.shared.keep_pace(&self.lua)?;
+                self.call(&self.libraries.redis, (function, keys, args), host)?
+            }
+        };
         if is_done {
             let (shared, proto) = (Rc::clone(&self.shared), self.shared.proto.get());
             let answer = Answer {
@@ -229,38 +280,57 @@ impl Machine {
     ) -> std::result::Result<R, RunError> {
         self.shared.limit.stop();
         if self.shared.limit.is_ended() {
-            return Err(RunError::ended(time_ms_max));
+            return Err(RunError::Ended(time_ms_max));
         }
         result
     }
 
     /// The compiled script.
-    fn function(&mut self, run: &Run<'_>) -> std::result::Result<Function, RunError> {
-        if let Some(function) = self.compiled.get(&run.script.digest) {
+    fn script(
+        &mut self,
+        script: &Script,
+        body: &[u8],
+        generation: u64,
+    ) -> std::result::Result<Function, RunError> {
+        if self.generation != generation || self.compiled.len() >= COMPILED_MAX {
+            self.compiled.clear();
+            self.generation = generation;
+        }
+        if let Some(function) = self.compiled.get(&script.digest) {
             return Ok(function.clone());
         }
-        let function = self.compile(run.body)?;
-        self.compiled.insert(run.script.digest, function.clone());
+        let function = self.compile(body, SCRIPT_CHUNK, &self.environment)?;
+        self.compiled.insert(script.digest, function.clone());
         Ok(function)
     }
 
-    fn compile(&self, body: &[u8]) -> std::result::Result<Function, RunError> {
-        let environment = self.environment.clone();
-        let compiled = compile(&self.lua, &self.shared, body, CHUNK.as_bytes(), environment)?;
+    fn compile(
+        &self,
+        body: &[u8],
+        chunk: &str,
+        environment: &Table,
+    ) -> std::result::Result<Function, RunError> {
+        let environment = environment.clone();
+        let compiled = compile(&self.lua, &self.shared, body, chunk.as_bytes(), environment)?;
         compiled.map_err(RunError::Compile)
     }
 
-    fn set_list(&self, name: &str, values: &[&[u8]]) -> Result<()> {
+    fn list(&self, values: &[&[u8]]) -> Result<Table> {
         let list = self.lua.create_table_with_capacity(values.len(), 0)?;
         for (index, value) in values.iter().enumerate() {
             self.shared.limit.tick()?;
             list.raw_set(index + 1, self.lua.create_string(value)?)?;
         }
-        self.globals.raw_set(name, list)
+        Ok(list)
     }
 
-    /// Calls the script, with `redis.call` leading to `host`.
-    fn call(&self, script: Function, host: &mut dyn Host) -> Result<(bool, Value)> {
+    /// Calls a program with its arguments, with `call` of `redis` leading to `host`.
+    fn call(
+        &self,
+        redis: &Table,
+        program: (Function, Value, Value),
+        host: &mut dyn Host,
+    ) -> Result<(bool, Value)> {
         let (mut words, host) = (Words::default(), RefCell::new(host));
         self.lua.scope(|scope| {
             let host = &host;
@@ -291,7 +361,7 @@ impl Machine {
                 self.shared.keep_pace(lua)?;
                 reply
             })?;
-            self.redis.raw_set("call", call)?;
+            redis.raw_set("call", call)?;
             let check = scope.create_function_mut(|_, args: Variadic<Value>| {
                 let mut words = Words::default();
                 let mut answer = Err("");
@@ -306,8 +376,8 @@ impl Machine {
                     }))
                 })
             })?;
-            self.redis.raw_set("acl_check_cmd", check)?;
-            self.run.call(script)
+            redis.raw_set("acl_check_cmd", check)?;
+            self.run.call(program)
         })
     }
 }

@@ -9,12 +9,14 @@ use super::convert::COUNTED;
 use super::libraries;
 use super::pattern;
 use super::random::Random;
+use super::registering;
 use super::shared::{MEMORY_BYTES_MAX, Raised, Shared, fail};
 use super::texts;
 use crate::logging::printable;
 
-/// The name that scripts have in errors.
-pub(super) const CHUNK: &str = "@user_script";
+/// The names that scripts and libraries have in errors.
+pub(super) const SCRIPT_CHUNK: &str = "@user_script";
+pub(super) const LIBRARY_CHUNK: &str = "@user_function";
 /// Longest pattern for `string.find` and the like: each byte may take a step of recursion.
 const PATTERN_BYTES_MAX: usize = 1_000;
 /// Steps of a search that take at most one millisecond of the script's time.
@@ -31,13 +33,17 @@ pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Tabl
     let host = lua.create_table()?;
     host.raw_set("version", version)?;
     host.raw_set("version_number", version_number(version))?;
-    host.raw_set("line", lua.create_function(|lua, ()| Ok(line(lua)))?)?;
+    host.raw_set(
+        "line",
+        lua.create_function(|lua, ()| Ok(line(lua).unzip()))?,
+    )?;
     add_session(lua, &host, shared)?;
     add_memory(lua, &host, shared)?;
     texts::add(lua, &host, shared)?;
     libraries::add(lua, &host, shared)?;
     add_searches(lua, &host, shared)?;
     add_random(lua, &host, shared)?;
+    registering::add(lua, &host, shared)?;
     Ok(host)
 }
 
@@ -222,12 +228,14 @@ pub(super) fn compile(
     }
 }
 
-/// The line of the script that is being executed.
-fn line(lua: &Lua) -> Option<usize> {
+/// The line of the script or library that is being executed, and what it is called in errors.
+fn line(lua: &Lua) -> Option<(usize, &'static str)> {
     (1..LEVELS_MAX).find_map(|level| {
         lua.inspect_stack(level, |call| {
-            let is_script = call.source().source.as_deref() == Some(CHUNK);
-            call.current_line().filter(|_| is_script)
+            let source = call.source().source?;
+            let mut chunk = [SCRIPT_CHUNK, LIBRARY_CHUNK].into_iter();
+            let chunk = chunk.find(|chunk| *chunk == source)?;
+            Some((call.current_line()?, &chunk[1..]))
         })?
     })
 }

@@ -61,7 +61,7 @@ end
 -- What was raised: the host raises errors of its own, and tells then what they mean. Lua says of
 -- errors where they were raised; a line of this file tells a script nothing, so the one of the
 -- script stands there if it is known.
-local function translate(message, line)
+local function translate(message, line, chunk)
   if type(message) == "userdata" then
     local raised = host.raised()
     if raised ~= nil then
@@ -70,7 +70,7 @@ local function translate(message, line)
     message = gsub(match(text_of(message), "^[^\n]*"), "^memory error: ", "")
   end
   if type(message) == "string" and match(message, "^cellar:%d+: ") then
-    return gsub(message, "^cellar:%d+: ", line and "user_script:" .. line .. ": " or "", 1)
+    return gsub(message, "^cellar:%d+: ", line and chunk .. ":" .. line .. ": " or "", 1)
   end
   return message
 end
@@ -111,15 +111,19 @@ local redis = {
   REDIS_VERSION_NUM = host.version_number,
 }
 
--- `redis.call` itself is put here for each run.
-function redis.pcall(...)
-  local ok, reply = pcall(redis.call, ...)
-  if ok then
-    return reply
+-- `call` itself is put into each table for each run.
+local function pcall_of(redis)
+  return function(...)
+    local ok, reply = pcall(redis.call, ...)
+    if ok then
+      return reply
+    end
+    reply = translate(reply)
+    return type(reply) == "table" and reply or error(reply, 0)
   end
-  reply = translate(reply)
-  return type(reply) == "table" and reply or error(reply, 0)
 end
+
+redis.pcall = pcall_of(redis)
 
 local function is_text(value)
   return type(value) == "string" or type(value) == "number"
@@ -384,23 +388,57 @@ function globals.load(read, name)
   return loadtext(concat(pieces), name and text_of(name))
 end
 
-setmetatable(globals, {
+local strict = {
   __index = function(_, name)
     local message = "Script attempted to access nonexistent global variable '"
     error(message .. text_of(name) .. "'", 2)
   end,
-})
+}
+setmetatable(globals, strict)
 
 local environment = fence(globals)
 globals._G = environment
+
+-- What functions see: the globals of scripts, but for `redis` and what is a script's own; while
+-- their library is loaded nothing but the means to register them, and to say something.
+local of_functions, redis_of_functions = {}, {}
+for name, value in pairs(globals) do
+  of_functions[name] = value
+end
+for name, value in pairs(redis) do
+  redis_of_functions[name] = value
+end
+redis_of_functions.pcall = pcall_of(redis_of_functions)
+redis_of_functions.breakpoint = nil
+redis_of_functions.replicate_commands = nil
+of_functions.redis = fence(redis_of_functions)
+
+local redis_of_loading = { register_function = host.register_function }
+for name, value in pairs(redis) do
+  if name == "log" or match(name, "^LOG_") or match(name, "^REDIS_") then
+    redis_of_loading[name] = value
+  end
+end
+local of_loading = { redis = fence(setmetatable(redis_of_loading, strict)) }
+
+local seen_by_functions = {
+  __index = of_functions,
+  __newindex = refuse,
+  __metatable = shown_metatable,
+}
+local environment_of_functions = setmetatable({}, seen_by_functions)
+content_of[environment_of_functions] = of_functions
+of_functions._G = environment_of_functions
+setmetatable(of_functions, strict)
+setmetatable(of_loading, strict)
 
 local of_strings = getmetatable("")
 of_strings.__index = string_content
 of_strings.__metatable = shown_metatable
 
 local function failed(message)
-  local line = host.line()
-  message = translate(message, line)
+  local line, chunk = host.line()
+  message = translate(message, line, chunk)
   if type(message) == "table" then
     local text = rawget(message, "err")
     return {
@@ -412,11 +450,27 @@ local function failed(message)
   return { err = "ERR " .. text_of(message), line = line }
 end
 
-local function run(script)
+local function run(script, keys, args)
   if named > 0 then
     names, named = setmetatable({}, { __mode = "k" }), 0
   end
-  return xpcall(script, failed)
+  if not keys then
+    return xpcall(script, failed)
+  end
+  return xpcall(function()
+    return script(keys, args)
+  end, failed)
 end
 
-return environment, globals, redis, run
+return {
+  environment = environment,
+  globals = globals,
+  redis = redis,
+  content_of = content_of,
+  environment_of_functions = environment_of_functions,
+  redis_of_functions = redis_of_functions,
+  seen_by_functions = seen_by_functions,
+  of_functions = of_functions,
+  of_loading = of_loading,
+  run = run,
+}

@@ -5,12 +5,14 @@
 //! may work on a string of many megabytes.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use cellar_protocol::resp::Proto;
-use mlua::{Error, HookTriggers, Lua, Result, VmState};
+use mlua::{Error, Function, HookTriggers, Lua, Result, Table, VmState};
 
 use super::choices::Choices;
+use super::functions::{FUNCTIONS_MAX, LIBRARY_BYTES_MAX, LibraryFunction};
 use super::limit::Limit;
 use super::random::Random;
 
@@ -38,6 +40,8 @@ pub(super) struct Shared {
     pub(super) raised: RefCell<Option<Raised>>,
     /// What the script has chosen about JSON.
     pub(super) json: Rc<Cell<Choices>>,
+    /// What the library that is being loaded has registered, each with what is called.
+    pub(super) registered: RefCell<Option<Registered>>,
     /// Memory that was in use when the run began.
     memory_before: Cell<usize>,
     /// Instructions between two looks at present.
@@ -50,6 +54,57 @@ pub(super) struct ErrorReply {
     pub(super) text: Vec<u8>,
     /// Whether it was counted where it happened: a command ran and failed, or was refused.
     pub(super) is_counted: bool,
+}
+
+/// What a library has registered so far.
+#[derive(Debug)]
+pub(super) struct Registered {
+    /// Functions as they were registered.
+    pub(super) functions: Vec<LibraryFunction>,
+    /// What is called, by their names; in Lua, which has no room for thousands of values outside.
+    pub(super) called: Table,
+    /// Their names in lower case.
+    names: HashSet<String>,
+    /// Bytes of names and descriptions.
+    bytes: usize,
+}
+
+impl Registered {
+    /// Nothing yet.
+    pub(super) fn new(lua: &Lua) -> Result<Registered> {
+        Ok(Registered {
+            functions: Vec::new(),
+            called: lua.create_table()?,
+            names: HashSet::new(),
+            bytes: 0,
+        })
+    }
+
+    /// Adds a function; the error is the failure's text.
+    ///
+    /// # Errors
+    /// If its name is taken, or there are too many.
+    pub(super) fn add(
+        &mut self,
+        function: LibraryFunction,
+        called: Function,
+    ) -> std::result::Result<(), &'static str> {
+        const MEMORY: &str = "ERR not enough memory";
+        self.bytes += function.name.len() + function.description.as_ref().map_or(0, Vec::len);
+        if self.functions.len() == FUNCTIONS_MAX {
+            return Err("ERR there are too many functions");
+        }
+        if self.bytes > LIBRARY_BYTES_MAX {
+            return Err("ERR the libraries are too long");
+        }
+        if !self.names.insert(function.name.to_ascii_lowercase()) {
+            return Err("ERR Function already exists in the library");
+        }
+        let kept = self.called.raw_set(&*function.name, called);
+        kept.map_err(|_| MEMORY)?;
+        self.functions.push(function);
+        Ok(())
+    }
 }
 
 /// What a function of the host raises. Lua sees an opaque value until the prelude asks for this.
@@ -66,6 +121,7 @@ impl Shared {
     pub(super) fn begin(&self, lua: &Lua, ms_max: u64) {
         self.limit.start(ms_max);
         self.raised.take();
+        self.registered.take();
         self.proto.set(Proto::V2);
         self.seeded.set(None);
         self.json.take();
@@ -156,6 +212,7 @@ impl Default for Shared {
             seeded: Cell::new(None),
             raised: RefCell::new(None),
             json: Rc::default(),
+            registered: RefCell::new(None),
             memory_before: Cell::new(0),
             pace: Cell::new(0),
         }

@@ -238,8 +238,14 @@ pub(crate) const RESP: &[Row] = rows! {
         "no steps: --script-time-limit, --script-memory", ["EVAL return{} 0"];
     "script script|load script|exists script|flush script|kill script|help":
         "one digest", "262,142 digests", "4,096 digests a step", ["SCRIPT EXISTS {keys}"];
-    "function function|flush function|kill function|list function|stats function|help":
-        "nothing", "none", "there are no functions", ["FUNCTION LIST"];
+    "fcall fcall_ro": "its function", "a function that never ends",
+        "no steps: --script-time-limit, --script-memory", ["FCALL nosuch 0"];
+    "function|load function|restore": "the library's program, and a copy of what is known of all",
+        "a program that never ends", "500 ms a library, and --script-time-limit",
+        ["FUNCTION LOAD x", "FUNCTION RESTORE x"];
+    "function function|delete function|dump function|flush function|kill function|list \
+     function|stats function|help": "one pass over the libraries", "1,000 libraries of 16 MiB",
+        "16 MiB of all libraries, 10,000 functions", ["FUNCTION LIST", "FUNCTION DUMP"];
     "hello auth select ping echo quit reset": "its bytes", "a message of 32 MiB",
         "32 MiB of command", ["PING", "SELECT 0"];
     "client client|caching client|getname client|getredir client|id client|info client|no-evict \

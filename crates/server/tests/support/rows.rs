@@ -199,6 +199,7 @@ fn words(name: &str) -> &'static [&'static str] {
         "eval" | "eval_ro" => &["return {KEYS[1], ARGV[1]}", "1", "string", "1"],
         "evalsha" | "evalsha_ro" => &["e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", "string"],
         "script load" => &["return 1"],
+        "fcall" | "fcall_ro" => &["nosuch", "1", "string", "1"],
         "msetex" => &["1", "string", "1"],
         "bitop" => &["or", "string", "string2", "string3"],
         "bitfield" => &["string", "set", "u8", "0", "1"],

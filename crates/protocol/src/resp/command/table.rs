@@ -142,7 +142,7 @@ commands! {
     Move "move" 3 [WRITE FAST] ONE Generic "1.0.0" "Moves a key to another database.";
     Sort "sort" -2 [WRITE DENYOOM MOVABLEKEYS DANGEROUS] ONE_AND_STORED_EARLY Generic "1.0.0"
         "Answers or stores the elements of a list or set in order.";
-    SortRo "sort_ro" -2 [READONLY DANGEROUS] ONE Generic "7.0.0"
+    SortRo "sort_ro" -2 [READONLY MOVABLEKEYS DANGEROUS] ONE Generic "7.0.0"
         "Answers the elements of a list or set in order.";
     Dump "dump" 2 [READONLY] ONE Generic "2.6.0" "Answers a value as bytes that RESTORE takes.";
     Restore "restore" -4 [WRITE DENYOOM DANGEROUS] ONE Generic "2.6.0"
@@ -390,14 +390,26 @@ commands! {
             "Stops the script that runs.";
         ScriptHelp "help" 2 [LOADING STALE] NONE Scripting "5.0.0" "Lists the subcommands.";
     };
-    Function "function" -2 [] NONE Scripting "7.0.0" "Answers that there are no functions." {
-        FunctionFlush "flush" -2 [WRITE NOSCRIPT] NONE Scripting "7.0.0"
-            "Accepted: there are no functions.";
+    Fcall "fcall" -3 [NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
+        COUNTED_SECOND Scripting "7.0.0"
+        "Calls a function of a library.";
+    FcallRo "fcall_ro" -3 [READONLY NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
+        COUNTED_SECOND Scripting "7.0.0"
+        "Calls a function that only reads.";
+    Function "function" -2 [] NONE Scripting "7.0.0" "Keeps libraries of functions." {
+        FunctionLoad "load" -3 [WRITE DENYOOM NOSCRIPT] NONE Scripting "7.0.0"
+            "Keeps a library and answers its name.";
+        FunctionDelete "delete" 3 [WRITE NOSCRIPT] NONE Scripting "7.0.0" "Forgets a library.";
+        FunctionDump "dump" 2 [NOSCRIPT] NONE Scripting "7.0.0"
+            "Answers all libraries as bytes that RESTORE takes.";
+        FunctionRestore "restore" -3 [WRITE DENYOOM NOSCRIPT] NONE Scripting "7.0.0"
+            "Keeps the libraries that DUMP has answered.";
+        FunctionList "list" -2 [NOSCRIPT] NONE Scripting "7.0.0" "Lists libraries.";
+        FunctionStats "stats" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "7.0.0"
+            "Tells how many libraries and functions there are.";
+        FunctionFlush "flush" -2 [WRITE NOSCRIPT] NONE Scripting "7.0.0" "Forgets all libraries.";
         FunctionKill "kill" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "7.0.0"
             "Answers that no function runs.";
-        FunctionList "list" -2 [NOSCRIPT] NONE Scripting "7.0.0" "Lists no functions.";
-        FunctionStats "stats" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "7.0.0"
-            "Tells that no function runs.";
         FunctionHelp "help" 2 [LOADING STALE] NONE Scripting "7.0.0" "Lists the subcommands.";
     };
     Hello "hello" -1 [NOSCRIPT LOADING STALE FAST NO_AUTH ALLOW_BUSY] NONE Connection "6.0.0"

@@ -40,23 +40,26 @@ pub(super) fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
 }
 
 fn quoted<'a>(input: &'a [u8], line: &[u8], used: usize) -> Decoded<'a> {
-    let mut words = Vec::new();
-    let mut rest = line;
-    loop {
-        rest = after_blanks(rest);
-        if rest.is_empty() {
-            break;
-        }
-        let mut word = Vec::new();
-        let Some(after) = unquote(rest, &mut word) else {
-            return Fault::Quotes.refuse(input);
-        };
-        words.push(word);
-        rest = after;
-    }
+    let Some(words) = unquoted_words(line) else {
+        return Fault::Quotes.refuse(input);
+    };
     let mut frame = Vec::new();
     write_frame(&words, &mut frame);
     Decoded::Quoted { frame, used }
+}
+
+/// The words of a line, without their quotes; `None` if a quote is not closed, or is closed in the
+/// middle of a word.
+#[must_use]
+pub fn unquoted_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut rest = after_blanks(line);
+    while !rest.is_empty() {
+        let mut word = Vec::new();
+        rest = after_blanks(unquote(rest, &mut word)?);
+        words.push(word);
+    }
+    Some(words)
 }
 
 /// The words of a line without quotes.

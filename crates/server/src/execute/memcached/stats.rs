@@ -47,6 +47,7 @@ impl Figures {
             (&mut engine.expired, zero.engine.expired),
             (&mut engine.expired_unfetched, zero.engine.expired_unfetched),
             (&mut engine.misses_expired, zero.engine.misses_expired),
+            (&mut engine.misses_flushed, zero.engine.misses_flushed),
             (&mut engine.misses, zero.engine.misses),
             (
                 &mut engine.missed_never_stored,

@@ -216,9 +216,14 @@ handlers! {
     ScriptExists => scripts::exists;
     ScriptFlush => scripts::flush;
     ScriptKill FunctionKill => scripts::kill;
-    FunctionFlush => scripts::function_flush;
-    FunctionList => scripts::function_list;
-    FunctionStats => scripts::function_stats;
+    Fcall FcallRo => scripts::functions::fcall;
+    FunctionLoad => scripts::functions::load;
+    FunctionDelete => scripts::functions::delete;
+    FunctionDump => scripts::functions::dump;
+    FunctionRestore => scripts::functions::restore;
+    FunctionFlush => scripts::functions::flush;
+    FunctionList => scripts::functions::list;
+    FunctionStats => scripts::functions::stats;
     Dbsize => flush::dbsize;
     Flushall => flush::flushall;
     Flushdb => flush::flushdb;

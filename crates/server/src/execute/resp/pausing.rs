@@ -40,9 +40,12 @@ pub(super) fn effect(
             }
             writes_if(writes)
         }
-        Verb::Eval | Verb::EvalRo | Verb::Evalsha | Verb::EvalshaRo => {
-            writes_if(!scripts::is_read_only(command, args, context.state))
-        }
+        Verb::Eval
+        | Verb::EvalRo
+        | Verb::Evalsha
+        | Verb::EvalshaRo
+        | Verb::Fcall
+        | Verb::FcallRo => writes_if(!scripts::is_read_only(command, args, context.state)),
         // What others are told is not to be taken back.
         Verb::Publish | Verb::Spublish => Effect::Writes,
         _ => writes_if(command.flags.has(Flags::WRITE)),

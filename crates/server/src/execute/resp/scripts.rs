@@ -1,4 +1,4 @@
-//! Scripts: EVAL and its kin, SCRIPT, and FUNCTION, of which there is none.
+//! Scripts: EVAL and its kin, and SCRIPT; FCALL and FUNCTION stand in functions.rs.
 //!
 //! A script runs while no other event loop executes, so it is one step for everybody. Its commands
 //! go through the same handlers as a client's, see script_calls.rs.
@@ -6,6 +6,7 @@
 //! Source: redis.io/docs/latest/commands/eval. Tests: tests/resp_scripts.rs.
 
 pub(super) mod calls;
+pub(super) mod functions; // libraries of functions, and calls of these
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -17,9 +18,11 @@ use super::failure::Failure;
 
 use self::calls::Caller;
 use crate::parameters::REDIS_VERSION;
-use crate::script::{Header, Interpreter, Run, RunError, SOURCE_BYTES_MAX, Script};
+use crate::script::{Header, Interpreter, Program, Run, RunError, SOURCE_BYTES_MAX, Script};
 use crate::state::State;
 
+const MAY_WRITE: Failure =
+    Failure::text("ERR Can not execute a script with write flag using *_ro command.");
 /// Length of a script's digest in hexadecimal digits.
 const DIGEST_BYTES: usize = 40;
 
@@ -48,11 +51,15 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> Outcome {
     run(call, &script)
 }
 
-/// Whether the script that EVAL or EVALSHA asks for says that it writes nothing.
+/// Whether the script or function that a command asks for says that it writes nothing.
 pub(super) fn is_read_only(command: &Command, args: &[&[u8]], state: &State) -> bool {
     let says_so = |source: &[u8]| Header::read(source).is_ok_and(|header| header.no_writes);
     match command.verb {
-        Verb::EvalRo | Verb::EvalshaRo => true,
+        Verb::EvalRo | Verb::EvalshaRo | Verb::FcallRo => true,
+        Verb::Fcall => {
+            let found = state.functions.find(args[1]);
+            found.is_some_and(|found| found.function().flags.no_writes())
+        }
         Verb::Eval => says_so(args[1]),
         Verb::Evalsha => {
             let script = state.scripts.find(args[1]);
@@ -87,27 +94,32 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
     let header = Header::read(&script.source).map_err(|text| Failure::Text(text.into()))?;
     let asks_to_read = matches!(call.command.verb, Verb::EvalRo | Verb::EvalshaRo);
     if asks_to_read && header.is_present && !header.no_writes {
-        return Err(Failure::text(
-            "ERR Can not execute a script with write flag using *_ro command.",
-        ));
+        return Err(MAY_WRITE);
     }
     let run = Run {
-        script,
-        body: header.body,
+        program: Program::Script {
+            script,
+            body: header.body,
+            generation: call.context.state.scripts.generation(),
+        },
         keys,
         args,
         time_ms_max: call.context.state.settings.script_time_ms,
     };
     let may_write = !asks_to_read && !header.no_writes;
-    let result = call.alone(|call| run_alone(call, &run, may_write));
-    INTERPRETER.with_borrow_mut(Interpreter::tidy_up);
-    result.map_err(|error| failure_of(error, script))?;
+    run_to_end(call, &run, may_write).map_err(|error| failure_of(error, script))?;
     DONE
 }
 
-/// Runs a script and writes its answer.
+/// Runs a script or a function while nothing else runs.
+fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
+    let result = call.alone(|call| run_alone(call, run, may_write));
+    INTERPRETER.with_borrow_mut(Interpreter::tidy_up);
+    result
+}
+
+/// Runs one and writes its answer.
 fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
-    let generation = call.context.state.scripts.generation();
     let mut caller = Caller::new(call.session, call.context, may_write);
     let (context, verb) = (call.context, call.command.verb);
     let (output, proto) = (call.output.bytes(), call.session.proto);
@@ -120,7 +132,7 @@ fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), 
         }
     };
     let written = INTERPRETER.with_borrow_mut(|interpreter| {
-        interpreter.run(run, generation, &mut caller, |answer| {
+        interpreter.run(run, &mut caller, |answer| {
             answer.write(&mut Reply::new(output, proto), &note)
         })
     });
@@ -141,20 +153,31 @@ fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), 
 
 /// The error a client gets for a script, as Redis says it.
 fn failure_of(error: RunError, script: &Script) -> Failure {
-    let placed = |text: Vec<u8>, line: Option<usize>| {
-        let text = String::from_utf8_lossy(&text);
-        let name = script.name();
-        match line {
-            Some(line) => format!("{text} script: {name}, on @user_script:{line}."),
-            None => format!("{text} script: {name}."),
-        }
-    };
     match error {
         RunError::Compile(text) => {
             Failure::Text(format!("ERR Error compiling script (new function): {text}").into())
         }
-        RunError::Failed(text, line) => Failure::Text(placed(text, line).into()),
-        RunError::Passed(text, line) => Failure::Passed(placed(text, line)),
+        error => placed(error, &script.name(), "@user_script"),
+    }
+}
+
+/// The same of one that has begun to run, with its name and that of its text.
+fn placed(error: RunError, name: &str, chunk: &str) -> Failure {
+    let placed = |text: &[u8], line: Option<usize>| {
+        let text = String::from_utf8_lossy(text);
+        match line {
+            Some(line) => format!("{text} script: {name}, on {chunk}:{line}."),
+            None => format!("{text} script: {name}."),
+        }
+    };
+    match error {
+        RunError::Compile(text) => Failure::Text(placed(text.as_bytes(), None).into()),
+        RunError::Failed(text, line) => Failure::Text(placed(&text, line).into()),
+        RunError::Passed(text, line) => Failure::Passed(placed(&text, line)),
+        RunError::Ended(ms) => {
+            let text = format!("ERR the script ran longer than {ms} ms and was ended");
+            Failure::Text(placed(text.as_bytes(), None).into())
+        }
     }
 }
 
@@ -212,40 +235,4 @@ fn check_mode(call: &Call<'_>, text: &'static str) -> Result<(), Failure> {
 /// A script holds everybody up while it runs, so nobody can ask for its end; its time is limited.
 pub(super) fn kill(_: &mut Call<'_>) -> Outcome {
     Err(Failure::text("NOTBUSY No scripts in execution right now."))
-}
-
-pub(super) fn function_flush(call: &mut Call<'_>) -> Outcome {
-    check_mode(call, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
-    call.ok()
-}
-
-pub(super) fn function_list(call: &mut Call<'_>) -> Outcome {
-    let mut words = call.args[2..].iter();
-    while let Some(word) = words.next() {
-        if word.eq_ignore_ascii_case(b"LIBRARYNAME") {
-            let missing = Failure::text("ERR library name argument was not given");
-            words.next().ok_or(missing)?;
-        } else if !word.eq_ignore_ascii_case(b"WITHCODE") {
-            let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
-            return Err(Failure::Text(format!("ERR Unknown argument {word}").into()));
-        }
-    }
-    call.reply().array(0);
-    DONE
-}
-
-pub(super) fn function_stats(call: &mut Call<'_>) -> Outcome {
-    let mut reply = call.reply();
-    reply.map(2);
-    reply.bulk("running_script");
-    reply.null();
-    reply.bulk("engines");
-    reply.map(1);
-    reply.bulk("LUA");
-    reply.map(2);
-    for name in ["libraries_count", "functions_count"] {
-        reply.bulk(name);
-        reply.integer(0);
-    }
-    DONE
 }

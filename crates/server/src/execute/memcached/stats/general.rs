@@ -65,7 +65,7 @@ fn commands(figures: &Figures, out: &mut Vec<u8>) {
         ("get_hits", totals.get_hits),
         ("get_misses", totals.get_misses),
         ("get_expired", engine.misses_expired),
-        ("get_flushed", 0),
+        ("get_flushed", engine.misses_flushed),
         ("misses_never_stored", engine.missed_never_stored),
         ("misses_expired", engine.missed_expired),
         ("misses_evicted", engine.missed_evicted),

@@ -44,6 +44,11 @@ fn all() -> impl ExactSizeIterator<Item = Named> {
     })
 }
 
+/// All, each container followed by its subcommands.
+fn every() -> impl Iterator<Item = Named> {
+    all().flat_map(|named| std::iter::once(named).chain(named.subcommands()))
+}
+
 /// The row called `name` or `container|name`.
 fn find(name: &[u8]) -> Option<Named> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
@@ -73,7 +78,7 @@ pub(in crate::execute::resp) fn info(call: &mut Call<'_>) -> Outcome {
     for name in names {
         match find(name) {
             Some(named) => describe(&mut reply, named),
-            None => reply.null_array(),
+            None => reply.null(),
         }
     }
     DONE
@@ -91,7 +96,8 @@ fn describe(reply: &mut Reply<'_>, named: Named) {
     reply.bulk(named.name());
     reply.integer(i64::from(*arity));
     statuses(reply, flags.names().map(str::to_owned));
-    for place in [keys.first, keys.last, keys.step] {
+    let step = if keys.first == 0 { 0 } else { keys.step };
+    for place in [keys.first, keys.last, step] {
         reply.integer(i64::from(place));
     }
     let categories = named.row.categories();
@@ -191,7 +197,7 @@ fn document(reply: &mut Reply<'_>, named: Named) {
 /// COMMAND LIST
 pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
     let names = match &call.args[2..] {
-        [] => all().map(Named::name).collect(),
+        [] => every().map(Named::name).collect(),
         [filter, by, what] if filter.eq_ignore_ascii_case(b"FILTERBY") => filtered(by, what)?,
         _ => return Err(Failure::Syntax),
     };
@@ -206,7 +212,6 @@ pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
 fn filtered(by: &[u8], what: &[u8]) -> Result<Vec<String>, Failure> {
     let by = by.to_ascii_uppercase();
     let pattern = Pattern::new(&what.to_ascii_lowercase());
-    let every = all().flat_map(|named| std::iter::once(named).chain(named.subcommands()));
     let fits = |named: &Named| match by.as_slice() {
         b"PATTERN" => pattern.matches(named.name().as_bytes()),
         b"ACLCAT" => acl::is_in(named.row, what),
@@ -215,7 +220,7 @@ fn filtered(by: &[u8], what: &[u8]) -> Result<Vec<String>, Failure> {
     if !matches!(by.as_slice(), b"PATTERN" | b"ACLCAT" | b"MODULE") {
         return Err(Failure::Syntax);
     }
-    Ok(every.filter(fits).map(Named::name).collect())
+    Ok(every().filter(fits).map(Named::name).collect())
 }
 
 /// COMMAND GETKEYS

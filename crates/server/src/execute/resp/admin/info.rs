@@ -224,6 +224,10 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let (scripts, scripts_bytes) = facts.call.context.state.scripts.size();
     text.bytes("used_memory_scripts", scripts_bytes as u64);
     text.field("number_of_cached_scripts", scripts);
+    let (libraries, functions, bytes) = facts.call.context.state.functions.size();
+    text.field("used_memory_functions", bytes);
+    text.field("number_of_functions", functions);
+    text.field("number_of_libraries", libraries);
     text.bytes("maxmemory", engine.memory_bytes);
     let parameters = &facts.call.context.state.parameters;
     text.field("maxmemory_policy", parameters.value("maxmemory-policy"));

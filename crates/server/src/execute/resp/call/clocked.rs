@@ -44,7 +44,7 @@ pub(in crate::execute::resp) fn run(
 ) -> Outcome {
     let is_script = matches!(
         call.command.verb,
-        Verb::Eval | Verb::Evalsha | Verb::EvalRo | Verb::EvalshaRo
+        Verb::Eval | Verb::Evalsha | Verb::EvalRo | Verb::EvalshaRo | Verb::Fcall | Verb::FcallRo
     );
     if is_script {
         // Before what it runs.

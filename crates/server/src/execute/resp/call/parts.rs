@@ -118,6 +118,8 @@ fn paces_itself(verb: Verb) -> bool {
             | Verb::EvalRo
             | Verb::Evalsha
             | Verb::EvalshaRo
+            | Verb::Fcall
+            | Verb::FcallRo
     )
 }
 

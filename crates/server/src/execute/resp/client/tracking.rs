@@ -44,7 +44,10 @@ fn remember(call: &Call<'_>) {
     let Session {
         tracked, client, ..
     } = &*call.session;
-    let is_script = matches!(call.command.verb, Verb::EvalRo | Verb::EvalshaRo);
+    let is_script = matches!(
+        call.command.verb,
+        Verb::EvalRo | Verb::EvalshaRo | Verb::FcallRo
+    );
     if !call.command.flags.has(Flags::READONLY) || is_script || !tracked.remembers(client) {
         return;
     }

@@ -389,7 +389,7 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
         if options.is_new && known.any(|is_there| is_there)
             || options.is_there && !known.all(|is_there| is_there)
         {
-            return Ok(false);
+            return Ok((false, false));
         }
         pairs.by_ref().for_each(|pair| {
             let (name, value) = (pair[0], pair[1]);
@@ -405,16 +405,20 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
                 hash.set(name, value, deadline);
             }
         });
-        Ok(true)
+        Ok((true, hash.is_empty()))
     })?;
-    if edited.is_changed {
+    let (is_set, is_empty) = edited.answer;
+    if is_set {
+        // Of a time that has passed, too: there they were set and deleted.
         call.notify(Class::Hash, "hset", call.args[1]);
-        if matches!(options.time, Time::At(_)) {
-            call.notify(Class::Hash, "hexpire", call.args[1]);
+        if let Time::At(deadline) = options.time {
+            let is_over = deadline.has_passed(now);
+            let event = if is_over { "hdel" } else { "hexpire" };
+            call.notify(Class::Hash, event, call.args[1]);
         }
     }
-    if edited.is_gone {
+    if is_empty {
         call.notify(Class::Generic, "del", call.args[1]);
     }
-    call.integer(edited.answer.into())
+    call.integer(is_set.into())
 }

@@ -10,7 +10,7 @@ use cellar_protocol::resp::{Command, Proto, Reply};
 
 use crate::execute::context::{Context, Flow};
 use crate::execute::resp::session::Session;
-use crate::execute::resp::{REPEATED_BYTES_MAX, run, shown};
+use crate::execute::resp::{REPEATED_BYTES_MAX, repeated, run};
 use crate::limits::SCRIPT_REPLY_BYTES_MAX;
 use crate::output::Output;
 use crate::script::Host;
@@ -101,7 +101,7 @@ impl<'c> Caller<'c> {
 fn unknown(words: &[&[u8]]) -> Cow<'static, str> {
     let words: Vec<String> = words
         .iter()
-        .map(|word| shown(word, REPEATED_BYTES_MAX))
+        .map(|word| repeated(word, REPEATED_BYTES_MAX))
         .collect();
     let name = words.join("|");
     format!("ERR Unknown Redis command called from script: '{name}'").into()

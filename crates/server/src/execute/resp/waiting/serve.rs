@@ -57,7 +57,7 @@ fn may_fill(
 ) -> bool {
     match command.verb {
         // They run alone anyway, and tell no names.
-        Verb::Exec | Verb::Eval | Verb::Evalsha => return true,
+        Verb::Exec | Verb::Eval | Verb::Evalsha | Verb::Fcall => return true,
         // These only take; whom they wait behind has found nothing.
         Verb::Blpop | Verb::Brpop | Verb::Blmpop => return false,
         Verb::Bzpopmin | Verb::Bzpopmax | Verb::Bzmpop => return false,

@@ -1,0 +1,304 @@
+//! Functions: FCALL and FCALL_RO, and FUNCTION, which keeps their libraries.
+//!
+//! A library is run once when it comes, to learn its functions, and by each event loop before its
+//! first call of one. All loops see it as soon as its client has its answer.
+//!
+//! Source: redis.io/docs/latest/commands/function-load and its neighbours; what redis-server 7
+//! answers. Tests: tests/resp_functions.rs.
+
+use std::sync::Arc;
+
+use cellar_protocol::resp::glob::Pattern;
+use cellar_protocol::resp::{Reply, Verb, number};
+
+use super::{INTERPRETER, Lists, MAY_WRITE, check_mode, placed, run_to_end};
+use crate::clock::Stopwatch;
+use crate::dump::{BadLibraries, read_libraries, write_libraries};
+use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
+use crate::execute::resp::failure::Failure;
+use crate::script::{
+    FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
+};
+use crate::script::{Program, Run, RunError};
+
+/// Longest time in which a library is run when it comes, in milliseconds, if scripts may run as
+/// long.
+const LOAD_MS_MAX: u64 = 500;
+/// Longest part of an unknown word that its refusal repeats.
+const REPEATED_BYTES_MAX: usize = 1_024;
+
+/// FCALL and FCALL_RO.
+pub(in crate::execute::resp) fn fcall(call: &mut Call<'_>) -> Outcome {
+    let functions = &call.context.state.functions;
+    let found = functions.find(call.args[1]);
+    let found = found.ok_or(Failure::text("ERR Function not found"))?;
+    let (keys, args) = lists(call.args)?;
+    let function = found.function();
+    let no_writes = function.flags.no_writes();
+    if call.command.verb == Verb::FcallRo && !no_writes {
+        return Err(MAY_WRITE);
+    }
+    let run = Run {
+        program: Program::Function {
+            found: &found,
+            kept: functions,
+        },
+        keys,
+        args,
+        time_ms_max: call.context.state.settings.script_time_ms,
+    };
+    let result = run_to_end(call, &run, !no_writes);
+    result.map_err(|error| placed(error, &function.name, "@user_function"))?;
+    DONE
+}
+
+/// What a function gets in its two arguments.
+fn lists<'a>(args: &'a [&'a [u8]]) -> Result<Lists<'a>, Failure> {
+    let keys = number::parse_integer(args[2]);
+    let keys = keys.ok_or(Failure::text("ERR Bad number of keys provided"))?;
+    let Ok(keys) = usize::try_from(keys) else {
+        return Err(Failure::text("ERR Number of keys can't be negative"));
+    };
+    args[3..].split_at_checked(keys).ok_or(Failure::text(
+        "ERR Number of keys can't be greater than number of args",
+    ))
+}
+
+/// FUNCTION LOAD.
+pub(in crate::execute::resp) fn load(call: &mut Call<'_>) -> Outcome {
+    let last = call.args.len() - 1;
+    let options = &call.args[2..last];
+    let is_replace = |word: &&&[u8]| word.eq_ignore_ascii_case(b"REPLACE");
+    if let Some(word) = options.iter().find(|word| !is_replace(word)) {
+        // At its end Redis leaves line ends out here.
+        let end = word.iter().rposition(|byte| !b"\r\n".contains(byte));
+        let word = &word[..end.map_or(0, |last| last + 1)];
+        return Err(repeating("ERR Unknown option given: ", word));
+    }
+    let arrival = if options.is_empty() {
+        LibraryArrival::Append
+    } else {
+        LibraryArrival::Replace
+    };
+    let functions = &call.context.state.functions;
+    let source = call.args[last];
+    let header = header_of(source)?;
+    if arrival == LibraryArrival::Append && functions.has(&header.name) {
+        return Err(is_there(&header.name));
+    }
+    let script_ms_max = call.context.state.settings.script_time_ms;
+    let library = run_library(source, header, LOAD_MS_MAX.min(script_ms_max))?;
+    let name = library.name.clone();
+    let added = functions.add(vec![library], arrival);
+    added.map_err(|text| Failure::Text(text.into()))?;
+    call.reply().bulk(name);
+    DONE
+}
+
+fn is_there(name: &str) -> Failure {
+    Failure::Text(format!("ERR Library '{name}' already exists").into())
+}
+
+fn header_of(source: &[u8]) -> Result<LibraryHeader<'_>, Failure> {
+    if source.len() > LIBRARY_BYTES_MAX {
+        return Err(Failure::text("ERR the library is too long"));
+    }
+    LibraryHeader::read(source).map_err(|text| Failure::Text(text.into()))
+}
+
+/// Runs a library to learn which functions it has.
+fn run_library(
+    source: &[u8],
+    header: LibraryHeader<'_>,
+    ms_max: u64,
+) -> Result<FunctionLibrary, Failure> {
+    let functions = INTERPRETER.with_borrow_mut(|interpreter| {
+        let functions = interpreter.load(header.body, ms_max);
+        interpreter.tidy_up();
+        functions
+    });
+    let functions = functions.map_err(|error| match error {
+        RunError::Compile(text) => {
+            Failure::Text(format!("ERR Error compiling function: {text}").into())
+        }
+        RunError::Ended(_) => {
+            Failure::text("ERR Error registering functions: ERR FUNCTION LOAD timeout")
+        }
+        RunError::Failed(text, _) | RunError::Passed(text, _) => {
+            let text = String::from_utf8_lossy(&text);
+            Failure::Text(format!("ERR Error registering functions: {text}").into())
+        }
+    })?;
+    if functions.is_empty() {
+        return Err(Failure::text("ERR No functions registered"));
+    }
+    Ok(FunctionLibrary {
+        name: header.name,
+        source: source.into(),
+        functions,
+    })
+}
+
+/// FUNCTION DELETE.
+pub(in crate::execute::resp) fn delete(call: &mut Call<'_>) -> Outcome {
+    if !call.context.state.functions.delete(call.args[2]) {
+        return Err(Failure::text("ERR Library not found"));
+    }
+    call.ok()
+}
+
+/// FUNCTION FLUSH.
+pub(in crate::execute::resp) fn flush(call: &mut Call<'_>) -> Outcome {
+    if call.args.len() > 3 {
+        return Err(wrong_number(call));
+    }
+    check_mode(call, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
+    call.context.state.functions.flush();
+    call.ok()
+}
+
+fn wrong_number(call: &Call<'_>) -> Failure {
+    let name = String::from_utf8_lossy(call.args[1]);
+    let text = format!(
+        "ERR unknown subcommand or wrong number of arguments for '{name}'. Try FUNCTION HELP."
+    );
+    Failure::Text(text.into())
+}
+
+/// FUNCTION DUMP.
+pub(in crate::execute::resp) fn dump(call: &mut Call<'_>) -> Outcome {
+    let libraries = call.context.state.functions.list();
+    let sources = libraries.iter().map(|library| &*library.source);
+    let dump = write_libraries(sources);
+    call.reply().bulk(dump);
+    DONE
+}
+
+/// FUNCTION RESTORE.
+pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
+    let arrival = match call.args[3..] {
+        [] => LibraryArrival::Append,
+        [policy] if policy.eq_ignore_ascii_case(b"APPEND") => LibraryArrival::Append,
+        [policy] if policy.eq_ignore_ascii_case(b"REPLACE") => LibraryArrival::Replace,
+        [policy] if policy.eq_ignore_ascii_case(b"FLUSH") => LibraryArrival::Flush,
+        [_] => {
+            return Err(Failure::text(
+                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
+            ));
+        }
+        _ => return Err(wrong_number(call)),
+    };
+    // No dump of so many bytes has been made here, and its sum takes time.
+    if call.args[2].len() > 2 * LIBRARY_BYTES_MAX {
+        return Err(Failure::text("ERR the libraries are too long"));
+    }
+    let sources = read_libraries(call.args[2], LIBRARIES_MAX, LIBRARY_BYTES_MAX);
+    let sources = sources.map_err(|problem| {
+        Failure::text(match problem {
+            BadLibraries::Checksum => "ERR DUMP payload version or checksum are wrong",
+            BadLibraries::Other => "ERR given type is not a function",
+            BadLibraries::Broken => "ERR Failed loading library payload",
+        })
+    })?;
+    let (watch, ms_max) = (
+        Stopwatch::start(),
+        call.context.state.settings.script_time_ms,
+    );
+    let mut libraries = Vec::<FunctionLibrary>::new();
+    for source in &sources {
+        let header = header_of(source)?;
+        if libraries.iter().any(|other| other.name == header.name) {
+            return Err(is_there(&header.name));
+        }
+        let left_ms = ms_max.saturating_sub(watch.us() / 1_000);
+        libraries.push(run_library(source, header, LOAD_MS_MAX.min(left_ms))?);
+    }
+    let added = call.context.state.functions.add(libraries, arrival);
+    added.map_err(|text| Failure::Text(text.into()))?;
+    call.ok()
+}
+
+/// FUNCTION LIST.
+pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
+    let (mut pattern, mut with_code) = (None, false);
+    let mut words = call.args[2..].iter();
+    while let Some(word) = words.next() {
+        if pattern.is_none() && word.eq_ignore_ascii_case(b"LIBRARYNAME") {
+            let missing = Failure::text("ERR library name argument was not given");
+            let given = words.next().ok_or(missing)?;
+            pattern = Some(Pattern::new(&given.to_ascii_lowercase()));
+        } else if !with_code && word.eq_ignore_ascii_case(b"WITHCODE") {
+            with_code = true;
+        } else {
+            return Err(repeating("ERR Unknown argument ", word));
+        }
+    }
+    let mut libraries = call.context.state.functions.list();
+    libraries.retain(|library| {
+        let name = library.name.to_ascii_lowercase();
+        let pattern = pattern.as_ref();
+        pattern.is_none_or(|pattern| pattern.matches(name.as_bytes()))
+    });
+    let start = call.output.bytes().len();
+    write(&mut call.reply(), &libraries, with_code);
+    let bytes = call.output.bytes().len() - start;
+    check_length(bytes)?;
+    DONE
+}
+
+fn write(reply: &mut Reply<'_>, libraries: &[Arc<FunctionLibrary>], with_code: bool) {
+    reply.array(libraries.len());
+    for library in libraries {
+        reply.map(3 + usize::from(with_code));
+        reply.bulk("library_name");
+        reply.bulk(&library.name);
+        reply.bulk("engine");
+        reply.bulk("LUA");
+        reply.bulk("functions");
+        reply.array(library.functions.len());
+        for function in &library.functions {
+            reply.map(3);
+            reply.bulk("name");
+            reply.bulk(&function.name);
+            reply.bulk("description");
+            match &function.description {
+                Some(text) => reply.bulk(text),
+                None => reply.null(),
+            }
+            reply.bulk("flags");
+            reply.set(function.flags.names().count());
+            for name in function.flags.names() {
+                reply.simple(name);
+            }
+        }
+        if with_code {
+            reply.bulk("library_code");
+            reply.bulk(&library.source);
+        }
+    }
+}
+
+/// FUNCTION STATS. Who asks is alone, so nothing runs.
+pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
+    let (libraries, functions, _) = call.context.state.functions.size();
+    let mut reply = call.reply();
+    reply.map(2);
+    reply.bulk("running_script");
+    reply.null();
+    reply.bulk("engines");
+    reply.map(1);
+    reply.bulk("LUA");
+    reply.map(2);
+    reply.bulk("libraries_count");
+    reply.integer(libraries as i64);
+    reply.bulk("functions_count");
+    reply.integer(functions as i64);
+    DONE
+}
+
+/// A refusal that repeats the beginning of a word.
+fn repeating(text: &str, word: &[u8]) -> Failure {
+    let word = String::from_utf8_lossy(&word[..word.len().min(REPEATED_BYTES_MAX)]);
+    let word = word.replace(['\r', '\n'], " ");
+    Failure::Text(format!("{text}{word}").into())
+}

@@ -1,0 +1,383 @@
+//! Functions: the libraries that clients have loaded, for all event loops.
+//!
+//! Only sources and what is known of their functions are kept here: each event loop runs a library
+//! in its own interpreter when it first calls one of its functions. A library lives until it is
+//! replaced or deleted; unlike scripts none leaves for another, so one too many is refused.
+//!
+//! Invariant: names of libraries differ, and so do names of functions, in any case.
+//! Source: redis.io/docs/latest/develop/interact/programmability/functions-intro.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most libraries that are kept.
+pub const LIBRARIES_MAX: usize = 1_000;
+/// Most functions that they have together.
+pub const FUNCTIONS_MAX: usize = 10_000;
+/// Most bytes that they take together: sources, names and descriptions.
+pub const LIBRARY_BYTES_MAX: usize = 16 << 20;
+/// What a library and a function take beside these.
+const FUNCTION_BYTES: usize = 256;
+
+/// The flags of a function, as they are listed.
+const FLAGS: [&str; 5] = [
+    "no-writes",
+    "allow-oom",
+    "allow-stale",
+    "no-cluster",
+    "allow-cross-slot-keys",
+];
+
+/// What a function says about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FunctionFlags(u8);
+
+impl FunctionFlags {
+    /// These and the one of this name, in any case; none if there is no such flag.
+    #[must_use]
+    pub fn with(self, name: &[u8]) -> Option<FunctionFlags> {
+        let mut known = FLAGS.iter();
+        let place = known.position(|flag| flag.as_bytes().eq_ignore_ascii_case(name))?;
+        Some(FunctionFlags(self.0 | 1 << place))
+    }
+
+    /// Whether the function promises to write nothing.
+    #[must_use]
+    pub fn no_writes(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Their names.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let named = FLAGS.into_iter().enumerate();
+        named.filter_map(move |(place, name)| (self.0 >> place & 1 != 0).then_some(name))
+    }
+}
+
+/// What is known of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryFunction {
+    /// Its name, of letters, digits and underscores.
+    pub name: String,
+    /// What its library says that it does.
+    pub description: Option<Vec<u8>>,
+    /// What it may do.
+    pub flags: FunctionFlags,
+}
+
+/// A library.
+#[derive(Debug)]
+pub struct FunctionLibrary {
+    /// Its name, of letters, digits and underscores.
+    pub name: String,
+    /// Its program, shebang line included.
+    pub source: Box<[u8]>,
+    /// Its functions, as they were registered.
+    pub functions: Vec<LibraryFunction>,
+}
+
+impl FunctionLibrary {
+    fn bytes(&self) -> usize {
+        let of_function = |function: &LibraryFunction| {
+            let description = function.description.as_ref().map_or(0, Vec::len);
+            FUNCTION_BYTES + function.name.len() + description
+        };
+        let functions = self.functions.iter().map(of_function).sum::<usize>();
+        FUNCTION_BYTES + self.name.len() + self.source.len() + functions
+    }
+}
+
+/// Whether a name is one that libraries and functions may have.
+#[must_use]
+pub(super) fn is_name(name: &[u8]) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    !name.is_empty() && name.iter().all(is_word)
+}
+
+/// What happens to libraries that are there when others come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryArrival {
+    /// They stay, and another of the same name is refused.
+    Append,
+    /// Those of the same names go.
+    Replace,
+    /// All go.
+    Flush,
+}
+
+/// A function that was found, in its library.
+#[derive(Clone, Debug)]
+pub struct FoundFunction {
+    /// The library.
+    pub library: Arc<FunctionLibrary>,
+    /// Its number among all that there ever were.
+    pub id: u64,
+    place: usize,
+}
+
+impl FoundFunction {
+    /// What is known of the function.
+    #[must_use]
+    pub fn function(&self) -> &LibraryFunction {
+        &self.library.functions[self.place]
+    }
+}
+
+/// All libraries that are known.
+#[derive(Debug, Default)]
+pub struct Functions {
+    kept: Mutex<KeptLibraries>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct KeptLibraries {
+    by_name: BTreeMap<String, KeptLibrary>,
+    /// Functions by their names in lower case.
+    by_function: HashMap<String, FoundFunction>,
+    bytes: usize,
+    last_id: u64,
+    /// Counts the changes.
+    generation: u64,
+}
+
+#[derive(Clone, Debug)]
+struct KeptLibrary {
+    library: Arc<FunctionLibrary>,
+    id: u64,
+}
+
+impl Functions {
+    /// Adds libraries: all of them, or none.
+    ///
+    /// # Errors
+    /// A text for the client: another library or function has the name, or there would be too many.
+    pub fn add(&self, added: Vec<FunctionLibrary>, arrival: LibraryArrival) -> Result<(), String> {
+        let mut kept = self.lock();
+        let mut next = kept.clone();
+        if arrival == LibraryArrival::Flush {
+            next.clear();
+        }
+        if arrival == LibraryArrival::Replace {
+            for library in &added {
+                next.remove(&library.name);
+            }
+        }
+        for library in added {
+            next.insert(library)?;
+        }
+        next.generation += 1;
+        *kept = next;
+        Ok(())
+    }
+
+    /// Whether there is a library of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.lock().by_name.contains_key(name)
+    }
+
+    /// The function that a client means by a name.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<FoundFunction> {
+        let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
+        self.lock().by_function.get(&name).cloned()
+    }
+
+    /// Forgets a library; whether there was one.
+    pub fn delete(&self, name: &[u8]) -> bool {
+        let mut kept = self.lock();
+        let is_gone = std::str::from_utf8(name).is_ok_and(|name| kept.remove(name));
+        kept.generation += u64::from(is_gone);
+        is_gone
+    }
+
+    /// Forgets all.
+    pub fn flush(&self) {
+        let mut kept = self.lock();
+        kept.clear();
+        kept.generation += 1;
+    }
+
+    /// All libraries by their names.
+    #[must_use]
+    pub fn list(&self) -> Vec<Arc<FunctionLibrary>> {
+        let kept = self.lock();
+        let libraries = kept.by_name.values();
+        libraries.map(|kept| Arc::clone(&kept.library)).collect()
+    }
+
+    /// How many libraries and functions there are, and the bytes they take.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize, usize) {
+        let kept = self.lock();
+        (kept.by_name.len(), kept.by_function.len(), kept.bytes)
+    }
+
+    /// The numbers of the libraries that are there, if something has changed since `generation`;
+    /// and the new one.
+    #[must_use]
+    pub fn since(&self, generation: u64) -> Option<(u64, HashSet<u64>)> {
+        let kept = self.lock();
+        let ids = || kept.by_name.values().map(|kept| kept.id).collect();
+        (kept.generation != generation).then(|| (kept.generation, ids()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeptLibraries> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeptLibraries {
+    fn clear(&mut self) {
+        self.by_name.clear();
+        self.by_function.clear();
+        self.bytes = 0;
+    }
+
+    fn remove(&mut self, name: &str) -> bool {
+        let Some(KeptLibrary { library, .. }) = self.by_name.remove(name) else {
+            return false;
+        };
+        self.bytes -= library.bytes();
+        for function in &library.functions {
+            self.by_function.remove(&function.name.to_ascii_lowercase());
+        }
+        true
+    }
+
+    /// The texts are Redis's where it has one.
+    fn insert(&mut self, library: FunctionLibrary) -> Result<(), String> {
+        if self.by_name.contains_key(&library.name) {
+            return Err(format!("ERR Library {} already exists", library.name));
+        }
+        self.last_id += 1;
+        let (library, id) = (Arc::new(library), self.last_id);
+        for (place, function) in library.functions.iter().enumerate() {
+            let found = FoundFunction {
+                library: Arc::clone(&library),
+                id,
+                place,
+            };
+            let name = function.name.to_ascii_lowercase();
+            if self.by_function.insert(name, found).is_some() {
+                return Err(format!("ERR Function {} already exists", function.name));
+            }
+        }
+        self.bytes += library.bytes();
+        let name = library.name.clone();
+        self.by_name.insert(name, KeptLibrary { library, id });
+        let problem = if self.by_name.len() > LIBRARIES_MAX {
+            "ERR there are too many libraries"
+        } else if self.by_function.len() > FUNCTIONS_MAX {
+            "ERR there are too many functions"
+        } else if self.bytes > LIBRARY_BYTES_MAX {
+            "ERR the libraries are too long"
+        } else {
+            return Ok(());
+        };
+        Err(problem.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(name: &str, functions: &[&str], source_bytes: usize) -> FunctionLibrary {
+        let function = |name: &&str| LibraryFunction {
+            name: (*name).to_owned(),
+            description: None,
+            flags: FunctionFlags::default(),
+        };
+        FunctionLibrary {
+            name: name.to_owned(),
+            source: vec![b' '; source_bytes].into(),
+            functions: functions.iter().map(function).collect(),
+        }
+    }
+
+    #[test]
+    fn functions_are_found_in_any_case_and_names_are_given_once() {
+        let functions = Functions::default();
+        functions
+            .add(
+                vec![library("one", &["Get", "set"], 9)],
+                LibraryArrival::Append,
+            )
+            .unwrap();
+        let found = functions.find(b"gET").unwrap();
+        assert_eq!(found.function().name, "Get");
+        assert!(functions.find(b"get\xff").is_none());
+        let add = |name, names: &[&str], arrival| {
+            functions
+                .add(vec![library(name, names, 9)], arrival)
+                .map_err(|text| text.replace("ERR ", ""))
+        };
+        let refused = |text: &str| Err(text.to_owned());
+        assert_eq!(
+            add("one", &["other"], LibraryArrival::Append),
+            refused("Library one already exists")
+        );
+        assert_eq!(
+            add("two", &["new", "SET"], LibraryArrival::Replace),
+            refused("Function SET already exists")
+        );
+        assert!(functions.find(b"new").is_none());
+        assert_eq!(add("one", &["new"], LibraryArrival::Replace), Ok(()));
+        assert!(functions.find(b"set").is_none());
+        assert_eq!(add("two", &["SET"], LibraryArrival::Append), Ok(()));
+        assert_eq!(add("three", &["new"], LibraryArrival::Flush), Ok(()));
+        assert_eq!(functions.list().len(), 1);
+        assert!(functions.delete(b"three") && !functions.delete(b"three"));
+        assert_eq!(functions.size(), (0, 0, 0));
+    }
+
+    #[test]
+    fn several_come_together_or_not_at_all() {
+        let functions = Functions::default();
+        let both = vec![library("one", &["a"], 9), library("two", &["A"], 9)];
+        assert!(functions.add(both, LibraryArrival::Append).is_err());
+        assert_eq!(functions.size(), (0, 0, 0));
+        assert!(functions.since(0).is_none());
+        let both = vec![library("one", &["a"], 9), library("two", &["b"], 9)];
+        functions.add(both, LibraryArrival::Append).unwrap();
+        let (generation, ids) = functions.since(0).unwrap();
+        assert_eq!(ids.len(), 2);
+        assert!(functions.since(generation).is_none());
+        let id = functions.find(b"a").unwrap().id;
+        functions
+            .add(vec![library("one", &["a"], 9)], LibraryArrival::Replace)
+            .unwrap();
+        assert!(!functions.since(generation).unwrap().1.contains(&id));
+    }
+
+    #[test]
+    fn number_and_bytes_are_bounded() {
+        let functions = Functions::default();
+        let names: Vec<String> = (0..FUNCTIONS_MAX).map(|at| format!("f{at}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        functions
+            .add(vec![library("full", &names, 9)], LibraryArrival::Append)
+            .unwrap();
+        let more = |arrival, bytes| functions.add(vec![library("more", &["g"], bytes)], arrival);
+        assert_eq!(
+            more(LibraryArrival::Append, 9).unwrap_err(),
+            "ERR there are too many functions"
+        );
+        assert_eq!(more(LibraryArrival::Flush, LIBRARY_BYTES_MAX / 2), Ok(()));
+        for at in 1..LIBRARIES_MAX {
+            let one = library(&format!("l{at}"), &[], 9);
+            functions.add(vec![one], LibraryArrival::Append).unwrap();
+        }
+        let one = || vec![library("one", &[], LIBRARY_BYTES_MAX / 2)];
+        assert_eq!(
+            functions.add(one(), LibraryArrival::Append).unwrap_err(),
+            "ERR there are too many libraries"
+        );
+        functions.delete(b"l1");
+        assert_eq!(
+            functions.add(one(), LibraryArrival::Append).unwrap_err(),
+            "ERR the libraries are too long"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Libraries that a state has loaded: it runs one when it first calls one of its functions.
+//!
+//! While a library runs it sees nothing but the means to register functions: no clock, no chance,
+//! no keys. So it registers the same in each state.
+
+use std::collections::HashSet;
+
+use mlua::{Function, Lua, Result, Table, Value};
+
+use super::{Machine, RunError, failure};
+use crate::script::functions::{FoundFunction, Functions};
+use crate::script::header::LibraryHeader;
+use crate::script::library::LIBRARY_CHUNK;
+use crate::script::shared::Registered;
+
+/// What a state has of libraries.
+#[derive(Debug)]
+pub(super) struct Libraries {
+    /// What functions see.
+    pub(super) environment: Table,
+    /// What is there by the name of `redis`.
+    pub(super) redis: Table,
+    /// The metatable of the environment, and what leads from fences to their contents.
+    seen: Table,
+    content_of: Table,
+    /// What the environment leads to, when functions run and while a library is loaded.
+    of_functions: Table,
+    of_loading: Table,
+    /// Tables of functions by their names, by the numbers of their libraries; in Lua, which has no
+    /// room for thousands of values outside.
+    loaded: Table,
+    /// These numbers.
+    ids: HashSet<u64>,
+    /// Libraries are those of this moment.
+    generation: u64,
+}
+
+impl Libraries {
+    /// None yet, by what the prelude has made.
+    pub(super) fn of(lua: &Lua, made: &Table) -> Result<Libraries> {
+        Ok(Libraries {
+            environment: made.get("environment_of_functions")?,
+            redis: made.get("redis_of_functions")?,
+            seen: made.get("seen_by_functions")?,
+            content_of: made.get("content_of")?,
+            of_functions: made.get("of_functions")?,
+            of_loading: made.get("of_loading")?,
+            loaded: lua.create_table()?,
+            ids: HashSet::new(),
+            generation: 0,
+        })
+    }
+
+    /// Has the environment lead to this.
+    fn show(&self, content: &Table) -> Result<()> {
+        self.seen.raw_set("__index", content)?;
+        self.content_of.raw_set(&self.environment, content)
+    }
+
+    /// Forgets libraries that are gone.
+    fn forget(&mut self, kept: &Functions) -> Result<()> {
+        let Some((generation, ids)) = kept.since(self.generation) else {
+            return Ok(());
+        };
+        for &id in self.ids.difference(&ids) {
+            self.loaded.raw_set(id, Value::Nil)?;
+        }
+        self.ids.retain(|id| ids.contains(id));
+        self.generation = generation;
+        Ok(())
+    }
+}
+
+impl Machine {
+    /// Runs a library: the functions that it registers.
+    pub(super) fn load(&self, body: &[u8]) -> std::result::Result<Registered, RunError> {
+        let libraries = &self.libraries;
+        let main = self.compile(body, LIBRARY_CHUNK, &libraries.environment)?;
+        libraries.show(&libraries.of_loading)?;
+        let registered = &self.shared.registered;
+        registered.replace(Some(Registered::new(&self.lua)?));
+        let ran = self.run.call::<(bool, Value)>(main);
+        let registered = registered.take();
+        // However it ended.
+        libraries.show(&libraries.of_functions)?;
+        let (is_done, value) = ran?;
+        match registered {
+            Some(registered) if is_done => Ok(registered),
+            _ => Err(failure(&value)),
+        }
+    }
+
+    /// What is called for a function.
+    pub(super) fn function(
+        &mut self,
+        found: &FoundFunction,
+        kept: &Functions,
+    ) -> std::result::Result<Function, RunError> {
+        self.libraries.forget(kept)?;
+        let id = found.id;
+        let functions = if self.libraries.ids.contains(&id) {
+            self.libraries.loaded.raw_get::<Table>(id)?
+        } else {
+            let header = LibraryHeader::read(&found.library.source);
+            let header = header.map_err(|text| RunError::failed(text.into_bytes(), None))?;
+            let functions = self.load(header.body)?.called;
+            self.libraries.loaded.raw_set(id, &functions)?;
+            self.libraries.ids.insert(id);
+            functions
+        };
+        let function = functions.raw_get::<Option<Function>>(&*found.function().name)?;
+        function.ok_or_else(|| RunError::failed(b"ERR Function not found".to_vec(), None))
+    }
+}
