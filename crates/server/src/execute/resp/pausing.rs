@@ -45,6 +45,8 @@ pub(super) fn effect(
         }
         // What others are told is not to be taken back.
         Verb::Publish | Verb::Spublish => Effect::Writes,
+        // It keeps what it counted in the sketch.
+        Verb::Pfcount => Effect::Writes,
         _ => writes_if(command.flags.has(Flags::WRITE)),
     }
 }
