@@ -8,17 +8,13 @@ use cellar_engine::{Change, Deadline, Item, Kind};
 
 pub use crate::collection::{HASH, LIST, SET, SORTED_SET};
 
-use crate::collection::members::LINEAR_MAX;
 use crate::collection::{Hash, Set, SortedSet, hash, set};
+use crate::parameters::Encodings;
 
 /// Bytes.
 pub const STRING: Kind = Kind::STRING;
 /// Longest string that Redis keeps with its head.
 const EMBEDDED_BYTES_MAX: usize = 44;
-/// Longest member that a short list has in Redis.
-const LISTED_BYTES_MAX: usize = 64;
-/// Most integers that Redis keeps as integers in a set.
-const INTEGERS_MAX: usize = 512;
 
 /// The name that TYPE answers.
 #[must_use]
@@ -33,27 +29,36 @@ pub fn name(kind: Kind) -> &'static str {
     }
 }
 
+/// Whether Redis has such a kind, in any case; streams and modules are kinds that nothing has here.
+#[must_use]
+pub fn is_name(text: &[u8]) -> bool {
+    const NAMES: [&str; 7] = ["string", "list", "set", "zset", "hash", "stream", "module"];
+    NAMES
+        .iter()
+        .any(|name| text.eq_ignore_ascii_case(name.as_bytes()))
+}
+
 /// The name that OBJECT ENCODING answers: how Redis would keep such a value.
 #[must_use]
-pub fn encoding(item: Item<'_>) -> &'static str {
+pub fn encoding(item: Item<'_>, encodings: &Encodings) -> &'static str {
     let value = item.value;
     match item.kind {
         HASH => {
-            let hash = Hash::view(value, cellar_engine::Instant(0));
-            let is_short = |bytes: &[u8]| bytes.len() <= LISTED_BYTES_MAX;
-            let fits = hash.len() <= LINEAR_MAX
+            let (hash, short) = (Hash::view(value, cellar_engine::Instant(0)), encodings.hash);
+            let is_short = |bytes: &[u8]| bytes.len() <= short.bytes_max;
+            let fits = hash.len() <= short.entries_max
                 && hash
                     .iter()
                     .all(|field| is_short(field.name) && is_short(field.value));
             if fits { "listpack" } else { "hashtable" }
         }
-        SET => encoding_of_set(&Set::view(value)),
+        SET => encoding_of_set(&Set::view(value), encodings),
         // Redis 7.0 keeps all lists alike.
         LIST => "quicklist",
         SORTED_SET => {
-            let set = SortedSet::view(value);
-            let fits = set.len() <= LINEAR_MAX
-                && (0..set.len()).all(|rank| set.at(rank).0.len() <= LISTED_BYTES_MAX);
+            let (set, short) = (SortedSet::view(value), encodings.sorted_set);
+            let fits = set.len() <= short.entries_max
+                && (0..set.len()).all(|rank| set.at(rank).0.len() <= short.bytes_max);
             if fits { "listpack" } else { "skiplist" }
         }
         _ if set::is_integer(value) => "int",
@@ -62,12 +67,13 @@ pub fn encoding(item: Item<'_>) -> &'static str {
     }
 }
 
-fn encoding_of_set(set: &Set<&[u8]>) -> &'static str {
-    if set.len() <= INTEGERS_MAX && set.is_of_integers() {
+fn encoding_of_set(set: &Set<&[u8]>, encodings: &Encodings) -> &'static str {
+    if set.len() <= encodings.integers_max && set.is_of_integers() {
         return "intset";
     }
-    let fits = set.len() <= LINEAR_MAX;
-    if fits && set.iter().all(|member| member.len() <= LISTED_BYTES_MAX) {
+    let short = encodings.set;
+    let fits = set.len() <= short.entries_max;
+    if fits && set.iter().all(|member| member.len() <= short.bytes_max) {
         "listpack"
     } else {
         "hashtable"

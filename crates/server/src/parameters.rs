@@ -1,9 +1,10 @@
 //! Parameters: what CONFIG GET shows and CONFIG SET changes, under the names that Redis has.
 //!
 //! Tools read them to learn what a server is like. Those that change something here can be set;
-//! what that is stands in `execute/resp/admin/config.rs`. All others keep their value, and whoever
-//! wants to change one is told so ([`Form::Fixed`], [`Form::Unused`]): nobody is left to believe
-//! that something was done. To set what is set already is no change.
+//! what that is stands in `execute/resp/admin/config.rs`. What tunes how Redis is inside,
+//! the forms of its values, is taken, for no client can tell ([`Form::InnerNumber`]). All others keep their
+//! value, and whoever wants to change one is told so ([`Form::Fixed`], [`Form::Unused`]): nobody is
+//! left to believe that something was done. To set what is set already is no change.
 //!
 //! Source of names, forms and error texts: `config.c` of Redis 7. Tests: tests/resp_admin.rs.
 
@@ -30,6 +31,10 @@ enum Form {
     Fixed,
     /// The same: nothing depends on it here.
     Unused,
+    /// `yes` or `no`, and nothing depends on it: it tunes what Redis is like inside.
+    InnerSwitch,
+    /// A whole number within these bounds, of the same sort.
+    InnerNumber(i64, i64),
     /// `yes` or `no`.
     Switch,
     /// A whole number within these bounds.
@@ -60,6 +65,12 @@ const fn row(name: &'static str, form: Form, initial: &'static str) -> Parameter
 
 /// A number that is not negative.
 const NATURAL: Form = Form::Number(0, i64::MAX);
+
+/// A number that is not negative, for what Redis is like inside.
+const INNER: Form = Form::InnerNumber(0, i64::MAX);
+
+/// Elements of a list that Redis keeps together, or, below zero, one of five sizes in bytes.
+const LIST_SIZE: Form = Form::InnerNumber(-5, i32::MAX as i64);
 
 /// Seconds after which idle connections are closed; zero for never.
 const TIMEOUT: Form = Form::Number(0, i32::MAX as i64);
@@ -96,7 +107,7 @@ const TABLE: &[ParameterRow] = &[
     row("save", Form::Unused, ""),
     row("dir", Form::Unused, "/"),
     row("dbfilename", Form::Unused, "dump.rdb"),
-    row("rdbcompression", Form::Unused, "yes"),
+    row("rdbcompression", Form::InnerSwitch, "yes"),
     row("rdbchecksum", Form::Unused, "yes"),
     row("stop-writes-on-bgsave-error", Form::Unused, "yes"),
     row("auto-aof-rewrite-percentage", Form::Unused, "100"),
@@ -107,8 +118,8 @@ const TABLE: &[ParameterRow] = &[
     row("slaveof", Form::Fixed, ""),
     row("min-replicas-to-write", Form::Unused, "0"),
     row("repl-backlog-size", Form::Unused, "1048576"),
-    row("hz", Form::Unused, "10"),
-    row("dynamic-hz", Form::Unused, "yes"),
+    row("hz", Form::InnerNumber(1, 500), "10"),
+    row("dynamic-hz", Form::InnerSwitch, "yes"),
     row("tcp-keepalive", Form::Unused, "0"),
     row("tcp-backlog", Form::Fixed, "1024"),
     row("loglevel", Form::Unused, "notice"),
@@ -135,36 +146,36 @@ const TABLE: &[ParameterRow] = &[
     row("busy-reply-threshold", Form::Unused, "5000"),
     row("lua-time-limit", Form::Unused, "5000"),
     row("acllog-max-len", Form::Unused, "128"),
-    row("activerehashing", Form::Unused, "yes"),
+    row("activerehashing", Form::InnerSwitch, "yes"),
     row("activedefrag", Form::Unused, "no"),
     row("active-expire-effort", EFFORT, "?"),
     row("release-memory", Form::Switch, "?"),
     row("default-ttl", Form::DefaultTtl, "?"),
     row("lfu-log-factor", Form::Unused, "10"),
     row("lfu-decay-time", Form::Unused, "1"),
-    row("lazyfree-lazy-eviction", Form::Unused, "no"),
-    row("lazyfree-lazy-expire", Form::Unused, "no"),
-    row("lazyfree-lazy-server-del", Form::Unused, "no"),
-    row("lazyfree-lazy-user-del", Form::Unused, "no"),
-    row("lazyfree-lazy-user-flush", Form::Unused, "no"),
+    row("lazyfree-lazy-eviction", Form::InnerSwitch, "no"),
+    row("lazyfree-lazy-expire", Form::InnerSwitch, "no"),
+    row("lazyfree-lazy-server-del", Form::InnerSwitch, "no"),
+    row("lazyfree-lazy-user-del", Form::InnerSwitch, "no"),
+    row("lazyfree-lazy-user-flush", Form::InnerSwitch, "no"),
     row("replica-lazy-flush", Form::Unused, "no"),
-    row("list-max-listpack-size", Form::Unused, "-2"),
-    row("list-max-ziplist-size", Form::Unused, "-2"),
-    row("list-compress-depth", Form::Unused, "0"),
-    row("hash-max-listpack-entries", Form::Unused, "512"),
-    row("hash-max-ziplist-entries", Form::Unused, "512"),
-    row("hash-max-listpack-value", Form::Unused, "64"),
-    row("hash-max-ziplist-value", Form::Unused, "64"),
-    row("set-max-intset-entries", Form::Unused, "512"),
-    row("set-max-listpack-entries", Form::Unused, "128"),
-    row("set-max-listpack-value", Form::Unused, "64"),
-    row("zset-max-listpack-entries", Form::Unused, "128"),
-    row("zset-max-ziplist-entries", Form::Unused, "128"),
-    row("zset-max-listpack-value", Form::Unused, "64"),
-    row("zset-max-ziplist-value", Form::Unused, "64"),
-    row("stream-node-max-bytes", Form::Unused, "4096"),
-    row("stream-node-max-entries", Form::Unused, "100"),
-    row("hll-sparse-max-bytes", Form::Unused, "3000"),
+    row("list-max-listpack-size", LIST_SIZE, "-2"),
+    row("list-max-ziplist-size", LIST_SIZE, "-2"),
+    row("list-compress-depth", INNER, "0"),
+    row("hash-max-listpack-entries", NATURAL, "512"),
+    row("hash-max-ziplist-entries", NATURAL, "512"),
+    row("hash-max-listpack-value", NATURAL, "64"),
+    row("hash-max-ziplist-value", NATURAL, "64"),
+    row("set-max-intset-entries", NATURAL, "512"),
+    row("set-max-listpack-entries", NATURAL, "128"),
+    row("set-max-listpack-value", NATURAL, "64"),
+    row("zset-max-listpack-entries", NATURAL, "128"),
+    row("zset-max-ziplist-entries", NATURAL, "128"),
+    row("zset-max-listpack-value", NATURAL, "64"),
+    row("zset-max-ziplist-value", NATURAL, "64"),
+    row("stream-node-max-bytes", INNER, "4096"),
+    row("stream-node-max-entries", INNER, "100"),
+    row("hll-sparse-max-bytes", INNER, "3000"),
 ];
 
 /// The part of docs/config.md on parameters.
@@ -178,12 +189,30 @@ pub fn page() -> String {
     format!(
         "\n## Parameters of CONFIG\n\n`CONFIG SET` changes these, at once and until the end of the \
          process: {}.\n\nThese follow from the settings above and cannot be changed while it runs: \
-         {}.\n\nThese exist because tools read them. Nothing depends on them here, and a change is \
-         refused: {}.\n",
-        names(|form| !matches!(form, Form::Fixed | Form::Unused)),
+         {}.\n\nThese tune what Redis is like inside. A change is taken and shown, and \
+         nothing depends on it here: {}.\n\nThese exist because tools read them. Nothing depends \
+         on them here, and a change is refused: {}.\n",
+        names(|form| !is_inner(form) && !matches!(form, Form::Fixed | Form::Unused)),
         names(|form| form == Form::Fixed),
+        names(is_inner),
         names(|form| form == Form::Unused),
     )
+}
+
+fn is_inner(form: Form) -> bool {
+    matches!(form, Form::InnerSwitch | Form::InnerNumber(..))
+}
+
+/// The place of the same parameter under its other name: Redis 7 calls listpack what was ziplist.
+fn twin(place: usize) -> Option<usize> {
+    let name = TABLE[place].name;
+    let other = match name.split_once("-listpack-") {
+        Some((before, after)) => format!("{before}-ziplist-{after}"),
+        None => name.replacen("-ziplist-", "-listpack-", 1),
+    };
+    TABLE
+        .iter()
+        .position(|row| row.name == other && row.name != name)
 }
 
 /// Why a change was refused.
@@ -198,6 +227,28 @@ pub enum Refused {
         /// What is wrong.
         reason: Cow<'static, str>,
     },
+}
+
+/// Up to where Redis keeps a collection in its short form, a listpack.
+#[derive(Clone, Copy, Debug)]
+pub struct ShortForm {
+    /// Most entries.
+    pub entries_max: usize,
+    /// Longest name, value or member.
+    pub bytes_max: usize,
+}
+
+/// Up to where Redis keeps which collection in which form: what CONFIG SET has said.
+#[derive(Clone, Copy, Debug)]
+pub struct Encodings {
+    /// Hashes.
+    pub hash: ShortForm,
+    /// Sets.
+    pub set: ShortForm,
+    /// Sorted sets.
+    pub sorted_set: ShortForm,
+    /// Most integers that Redis keeps as integers in a set.
+    pub integers_max: usize,
 }
 
 /// The present values.
@@ -251,6 +302,22 @@ impl Parameters {
         place.map_or_else(String::new, |place| self.lock()[place].clone())
     }
 
+    /// Up to where OBJECT ENCODING tells of short forms.
+    #[must_use]
+    pub fn encodings(&self) -> Encodings {
+        let number = |name: &str| self.value(name).parse().unwrap_or(usize::MAX);
+        let short = |kind: &str| ShortForm {
+            entries_max: number(&format!("{kind}-max-listpack-entries")),
+            bytes_max: number(&format!("{kind}-max-listpack-value")),
+        };
+        Encodings {
+            hash: short("hash"),
+            set: short("set"),
+            sorted_set: short("zset"),
+            integers_max: number("set-max-intset-entries"),
+        }
+    }
+
     /// Puts the values that can be changed into the settings that they came from.
     pub fn put_into(&self, settings: &mut Settings) {
         let values = self.lock();
@@ -287,7 +354,7 @@ impl Parameters {
             let Some(place) = TABLE.iter().position(is_it) else {
                 return Err(Refused::Unknown(String::from_utf8_lossy(name).into_owned()));
             };
-            if places.contains(&place) {
+            if places.contains(&place) || twin(place).is_some_and(|twin| places.contains(&twin)) {
                 return Err(refused(TABLE[place].name, "duplicate parameter"));
             }
             places.push(place);
@@ -305,6 +372,9 @@ impl Parameters {
         }
         let shown = changed.into_iter().map(|(place, value)| {
             values[place].clone_from(&value);
+            if let Some(twin) = twin(place) {
+                values[twin].clone_from(&value);
+            }
             (TABLE[place].name, value)
         });
         Ok(shown.collect())
@@ -374,9 +444,11 @@ impl Form {
             }
             Form::Fixed => Err("can't set immutable config"),
             Form::Unused => Err("nothing depends on it here, so it stays what it is"),
-            Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
-            Form::Switch => Err("argument must be 'yes' or 'no'"),
-            Form::Number(least, most) => return number(text, least, most),
+            Form::Switch | Form::InnerSwitch if ["yes", "no"].contains(&text) => Ok(()),
+            Form::Switch | Form::InnerSwitch => Err("argument must be 'yes' or 'no'"),
+            Form::Number(least, most) | Form::InnerNumber(least, most) => {
+                return number(text, least, most);
+            }
             Form::Memory => Err("the memory is read with its bounds"),
             Form::Events => return events(text),
             Form::DefaultTtl => return default_ttl(text, databases),
@@ -483,6 +555,23 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_with_two_names_has_one_value() {
+        let parameters = Parameters::new(&Settings::default());
+        let (old, new): (&[u8], &[u8]) =
+            (b"zset-max-ziplist-entries", b"zset-max-listpack-entries");
+        assert!(parameters.change(&[(old, b"7")]).is_ok());
+        assert_eq!(parameters.value("zset-max-listpack-entries"), "7");
+        assert_eq!(parameters.encodings().sorted_set.entries_max, 7);
+        assert!(parameters.change(&[(new, b"8")]).is_ok());
+        assert_eq!(parameters.value("zset-max-ziplist-entries"), "8");
+        let name = "zset-max-listpack-entries";
+        assert_eq!(
+            parameters.change(&[(old, b"1"), (new, b"2")]),
+            Err(refused(name, "duplicate parameter"))
+        );
+    }
+
+    #[test]
     fn values_are_read_as_redis_reads_them() {
         let check = |form: Form, text: &str, expected: Option<&str>| {
             let read = form.read(text.as_bytes(), "old", 16);
@@ -497,6 +586,10 @@ mod tests {
         check(Form::Unused, "OLD", Some("old"));
         check(Form::Unused, "new", None);
         check(Form::Switch, "on", None);
+        check(Form::InnerSwitch, "no", Some("no"));
+        check(Form::InnerSwitch, "No", None);
+        check(LIST_SIZE, "-5", Some("-5"));
+        check(LIST_SIZE, "-6", None);
         let check_memory = |text: &str, expected: Option<&str>| {
             let read = memory(text.as_bytes(), 1 << 20);
             assert_eq!(read.ok().as_deref(), expected, "{text}");

@@ -54,12 +54,17 @@ fn writes_wait_on_all_loops_and_reads_do_not() {
     let daemon = Daemon::start(&["--threads", "3"]);
     let mut client = Client::connect(&daemon);
     client.run("SET a old");
+    let none = "paused_reason:none\r\npaused_actions:none\r\npaused_timeout_milliseconds:0";
+    assert!(client.run("INFO clients").shown().contains(none));
     assert_eq!(client.run("CLIENT PAUSE 60000 WRITE"), ok());
+    let paused = "paused_reason:client_pause\r\npaused_actions:write\r\n";
+    assert!(client.run("INFO clients").shown().contains(paused));
     let requests: &[&[&[u8]]] = &[
         &[b"SET", b"a", b"new"],
         &[b"DEL", b"b"],
         &[b"EVAL", b"return redis.call('get', 'a')", b"0"],
         &[b"PUBLISH", b"channel", b"message"],
+        &[b"PFCOUNT", b"sketch"],
         &[b"FLUSHALL"],
         &[b"SET", b"a", b"new", b"PX", b"9999"],
     ];

@@ -15,10 +15,16 @@ fn bits_are_counted_in_bytes_and_in_bits() {
         BITCOUNT s 5 30 BIT => :17
         BITCOUNT s -2 -1 => :7
         BITCOUNT s 3 1 => :0
-        BITCOUNT s 0 => -ERR syntax error
+        BITCOUNT s 0 => :26
+        BITCOUNT s 4 => :7
+        BITCOUNT s -1 => :4
         BITCOUNT s 0 1 WORD => -ERR syntax error
         BITCOUNT s 0 x => -ERR value is not an integer or out of range
         BITCOUNT nothing => :0
+        BITCOUNT nothing 0 => :0
+        BITCOUNT nothing 0 1 WORD => -ERR syntax error
+        BITCOUNT nothing 0 1 BIT more => -ERR syntax error
+        BITCOUNT nothing a b => -ERR value is not an integer or out of range
         SADD set a => :1
         BITCOUNT set => -WRONGTYPE Operation against a key holding the wrong kind of value",
     );
@@ -44,6 +50,9 @@ fn the_first_bit_of_a_kind_is_found() {
         BITPOS empty 0 => :-1
         BITPOS nothing 0 => :0
         BITPOS nothing 1 => :-1
+        BITPOS nothing 0 1 2 BIT x => -ERR syntax error
+        BITPOS nothing 0 1 2 x => -ERR syntax error
+        BITPOS nothing 0 a => -ERR value is not an integer or out of range
         BITPOS s 2 => -ERR The bit argument must be 1 or 0.
         BITPOS s x => -ERR value is not an integer or out of range
         BITPOS s 1 0 -1 BYTE more => -ERR syntax error",

@@ -110,10 +110,59 @@ fn a_line_has_the_fields_of_redis_and_what_the_client_did() {
     client.run("MULTI");
     client.run("PING");
     assert!(text(other.run("CLIENT LIST")).contains("multi=1 "));
+    client.run("EXEC");
+    let line = text(other.run(&format!("CLIENT LIST ID {own}")));
+    assert!(line.contains(" cmd=exec "), "{line}");
     client.run("RESET");
     assert_eq!(field(&mut client, "flags"), "N");
     assert_eq!(field(&mut client, "watch"), "0");
     assert_eq!(client.run("CLIENT GETNAME"), Value::Null);
+}
+
+#[test]
+fn clients_are_listed_by_all_that_is_asked_of_them() {
+    let daemon = Daemon::start(&[]);
+    let mut clients: Vec<Client> = (0..3).map(|_| Client::connect(&daemon)).collect();
+    let ids: Vec<i64> = clients.iter_mut().map(id).collect();
+    let (addr, laddr) = (
+        field(&mut clients[0], "addr"),
+        field(&mut clients[0], "laddr"),
+    );
+    clients[0].run("CLIENT SETNAME one");
+    clients[0].run("CLIENT SETINFO LIB-NAME lib");
+    clients[1].run("SELECT 3");
+    clients[1].run("SUBSCRIBE a");
+    let (one, two) = (&ids[0], &ids[1]);
+    for (asked, count) in [
+        (format!("ID {one} {two}"), 2),
+        (format!("ID {one} {two} TYPE normal"), 1),
+        (format!("ID {one} NAME one"), 1),
+        (format!("ID {two} NAME one"), 0),
+        (format!("ADDR {addr}"), 1),
+        (format!("LADDR {laddr}"), 3),
+        ("IP 127.0.0.1".to_owned(), 3),
+        ("IP 127.0.0.2".to_owned(), 0),
+        ("DB 3".to_owned(), 1),
+        ("FLAGS P".to_owned(), 1),
+        ("FLAGS N NAME one LIB-NAME lib".to_owned(), 1),
+        ("USER default".to_owned(), 3),
+        ("SKIPME yes".to_owned(), 2),
+        ("SKIPME no".to_owned(), 3),
+        ("MAXAGE 1000000".to_owned(), 0),
+    ] {
+        let list = text(clients[2].run(&format!("CLIENT LIST {asked}")));
+        assert_eq!(list.lines().count(), count, "{asked}: {list}");
+    }
+    clients[2].check(
+        "CLIENT LIST ID => -ERR syntax error
+        CLIENT LIST ID x => -ERR Invalid client ID
+        CLIENT LIST ID 1 x => -ERR Invalid client ID
+        CLIENT LIST NAME => -ERR syntax error
+        CLIENT LIST WHO me => -ERR syntax error
+        CLIENT LIST USER nobody => -ERR No such user 'nobody'
+        CLIENT LIST DB x => -ERR DB is not an integer or out of range
+        CLIENT LIST FLAGS NZ => -ERR Unknown flags found in the provided filter: NZ",
+    );
 }
 
 #[test]

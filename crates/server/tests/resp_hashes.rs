@@ -377,6 +377,31 @@ fn kinds_and_encodings_have_the_names_that_redis_gives_them() {
 }
 
 #[test]
+fn encodings_follow_the_bounds_that_are_set() {
+    let daemon = Daemon::start(&["--enable-debug-commands"]);
+    let mut client = Client::connect(&daemon);
+    client.run("HSET h a 1 b 2");
+    client.run("SADD s 1 2");
+    client.run("SADD words a bb");
+    client.run("ZADD z 1 a 2 bb");
+    client.check(
+        "CONFIG SET hash-max-listpack-entries 1 set-max-intset-entries 1 => +OK
+        CONFIG SET zset-max-ziplist-value 1 set-max-listpack-value 1 => +OK
+        OBJECT ENCODING h => hashtable
+        OBJECT ENCODING s => listpack
+        OBJECT ENCODING words => hashtable
+        OBJECT ENCODING z => skiplist
+        CONFIG SET zset-max-listpack-value 2 => +OK
+        OBJECT ENCODING z => listpack
+        CONFIG GET zset-max-ziplist-value => [zset-max-ziplist-value, 2]
+        CONFIG SET list-max-ziplist-size -5 list-compress-depth 2 => +OK
+        CONFIG GET list-max-listpack-size => [list-max-listpack-size, -5]",
+    );
+    let told = client.run("DEBUG OBJECT h").shown();
+    assert!(told.contains(" encoding:hashtable "), "{told}");
+}
+
+#[test]
 fn changes_of_collections_are_told_by_name() {
     let daemon = Daemon::start(&["--notify-keyspace-events", "AKE"]);
     let mut listener = Client::connect(&daemon);

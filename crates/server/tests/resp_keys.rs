@@ -360,6 +360,8 @@ fn a_hash_keeps_its_kind_and_deadlines_wherever_it_goes() {
         HGET g b => 2
         OBJECT ENCODING g => listpack
         SCAN 0 COUNT 1000 TYPE hash => [0, [g]]
+        SCAN 0 COUNT 1000 TYPE stream => [0, []]
+        SCAN 0 TYPE string1 => -ERR unknown type name 'string1'
         SCAN 0 COUNT 1000 TYPE string => [0, []]",
     );
 }

@@ -43,7 +43,8 @@ pub(super) fn info(call: &mut Call<'_>) -> Outcome {
 const LINES_MAX: usize = 512;
 
 pub(super) fn list(call: &mut Call<'_>) -> Outcome {
-    let filter = Filter::of_list(&call.args[2..])?;
+    let filter = Filter::of_list(&call.args[2..], call.session.client.id)?;
+    is_known(call, filter.user())?;
     let (now_ms, proto) = (call.now().0, call.session.proto);
     let user = call.session.standing.last_user();
     let own = user.filter(|user| user.is_limited());
@@ -67,20 +68,28 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
     })
 }
 
+/// Refuses the name of a user that there is not.
+fn is_known(call: &Call<'_>, user: Option<&[u8]>) -> Result<(), Failure> {
+    let users = call.context.state.users.as_deref();
+    match user {
+        Some(name)
+            if name != DEFAULT_USER.as_bytes()
+                && users.is_none_or(|users| users.describe(name).is_none()) =>
+        {
+            let name = String::from_utf8_lossy(name);
+            Err(Failure::Text(format!("ERR No such user '{name}'").into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
     let own = call.session.client.id;
     let (filter, is_old) = match call.args {
         [_, _, address] => (Filter::of_address(address), true),
         _ => (Filter::of_kill(&call.args[2..], own)?, false),
     };
-    let users = call.context.state.users.as_deref();
-    if let Some(name) = filter.user()
-        && name != DEFAULT_USER.as_bytes()
-        && users.is_none_or(|users| users.describe(name).is_none())
-    {
-        let name = String::from_utf8_lossy(name);
-        return Err(Failure::Text(format!("ERR No such user '{name}'").into()));
-    }
+    is_known(call, filter.user())?;
     let mut count = 0;
     let mut is_own = false;
     for client in call.context.state.clients.list() {

@@ -30,7 +30,7 @@ pub(super) fn describe(client: &Client, now_ms: u64) -> String {
         text(&facts.name),
         seconds(client.since_ms),
         seconds(client.active_ms.load(Ordering::Relaxed)),
-        flags(client),
+        letters(client),
         client.database.load(Ordering::Relaxed),
         counts.channels.load(Ordering::Relaxed),
         counts.patterns.load(Ordering::Relaxed),
@@ -63,7 +63,8 @@ fn word(name: &str) -> String {
     name.replace(is_strange, "_")
 }
 
-fn flags(client: &Client) -> String {
+/// What a client is and has set up, a letter each.
+pub(in crate::execute::resp) fn letters(client: &Client) -> String {
     let mode = Mode::of(client);
     let letters = [
         (client.is_monitor(), 'O'),

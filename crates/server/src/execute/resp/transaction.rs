@@ -62,6 +62,8 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         call.session.answers_whole = true;
         run_queued(call, &transaction);
         call.session.answers_whole = false;
+        // Each queued command has noted itself; the client's last one is EXEC.
+        call.session.client.note_command(Verb::Exec);
         DONE
     })
 }

@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cellar_engine::Item;
 use cellar_protocol::resp::{Proto, Reply};
 
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::kind;
 
 /// Longest time that DEBUG SLEEP keeps an event loop from its clients.
 const SLEEP_S_MAX: f64 = 60.0;
@@ -28,7 +30,7 @@ const HELP: &[&str] = &[
     "LOG <message>",
     "    Writes a line to the log.",
     "OBJECT <key>",
-    "    Tells how long a value is.",
+    "    Tells how long a value is, and how Redis would keep it.",
     "PAUSE-CRON <0|1>",
     "    Lets upkeep rest.",
     "PROTOCOL <type>",
@@ -97,10 +99,13 @@ fn rest(call: &mut Call<'_>, rests: bool) -> Outcome {
 
 fn object(call: &mut Call<'_>) -> Outcome {
     let key = call.key_at(2)?;
-    let bytes = call.cache().get(key, |item| item.value.len());
-    let bytes = bytes.ok_or(Failure::text("ERR no such key"))?;
+    let encodings = call.context.state.parameters.encodings();
+    let facts = |item: Item<'_>| (kind::encoding(item, &encodings), item.value.len());
+    let facts = call.cache().get(key, facts);
+    let (encoding, bytes) = facts.ok_or(Failure::text("ERR no such key"))?;
     let line = format!(
-        "Value at:0x0 refcount:1 encoding:raw serializedlength:{bytes} lru:0 lru_seconds_idle:0"
+        "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{bytes} lru:0 \
+         lru_seconds_idle:0"
     );
     call.reply().simple(&line);
     DONE

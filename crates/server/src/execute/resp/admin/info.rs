@@ -16,6 +16,7 @@ use crate::counters::Totals;
 use crate::counters::times::CommandTimes;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::parameters::REDIS_VERSION;
+use crate::pause::Paused;
 use crate::settings::address::Address;
 use crate::{memory, process};
 
@@ -193,6 +194,19 @@ fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
         ("clients_in_timeout_table", timed),
         ("total_blocking_keys", keys),
     ]);
+    let now = facts.call.now();
+    let (reason, what) = match state.pause.in_force(now) {
+        None => ("none", "none"),
+        Some(Paused::Writes) => ("client_pause", "write"),
+        Some(Paused::All) => ("client_pause", "all"),
+    };
+    text.field("paused_reason", reason);
+    text.field("paused_actions", what);
+    let left_ms = match reason {
+        "none" => 0,
+        _ => state.pause.left_ms(now),
+    };
+    text.field("paused_timeout_milliseconds", left_ms);
 }
 
 fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {

@@ -2,7 +2,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/object-encoding and its neighbours.
 
-use cellar_engine::{Change, KeyFacts, Lookup};
+use cellar_engine::{Change, Item, KeyFacts, Lookup};
 
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
@@ -40,11 +40,11 @@ fn answer(call: &mut Call<'_>, number: Option<i64>) -> Outcome {
 pub(in crate::execute::resp) fn encoding(call: &mut Call<'_>) -> Outcome {
     let key = call.key_at(2)?;
     let cache = call.cache();
-    let encoding = match cache.lookup(key, &QUIETLY, |found| kind::encoding(found.item))? {
+    let encodings = call.context.state.parameters.encodings();
+    let name = |item: Item<'_>| kind::encoding(item, &encodings);
+    let encoding = match cache.lookup(key, &QUIETLY, |found| name(found.item))? {
         Some(encoding) => Some(encoding),
-        None => update(call, key, |old, _| {
-            Ok((old.map(kind::encoding), Change::Keep))
-        })?,
+        None => update(call, key, |old, _| Ok((old.map(name), Change::Keep)))?,
     };
     match encoding {
         Some(encoding) => call.reply().bulk(encoding),

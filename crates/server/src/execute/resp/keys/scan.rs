@@ -76,6 +76,11 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
         };
         match name.to_ascii_uppercase().as_slice() {
             b"MATCH" => filter.pattern = Some(Pattern::new(operand)),
+            b"TYPE" if !kind::is_name(operand) => {
+                let text = String::from_utf8_lossy(operand);
+                let text = format!("ERR unknown type name '{text}'");
+                return Err(Failure::Text(text.into()));
+            }
             b"TYPE" => filter.kind = Some(operand),
             b"COUNT" => {
                 let number = parse_integer(operand).ok_or(Failure::NotInteger)?;

@@ -1,7 +1,8 @@
 //! Bit counts: BITCOUNT and BITPOS, over all bits of a string or a part of them.
 //!
 //! A long string is looked through in steps. Source: redis.io/docs/latest/commands/bitcount and
-//! bitpos; the order in which arguments are refused is that of redis-server 7.0.
+//! bitpos. The order in which arguments are refused is that of redis-server 7.2, which looks at
+//! them before the key; BITCOUNT without an end counts to the last byte, as in Valkey 8.1.
 
 use std::ops::Range;
 
@@ -55,19 +56,25 @@ fn bits_between(bytes: usize, start: i64, end: i64, of_bits: bool) -> Range<usiz
 }
 
 pub(in crate::execute::resp) fn bitcount(call: &mut Call<'_>) -> Outcome {
+    // What is wrong with the arguments is told whether the key is there or not.
+    let range = match call.args {
+        [_, _] => None,
+        [_, _, start] => Some((integer(start)?, -1, false)),
+        [_, _, start, end, unit @ ..] if unit.len() <= 1 => {
+            let of_bits = is_of_bits(unit.first())?;
+            Some((integer(start)?, integer(end)?, of_bits))
+        }
+        _ => return Err(Failure::Syntax),
+    };
     let Some(value) = string(call)? else {
         return call.integer(0);
     };
-    let mut bits = match call.args {
-        [_, _] => 0..value.len() * 8,
-        [_, _, start, end, unit @ ..] if unit.len() <= 1 => {
-            let (start, end) = (integer(start)?, integer(end)?);
-            if start < 0 && end < 0 && start > end {
-                return call.integer(0);
-            }
-            bits_between(value.len(), start, end, is_of_bits(unit.first())?)
+    let mut bits = match range {
+        None => 0..value.len() * 8,
+        Some((start, end, _)) if start < 0 && end < 0 && start > end => {
+            return call.integer(0);
         }
-        _ => return Err(Failure::Syntax),
+        Some((start, end, of_bits)) => bits_between(value.len(), start, end, of_bits),
     };
     let (proto, mut count) = (call.session.proto, 0);
     call.in_steps(move |_, output| {
@@ -107,22 +114,23 @@ pub(in crate::execute::resp) fn bitpos(call: &mut Call<'_>) -> Outcome {
         1 => true,
         _ => return Err(Failure::text("ERR The bit argument must be 1 or 0.")),
     };
-    let Some(value) = string(call)? else {
-        return call.integer(if wanted { -1 } else { 0 });
-    };
-    let (bits, has_end) = match call.args {
-        [_, _, _] => (0..value.len() * 8, false),
-        [_, _, _, start] => {
-            let start = integer(start)?;
-            (bits_between(value.len(), start, -1, false), false)
-        }
+    let range = match call.args {
+        [_, _, _] => None,
+        [_, _, _, start] => Some((integer(start)?, -1, false)),
         [_, _, _, start, end, unit @ ..] if unit.len() <= 1 => {
             let start = integer(start)?;
             let of_bits = is_of_bits(unit.first())?;
-            let end = integer(end)?;
-            (bits_between(value.len(), start, end, of_bits), true)
+            Some((start, integer(end)?, of_bits))
         }
         _ => return Err(Failure::Syntax),
+    };
+    let has_end = call.args.len() > 4;
+    let Some(value) = string(call)? else {
+        return call.integer(if wanted { -1 } else { 0 });
+    };
+    let bits = match range {
+        None => 0..value.len() * 8,
+        Some((start, end, of_bits)) => bits_between(value.len(), start, end, of_bits),
     };
     // Zeros go on behind the end of a string, unless the client said where to stop.
     let otherwise = if wanted || has_end || bits.is_empty() {
