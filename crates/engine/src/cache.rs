@@ -10,13 +10,13 @@
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
 mod geometry;
-mod making; // how a cache is made
 mod kept; // spaces with memory of their own
 mod audit;
 mod spaces;
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
+mod making; // how a cache is made
 
 pub use self::kept::KeptStats;
 pub use self::timeline::{ExpiryTimeline, Leaving};

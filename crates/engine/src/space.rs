@@ -28,7 +28,7 @@ impl Space {
     pub const fn kept(share: usize, number: u32) -> Space {
         assert!(share < Space::SHARES_MAX, "more shares than there may be");
         let share = (share as u32) << Space::SHARE_SHIFT;
-        Space(Space::KEPT_FROM | share | number % Space::NUMBERS)
+        Space(Space::KEPT_FROM | share | (number % Space::NUMBERS))
     }
 
     /// The share of memory that the space lies in; `None` for what all others have in common.

@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 
 use cellar_engine::{
-    Cache, Change, Config, DeleteOptions, End, Error, Instant, Key, SetOptions, Space, Stored,
+    Cache, Change, Config, DeleteOptions, End, Error, Instant, Item, Key, Kind, SetOptions, Space,
+    Stored,
 };
 
 #[allow(dead_code, reason = "used in part")]
@@ -167,10 +168,10 @@ fn a_refused_store_changes_nothing_and_one_that_takes_away_is_never_refused() {
             Ok(true)
         );
         for bytes in [300, 299, 150, 3] {
-            let shorten = |_: Option<cellar_engine::Item<'_>>, value: &mut Vec<u8>| {
+            let shorten = |_: Option<Item<'_>>, value: &mut Vec<u8>| {
                 value.resize(bytes, number as u8);
                 let change = Change::Store {
-                    kind: cellar_engine::Kind::STRING,
+                    kind: Kind::STRING,
                     deadline: timed.deadline(Some(1 << 30)),
                     flags: 0,
                 };
@@ -202,7 +203,7 @@ fn what_is_deleted_expired_or_flushed_makes_room_again() {
                 "{bytes} {number} of {items}"
             );
         }
-        let left = |number: &u64| number % 10 != 0 || number % 20 == 0;
+        let left = |number: &u64| !number.is_multiple_of(10) || number.is_multiple_of(20);
         assert!(
             (0..items)
                 .filter(left)
@@ -358,85 +359,16 @@ impl Trial {
     }
 
     fn step(&mut self) {
-        let space = self.spaces[self.below(3) as usize];
-        let number = self.below(400);
-        let (at, name) = ((space, number), format!("{number}").into_bytes());
-        let ttl_ms = (self.below(3) == 0).then(|| 1 + self.random.below(20_000));
-        let until = ttl_ms.map(|ttl_ms| Instant(self.timed.cache.now().0 + ttl_ms));
-        let deadline = self.timed.deadline(ttl_ms);
-        let length = self.length();
-        let value = vec![length as u8; length];
-        let now_there = self.live(at).cloned();
-        let cache = &self.timed.cache;
-        let key: Key<'_> = cache.key_in(space, &name).unwrap();
         match self.random.below(16) {
-            0..=5 => {
-                let options = SetOptions {
-                    deadline,
-                    ..SetOptions::default()
-                };
-                let result = cache.set(key, &value, &options);
-                self.note(result, |model| drop(model.insert(at, (value, until))));
-            }
-            6 => {
-                let mut draft = cache.draft(key, length);
-                let result = match &mut draft {
-                    Ok(draft) => {
-                        draft.value_mut().copy_from_slice(&value);
-                        Ok(())
-                    }
-                    Err(error) => Err(error.clone()),
-                };
-                let options = SetOptions {
-                    deadline,
-                    ..SetOptions::default()
-                };
-                let result = result.and_then(|()| cache.commit(draft.unwrap(), &options));
-                self.note(result, |model| drop(model.insert(at, (value, until))));
-            }
-            7 => {
-                let short = &value[..length.min(50)];
-                let result = cache.extend(key, End::Back, short, &SetOptions::default());
-                assert!(
-                    result.is_err() || (result == Ok(Stored::NotStored)) == now_there.is_none()
-                );
-                let short = short.to_vec();
-                self.note(result, |model| {
-                    if let Some((value, _)) = model.get_mut(&at).filter(|_| now_there.is_some()) {
-                        value.extend_from_slice(&short);
-                    }
-                });
-            }
-            8 | 9 => {
-                // Something is taken away: that never fails.
-                let keeps = now_there.as_ref().map_or(0, |(value, _)| value.len() / 2);
-                let shorten = |item: Option<cellar_engine::Item<'_>>, scratch: &mut Vec<u8>| {
-                    let Some(item) = item else {
-                        return ((), Change::Keep);
-                    };
-                    scratch.extend_from_slice(&item.value[..keeps]);
-                    let change = Change::Store {
-                        kind: item.kind,
-                        deadline: item.deadline,
-                        flags: item.flags,
-                    };
-                    ((), change)
-                };
-                cache.update(key, &mut Vec::new(), shorten).unwrap();
-                if let Some((value, _)) = self.model.get_mut(&at) {
-                    value.truncate(keeps);
-                }
-            }
-            10 => {
-                let result = cache.touch(key, deadline);
-                self.note(result, |model| {
-                    if let Some((_, old)) = model.get_mut(&at).filter(|_| now_there.is_some()) {
-                        *old = until;
-                    }
-                });
-            }
+            0..=6 => self.store(),
+            7..=9 => self.change(),
+            10 => self.touch(),
             11 | 12 => {
-                cache.delete(key, &DeleteOptions::default()).unwrap();
+                let at = self.draw();
+                let name = name_of(at.1);
+                let key = self.timed.cache.key_in(at.0, &name).unwrap();
+                let options = DeleteOptions::default();
+                self.timed.cache.delete(key, &options).unwrap();
                 self.model.remove(&at);
             }
             13 => {
@@ -462,9 +394,95 @@ impl Trial {
         }
     }
 
+    /// A key of some kept space.
+    fn draw(&mut self) -> (Space, u64) {
+        let space = self.spaces[self.below(3) as usize];
+        (space, self.below(400))
+    }
+
+    /// A time to live, or none, as options and as the model has it.
+    fn draw_ttl(&mut self) -> (SetOptions, Option<Instant>) {
+        let ttl_ms = (self.below(3) == 0).then(|| 1 + self.random.below(20_000));
+        let until = ttl_ms.map(|ttl_ms| Instant(self.timed.cache.now().0 + ttl_ms));
+        let options = SetOptions {
+            deadline: self.timed.deadline(ttl_ms),
+            ..SetOptions::default()
+        };
+        (options, until)
+    }
+
+    /// Stores a value, at once or received in pieces.
+    fn store(&mut self) {
+        let (at, (options, until)) = (self.draw(), self.draw_ttl());
+        let (length, is_received) = (self.length(), self.below(7) == 0);
+        let value = vec![length as u8; length];
+        let name = name_of(at.1);
+        let cache = &self.timed.cache;
+        let key: Key<'_> = cache.key_in(at.0, &name).unwrap();
+        let result = if is_received {
+            cache.draft(key, length).and_then(|mut draft| {
+                draft.value_mut().copy_from_slice(&value);
+                cache.commit(draft, &options)
+            })
+        } else {
+            cache.set(key, &value, &options)
+        };
+        self.note(result, |model| drop(model.insert(at, (value, until))));
+    }
+
+    /// Puts something behind a value, or takes something away, which never fails.
+    fn change(&mut self) {
+        let (at, grows) = (self.draw(), self.below(3) == 0);
+        let there = self.live(at).map(|(value, _)| value.len());
+        let name = name_of(at.1);
+        let cache = &self.timed.cache;
+        let key = cache.key_in(at.0, &name).unwrap();
+        if grows {
+            let more = [7; 50];
+            let result = cache.extend(key, End::Back, &more, &SetOptions::default());
+            assert!(result.is_err() || (result == Ok(Stored::NotStored)) == there.is_none());
+            self.note(result, |model| {
+                if let Some((value, _)) = model.get_mut(&at).filter(|_| there.is_some()) {
+                    value.extend_from_slice(&more);
+                }
+            });
+            return;
+        }
+        let keeps = there.unwrap_or(0) / 2;
+        let shorten = |item: Option<Item<'_>>, scratch: &mut Vec<u8>| {
+            let Some(item) = item else {
+                return ((), Change::Keep);
+            };
+            scratch.extend_from_slice(&item.value[..keeps]);
+            let change = Change::Store {
+                kind: item.kind,
+                deadline: item.deadline,
+                flags: item.flags,
+            };
+            ((), change)
+        };
+        cache.update(key, &mut Vec::new(), shorten).unwrap();
+        if let Some((value, _)) = self.model.get_mut(&at) {
+            value.truncate(keeps);
+        }
+    }
+
+    fn touch(&mut self) {
+        let (at, (options, until)) = (self.draw(), self.draw_ttl());
+        let is_there = self.live(at).is_some();
+        let name = name_of(at.1);
+        let key = self.timed.cache.key_in(at.0, &name).unwrap();
+        let result = self.timed.cache.touch(key, options.deadline);
+        self.note(result, |model| {
+            if let Some((_, old)) = model.get_mut(&at).filter(|_| is_there) {
+                *old = until;
+            }
+        });
+    }
+
     fn check(&self) {
         for &(space, number) in self.model.keys() {
-            let name = format!("{number}").into_bytes();
+            let name = name_of(number);
             let key = self.timed.cache.key_in(space, &name).unwrap();
             let found = self.timed.cache.peek(key, |item| item.value.to_vec());
             let expected = self.live((space, number)).map(|(value, _)| value.clone());

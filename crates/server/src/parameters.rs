@@ -398,8 +398,8 @@ fn number(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>
     }
 }
 
-/// Bytes as Redis reads them, within what a cache can be made of that was given `reserved` bytes, of which
-/// `kept` are databases' own.
+/// Bytes as Redis reads them, within what a cache can be made of that was given `reserved` bytes,
+/// of which `kept` are databases' own.
 fn memory(text: &[u8], reserved: usize, kept: usize) -> Result<String, Cow<'static, str>> {
     const WRONG: &str = "argument must be a memory value";
     let text = std::str::from_utf8(text).map_err(|_| WRONG)?;

@@ -8,6 +8,7 @@ use crate::item::Spec;
 use crate::log::Room;
 use crate::segment::Queue;
 use crate::store::{Store, extent_scale};
+use crate::survey::emptiest;
 
 /// Segments that are emptied for one store, at most.
 const ROUNDS_MAX: usize = 64;
@@ -34,7 +35,7 @@ impl Reclaimer {
             }
             let is_purged = store.purge_for_room();
             if self.victim.is_none() {
-                match store.emptiest(now) {
+                match emptiest_of(store, now) {
                     Some(segment) => self.set_victim(store, segment, Purpose::Compact, 0),
                     None if is_purged => continue,
                     None => return None,
@@ -48,4 +49,13 @@ impl Reclaimer {
         }
         store.take_room(queue.into(), spec, now)
     }
+}
+
+/// A full segment to be emptied of which least is alive. If there is none, an open one with dead
+/// bytes counts as full.
+fn emptiest_of(store: &mut Store, now: Instant) -> Option<u32> {
+    emptiest(store, now).or_else(|| {
+        let is_sealed = store.seal_deadest(now);
+        is_sealed.then(|| emptiest(store, now)).flatten()
+    })
 }

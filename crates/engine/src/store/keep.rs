@@ -1,8 +1,8 @@
 //! Keep: a store whose items have memory of their own, of which none leaves for want of room.
 //!
-//! Some segments are spared: who stores leaves them alone, so that there is always room to which the
-//! live items of a segment can be moved, and what is dead beside them be won back. Who writes an
-//! item anew that is not longer may take one of them, for it leaves as much behind.
+//! Some segments are spared: who stores leaves them alone, so that there is always room to which
+//! the live items of a segment can be moved, and what is dead beside them be won back. Who writes
+//! an item anew that is not longer may take one of them, for it leaves as much behind.
 //!
 //! Invariant: whoever moves an item finds room for it, or leaves it where it is.
 //! Why: docs/decisions/0050. Tests: tests/keep.rs.
@@ -12,7 +12,6 @@ use crate::clock::Instant;
 use crate::error::Error;
 use crate::item::{Layout, Spec};
 use crate::space::Space;
-use crate::survey::emptiest;
 
 /// Segments that are spared by who stores something new or longer, and by who does not.
 const SPARED: usize = 4;
@@ -68,13 +67,9 @@ impl Store {
         is_any
     }
 
-    /// A full segment to be emptied of which least is alive. If there is none, an open one with dead
-    /// bytes counts as full.
-    pub(crate) fn emptiest(&mut self, now: Instant) -> Option<u32> {
-        emptiest(self, now).or_else(|| {
-            let is_sealed = self.log.seal_deadest(now);
-            is_sealed.then(|| emptiest(self, now)).flatten()
-        })
+    /// Seals the open segment in which most is dead, if anything is; whether it was.
+    pub(crate) fn seal_deadest(&mut self, now: Instant) -> bool {
+        self.log.seal_deadest(now)
     }
 
     /// Whether an item of `spec` can be written over one that is at least as long, whatever that

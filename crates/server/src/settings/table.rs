@@ -102,9 +102,10 @@ pub const TABLE: &[Row] = &[
         name: "keep",
         value: "DATABASES:SIZE",
         default: "none",
-        help: "Databases with a share of --memory of their own, at least 1 MiB: nothing of these is \
-               evicted, a store that does not fit is refused (-OOM). 3,4:64MiB is for two together, \
-               3:64MiB,4:1MiB for each; at most 8 shares and half of the memory, not database 0.",
+        help: "Databases with a share of --memory of their own, at least 1 MiB: nothing of these \
+               is evicted, a store that does not fit is refused (-OOM). 3,4:64MiB is for two \
+               together, 3:64MiB,4:1MiB for each; at most 8 shares and half of the memory, not \
+               database 0.",
         set: |s, v| put(&mut s.keep, Keep::parse(v)),
         show: |s| s.keep.to_string(),
     },
