@@ -10,12 +10,15 @@
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
 mod geometry;
+mod kept; // spaces with memory of their own
 mod audit;
 mod spaces;
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
+mod making; // how a cache is made
 
+pub use self::kept::KeptStats;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
 
@@ -28,11 +31,9 @@ use crate::clock::{Deadline, Instant};
 use crate::config::Config;
 use crate::error::Error;
 use crate::evict::Newest;
-use crate::hot::Hot;
-use crate::index::Index;
 use crate::insight::Insight;
-use crate::key::{Hasher, Key, random_seed};
-use crate::log::{Log, memory_for_item};
+use crate::key::{Hasher, Key};
+use crate::log::memory_for_item;
 use crate::memory::Budget;
 use crate::observer::Report;
 use crate::options::{Change, DeleteOptions, End, Increment, Lookup, SetOptions};
@@ -40,15 +41,11 @@ use crate::outcome::{Counted, Deleted, Found, Item, Stored};
 use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
-use crate::store::Store;
 use crate::table::Table;
-use crate::watch::Watch;
-use geometry::Geometry;
+use kept::Kept;
 use resize::Ballast;
 use upkeep::Wishes;
 
-/// Least memory of a cache.
-const MEMORY_BYTES_MIN: usize = 16 << 10;
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
 const ITEM_BYTES_MIN: usize = if cfg!(miri) { 1_400 } else { 14 };
 /// How many shards beyond its own share an index may grow, for uneven hashing.
@@ -66,7 +63,9 @@ const PREFETCH_BYTES_MAX: usize = 640;
 /// A cache of byte strings in a bounded memory; see the crate's documentation. All methods take
 /// `&self` and may be called from any number of threads.
 pub struct Cache {
+    /// Those that share the memory, then one for each share of spaces' own.
     shards: Box<[ShardCell]>,
+    kept: Box<[Kept]>,
     /// Right shift that makes a hash a shard number.
     shard_shift: u32,
     hasher: Hasher,
@@ -115,87 +114,18 @@ impl Lock {
 }
 
 impl Cache {
-    /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
-    ///
-    /// # Errors
-    /// [`Error::MemoryTooSmall`] below 16 KiB, [`Error::Reserve`] if the system refuses the address
-    /// space.
-    pub fn new(config: Config) -> Result<Cache, Error> {
-        let memory = config.memory_bytes;
-        if memory < MEMORY_BYTES_MIN {
-            return Err(Error::MemoryTooSmall {
-                bytes: memory,
-                min: MEMORY_BYTES_MIN,
-            });
-        }
-        let geometry = Geometry::of(&config, memory);
-        let Geometry {
-            shards: count,
-            segment_shift,
-            reach,
-            ..
-        } = geometry;
-        let now = config.clock.now();
-        let capacity_at = |memory| Geometry::of(&config, memory).capacity();
-        let insight = Insight::new(memory, capacity_at, now);
-        let below = insight.below();
-        let insight = Arc::new(Mutex::new(insight));
-        let seed = config.seed.unwrap_or_else(random_seed);
-        let hasher = Hasher::with_seed(seed);
-        let budget = Arc::new(Budget::new(memory.saturating_sub(geometry.fixed_bytes)));
-        let first_version = hasher.hash(b"first version") >> 16;
-        let make = |number| {
-            let arena = Arena::reserve(reach >> segment_shift, segment_shift)?;
-            let index = Index::reserve(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
-            // The smallest table is there from the start.
-            let _ = budget.take(index.bytes());
-            let table = Arc::clone(index.table());
-            let log = Log::new(arena, Arc::clone(&budget), count, geometry.share);
-            let arena = Arc::clone(log.arena());
-            let report = Report::to(config.observer.clone());
-            let store = Store::new(index, log, hasher.clone(), report);
-            let version = first_version + number as u64;
-            let hot = Hot::new(geometry.hot_keys(), seed ^ version, now);
-            let watch = Watch::new(Arc::clone(&insight), below, hot);
-            let shard = Shard::new(store, watch, version, count as u64);
-            let shard = Lock(Mutex::new(shard));
-            Ok(ShardCell {
-                table,
-                arena,
-                prefetch_bytes: AtomicUsize::new(PREFETCH_BYTES_MIN),
-                shard,
-            })
-        };
-        let shards = (0..count)
-            .map(make)
-            .collect::<Result<Box<[ShardCell]>, Error>>()?;
-        let shard_shift = 64 - shards.len().ilog2();
-        let segment_bytes = 1 << segment_shift;
-        Ok(Cache {
-            shards,
-            shard_shift,
-            hasher,
-            wishes: Wishes::of(&config),
-            ballast: Ballast::default(),
-            config,
-            budget,
-            drafts: Arc::new(DraftShare::of(memory)),
-            segment_bytes,
-            insight,
-        })
-    }
-
     /// The configuration the cache was made with.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Longest value this cache takes: the configured limit, or half of its memory.
+    /// Longest value this cache takes: the configured limit, or half of its memory that is no
+    /// space's own.
     #[must_use]
     pub fn value_bytes_max(&self) -> usize {
         let limit = self.config.value_bytes_max.min(Config::VALUE_BYTES_LIMIT);
-        limit.min(self.memory_bytes() / 2)
+        limit.min((self.memory_bytes() - self.kept_bytes()) / 2)
     }
 
     /// Longest value that [`Cache::update`] stores.
@@ -252,6 +182,11 @@ impl Cache {
     /// The number of the key's shard.
     #[inline]
     fn number_of(&self, key: Key<'_>) -> usize {
+        if let Some(share) = key.space().share()
+            && share < self.kept.len()
+        {
+            return self.sharing() + share;
+        }
         // One shard means a shift by 64, which `checked_shr` turns into shard 0.
         key.hash().checked_shr(self.shard_shift).unwrap_or(0) as usize
     }
@@ -311,10 +246,11 @@ impl Cache {
     /// hold more than their share, then all alike.
     fn collect_memory(&self, except: Option<&ShardCell>, bytes: usize) {
         let now = self.now();
-        let share = self.memory_bytes() / self.shards.len();
+        let sharing = &self.shards[..self.sharing()];
+        let share = (self.memory_bytes() - self.kept_bytes()) / sharing.len();
         for floor in [share, share / 2, share / 4, 0] {
             let is_other = |cell: &&ShardCell| except.is_none_or(|one| !std::ptr::eq(*cell, one));
-            for cell in self.shards.iter().filter(is_other) {
+            for cell in sharing.iter().filter(is_other) {
                 let missing = bytes.saturating_sub(self.budget.left());
                 if missing == 0 {
                     return;

@@ -21,6 +21,9 @@ pub struct Config {
     pub lease_ms: u64,
     /// Number of shards, a power of two; `None` chooses by threads and memory.
     pub shards: Option<usize>,
+    /// Shares of `memory_bytes` that are spaces' own ([`Space::kept`](crate::Space::kept)), in
+    /// bytes: nothing of these is evicted, a store that finds no room is refused.
+    pub keep: Vec<usize>,
     /// Seed of the key hash; `None` draws a random one.
     pub seed: Option<u64>,
     /// Whether memory that holds nothing live goes back to the system: upkeep then compacts what
@@ -40,8 +43,18 @@ pub struct Config {
 impl Config {
     /// Longest value any cache takes, in bytes.
     pub const VALUE_BYTES_LIMIT: usize = 512 << 20;
+    /// Least memory of a share of [`Config::keep`], in bytes.
+    pub const KEEP_BYTES_MIN: usize = 1 << 20;
     /// Most of [`Config::expire_effort`].
     pub const EXPIRE_EFFORT_MAX: u8 = 10;
+
+    /// Bytes of all shares that are spaces' own.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.keep
+            .iter()
+            .fold(0, |sum, &bytes| sum.saturating_add(bytes))
+    }
 
     /// A cache of `memory_bytes` with the defaults: one thread, values to 1 MiB, leases of 30 s.
     #[must_use]
@@ -53,6 +66,7 @@ impl Config {
             update_bytes_max: Config::VALUE_BYTES_LIMIT,
             lease_ms: 30_000,
             shards: None,
+            keep: Vec::new(),
             seed: None,
             release_memory: false,
             expire_effort: 1,

@@ -1,6 +1,9 @@
 //! Errors: what the engine refuses, and why.
 //!
-//! A miss is not an error, and a full cache is not one either: only limits are.
+//! A miss is not an error, and a full cache is not one either: only limits are, and a space that
+//! keeps what it has.
+
+use crate::space::Space;
 
 /// Why the engine refused a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,15 @@ pub enum Error {
     /// So many values are being received or sent at this moment that no memory can be freed, or
     /// that one more would leave too little for the others.
     Busy,
+    /// The key's space has memory of its own, nothing of which may leave, and too little is left.
+    Full,
+    /// The shares of memory that are spaces' own are too many, too small, or more than half of it.
+    Keep {
+        /// Bytes of all of them.
+        bytes: usize,
+        /// Most that they may have together.
+        max: usize,
+    },
     /// The configured memory is below the least a cache can work with.
     MemoryTooSmall {
         /// The configured memory.
@@ -50,6 +62,12 @@ impl std::fmt::Display for Error {
                 write!(f, "a value has at most {max} bytes, this one has {bytes}")
             }
             Error::Busy => write!(f, "all memory is held by values in transfer"),
+            Error::Full => write!(f, "the memory that is kept for this space is full"),
+            Error::Keep { bytes, max } => write!(
+                f,
+                "{bytes} bytes cannot be kept: at most {max}, in {} shares of 1 MiB or more",
+                Space::SHARES_MAX
+            ),
             Error::MemoryTooSmall { bytes, min } => {
                 write!(
                     f,

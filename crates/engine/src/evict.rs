@@ -13,14 +13,17 @@
 //! Invariant: a victim's live items all lie at or behind the cursor.
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
+mod beside; // how live items are moved while nobody waits
+mod won; // room where nothing may leave for it
+
 use crate::clock::Instant;
 use crate::config::Effort;
-use crate::expire::{Overdue, flow_of};
+use crate::expire::Overdue;
 use crate::ghost::Ghosts;
 use crate::item::Spec;
 use crate::log::Room;
 use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
-use crate::segment::{Queue, Stream};
+use crate::segment::Queue;
 use crate::store::{Located, Store};
 use crate::survey::{Survey, all_dead};
 
@@ -222,6 +225,9 @@ impl Reclaimer {
         // For all victims together: copies beyond a segment would fill what they are to free, and
         // the caller waits.
         let mut copy_bytes = store.segment_bytes();
+        if store.keeps() {
+            return self.win_room(store, queue, spec, now);
+        }
         loop {
             if let Some(room) = store.take_room(queue.into(), spec, now) {
                 return Some(room);
@@ -315,7 +321,7 @@ impl Reclaimer {
                 if now < self.nothing_dead_until {
                     break;
                 }
-                let is_chosen = if effort.release {
+                let is_chosen = if effort.release || (store.keeps() && store.is_memory_short()) {
                     self.compact(store, &Survey::of(store, None, now))
                 } else {
                     self.compact_all_dead(store, now)
@@ -340,7 +346,7 @@ impl Reclaimer {
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
         let survey = Survey::of(store, None, now);
-        if !self.compact(store, &survey) {
+        if !self.compact(store, &survey) && !store.keeps() {
             self.choose_to_evict(store, &survey, now);
         }
     }
@@ -445,6 +451,9 @@ impl Reclaimer {
 
     /// Segments that should be free: the reserve, and what the ghosts are to get.
     fn free_wanted(&self, store: &Store) -> usize {
+        if store.keeps() {
+            return store.free_ahead(RESERVE);
+        }
         let ghost_bytes = match self.ghosts_wanted {
             0 => 0,
             keys => Ghosts::bytes_for(keys),
@@ -566,6 +575,9 @@ impl Reclaimer {
         // Without room for the copy the item leaves, whatever it is worth: to keep it would take
         // the very memory that is being won.
         if bytes > allowance.copy_bytes || !store.move_to(located, queue.into(), frequency, now) {
+            if store.keeps() {
+                return true;
+            }
             let max = &mut store.counts.dead_at_eviction_max_ppm;
             *max = victim.dead_ppm.max(*max);
             store.remove_evicted(located);
@@ -573,26 +585,5 @@ impl Reclaimer {
         }
         allowance.copy_bytes -= bytes;
         false
-    }
-
-    /// Moves a live item of upkeep's victim to those of its queue that have as long to live, while
-    /// there is room; whether there was. If not, upkeep rests: nobody needs what it would win.
-    fn move_beside_requests(
-        &mut self,
-        store: &mut Store,
-        located: &Located,
-        (queue, frequency): (Queue, u8),
-        allowance: &mut Allowance,
-        now: Instant,
-    ) -> bool {
-        let flow = flow_of(&located.layout, store.segment(located.segment), now);
-        let is_moved = store.move_to(located, Stream { queue, flow }, frequency, now);
-        if is_moved {
-            let bytes = located.layout.total_bytes();
-            allowance.copy_bytes = allowance.copy_bytes.saturating_sub(bytes);
-        } else {
-            self.nothing_dead_until = Instant(now.0 + SCAN_MS);
-        }
-        is_moved
     }
 }

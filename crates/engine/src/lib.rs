@@ -6,8 +6,8 @@
 //! The modules stand in layer order: a module imports only modules declared above it.
 
 pub mod clock; // time
-pub mod error; // what the engine refuses, and why
 mod space; // key spaces and kinds of values
+pub mod error; // what the engine refuses, and why
 pub mod key; // keys and their hash
 mod observer; // who hears of changes
 mod memory; // where memory comes from, the bound on it
@@ -48,7 +48,7 @@ mod receive; // values that come in pieces, written where they will stay
 pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
-pub use cache::{Cache, ExpiryTimeline, Leaving, Upkeep};
+pub use cache::{Cache, ExpiryTimeline, KeptStats, Leaving, Upkeep};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use config::Config;
 pub use error::Error;

@@ -10,6 +10,7 @@
 
 mod residence;
 mod share;
+mod spared; // segments that stores leave alone, where nothing may leave for them
 
 pub(crate) use self::residence::Touch;
 
@@ -22,7 +23,7 @@ use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
-use crate::segment::{Queue, STREAMS, Segment, Stream, Use};
+use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
@@ -99,6 +100,8 @@ pub(crate) struct Log {
     surplus_known_until: Instant,
     /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
     growing_huge: Option<usize>,
+    /// Segments that are left to those that move items, where none may leave for want of room.
+    spared: usize,
 }
 
 impl Log {
@@ -132,6 +135,7 @@ impl Log {
             rolled: false,
             next_stretch: 0,
             growing_huge: None,
+            spared: 0,
             surplus: 0,
             surplus_known_until: Instant(0),
         }
@@ -375,6 +379,9 @@ impl Log {
     /// Seals the stream's open segment and opens another, which takes items with this deadline;
     /// `false` if there is no memory for one.
     pub(crate) fn roll(&mut self, stream: Stream, deadline: Deadline, now: Instant) -> bool {
+        if !self.may_take(self.segment_bytes() + DEATHS_BYTES) {
+            return false;
+        }
         let at = stream.index();
         let is_timed = deadline != Deadline::NEVER || self.recent[at].had_deadlines();
         // Paid first, because it may cost a free segment.
@@ -482,7 +489,7 @@ impl Log {
     }
 
     /// Bytes of memory of an extent for an item.
-    fn extent_bytes(&self, bytes: usize) -> usize {
+    pub(crate) fn extent_bytes(&self, bytes: usize) -> usize {
         extent_bytes(bytes, self.segment_bytes())
     }
 
@@ -495,7 +502,7 @@ impl Log {
         now: Instant,
     ) -> Option<Room> {
         let room_bytes = self.extent_bytes(bytes);
-        if !self.share.take(room_bytes) {
+        if !self.may_take(room_bytes) || !self.share.take(room_bytes) {
             return None;
         }
         let span = bytes.div_ceil(self.segment_bytes());

@@ -36,7 +36,9 @@ impl Shard {
                 let room = self
                     .reclaimer
                     .make_room(&mut self.store, Queue::Small, &spec, now);
-                let room = room.ok_or(Error::Busy)?;
+                let Some(room) = room else {
+                    return Err(self.store.refuse());
+                };
                 let taken = spec.total_bytes(self.store.segment(room.segment).scale());
                 self.store.waste_room(room, taken - bytes);
                 Room {
@@ -84,7 +86,7 @@ impl Shard {
         let layout = self
             .store
             .commit_draft(room, room_bytes, &spec, key.bytes());
-        let slot = self.store.link(key, old.as_ref(), &layout);
+        let slot = self.store.link(key, old.as_ref(), &layout)?;
         let segment = room.segment;
         let located = Located {
             slot,

@@ -248,12 +248,17 @@ impl Shard {
             Some(old) => self.store.segment(old.segment).queue,
             None => self.reclaimer.queue_for_new(key.hash()),
         };
+        self.store.begin_rewrite(old.as_ref(), spec);
         let (room, old) = match self.store.take_room(queue.into(), spec, now) {
-            Some(room) => (room, old),
+            Some(room) => (Some(room), old),
             None => {
                 let room = self.reclaimer.make_room(&mut self.store, queue, spec, now);
-                (room.ok_or(Error::Busy)?, self.store.find(key, now))
+                (room, self.store.find(key, now))
             }
+        };
+        self.store.end_rewrite();
+        let Some(room) = room else {
+            return self.put_by_force(key, old, spec, content).map(Some);
         };
         let bytes = spec.total_bytes(self.store.segment(room.segment).scale());
         if old.is_none() && !matches!(content, Content::Bytes(_)) {
@@ -262,13 +267,34 @@ impl Shard {
         }
         let layout = self.store.write_item(room, spec, key.bytes());
         self.store.fill(&layout, old.as_ref(), content);
-        let slot = self.store.link(key, old.as_ref(), &layout);
         self.due_bytes += bytes;
+        let slot = self.store.link(key, old.as_ref(), &layout)?;
         Ok(Some(Located {
             slot,
             layout,
             segment: room.segment,
         }))
+    }
+
+    /// Writes an item for which there is no room over a longer one, where nothing may leave: who
+    /// takes something away from a value is not refused for want of memory.
+    #[cold]
+    fn put_by_force(
+        &mut self,
+        key: Key<'_>,
+        old: Option<Located>,
+        spec: &Spec,
+        content: Content<'_>,
+    ) -> Result<Located, Error> {
+        match (old, content) {
+            (Some(old), Content::Bytes(value))
+                if self.store.keeps() && self.store.fits_by_force(&old, spec) =>
+            {
+                let layout = self.store.overwrite(&old, spec, key.bytes(), value);
+                Ok(Located { layout, ..old })
+            }
+            _ => Err(self.store.refuse()),
+        }
     }
 
     /// Extends a value at one end; see [`Cache::extend`](crate::Cache::extend).

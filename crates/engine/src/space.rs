@@ -12,6 +12,34 @@ pub struct Space(pub u32);
 impl Space {
     /// The space of [`Cache::key`](crate::Cache::key).
     pub const MAIN: Space = Space(0);
+    /// Most shares of memory that may have spaces of their own.
+    pub const SHARES_MAX: usize = 8;
+    /// Spaces from here on lie in a share, whose number stands above [`Space::NUMBERS`].
+    const KEPT_FROM: u32 = 1 << 31;
+    const SHARE_SHIFT: u32 = 28;
+    /// How many spaces a share has.
+    pub const NUMBERS: u32 = 1 << Space::SHARE_SHIFT;
+
+    /// Space `number` of a share of memory of its own, of [`Config::keep`](crate::Config::keep).
+    ///
+    /// # Panics
+    /// If there cannot be such a share.
+    #[must_use]
+    pub const fn kept(share: usize, number: u32) -> Space {
+        assert!(share < Space::SHARES_MAX, "more shares than there may be");
+        let share = (share as u32) << Space::SHARE_SHIFT;
+        Space(Space::KEPT_FROM | share | (number % Space::NUMBERS))
+    }
+
+    /// The share of memory that the space lies in; `None` for what all others have in common.
+    #[inline]
+    #[must_use]
+    pub const fn share(self) -> Option<usize> {
+        if self.0 < Space::KEPT_FROM {
+            return None;
+        }
+        Some(((self.0 - Space::KEPT_FROM) >> Space::SHARE_SHIFT) as usize)
+    }
 }
 
 /// What a value is to its protocol. The engine keeps it and compares nothing but

@@ -15,6 +15,8 @@ mod growth;
 mod flush;
 mod reclaim;
 mod residence;
+mod drafts; // values that are still being received
+mod keep; // a store of which nothing may leave for want of room
 mod splice; // parts of a value that are written over where they lie
 mod audit; // what a cache holds, counted entry by entry
 
@@ -26,6 +28,7 @@ use std::sync::Arc;
 use crate::arena::{Arena, Pinner};
 use crate::calendar::Hand;
 use crate::clock::{Deadline, Instant};
+use crate::error::Error;
 use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
@@ -36,6 +39,7 @@ use crate::outcome::Item;
 use crate::segment::{Flushed, Stream};
 use crate::space::Space;
 use crate::stats::ReclaimLag;
+use crate::table::Table;
 use crate::tally::Tally;
 use crate::timescale::Timescale;
 
@@ -58,10 +62,11 @@ pub(crate) struct Counts {
     pub(crate) segments_freed: u64,
     pub(crate) dead_at_eviction_max_ppm: u64,
     pub(crate) reclaim_lag: ReclaimLag,
+    pub(crate) refused: u64,
 }
 
 /// How a deadline is written in an extent that is made at `now`: any later one fits as well.
-fn extent_scale(now: Instant) -> Timescale {
+pub(crate) fn extent_scale(now: Instant) -> Timescale {
     Timescale::new(now.0, 5)
 }
 
@@ -100,6 +105,8 @@ pub(crate) struct Store {
     purge_at: usize,
     /// The segment that is looked at next for deadlines that have come near, if some may have.
     counting: Option<u32>,
+    /// Whether nothing may leave for want of room.
+    keeps: bool,
 }
 
 impl Store {
@@ -114,6 +121,7 @@ impl Store {
             tally: Tally::new(Hand::new()),
             counting: None,
             purge_at: 0,
+            keeps: false,
         }
     }
 
@@ -431,14 +439,23 @@ impl Store {
     }
 
     /// Points the index to a newly written item and buries the old one.
-    pub(crate) fn link(&mut self, key: Key<'_>, old: Option<&Located>, new: &Layout) -> SlotRef {
-        match old {
-            Some(old) => {
-                let frequency = self.frequency(old);
-                self.replace(old, new, frequency);
-                old.slot
-            }
-            None => self.add_entry(key.hash(), new.offset),
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no slot for it and nothing may leave; then it is gone again.
+    pub(crate) fn link(
+        &mut self,
+        key: Key<'_>,
+        old: Option<&Located>,
+        new: &Layout,
+    ) -> Result<SlotRef, Error> {
+        if let Some(old) = old {
+            let frequency = self.frequency(old);
+            self.replace(old, new, frequency);
+            return Ok(old.slot);
+        }
+        match self.add_entry(key.hash(), new.offset) {
+            Some(slot) => Ok(slot),
+            None => Err(self.take_back(key.space(), new)),
         }
     }
 
@@ -458,7 +475,10 @@ impl Store {
         now: Instant,
     ) -> bool {
         let spec = located.layout.spec(self.log.arena());
-        let Some(room) = self.take_room(stream, &spec, now) else {
+        let spared = self.log.spare(0);
+        let room = self.take_room(stream, &spec, now);
+        self.log.spare(spared);
+        let Some(room) = room else {
             return false;
         };
         let old = located.layout;
@@ -476,36 +496,6 @@ impl Store {
     pub(crate) fn waste_room(&mut self, room: Room, bytes: usize) {
         self.log.write(room.offset, item::hole(bytes).bytes());
         self.log.segment_mut(room.segment).change_holes(bytes, 0);
-    }
-
-    /// Turns room into a draft of `bytes`, which counts as dead until it is committed.
-    pub(crate) fn write_draft(&mut self, room: Room, bytes: usize) {
-        self.log.write(room.offset, item::draft(bytes).bytes());
-        self.log.segment_mut(room.segment).change_holes(bytes, 0);
-    }
-
-    /// Turns a draft into an item that ends where the draft ends; what is left before it becomes a
-    /// hole. The value's bytes are in place already.
-    pub(crate) fn commit_draft(
-        &mut self,
-        room: Room,
-        room_bytes: usize,
-        spec: &Spec,
-        key: &[u8],
-    ) -> Layout {
-        let item_bytes = spec.total_bytes(self.log.segment(room.segment).scale());
-        let before = room_bytes - item_bytes;
-        if before > 0 {
-            self.log.write(room.offset, item::hole(before).bytes());
-        }
-        self.log
-            .segment_mut(room.segment)
-            .change_holes(0, item_bytes);
-        let at = Room {
-            segment: room.segment,
-            offset: room.offset + before,
-        };
-        self.write_item(at, spec, key)
     }
 
     /// Makes the header of an item say `after` where it says `before`, of which version, access,
@@ -565,6 +555,11 @@ impl Store {
     /// Forgets that the item was fetched and used: it holds a new value.
     pub(crate) fn reset_fetched(&mut self, slot: SlotRef) {
         self.index.reset_fetched(slot);
+    }
+
+    /// The memory of the index, which hints read.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        self.index.table()
     }
 
     /// The memory that drafts and handles use without the shard's lock.

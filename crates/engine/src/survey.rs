@@ -17,6 +17,9 @@ use crate::store::Store;
 /// percent: the less there is in all, the more a copy has to win.
 const WORTH_COMPACTING: [(u64, usize); 3] = [(0, 25), (33_000, 12), (37_000, 3)];
 
+/// The part of a segment, as a divisor, from which on its unused end is worth moving its items.
+const UNUSED_SHARE: usize = 8;
+
 /// How much of a shard is dead, and where most of it lies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Survey {
@@ -84,6 +87,34 @@ impl Survey {
     pub(crate) fn dead_ppm(&self) -> u64 {
         self.dead_bytes as u64 * 1_000_000 / self.memory_bytes.max(1) as u64
     }
+}
+
+/// The segment whose memory holds least of what lives, where a store waits for room and nothing may
+/// leave for it: unused ends count as well, unless they are next to nothing.
+pub(crate) fn emptiest(store: &Store, now: Instant) -> Option<u32> {
+    let segment_bytes = store.segment_bytes();
+    let waste = |&(number, segment): &(u32, &Segment)| {
+        let (room, dead) = (segment.room_bytes(), segment.dead_bytes(now));
+        if store.is_extent(number) && !segment.is_all_dead(now) {
+            let is_small = segment.written_bytes() - dead <= segment_bytes;
+            return if is_small && dead * 4 >= room {
+                dead
+            } else {
+                0
+            };
+        }
+        let unused = room - segment.written_bytes();
+        if dead > 0 || unused * UNUSED_SHARE >= room {
+            unused + dead
+        } else {
+            0
+        }
+    };
+    let emptied = |&(number, _): &(u32, &Segment)| store.can_be_emptied(number);
+    let segments = store.segments().filter(emptied);
+    let segments = segments.map(|one| (one.0, waste(&one)));
+    let emptiest = segments.max_by_key(|(_, waste)| *waste)?;
+    (emptiest.1 > 0).then_some(emptiest.0)
 }
 
 /// A segment whose items are all dead, if there is one.

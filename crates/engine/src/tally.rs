@@ -129,6 +129,11 @@ impl Tally {
         !self.others.is_empty()
     }
 
+    /// Whether no space but this one, another than the main one, has items.
+    pub(crate) fn has_only(&self, space: Space) -> bool {
+        self.main.items == 0 && self.others.keys().all(|&other| other == space)
+    }
+
     /// Whether items of spaces that are gone are still to be removed.
     #[inline]
     pub(crate) fn has_gone(&self) -> bool {

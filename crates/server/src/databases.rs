@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cellar_engine::Space;
 
 use crate::settings::DATABASES_MAX;
+use crate::settings::keep::Keep;
 
 /// Which space each database is; a clone is the same databases.
 #[derive(Clone, Debug)]
@@ -23,13 +24,18 @@ pub struct Databases {
 }
 
 impl Databases {
-    /// So many databases, all empty.
+    /// So many databases, all empty, some with memory of their own.
     #[must_use]
-    pub fn new(count: usize) -> Databases {
+    pub fn new(count: usize, keep: &Keep) -> Databases {
         let count = count.clamp(1, DATABASES_MAX);
-        let number = |index| AtomicU32::new(u32::try_from(index).unwrap_or(0));
+        let space = |index| {
+            let number = u32::try_from(index).unwrap_or(0);
+            let share = keep.share_of(number);
+            let space = share.map_or(Space(number), |share| Space::kept(share, number));
+            AtomicU32::new(space.0)
+        };
         Databases {
-            spaces: (0..count).map(number).collect(),
+            spaces: (0..count).map(space).collect(),
             last: Arc::new(AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
         }
     }
@@ -56,8 +62,9 @@ impl Databases {
         // Relaxed: the number alone is shared.
         let is_it = |place: &AtomicU32| place.load(Ordering::Relaxed) == space.0;
         // The usual ones are found at once.
-        if self.spaces.get(space.0 as usize).is_some_and(is_it) {
-            return Some(space.0);
+        let usual = space.0 % Space::NUMBERS;
+        if self.spaces.get(usual as usize).is_some_and(is_it) {
+            return Some(usual);
         }
         let place = self.spaces.iter().position(is_it)?;
         u32::try_from(place).ok()
@@ -69,10 +76,31 @@ impl Databases {
     pub fn renew(&self, database: u32) -> Space {
         let old = self.space(database);
         if old != Space::MAIN {
-            let fresh = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-            self.spaces[database as usize].store(fresh, Ordering::Relaxed);
+            let fresh = self.fresh(old.share());
+            self.spaces[database as usize].store(fresh.0, Ordering::Relaxed);
         }
         old
+    }
+
+    /// A space that no database has, in a share of memory or in none.
+    fn fresh(&self, share: Option<usize>) -> Space {
+        loop {
+            let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            let space = match share {
+                Some(share) => Space::kept(share, number),
+                // Below those of shares.
+                None => Space(number % (u32::MAX / 2)),
+            };
+            if self.database_of(space).is_none() {
+                return space;
+            }
+        }
+    }
+
+    /// Whether two databases draw on the same memory.
+    #[must_use]
+    pub fn share_memory(&self, one: u32, other: u32) -> bool {
+        self.space(one).share() == self.space(other).share()
     }
 
     /// Lets two databases change places. The caller is alone.
@@ -89,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_renewed_database_has_a_space_that_no_other_had() {
-        let databases = Databases::new(3);
+        let databases = Databases::new(3, &Keep::default());
         assert_eq!(databases.space(0), Space::MAIN);
         let old = databases.renew(2);
         let fresh = databases.space(2);
@@ -102,11 +130,31 @@ mod tests {
 
     #[test]
     fn databases_change_places() {
-        let databases = Databases::new(3);
+        let databases = Databases::new(3, &Keep::default());
         databases.swap(0, 2);
         assert_eq!(databases.space(2), Space::MAIN);
         assert_eq!(databases.database_of(Space::MAIN), Some(2));
         databases.swap(0, 2);
         assert_eq!(databases.database_of(Space::MAIN), Some(0));
+    }
+
+    #[test]
+    fn a_database_with_memory_of_its_own_stays_in_it_when_it_is_renewed() {
+        let databases = Databases::new(8, &Keep::parse("3,4:1MiB,6:1MiB").unwrap());
+        let share = |database| databases.space(database).share();
+        assert_eq!(
+            [0, 2, 3, 4, 6].map(share),
+            [None, None, Some(0), Some(0), Some(1)]
+        );
+        for database in [2, 3, 6] {
+            let (before, share) = (databases.space(database), share(database));
+            assert_eq!(databases.database_of(before), Some(database));
+            assert_eq!(databases.renew(database), before);
+            let after = databases.space(database);
+            assert!(after != before && after.share() == share);
+            assert_eq!(databases.database_of(after), Some(database));
+        }
+        assert!(databases.share_memory(3, 4) && databases.share_memory(0, 1));
+        assert!(!databases.share_memory(3, 6) && !databases.share_memory(0, 3));
     }
 }

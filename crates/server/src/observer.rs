@@ -49,7 +49,7 @@ impl Observer {
             tracking: Tracking::new(settings.tracking_table_max_keys),
             events: Events::default(),
             watching: Watching::default(),
-            databases: Databases::new(settings.databases),
+            databases: Databases::new(settings.databases, &settings.keep),
             waiters: Waiters::default(),
             reasons: AtomicU64::new(0),
         };

@@ -151,6 +151,7 @@ const TABLE: &[ParameterRow] = &[
     row("active-expire-effort", EFFORT, "?"),
     row("release-memory", Form::Switch, "?"),
     row("default-ttl", Form::DefaultTtl, "?"),
+    row("keep", Form::Fixed, "?"),
     row("lfu-log-factor", Form::Unused, "10"),
     row("lfu-decay-time", Form::Unused, "1"),
     row("lazyfree-lazy-eviction", Form::InnerSwitch, "no"),
@@ -258,6 +259,8 @@ pub struct Parameters {
     databases: usize,
     /// The memory that was reserved at the start.
     memory_bytes: usize,
+    /// What of it is databases' own.
+    kept_bytes: usize,
 }
 
 impl Parameters {
@@ -271,6 +274,7 @@ impl Parameters {
         Parameters {
             values: Mutex::new(TABLE.iter().map(initial).collect()),
             databases: settings.databases,
+            kept_bytes: settings.keep.bytes(),
             memory_bytes: settings.memory_bytes,
         }
     }
@@ -364,7 +368,7 @@ impl Parameters {
         for (&place, (_, text)) in places.iter().zip(pairs) {
             let row = &TABLE[place];
             let value = match row.form {
-                Form::Memory => memory(text, self.memory_bytes),
+                Form::Memory => memory(text, self.memory_bytes, self.kept_bytes),
                 form => form.read(text, &values[place], self.databases),
             };
             let value = value.map_err(|reason| refused(row.name, reason))?;
@@ -427,6 +431,7 @@ fn of_settings(name: &str, settings: &Settings) -> String {
         "active-expire-effort" => settings.expire_effort.to_string(),
         "release-memory" => yes_or_no(settings.release_memory),
         "default-ttl" => settings.default_ttl.to_string(),
+        "keep" => settings.keep.to_string(),
         _ => String::new(),
     }
 }
@@ -465,8 +470,9 @@ fn number(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>
     }
 }
 
-/// Bytes as Redis reads them, within what a cache can be made of that was given `reserved` bytes.
-fn memory(text: &[u8], reserved: usize) -> Result<String, Cow<'static, str>> {
+/// Bytes as Redis reads them, within what a cache can be made of that was given `reserved` bytes,
+/// of which `kept` are databases' own.
+fn memory(text: &[u8], reserved: usize, kept: usize) -> Result<String, Cow<'static, str>> {
     const WRONG: &str = "argument must be a memory value";
     let text = std::str::from_utf8(text).map_err(|_| WRONG)?;
     let end = text.find(|letter: char| !letter.is_ascii_digit());
@@ -483,7 +489,7 @@ fn memory(text: &[u8], reserved: usize) -> Result<String, Cow<'static, str>> {
     };
     let number: usize = digits.parse().map_err(|_| WRONG)?;
     let bytes = number.checked_mul(unit).ok_or(WRONG)?;
-    let least = least_memory_bytes(reserved);
+    let least = least_memory_bytes(reserved, kept);
     if (least..=reserved).contains(&bytes) {
         return Ok(bytes.to_string());
     }
@@ -591,7 +597,7 @@ mod tests {
         check(LIST_SIZE, "-5", Some("-5"));
         check(LIST_SIZE, "-6", None);
         let check_memory = |text: &str, expected: Option<&str>| {
-            let read = memory(text.as_bytes(), 1 << 20);
+            let read = memory(text.as_bytes(), 1 << 20, 0);
             assert_eq!(read.ok().as_deref(), expected, "{text}");
         };
         check_memory("1048576", Some("1048576"));

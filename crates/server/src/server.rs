@@ -53,6 +53,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     check_default_ttl(&settings)?;
+    check_keep(&settings)?;
     let tls = make_keys(&settings)?;
     let users = Users::load(&settings)?;
     let listeners = listen(&settings)?;
@@ -188,6 +189,18 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
 fn make_keys(settings: &Settings) -> Result<Option<Arc<Keys>>, Error> {
     let keys = settings.speaks_tls().then(|| Keys::load(settings));
     Ok(keys.transpose()?.map(Arc::new))
+}
+
+/// Checks that there are the databases that have memory of their own, and so much memory.
+fn check_keep(settings: &Settings) -> Result<(), Error> {
+    let checked = settings
+        .keep
+        .check(settings.databases, settings.memory_bytes);
+    checked.map_err(|reason| Error::Setting {
+        flag: "keep",
+        origin: String::new(),
+        reason,
+    })
 }
 
 /// Checks that there are the databases that have a time to live of their own.
@@ -357,6 +370,12 @@ fn make_cache(
         value_bytes_max: settings.value_bytes_max(),
         update_bytes_max: settings.update_bytes_max(),
         lease_ms: settings.lease_ms,
+        keep: settings
+            .keep
+            .shares()
+            .iter()
+            .map(|share| share.bytes)
+            .collect(),
         release_memory: settings.release_memory,
         expire_effort: settings.expire_effort,
         clock: clock.engine(),

@@ -11,6 +11,7 @@ pub mod units;
 pub mod letters;
 pub mod hosts;
 pub mod default_ttl; // how --default-ttl is written
+pub mod keep; // how --keep is written
 pub mod table;
 pub mod top;
 pub mod load;
@@ -24,6 +25,7 @@ use tracing::level_filters::LevelFilter;
 use self::address::Address;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
+use self::keep::Keep;
 use crate::protocol::Protocol;
 
 pub use self::table::{Row, TABLE};
@@ -39,10 +41,10 @@ pub const DATABASES_MAX: usize = 10_000;
 /// Most connections that may be asked for.
 pub const CONNECTIONS_MAX: usize = 1_000_000;
 
-/// The least memory that can be used of what was reserved at the start.
+/// The least memory that can be used of what was reserved at the start, of which some is kept.
 #[must_use]
-pub fn least_memory_bytes(reserved: usize) -> usize {
-    cellar_engine::Cache::least_memory_bytes(reserved)
+pub fn least_memory_bytes(reserved: usize, kept: usize) -> usize {
+    kept + cellar_engine::Cache::least_memory_bytes(reserved.saturating_sub(kept))
 }
 
 /// How log lines look.
@@ -75,6 +77,8 @@ pub struct Settings {
     pub console_write: bool,
     /// How many databases `SELECT` knows.
     pub databases: usize,
+    /// Databases with a share of memory of their own.
+    pub keep: Keep,
     /// What clients of the Redis protocol have to say before anything else; empty = nothing.
     pub password: String,
     /// The file of users; none = the password and the token alone.
@@ -213,6 +217,7 @@ impl Default for Settings {
             http_hosts: Hosts::default(),
             console_write: false,
             databases: 16,
+            keep: Keep::default(),
             password: String::new(),
             users: None,
             insecure: false,

@@ -18,6 +18,7 @@ mod drain;
 mod http;
 mod http_attacks;
 mod http_hostile;
+mod keep;
 mod logins;
 mod memcached_binary;
 mod memory;

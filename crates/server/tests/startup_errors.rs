@@ -124,6 +124,26 @@ fn a_time_to_live_for_nothing_that_there_is_is_told() {
 }
 
 #[test]
+fn memory_that_cannot_be_kept_is_told() {
+    for (value, reason) in [
+        ("16:1MiB", "there is no database 16; --databases is 16"),
+        (
+            "3:9MiB",
+            "9MiB are kept, but at most half of --memory can be, 8MiB",
+        ),
+        (
+            "0:1MiB",
+            "database 0 is what memcached and HTTP see, and stays a cache",
+        ),
+        ("3", "\"3\" ends without a size; write 3,4:64MiB"),
+        ("3:1KiB", "1KiB is too little to be kept; at least 1MiB"),
+    ] {
+        let expected = format!("--keep: {reason}");
+        check(&["--memory", "16MiB", "--keep", value], &[], &expected);
+    }
+}
+
+#[test]
 fn a_watchdog_that_would_bite_scripts_is_told() {
     check(
         &["--watchdog", "3s"],

@@ -15,9 +15,11 @@ impl Cache {
     /// # Errors
     /// The first [`Inconsistency`], which is a defect of the engine.
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
+        let own = self.kept.iter().map(|kept| kept.budget.left());
+        let left = self.budget.left() + own.sum::<usize>();
         let mut audit = Audit {
             memory_bytes: self.config().memory_bytes as u64,
-            left_bytes: (self.budget.left() + self.unused_bytes()) as u64,
+            left_bytes: (left + self.unused_bytes()) as u64,
             ..Audit::default()
         };
         let now = self.now();
@@ -32,9 +34,13 @@ impl Cache {
         outcome?;
         let mut held = 0;
         self.each_shard(|shard| held += shard.store.held_bytes());
-        equal("bytes held by all", self.budget.held() as u64, held as u64)?;
-        let geometry = Geometry::of(&self.config, self.config.memory_bytes);
-        audit.check_memory(geometry.fixed_bytes as u64)?;
+        let own = self.kept.iter().map(|kept| kept.budget.held());
+        let known = self.budget.held() + own.sum::<usize>();
+        equal("bytes held by all", known as u64, held as u64)?;
+        let sharing = self.config.memory_bytes - self.kept_bytes();
+        let own = self.kept.iter().map(|kept| kept.geometry.fixed_bytes);
+        let fixed = Geometry::of(&self.config, sharing).fixed_bytes + own.sum::<usize>();
+        audit.check_memory(fixed as u64)?;
         Ok(audit)
     }
 }

@@ -46,9 +46,14 @@ impl Cache {
     /// is used. A process that may have fewer cannot make the cache.
     #[must_use]
     pub fn address_bytes(config: &Config) -> usize {
-        let geometry = Geometry::of(config, config.memory_bytes);
-        let index = Index::address_bytes(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM);
-        geometry.shards * (Region::address_bytes(geometry.reach) + index)
+        let sharing = config.memory_bytes.saturating_sub(config.kept_bytes());
+        let own = config.keep.iter().map(|&bytes| Geometry::alone(bytes));
+        let all = std::iter::once(Geometry::of(config, sharing)).chain(own);
+        let bytes = all.map(|geometry| {
+            let index = Index::address_bytes(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM);
+            geometry.shards * (Region::address_bytes(geometry.reach) + index)
+        });
+        bytes.sum()
     }
 }
 
@@ -68,13 +73,25 @@ pub(super) struct Geometry {
 impl Geometry {
     /// The geometry of a cache of `memory` bytes that is configured like `config` otherwise.
     pub(super) fn of(config: &Config, memory: usize) -> Geometry {
-        let shards = shard_count(config, memory);
+        Geometry::divided(
+            memory,
+            shard_count(config, memory),
+            Insight::bytes(memory).1,
+        )
+    }
+
+    /// The geometry of one shard with `memory` bytes of its own.
+    pub(super) fn alone(memory: usize) -> Geometry {
+        Geometry::divided(memory, 1, 0)
+    }
+
+    /// That of `memory` bytes in so many shards, of which the insights take some.
+    fn divided(memory: usize, shards: usize, insight_bytes: usize) -> Geometry {
         let share = memory / shards;
         let segment_shift = segment_shift(share);
         // Room for many extents beside each other, and for the largest value in any shard.
         let reach = (share * RANGE_PER_SHARE).max(memory.min(2 * Config::VALUE_BYTES_LIMIT));
         let reach = reach.min(OFFSETS as usize);
-        let (_, insight_bytes) = Insight::bytes(memory);
         // In a cache of some KiB the wheel stands beside the memory, as a thread's stack does.
         let wheel_bytes = if share < WHEEL_SHARE * WHEEL_BYTES {
             0

@@ -21,7 +21,7 @@ impl Cache {
     pub fn miss_ratio_curve(&self) -> MissRatioCurve {
         let mut insight = self.lock_insight();
         let (gets, misses) = self.gather(&mut insight);
-        insight.curve(self.config.memory_bytes, gets, misses)
+        insight.curve(self.sharing_bytes(), gets, misses)
     }
 
     /// Why reads missed, since the cache was made: estimated counts from a sample of the keys.
@@ -79,7 +79,7 @@ impl Cache {
     pub(super) fn add_insights_to(&self, stats: &mut Stats) {
         let mut insight = self.lock_insight();
         let (gets, misses) = self.gather(&mut insight);
-        let curve = insight.curve(self.config.memory_bytes, gets, misses);
+        let curve = insight.curve(self.sharing_bytes(), gets, misses);
         let reasons = insight.reasons();
         let [quarter, half, present, double, fourfold] = curve.points.map(|point| point.misses);
         (stats.gets, stats.misses) = (curve.gets, present);
@@ -87,7 +87,7 @@ impl Cache {
         (stats.misses_at_double, stats.misses_at_fourfold) = (double, fourfold);
         (stats.missed_never_stored, stats.missed_expired) = (reasons.never_stored, reasons.expired);
         (stats.missed_evicted, stats.missed_deleted) = (reasons.evicted, reasons.deleted);
-        stats.overhead_bytes += Insight::bytes(self.config.memory_bytes).1 as u64;
+        stats.overhead_bytes += Insight::bytes(self.sharing_bytes()).1 as u64;
     }
 
     /// The insights' part in a flush: what was noted before it counts as before.

@@ -53,11 +53,11 @@ impl Cache {
     /// Changes how much memory it uses; with less, items leave in the next steps of upkeep.
     ///
     /// # Errors
-    /// [`Error::MemoryTooSmall`] below a quarter of what it was made with, [`Error::TooLarge`]
-    /// above all of it.
+    /// [`Error::MemoryTooSmall`] below a quarter of what it was made with and all that is kept,
+    /// [`Error::TooLarge`] above all of it.
     pub fn set_memory_bytes(&self, bytes: usize) -> Result<(), Error> {
         let max = self.config.memory_bytes;
-        let min = Cache::least_memory_bytes(max);
+        let min = self.kept_bytes() + Cache::least_memory_bytes(self.sharing_bytes());
         if bytes < min {
             return Err(Error::MemoryTooSmall { bytes, min });
         }

@@ -208,8 +208,9 @@ impl Cache {
         let Some(segment) = self.lock(cell).store.begin_release(now) else {
             return false;
         };
-        let start = segment as usize * self.segment_bytes;
-        cell.arena.region().release(start, self.segment_bytes);
+        let segment_bytes = 1 << cell.arena.segment_shift();
+        let start = segment as usize * segment_bytes;
+        cell.arena.region().release(start, segment_bytes);
         self.lock(cell).store.end_release(segment);
         true
     }

@@ -13,11 +13,13 @@ const GROWTH_PER_INSERT_MAX: usize = 8;
 
 impl Store {
     /// Adds the entry of a newly written item. The index makes room by moving entries, by growing,
-    /// and at the very last by dropping the least used entry that is in the way.
-    pub(super) fn add_entry(&mut self, hash: u64, offset: usize) -> SlotRef {
+    /// and at the very last by dropping the least used entry that is in the way; `None` if that may
+    /// not be.
+    pub(super) fn add_entry(&mut self, hash: u64, offset: usize) -> Option<SlotRef> {
         self.keep_load();
         for _ in 0..GROWTH_PER_INSERT_MAX {
-            if let Some(slot) = self.index.insert(hash, offset) {
+            let slot = self.index.insert(hash, offset);
+            if slot.is_some() {
                 return slot;
             }
             if !self.grow_index() {
@@ -25,7 +27,8 @@ impl Store {
             }
         }
         loop {
-            if let Some(slot) = self.index.insert(hash, offset) {
+            let slot = self.index.insert(hash, offset);
+            if slot.is_some() || self.keeps {
                 return slot;
             }
             let in_the_way = self.located_at(self.index.least_used(hash));
@@ -48,7 +51,9 @@ impl Store {
         if !self.index.can_grow() {
             return false;
         }
-        if self.index.growth_takes_memory() && !self.take_memory(STEP_BYTES) {
+        if self.index.growth_takes_memory()
+            && !(self.log.may_take(STEP_BYTES) && self.take_memory(STEP_BYTES))
+        {
             return false;
         }
         self.index.grow();

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cellar_engine::KeptStats;
+
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
 use crate::counters::load::{BOUNDS_US, LoadTotals};
@@ -195,6 +197,27 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "cellar_kept_memory_bytes",
+        kind: MetricType::Gauge,
+        labels: "databases",
+        help: "Memory that databases have of their own, by --keep.",
+        write: |facts, samples| each_kept(facts, samples, |kept| kept.memory_bytes),
+    },
+    Family {
+        name: "cellar_kept_used_bytes",
+        kind: MetricType::Gauge,
+        labels: "databases",
+        help: "Bytes of it in use, with all bookkeeping.",
+        write: |facts, samples| each_kept(facts, samples, |kept| kept.used_bytes),
+    },
+    Family {
+        name: "cellar_kept_refused_stores_total",
+        kind: MetricType::Count,
+        labels: "databases",
+        help: "Stores that found no room in it.",
+        write: |facts, samples| each_kept(facts, samples, |kept| kept.refused),
+    },
+    Family {
         name: "cellar_database_keys",
         kind: MetricType::Gauge,
         labels: "database",
@@ -354,6 +377,13 @@ fn each_user_count(
             "" => samples.one(count),
             result => samples.with(&[("result", result)], count),
         }
+    }
+}
+
+fn each_kept(facts: &Facts<'_>, samples: &mut Samples<'_>, value: impl Fn(&KeptStats) -> u64) {
+    let shares = facts.state.settings.keep.shares();
+    for (share, kept) in shares.iter().zip(facts.state.cache.kept_stats()) {
+        samples.with(&[("databases", &share.names())], value(&kept));
     }
 }
 

@@ -9,6 +9,7 @@ use tracing::level_filters::LevelFilter;
 use super::address::Address;
 use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
+use super::keep::Keep;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::{
     CLIENT_MEMORY_BYTES_MIN, CONNECTIONS_MAX, DATABASES_MAX, EXPIRE_EFFORT_MAX, LogFormat, SWITCH,
@@ -96,6 +97,17 @@ pub const TABLE: &[Row] = &[
                Database 0 is what memcached sees.",
         set: |s, v| put(&mut s.databases, number(v, 1, DATABASES_MAX)),
         show: |s| s.databases.to_string(),
+    },
+    Row {
+        name: "keep",
+        value: "DATABASES:SIZE",
+        default: "none",
+        help: "Databases with a share of --memory of their own, at least 1 MiB: nothing of these \
+               is evicted, a store that does not fit is refused (-OOM). 3,4:64MiB is for two \
+               together, 3:64MiB,4:1MiB for each; at most 8 shares and half of the memory, not \
+               database 0.",
+        set: |s, v| put(&mut s.keep, Keep::parse(v)),
+        show: |s| s.keep.to_string(),
     },
     Row {
         name: "password",
@@ -614,6 +626,8 @@ mod tests {
             ("memcached", "localhost:99999"),
             ("resp", "6379"),
             ("databases", "10001"),
+            ("keep", "3"),
+            ("keep", "0:64MiB"),
             ("http", "on"),
             ("http-token", "two words"),
             ("http-token", ""),

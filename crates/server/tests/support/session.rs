@@ -35,6 +35,12 @@ pub(crate) fn state_of(settings: Settings, clock: Arc<dyn Clock>, unix_ms_at_zer
         clock,
         seed: Some(7),
         lease_ms: settings.lease_ms,
+        keep: settings
+            .keep
+            .shares()
+            .iter()
+            .map(|share| share.bytes)
+            .collect(),
         value_bytes_max: settings.value_bytes_max(),
         update_bytes_max: settings.update_bytes_max(),
         ..Config::with_memory(settings.memory_bytes)

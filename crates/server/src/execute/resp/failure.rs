@@ -25,6 +25,8 @@ pub enum Failure {
     TooLong,
     /// All memory is held by values in transfer.
     Busy,
+    /// The memory that is kept for the database is full.
+    Full,
     /// The key is longer than the engine takes.
     KeyTooLong,
     /// Any other text, its code included.
@@ -54,6 +56,7 @@ impl Failure {
             }
             Failure::TooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
             Failure::Busy => "OOM command not allowed when all memory is held by transfers",
+            Failure::Full => "OOM command not allowed when used memory > 'maxmemory'.",
             Failure::KeyTooLong => "ERR key is longer than 65535 bytes",
             Failure::Text(text) => return text.clone(),
             Failure::Passed(text) => return text.clone().into(),
@@ -67,6 +70,7 @@ impl From<Error> for Failure {
         match error {
             Error::TooLarge { .. } => Failure::TooLong,
             Error::KeyLength { .. } => Failure::KeyTooLong,
+            Error::Full => Failure::Full,
             _ => Failure::Busy,
         }
     }

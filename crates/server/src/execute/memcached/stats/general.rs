@@ -196,4 +196,5 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "lease_ms", settings.lease_ms);
     let parameters = &context.state.parameters;
     stat(out, "default_ttl", parameters.value("default-ttl"));
+    stat(out, "keep", parameters.value("keep"));
 }

@@ -246,6 +246,8 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let parameters = &facts.call.context.state.parameters;
     text.field("maxmemory_policy", parameters.value("maxmemory-policy"));
     text.field("default_ttl", parameters.value("default-ttl"));
+    text.field("keep", parameters.value("keep"));
+    kept(facts, text);
     text.field("mem_fragmentation_ratio", ratio(resident, *used));
     text.field("mem_fragmentation_bytes", resident.saturating_sub(*used));
     text.fields([
@@ -406,6 +408,21 @@ fn latency_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
 fn error_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     for (code, count) in facts.call.context.state.errors.counts() {
         text.field(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+/// What the databases hold that have memory of their own.
+fn kept(facts: &InfoFacts<'_>, text: &mut InfoText) {
+    let state = facts.call.context.state;
+    let shares = state.settings.keep.shares().iter();
+    for (number, (share, kept)) in shares.zip(state.cache.kept_stats()).enumerate() {
+        let databases = share.names().replace(',', "+");
+        let (memory, used) = (kept.memory_bytes, kept.used_bytes);
+        let (keys, refused) = (kept.items, kept.refused);
+        let figures = format_args!(
+            "databases={databases},memory={memory},used={used},keys={keys},refused={refused}"
+        );
+        text.field(&format!("kept{number}"), figures);
     }
 }
 

@@ -65,6 +65,11 @@ pub(in crate::execute::resp) fn swapdb(call: &mut Call<'_>) -> Outcome {
             .ok_or(Failure::text("ERR DB index is out of range"))
     };
     let (one, other) = (existing(one)?, existing(other)?);
+    if !databases.share_memory(one, other) {
+        return Err(Failure::text(
+            "ERR databases with memory of their own (--keep) change places only within it",
+        ));
+    }
     call.alone(|call| {
         databases.swap(one, other);
         let observer = &call.context.state.observer;

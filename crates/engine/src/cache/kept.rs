@@ -1,0 +1,116 @@
+//! Kept: spaces with memory of their own, of which nothing leaves for want of room.
+//!
+//! Each share of [`Config::keep`](crate::Config::keep) is one more shard with its own budget, which
+//! the space's number names. So neither can other spaces take its memory, nor it theirs, and all
+//! that goes through the shards one by one meets what is kept as well. What differs in a shard
+//! stands in `store/keep.rs`.
+//!
+//! Why: docs/decisions/0050. Tests: tests/keep.rs.
+
+use std::sync::Arc;
+
+use super::Cache;
+use super::geometry::Geometry;
+use crate::config::Config;
+use crate::error::Error;
+use crate::memory::Budget;
+use crate::space::Space;
+use crate::stats::Stats;
+
+/// The part of all memory, as a divisor, that shares may have together: the cache is to work.
+const KEPT_PART: usize = 2;
+
+/// A share of memory.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) budget: Arc<Budget>,
+    pub(super) geometry: Geometry,
+    bytes: usize,
+}
+
+/// What a share of memory holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptStats {
+    /// Its memory.
+    pub memory_bytes: u64,
+    /// Bytes of it that hold what lives, bookkeeping, and what is unused between. A share refuses
+    /// stores when nearly all is used: some segments are for what is moved.
+    pub used_bytes: u64,
+    /// Items now.
+    pub items: u64,
+    /// Stores that found no room.
+    pub refused: u64,
+}
+
+impl Kept {
+    /// Checks that the shares leave enough to the cache.
+    pub(super) fn check(config: &Config) -> Result<(), Error> {
+        let (bytes, max) = (
+            config.kept_bytes(),
+            Config::keep_bytes_max(config.memory_bytes),
+        );
+        let is_small = |bytes: &usize| *bytes < Config::KEEP_BYTES_MIN;
+        if bytes > max || config.keep.len() > Space::SHARES_MAX || config.keep.iter().any(is_small)
+        {
+            return Err(Error::Keep { bytes, max });
+        }
+        Ok(())
+    }
+
+    pub(super) fn of(bytes: usize) -> Kept {
+        let geometry = Geometry::alone(bytes);
+        Kept {
+            budget: Arc::new(Budget::new(bytes - geometry.fixed_bytes)),
+            geometry,
+            bytes,
+        }
+    }
+}
+
+impl Config {
+    /// Most bytes that shares of so much memory may have together.
+    #[must_use]
+    pub fn keep_bytes_max(memory_bytes: usize) -> usize {
+        memory_bytes / KEPT_PART
+    }
+}
+
+impl Cache {
+    /// How many shards share the memory that is no space's own.
+    #[inline]
+    pub(super) fn sharing(&self) -> usize {
+        self.shards.len() - self.kept.len()
+    }
+
+    /// Bytes of memory that are no space's own, as the cache was made.
+    pub(super) fn sharing_bytes(&self) -> usize {
+        self.config.memory_bytes - self.kept_bytes()
+    }
+
+    /// Bytes of all shares that are spaces' own.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept.iter().map(|kept| kept.bytes).sum()
+    }
+
+    /// What each share of [`Config::keep`] holds, in their order; locks one after the other.
+    #[must_use]
+    pub fn kept_stats(&self) -> Vec<KeptStats> {
+        let now = self.now();
+        let cells = self.shards[self.sharing()..].iter();
+        let stats = cells.zip(&self.kept).map(|(cell, kept)| {
+            let shard = self.lock(cell);
+            let mut stats = Stats::default();
+            shard.add_to(&mut stats, now);
+            let segment_bytes = 1 << kept.geometry.segment_shift;
+            let idle = kept.budget.left() + shard.store.free_segments() * segment_bytes;
+            let used = (kept.bytes - idle) as u64;
+            KeptStats {
+                memory_bytes: kept.bytes as u64,
+                used_bytes: used.saturating_sub(stats.dead_bytes),
+                items: stats.items,
+                refused: shard.store.counts.refused,
+            }
+        });
+        stats.collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! Keep: a store whose items have memory of their own, of which none leaves for want of room.
+//!
+//! Some segments are spared: who stores leaves them alone, so that there is always room to which
+//! the live items of a segment can be moved, and what is dead beside them be won back. Who writes
+//! an item anew that is not longer may take one of them, for it leaves as much behind.
+//!
+//! Invariant: whoever moves an item finds room for it, or leaves it where it is.
+//! Why: docs/decisions/0050. Tests: tests/keep.rs.
+
+use super::{Located, Store};
+use crate::clock::Instant;
+use crate::error::Error;
+use crate::item::{Layout, Spec};
+use crate::space::Space;
+
+/// Segments that are spared by who stores something new or longer, and by who does not.
+const SPARED: usize = 4;
+const SPARED_BY_REWRITES: usize = 3;
+/// Buckets that are purged of spaces that are gone when a store finds no room.
+const PURGED_FOR_ROOM: usize = 512;
+
+impl Store {
+    /// Has all that is stored stay.
+    pub(crate) fn keep_all(&mut self) {
+        self.keeps = true;
+        self.log.spare(SPARED);
+    }
+
+    /// Whether nothing may leave for want of room.
+    #[inline]
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// How many segments are to be free ahead of stores.
+    pub(crate) fn free_ahead(&self, usual: usize) -> usize {
+        if self.keeps { SPARED + usual } else { usual }
+    }
+
+    /// Lets an item of `spec` that replaces a value of at least its length take what is spared from
+    /// others; [`Store::end_rewrite`] ends it.
+    #[inline]
+    pub(crate) fn begin_rewrite(&mut self, old: Option<&Located>, spec: &Spec) {
+        let is_longer = |old: &Located| spec.value_bytes > old.layout.value_bytes;
+        if self.keeps && old.is_some_and(|old| !is_longer(old)) {
+            self.log.spare(SPARED_BY_REWRITES);
+        }
+    }
+
+    /// Spares for all stores alike.
+    #[inline]
+    pub(crate) fn end_rewrite(&mut self) {
+        if self.keeps {
+            self.log.spare(SPARED);
+        }
+    }
+
+    /// Whether the memory of an extent for an item of so many bytes may be taken.
+    pub(crate) fn may_take_extent(&self, bytes: usize) -> bool {
+        self.log.may_take(self.log.extent_bytes(bytes))
+    }
+
+    /// Removes what is gone with its space, a good stretch of it; whether there was any.
+    pub(crate) fn purge_for_room(&mut self) -> bool {
+        let is_any = self.tally.has_gone();
+        self.purge(PURGED_FOR_ROOM);
+        is_any
+    }
+
+    /// Seals the open segment in which most is dead, if anything is; whether it was.
+    pub(crate) fn seal_deadest(&mut self, now: Instant) -> bool {
+        self.log.seal_deadest(now)
+    }
+
+    /// Whether an item of `spec` can be written over one that is at least as long, whatever that
+    /// leaves unused: there is no other room for it.
+    pub(crate) fn fits_by_force(&self, old: &Located, spec: &Spec) -> bool {
+        let segment = self.log.segment(old.segment);
+        spec.total_bytes(segment.scale()) <= old.layout.total_bytes()
+            && segment.accepts(spec.deadline)
+            && !self.log.is_pinned(old.segment)
+    }
+
+    /// Takes an item back that was written and has no entry; returns what to say to its owner.
+    pub(super) fn take_back(&mut self, space: Space, layout: &Layout) -> Error {
+        let segment = self.log.segment(self.log.segment_of(layout.offset));
+        self.tally.take(space, segment.due(layout.deadline));
+        self.log.bury(layout);
+        self.refuse()
+    }
+
+    /// Counts a store that found no room; returns what to say to its owner.
+    pub(crate) fn refuse(&mut self) -> Error {
+        if !self.keeps {
+            return Error::Busy;
+        }
+        self.counts.refused += 1;
+        Error::Full
+    }
+}
