@@ -224,7 +224,11 @@ fn silent_strangers_give_way_and_who_has_logged_in_does_not() {
         &path,
     ];
     let daemon = Daemon::start(&flags);
-    let mut silent: Vec<TcpStream> = (0..20).map(|_| daemon.connect_http()).collect();
+    let mut silent: Vec<TcpStream> = (0..20).map(|_| daemon.connect_resp()).collect();
+    for stream in &mut silent {
+        // So that they are inside.
+        check(stream, b"PING\r\n", b"-NOAUTH Authentication required.\r\n");
+    }
     let mut inside = Vec::new();
     for number in 0..20 {
         let mut client = Client::connect(&daemon);
@@ -236,6 +240,9 @@ fn silent_strangers_give_way_and_who_has_logged_in_does_not() {
     }
     for stream in &mut silent {
         expect_end(stream);
+    }
+    for client in &mut inside {
+        assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
     }
     // Now there is nobody who could give way.
     let mut outside = daemon.connect_resp();
