@@ -1,8 +1,8 @@
 //! Parameters: what CONFIG GET shows and CONFIG SET changes, under the names that Redis has.
 //!
 //! Tools read them to learn what a server is like. Those that change something here can be set;
-//! what that is stands in `execute/resp/admin/config.rs`. What tunes how Redis is inside,
-//! the forms of its values, is taken, for no client can tell ([`Form::InnerNumber`]). All others keep their
+//! what that is stands in `execute/resp/admin/config.rs`. What tunes how Redis is inside, the forms
+//! of its values, is taken, for no client can tell ([`Form::InnerNumber`]). All others keep their
 //! value, and whoever wants to change one is told so ([`Form::Fixed`], [`Form::Unused`]): nobody is
 //! left to believe that something was done. To set what is set already is no change.
 //!
