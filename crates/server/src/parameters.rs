@@ -31,10 +31,6 @@ enum Form {
     Fixed,
     /// The same: nothing depends on it here.
     Unused,
-    /// `yes` or `no`, and nothing depends on it: it tunes what Redis is like inside.
-    InnerSwitch,
-    /// A whole number within these bounds, of the same sort.
-    InnerNumber(i64, i64),
     /// `yes` or `no`.
     Switch,
     /// A whole number within these bounds.
@@ -65,12 +61,6 @@ const fn row(name: &'static str, form: Form, initial: &'static str) -> Parameter
 
 /// A number that is not negative.
 const NATURAL: Form = Form::Number(0, i64::MAX);
-
-/// A number that is not negative, for what Redis is like inside.
-const INNER: Form = Form::InnerNumber(0, i64::MAX);
-
-/// Elements of a list that Redis keeps together, or, below zero, one of five sizes in bytes.
-const LIST_SIZE: Form = Form::InnerNumber(-5, i32::MAX as i64);
 
 /// Seconds after which idle connections are closed; zero for never.
 const TIMEOUT: Form = Form::Number(0, i32::MAX as i64);
@@ -107,7 +97,7 @@ const TABLE: &[ParameterRow] = &[
     row("save", Form::Unused, ""),
     row("dir", Form::Unused, "/"),
     row("dbfilename", Form::Unused, "dump.rdb"),
-    row("rdbcompression", Form::InnerSwitch, "yes"),
+    row("rdbcompression", Form::Unused, "yes"),
     row("rdbchecksum", Form::Unused, "yes"),
     row("stop-writes-on-bgsave-error", Form::Unused, "yes"),
     row("auto-aof-rewrite-percentage", Form::Unused, "100"),
@@ -118,8 +108,8 @@ const TABLE: &[ParameterRow] = &[
     row("slaveof", Form::Fixed, ""),
     row("min-replicas-to-write", Form::Unused, "0"),
     row("repl-backlog-size", Form::Unused, "1048576"),
-    row("hz", Form::InnerNumber(1, 500), "10"),
-    row("dynamic-hz", Form::InnerSwitch, "yes"),
+    row("hz", Form::Unused, "10"),
+    row("dynamic-hz", Form::Unused, "yes"),
     row("tcp-keepalive", Form::Unused, "0"),
     row("tcp-backlog", Form::Fixed, "1024"),
     row("loglevel", Form::Unused, "notice"),
@@ -146,7 +136,7 @@ const TABLE: &[ParameterRow] = &[
     row("busy-reply-threshold", Form::Unused, "5000"),
     row("lua-time-limit", Form::Unused, "5000"),
     row("acllog-max-len", Form::Unused, "128"),
-    row("activerehashing", Form::InnerSwitch, "yes"),
+    row("activerehashing", Form::Unused, "yes"),
     row("activedefrag", Form::Unused, "no"),
     row("active-expire-effort", EFFORT, "?"),
     row("release-memory", Form::Switch, "?"),
@@ -154,15 +144,15 @@ const TABLE: &[ParameterRow] = &[
     row("keep", Form::Fixed, "?"),
     row("lfu-log-factor", Form::Unused, "10"),
     row("lfu-decay-time", Form::Unused, "1"),
-    row("lazyfree-lazy-eviction", Form::InnerSwitch, "no"),
-    row("lazyfree-lazy-expire", Form::InnerSwitch, "no"),
-    row("lazyfree-lazy-server-del", Form::InnerSwitch, "no"),
-    row("lazyfree-lazy-user-del", Form::InnerSwitch, "no"),
-    row("lazyfree-lazy-user-flush", Form::InnerSwitch, "no"),
+    row("lazyfree-lazy-eviction", Form::Unused, "no"),
+    row("lazyfree-lazy-expire", Form::Unused, "no"),
+    row("lazyfree-lazy-server-del", Form::Unused, "no"),
+    row("lazyfree-lazy-user-del", Form::Unused, "no"),
+    row("lazyfree-lazy-user-flush", Form::Unused, "no"),
     row("replica-lazy-flush", Form::Unused, "no"),
-    row("list-max-listpack-size", LIST_SIZE, "-2"),
-    row("list-max-ziplist-size", LIST_SIZE, "-2"),
-    row("list-compress-depth", INNER, "0"),
+    row("list-max-listpack-size", Form::Unused, "-2"),
+    row("list-max-ziplist-size", Form::Unused, "-2"),
+    row("list-compress-depth", Form::Unused, "0"),
     row("hash-max-listpack-entries", NATURAL, "512"),
     row("hash-max-ziplist-entries", NATURAL, "512"),
     row("hash-max-listpack-value", NATURAL, "64"),
@@ -174,9 +164,9 @@ const TABLE: &[ParameterRow] = &[
     row("zset-max-ziplist-entries", NATURAL, "128"),
     row("zset-max-listpack-value", NATURAL, "64"),
     row("zset-max-ziplist-value", NATURAL, "64"),
-    row("stream-node-max-bytes", INNER, "4096"),
-    row("stream-node-max-entries", INNER, "100"),
-    row("hll-sparse-max-bytes", INNER, "3000"),
+    row("stream-node-max-bytes", Form::Unused, "4096"),
+    row("stream-node-max-entries", Form::Unused, "100"),
+    row("hll-sparse-max-bytes", Form::Unused, "3000"),
 ];
 
 /// The part of docs/config.md on parameters.
@@ -190,18 +180,12 @@ pub fn page() -> String {
     format!(
         "\n## Parameters of CONFIG\n\n`CONFIG SET` changes these, at once and until the end of the \
          process: {}.\n\nThese follow from the settings above and cannot be changed while it runs: \
-         {}.\n\nThese tune what Redis is like inside. A change is taken and shown, and \
-         nothing depends on it here: {}.\n\nThese exist because tools read them. Nothing depends \
-         on them here, and a change is refused: {}.\n",
-        names(|form| !is_inner(form) && !matches!(form, Form::Fixed | Form::Unused)),
+         {}.\n\nThese exist because tools read them. Nothing depends on them here, and a change is \
+         refused: {}.\n",
+        names(|form| !matches!(form, Form::Fixed | Form::Unused)),
         names(|form| form == Form::Fixed),
-        names(is_inner),
         names(|form| form == Form::Unused),
     )
-}
-
-fn is_inner(form: Form) -> bool {
-    matches!(form, Form::InnerSwitch | Form::InnerNumber(..))
 }
 
 /// The place of the same parameter under its other name: Redis 7 calls listpack what was ziplist.
@@ -449,9 +433,9 @@ impl Form {
             }
             Form::Fixed => Err("can't set immutable config"),
             Form::Unused => Err("nothing depends on it here, so it stays what it is"),
-            Form::Switch | Form::InnerSwitch if ["yes", "no"].contains(&text) => Ok(()),
-            Form::Switch | Form::InnerSwitch => Err("argument must be 'yes' or 'no'"),
-            Form::Number(least, most) | Form::InnerNumber(least, most) => {
+            Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
+            Form::Switch => Err("argument must be 'yes' or 'no'"),
+            Form::Number(least, most) => {
                 return number(text, least, most);
             }
             Form::Memory => Err("the memory is read with its bounds"),
@@ -592,10 +576,8 @@ mod tests {
         check(Form::Unused, "OLD", Some("old"));
         check(Form::Unused, "new", None);
         check(Form::Switch, "on", None);
-        check(Form::InnerSwitch, "no", Some("no"));
-        check(Form::InnerSwitch, "No", None);
-        check(LIST_SIZE, "-5", Some("-5"));
-        check(LIST_SIZE, "-6", None);
+        check(Form::Unused, "no", Some("no"));
+        check(Form::Unused, "No", None);
         let check_memory = |text: &str, expected: Option<&str>| {
             let read = memory(text.as_bytes(), 1 << 20, 0);
             assert_eq!(read.ok().as_deref(), expected, "{text}");

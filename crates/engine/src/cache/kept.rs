@@ -5,7 +5,7 @@
 //! that goes through the shards one by one meets what is kept as well. What differs in a shard
 //! stands in `store/keep.rs`.
 //!
-//! Why: docs/decisions/0050. Tests: tests/keep.rs.
+//! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
 use std::sync::Arc;
 

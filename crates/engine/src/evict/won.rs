@@ -1,6 +1,6 @@
 //! Won: room for a store in a shard of which nothing may leave.
 //!
-//! Why: docs/decisions/0050. Tests: tests/keep.rs.
+//! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
 use super::{Purpose, Reclaimer};
 use crate::clock::Instant;

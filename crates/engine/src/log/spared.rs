@@ -1,6 +1,6 @@
 //! Spared: segments that stores leave alone, so that items can be moved where none may leave.
 //!
-//! Why: docs/decisions/0050. Tests: tests/keep.rs.
+//! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
 use super::Log;
 use crate::clock::Instant;

@@ -5,7 +5,7 @@
 //! an item anew that is not longer may take one of them, for it leaves as much behind.
 //!
 //! Invariant: whoever moves an item finds room for it, or leaves it where it is.
-//! Why: docs/decisions/0050. Tests: tests/keep.rs.
+//! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
 use super::{Located, Store};
 use crate::clock::Instant;

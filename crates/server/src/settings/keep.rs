@@ -4,7 +4,7 @@
 //! them, each ended by its size: `3,4:64MiB,7:1MiB`. Database 0 has none: it is what memcached and
 //! HTTP see, a cache.
 //!
-//! Why: docs/decisions/0050. Tests: below; tests/keep.rs.
+//! Why: docs/decisions/0052. Tests: below; tests/keep.rs.
 
 use std::fmt;
 

@@ -61,8 +61,8 @@ pub(crate) enum Protocol {
 /// What came of a probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// Longest time for which the server kept the pinging client waiting: it waited so long, and the
-    /// server computed so long meanwhile. What a busy machine gives to others is not the server's.
+    /// Longest time for which the server kept the pinging client waiting: it waited so long, and
+    /// the server computed so long meanwhile. What a busy machine gives to others does not count.
     pub(crate) gap_us: u64,
     took_us: u64,
     cpu_ms: u64,

@@ -95,8 +95,8 @@ impl<'c> Caller<'c> {
     }
 }
 
-/// The refusal of a command that is not there, with its name, which Redis leaves out: who moves to a
-/// server that lacks one has to know which.
+/// The refusal of a command that is not there, with its name, which Redis leaves out: who moves to
+/// a server that lacks one has to know which.
 #[cold]
 fn unknown(words: &[&[u8]]) -> Cow<'static, str> {
     let words: Vec<String> = words
