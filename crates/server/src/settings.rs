@@ -13,6 +13,7 @@ pub mod hosts;
 pub mod default_ttl; // how --default-ttl is written
 pub mod table;
 pub mod top;
+pub mod migrate;
 pub mod load;
 pub mod page;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use super::{Row, SWITCH, Settings, TABLE, top};
+use super::{Row, SWITCH, Settings, TABLE, migrate, top};
 use crate::error::Error;
 
 /// The subcommand for passwords.
@@ -99,6 +99,8 @@ pub enum Action {
     Print(String),
     /// Show the figures of a server that runs.
     Top(top::TopOptions),
+    /// Tell what an old server is used for that is not here.
+    MigrateCheck(migrate::MigrateOptions),
     /// Print the hash of a password that comes by standard input.
     HashPassword,
 }
@@ -119,6 +121,9 @@ pub fn load(
     };
     if let Some(matches) = matches.subcommand_matches("top") {
         return top::options(matches).map(Action::Top);
+    }
+    if let Some(matches) = matches.subcommand_matches("migrate") {
+        return migrate::options(matches).map(Action::MigrateCheck);
     }
     if matches.subcommand_matches(HASH_PASSWORD).is_some() {
         return Ok(Action::HashPassword);
@@ -181,6 +186,7 @@ fn command() -> Command {
         .args(rows)
         .arg(print)
         .subcommand(top::command())
+        .subcommand(migrate::command())
         .subcommand(Command::new(HASH_PASSWORD).about(
             "Reads a password from standard input and prints its hash, for the file of users",
         ))
@@ -284,6 +290,7 @@ mod tests {
             Ok(Action::Run(loaded)) => Ok(*loaded),
             Ok(Action::Print(text)) => Err(text),
             Ok(Action::Top(options)) => Err(format!("{options:?}")),
+            Ok(Action::MigrateCheck(options)) => Err(format!("{options:?}")),
             Ok(Action::HashPassword) => Err("hash-password".to_owned()),
             Err(error) => Err(error.to_string()),
         }
