@@ -115,6 +115,7 @@ pub fn load(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Action, Error> {
+    let arguments = joined_switches(arguments);
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
@@ -153,6 +154,27 @@ pub fn load(
         return Ok(Action::Print(loaded.print()));
     }
     Ok(Action::Run(Box::new(loaded)))
+}
+
+/// The arguments, `--switch on` as `--switch=on`: a switch alone means on, so what stands behind it
+/// is its value only if it is one.
+fn joined_switches(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let is_switch = |argument: &OsString| {
+        let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
+        let rows = TABLE.iter().filter(|row| row.value == SWITCH);
+        name.is_some_and(|name| rows.into_iter().any(|row| row.name == name))
+    };
+    let mut joined: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        match joined.last_mut() {
+            Some(last) if (argument == "on" || argument == "off") && is_switch(last) => {
+                last.push("=");
+                last.push(argument);
+            }
+            _ => joined.push(argument),
+        }
+    }
+    joined
 }
 
 /// The command line, from the table.
@@ -333,6 +355,9 @@ mod tests {
             (vec!["--release-memory"], true),
             (vec!["--release-memory", "--memory", "3MiB"], true),
             (vec!["--release-memory=off"], false),
+            (vec!["--release-memory", "on"], true),
+            (vec!["--release-memory", "off"], false),
+            (vec!["--memory", "3MiB", "--release-memory", "off"], false),
             (vec!["--config", text_of(&path)], true),
             (
                 vec!["--config", text_of(&path), "--release-memory=off"],
@@ -343,6 +368,9 @@ mod tests {
             assert_eq!(loaded.settings.release_memory, expected, "{arguments:?}");
         }
         assert!(run(&["--release-memory=true"], &[]).is_err());
+        for stray in [["--release-memory", "yes"], ["--release-memory=on", "off"]] {
+            assert!(run(&stray, &[]).is_err(), "{stray:?}");
+        }
         assert!(run(&[], &[("CELLAR_RELEASE_MEMORY", "on")]).is_ok());
     }
 
