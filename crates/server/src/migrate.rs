@@ -12,7 +12,7 @@ pub mod memcached;
 
 use std::io::Write;
 
-use self::wire::Link;
+use self::wire::OldLink;
 use crate::error::Error;
 use crate::settings::migrate::{MigrateOptions, OldProtocol};
 
@@ -21,7 +21,7 @@ use crate::settings::migrate::{MigrateOptions, OldProtocol};
 /// # Errors
 /// [`Error::Migrate`] if it cannot be asked.
 pub fn run(options: &MigrateOptions) -> Result<bool, Error> {
-    let found = Link::open(options).and_then(|mut link| match options.protocol {
+    let found = OldLink::open(options).and_then(|mut link| match options.protocol {
         OldProtocol::Redis | OldProtocol::Rediss => redis::ask(&mut link, options.user.as_ref()),
         OldProtocol::Memcached => memcached::ask(&mut link, options.user.as_ref()),
     });

@@ -3,7 +3,7 @@
 //! Tests: at the end of this file; tests/migrate.rs.
 
 use super::findings::Findings;
-use super::wire::Link;
+use super::wire::OldLink;
 use crate::logging::printable;
 
 /// Longest text of the other end that is shown.
@@ -22,7 +22,7 @@ const COUNTED: [(&str, &str); 5] = [
 ///
 /// # Errors
 /// Why that cannot be, in one line.
-pub fn ask(link: &mut Link, user: Option<&(String, String)>) -> Result<Findings, String> {
+pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findings, String> {
     if let Some((name, password)) = user {
         let login = format!("{name} {password}");
         let question = format!("set auth 0 0 {}\r\n{login}\r\n", login.len());
@@ -110,11 +110,11 @@ fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
 
 /// The value of a line `STAT name value`, empty if there is none.
 fn stat<'a>(lines: &'a [String], name: &str) -> &'a str {
-    let values = lines.iter().filter_map(|line| {
+    let mut values = lines.iter().filter_map(|line| {
         let (found, value) = line.strip_prefix("STAT ")?.split_once(' ')?;
         (found == name).then_some(value)
     });
-    values.last().unwrap_or("")
+    values.next().unwrap_or("")
 }
 
 #[cfg(test)]

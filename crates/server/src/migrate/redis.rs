@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use cellar_protocol::resp::command;
 
 use super::findings::Findings;
-use super::wire::{Link, Told, refusal};
+use super::wire::{OldLink, OldReply, refusal};
 use crate::logging::printable;
 
 /// Most different commands that are told of.
@@ -83,19 +83,19 @@ const UNKNOWN: &str = "unknown here: it will be answered with an error";
 ///
 /// # Errors
 /// Why that cannot be, in one line.
-pub fn ask(link: &mut Link, user: Option<&(String, String)>) -> Result<Findings, String> {
+pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findings, String> {
     if let Some((name, password)) = user {
         let words: &[&str] = match name.as_str() {
             "" => &["AUTH", password],
             name => &["AUTH", name, password],
         };
-        if let Told::Refused(text) = link.ask(words)? {
+        if let OldReply::Refused(text) = link.ask(words)? {
             return Err(refusal(&text));
         }
     }
     let info = match link.ask(&["INFO", "all"])? {
-        Told::Text(text) => text,
-        Told::Refused(text) => return Err(refusal(&text)),
+        OldReply::Text(text) => text,
+        OldReply::Refused(text) => return Err(refusal(&text)),
         _ => return Err("its answer to INFO is no text".to_owned()),
     };
     let facts = facts(&info);
@@ -209,16 +209,18 @@ fn hint(name: &str) -> &'static str {
 }
 
 /// Notes commands that were refused to users: an application tries them all the same.
-fn denials(log: &Told, found: &mut Findings) {
+fn denials(log: &OldReply, found: &mut Findings) {
     for entry in log.list() {
         let field = |wanted: &str| {
             let pairs = entry.list().chunks_exact(2);
             let mut pairs = pairs.filter(|pair| pair[0].text() == wanted);
             pairs.next().map(|pair| &pair[1])
         };
-        let name = field("object").map_or("", Told::text).to_ascii_lowercase();
+        let name = field("object")
+            .map_or("", OldReply::text)
+            .to_ascii_lowercase();
         let is_command = field("reason").is_some_and(|it| it.text() == "command");
-        let Some(Told::Number(count)) = field("count") else {
+        let Some(OldReply::Number(count)) = field("count") else {
             continue;
         };
         let count = u64::try_from(*count).unwrap_or(0);
@@ -233,7 +235,7 @@ fn denials(log: &Told, found: &mut Findings) {
 }
 
 /// Notes what settings mean here.
-fn settings(link: &mut Link, found: &mut Findings) -> Result<(), String> {
+fn settings(link: &mut OldLink, found: &mut Findings) -> Result<(), String> {
     for name in [
         "maxmemory",
         "maxmemory-policy",
@@ -243,12 +245,12 @@ fn settings(link: &mut Link, found: &mut Findings) -> Result<(), String> {
         "save",
     ] {
         let told = link.ask(&["CONFIG", "GET", name])?;
-        if let Told::Refused(text) = &told {
+        if let OldReply::Refused(text) = &told {
             let note = format!("its settings are not told: {}", refusal(text));
             found.notes.push(note);
             return Ok(());
         }
-        let value = told.list().get(1).map_or("", Told::text);
+        let value = told.list().get(1).map_or("", OldReply::text);
         found.notes.extend(setting(name, &shown(value)));
     }
     Ok(())
@@ -290,10 +292,8 @@ fn data(facts: &BTreeMap<&str, &str>, found: &mut Findings) {
     }
     let mut without_ttl: u64 = 0;
     for (name, value) in facts {
-        if !name
-            .strip_prefix("db")
-            .is_some_and(|it| it.parse::<u32>().is_ok())
-        {
+        let number = name.strip_prefix("db").map(str::parse::<u32>);
+        if !matches!(number, Some(Ok(_))) {
             continue;
         }
         let figure = |wanted: &str| {
@@ -313,7 +313,7 @@ fn data(facts: &BTreeMap<&str, &str>, found: &mut Findings) {
 }
 
 /// The names in an answer of MODULE LIST or FUNCTION LIST.
-fn names(told: &Told) -> Vec<String> {
+fn names(told: &OldReply) -> Vec<String> {
     let rows = told.list().iter().take(NAMES_MAX);
     let names = rows.filter_map(|row| {
         let pairs = row.list().chunks_exact(2);
@@ -324,7 +324,7 @@ fn names(told: &Told) -> Vec<String> {
 }
 
 /// Notes how many users there are.
-fn users(told: &Told, found: &mut Findings) {
+fn users(told: &OldReply, found: &mut Findings) {
     let users = told.list().len();
     if users > 1 {
         found.notes.push(format!(

@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// An answer of RESP.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum OldReply {
     /// Text or bytes, what is no UTF-8 replaced.
     Text(String),
     /// A whole number.
@@ -41,14 +41,14 @@ pub enum Told {
     /// Nothing, or what nobody here asks for.
     Nothing,
     /// Several; of a map keys and values in turn.
-    List(Vec<Told>),
+    List(Vec<OldReply>),
 }
 
-impl Told {
+impl OldReply {
     /// The text, empty if it is none.
     #[must_use]
     pub fn text(&self) -> &str {
-        if let Told::Text(text) = self {
+        if let OldReply::Text(text) = self {
             text
         } else {
             ""
@@ -57,8 +57,12 @@ impl Told {
 
     /// The values inside, none if it is no list.
     #[must_use]
-    pub fn list(&self) -> &[Told] {
-        if let Told::List(all) = self { all } else { &[] }
+    pub fn list(&self) -> &[OldReply] {
+        if let OldReply::List(all) = self {
+            all
+        } else {
+            &[]
+        }
     }
 }
 
@@ -70,7 +74,7 @@ struct Timed {
 
 impl Timed {
     fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
+        let left = self.until.saturating_duration_since(now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
@@ -96,36 +100,44 @@ impl Write for Timed {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no cache runs in this process, and no clock of one"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// A connection to an old server.
-pub struct Link {
+pub struct OldLink {
     carrier: Box<dyn Carrier>,
     /// What has come and is not read yet.
     input: Vec<u8>,
 }
 
-impl Link {
+impl OldLink {
     /// Connects.
     ///
     /// # Errors
     /// Why nobody is there, in one line.
-    pub fn open(options: &MigrateOptions) -> Result<Link, String> {
+    pub fn open(options: &MigrateOptions) -> Result<OldLink, String> {
         let stream = Timed {
             stream: connect(&options.host, options.usual_port())?,
-            until: Instant::now() + TIME_MAX,
+            until: now() + TIME_MAX,
         };
         let carrier: Box<dyn Carrier> = match options.protocol {
             OldProtocol::Rediss => Box::new(encrypt(stream, &options.host, &options.trust)?),
             OldProtocol::Redis | OldProtocol::Memcached => Box::new(stream),
         };
         let input = Vec::new();
-        Ok(Link { carrier, input })
+        Ok(OldLink { carrier, input })
     }
 
     /// Asks one question in RESP.
     ///
     /// # Errors
     /// Why there is no answer, in one line; an error of the server is an answer.
-    pub fn ask(&mut self, words: &[&str]) -> Result<Told, String> {
+    pub fn ask(&mut self, words: &[&str]) -> Result<OldReply, String> {
         let mut question = format!("*{}\r\n", words.len());
         for word in words {
             question.push_str(&format!("${}\r\n{word}\r\n", word.len()));
@@ -219,7 +231,7 @@ fn take(
     input: &mut &[u8],
     depth_left: usize,
     values_left: &mut usize,
-) -> Result<Option<Told>, String> {
+) -> Result<Option<OldReply>, String> {
     let too_large = || "its answer has too many values".to_owned();
     *values_left = values_left.checked_sub(1).ok_or_else(too_large)?;
     let before = *input;
@@ -229,19 +241,19 @@ fn take(
             false => Ok(None),
         };
     };
-    let text = |bytes: &[u8]| Told::Text(String::from_utf8_lossy(bytes).into_owned());
+    let text = |bytes: &[u8]| OldReply::Text(String::from_utf8_lossy(bytes).into_owned());
     let count = match value {
         Value::Simple(bytes) | Value::Bulk(bytes) => return Ok(Some(text(bytes))),
         Value::Verbatim { text: bytes, .. } => return Ok(Some(text(bytes))),
         Value::Error(bytes) => {
             let words = String::from_utf8_lossy(bytes).into_owned();
-            return Ok(Some(Told::Refused(words)));
+            return Ok(Some(OldReply::Refused(words)));
         }
-        Value::Integer(number) => return Ok(Some(Told::Number(number))),
+        Value::Integer(number) => return Ok(Some(OldReply::Number(number))),
         Value::Array(count) | Value::Set(count) | Value::Push(count) => count,
         Value::Map(count) => count.saturating_mul(2),
         Value::Null | Value::Double(_) | Value::Boolean(_) | Value::BigNumber(_) => {
-            return Ok(Some(Told::Nothing));
+            return Ok(Some(OldReply::Nothing));
         }
     };
     if count > *values_left || depth_left == 0 {
@@ -254,7 +266,7 @@ fn take(
             None => return Ok(None),
         }
     }
-    Ok(Some(Told::List(all)))
+    Ok(Some(OldReply::List(all)))
 }
 
 /// Whether nothing that may still come makes an answer of this.
@@ -284,16 +296,16 @@ fn is_broken(input: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<Option<Told>, String> {
+    fn read(bytes: &[u8]) -> Result<Option<OldReply>, String> {
         take(&mut &bytes[..], DEPTH_MAX, &mut VALUES_MAX.clone())
     }
 
     #[test]
     fn an_answer_is_read_whole_or_not_yet() {
         let whole = b"*3\r\n$2\r\nab\r\n:7\r\n*1\r\n-ERR no\r\n";
-        let text = |text: &str| Told::Text(text.to_owned());
-        let inner = Told::List(vec![Told::Refused("ERR no".to_owned())]);
-        let expected = Told::List(vec![text("ab"), Told::Number(7), inner]);
+        let text = |text: &str| OldReply::Text(text.to_owned());
+        let inner = OldReply::List(vec![OldReply::Refused("ERR no".to_owned())]);
+        let expected = OldReply::List(vec![text("ab"), OldReply::Number(7), inner]);
         assert_eq!(read(whole), Ok(Some(expected)));
         for bytes in 0..whole.len() {
             assert_eq!(read(&whole[..bytes]), Ok(None), "{bytes}");
