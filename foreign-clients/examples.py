@@ -43,6 +43,7 @@ make() {{ command make --directory={root} --just-print "$@" >/dev/null; }}
 cellar() {{
     case " $* " in
         " top "*) command cellar top --target http://127.0.0.1:{http} "${{@:2}}" ;;
+        " migrate "*) command cellar "$@" ;;
         *" hash-password "* | *" --print-config "* | *" --help "* | *" --version "*) command cellar "$@" ;;
         *) command cellar "$@" --print-config >/dev/null ;;
     esac

@@ -72,6 +72,9 @@ pub enum Error {
     /// The server that `cellar top` is to show does not say how it is.
     #[error("top: {0}")]
     Top(String),
+    /// The server that `cellar migrate check` is to ask does not say what it is used for.
+    #[error("migrate check: {0}")]
+    Migrate(String),
     /// A system call that always works did not.
     #[error("{what}: {source}")]
     System {

@@ -8,6 +8,7 @@
 
 pub mod error; // why the daemon does not start
 pub mod protocol; // which protocols are spoken
+pub mod carrier; // how the subcommands reach a server, in plain text or over TLS
 pub mod settings; // which settings there are, how they are read
 pub mod limits; // limits on a connection, slow readers
 pub mod memory; // how much memory the machine or the control group has
@@ -71,3 +72,4 @@ mod watchdog; // who notices that the wall clock was set, or that a loop stands 
 pub mod server; // start, stop, drain
 pub mod hash_password; // `cellar hash-password`
 pub mod top; // what `cellar top` shows
+pub mod migrate; // what an old server is used for that is not here, `cellar migrate check`

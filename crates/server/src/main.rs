@@ -5,10 +5,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use cellar::settings::load::{Action, load};
-use cellar::{hash_password, logging, server, top};
+use cellar::{hash_password, logging, migrate, server, top};
 
 /// Exit status when the server cannot start.
 const REFUSED_STATUS: u8 = 2;
+/// Exit status when an old server is used for something that is not here.
+const MISSING_STATUS: u8 = 1;
 
 fn main() -> ExitCode {
     abort_on_panic();
@@ -23,6 +25,11 @@ fn main() -> ExitCode {
             server::run(&loaded)
         }
         Ok(Action::Top(options)) => top::run(&options),
+        Ok(Action::MigrateCheck(options)) => match migrate::run(&options) {
+            Ok(true) => Ok(()),
+            Ok(false) => return ExitCode::from(MISSING_STATUS),
+            Err(error) => Err(error),
+        },
         Ok(Action::HashPassword) => hash_password::run(),
         Err(error) => Err(error),
     };

@@ -14,6 +14,7 @@ pub mod default_ttl; // how --default-ttl is written
 pub mod keep; // how --keep is written
 pub mod table;
 pub mod top;
+pub mod migrate;
 pub mod load;
 pub mod page;
 

@@ -23,6 +23,7 @@ mod logins;
 mod memcached_binary;
 mod memory;
 mod metrics;
+mod migrate;
 mod monitor;
 mod pause;
 mod resp;

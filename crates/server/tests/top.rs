@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
+use cellar::carrier::Trust;
 use cellar::pages::status::{Amount, HotKey, Status, Thread, TimelineStep};
 use cellar::settings::top::{Target, TopOptions};
 use cellar::top::draw::{Scene, draw, plain};
@@ -136,6 +137,16 @@ fn every_panel_shows_its_figures() {
     let panel: String = live.chars().skip(1).take(40).collect();
     let full = panel.chars().filter(|&c| c == '\u{2588}').count();
     assert!((7..=8).contains(&full), "{live}");
+}
+
+#[test]
+fn the_number_of_misses_is_the_sum_of_its_reasons() {
+    // Changes of keys that are not there have reasons too; misses are those of reads.
+    let (first, mut second) = (status(10, 10), status(14, 12));
+    second.misses.never_stored = 3_000;
+    let look = Look::first(first).next(second);
+    let shown = screen(&scene(Some(&look), None), 120, 40);
+    assert!(shown.contains("2.00 k misses/s, why"), "{shown}");
 }
 
 #[test]
@@ -268,8 +279,10 @@ fn a_server_is_asked_over_tls_and_over_a_socket_file_as_a_user() {
         ] {
             let options = TopOptions {
                 target,
-                tls_ca: Some(ca.clone()),
-                tls_identity: None,
+                trust: Trust {
+                    ca: Some(ca.clone()),
+                    identity: None,
+                },
                 user: Some(("ada".to_owned(), password.to_owned())),
                 token: String::new(),
                 interval_ms: 1_000,

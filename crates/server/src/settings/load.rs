@@ -10,7 +10,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-use super::{Row, SWITCH, Settings, TABLE, top};
+use super::{Row, SWITCH, Settings, TABLE, migrate, top};
 use crate::error::Error;
 
 /// The subcommand for passwords.
@@ -99,6 +99,8 @@ pub enum Action {
     Print(String),
     /// Show the figures of a server that runs.
     Top(top::TopOptions),
+    /// Tell what an old server is used for that is not here.
+    MigrateCheck(migrate::MigrateOptions),
     /// Print the hash of a password that comes by standard input.
     HashPassword,
 }
@@ -113,12 +115,16 @@ pub fn load(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Action, Error> {
+    let arguments = joined_switches(arguments);
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
     if let Some(matches) = matches.subcommand_matches("top") {
         return top::options(matches).map(Action::Top);
+    }
+    if let Some(matches) = matches.subcommand_matches("migrate") {
+        return migrate::options(matches).map(Action::MigrateCheck);
     }
     if matches.subcommand_matches(HASH_PASSWORD).is_some() {
         return Ok(Action::HashPassword);
@@ -148,6 +154,27 @@ pub fn load(
         return Ok(Action::Print(loaded.print()));
     }
     Ok(Action::Run(Box::new(loaded)))
+}
+
+/// The arguments, `--switch on` as `--switch=on`: a switch alone means on, so what stands behind it
+/// is its value only if it is one.
+fn joined_switches(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let is_switch = |argument: &OsString| {
+        let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
+        let rows = TABLE.iter().filter(|row| row.value == SWITCH);
+        name.is_some_and(|name| rows.into_iter().any(|row| row.name == name))
+    };
+    let mut joined: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        match joined.last_mut() {
+            Some(last) if (argument == "on" || argument == "off") && is_switch(last) => {
+                last.push("=");
+                last.push(argument);
+            }
+            _ => joined.push(argument),
+        }
+    }
+    joined
 }
 
 /// The command line, from the table.
@@ -181,6 +208,7 @@ fn command() -> Command {
         .args(rows)
         .arg(print)
         .subcommand(top::command())
+        .subcommand(migrate::command())
         .subcommand(Command::new(HASH_PASSWORD).about(
             "Reads a password from standard input and prints its hash, for the file of users",
         ))
@@ -284,6 +312,7 @@ mod tests {
             Ok(Action::Run(loaded)) => Ok(*loaded),
             Ok(Action::Print(text)) => Err(text),
             Ok(Action::Top(options)) => Err(format!("{options:?}")),
+            Ok(Action::MigrateCheck(options)) => Err(format!("{options:?}")),
             Ok(Action::HashPassword) => Err("hash-password".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -326,6 +355,9 @@ mod tests {
             (vec!["--release-memory"], true),
             (vec!["--release-memory", "--memory", "3MiB"], true),
             (vec!["--release-memory=off"], false),
+            (vec!["--release-memory", "on"], true),
+            (vec!["--release-memory", "off"], false),
+            (vec!["--memory", "3MiB", "--release-memory", "off"], false),
             (vec!["--config", text_of(&path)], true),
             (
                 vec!["--config", text_of(&path), "--release-memory=off"],
@@ -336,6 +368,9 @@ mod tests {
             assert_eq!(loaded.settings.release_memory, expected, "{arguments:?}");
         }
         assert!(run(&["--release-memory=true"], &[]).is_err());
+        for stray in [["--release-memory", "yes"], ["--release-memory=on", "off"]] {
+            assert!(run(&stray, &[]).is_err(), "{stray:?}");
+        }
         assert!(run(&[], &[("CELLAR_RELEASE_MEMORY", "on")]).is_ok());
     }
 

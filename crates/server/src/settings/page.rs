@@ -20,7 +20,11 @@ cannot be used stop the server at start with one line and exit status 2.
     memory = \"1GiB\"
     max_connections = 2000
 
-`cellar --print-config` prints the settings in effect as such a file, each with its origin.
+`cellar --print-config` prints the settings in effect as such a file, each with its origin. For a
+password or token it has `(set)`, with which no server starts: write the secret in its place.
+
+A flag that takes `on|off` means on when it stands alone: `--release-memory`, `--release-memory on`
+and `--release-memory=on` are the same.
 
 Sizes: `64MiB`, `1GiB`, `500MB` or a number of bytes. Durations: `500ms`, `30s`, `10m`, `2h`, `1d`
 or `0`. Variables that Kubernetes sets for a service named `cellar` (`CELLAR_SERVICE_*`,

@@ -115,10 +115,7 @@ pub const TABLE: &[Row] = &[
         default: "off",
         help: "What clients of the Redis protocol have to say (AUTH, HELLO) before anything else. \
                Better given as a variable or in the file than as a flag, which others can read.",
-        set: |s, v| {
-            s.password = if v == "off" { "" } else { v }.to_owned();
-            Ok(())
-        },
+        set: |s, v| put(&mut s.password, password(v)),
         show: |s| show_secret(&s.password),
     },
     Row {
@@ -515,14 +512,32 @@ fn token(text: &str) -> Result<String, String> {
     match text {
         "off" => Ok(String::new()),
         "" => Err("the token is empty; write off for none".to_owned()),
+        SECRET => Err(format!(
+            "{SECRET} stands for a token that --print-config does not show; write the token"
+        )),
         _ if text.bytes().all(is_of_token) => Ok(text.to_owned()),
         _ => Err("a token has only letters, digits and - . _ ~ + / =".to_owned()),
     }
 }
 
+/// What stands for a secret where settings are shown.
+const SECRET: &str = "(set)";
+
 /// What is shown of a secret.
 fn show_secret(secret: &str) -> String {
-    if secret.is_empty() { "off" } else { "(set)" }.to_owned()
+    if secret.is_empty() { "off" } else { SECRET }.to_owned()
+}
+
+/// A password, or `off` for none; never by mistake what is shown in its place.
+fn password(text: &str) -> Result<String, String> {
+    match text {
+        "off" => Ok(String::new()),
+        "" => Err("the password is empty; write off for none".to_owned()),
+        SECRET => Err(format!(
+            "{SECRET} stands for a password that --print-config does not show; write the password"
+        )),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 fn switch(text: &str) -> Result<bool, String> {
@@ -631,6 +646,9 @@ mod tests {
             ("http", "on"),
             ("http-token", "two words"),
             ("http-token", ""),
+            ("http-token", "(set)"),
+            ("password", ""),
+            ("password", "(set)"),
             ("http-hosts", "http://cache.example"),
             ("http-hosts", "cache.example:80"),
             ("console-write", "yes"),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::units::parse_duration_ms;
+use crate::carrier::Trust;
 use crate::error::Error;
 
 /// Shortest and longest time between two looks, in milliseconds.
@@ -37,10 +38,8 @@ impl fmt::Display for Target {
 pub struct TopOptions {
     /// The server.
     pub target: Target,
-    /// Who has signed its certificate.
-    pub tls_ca: Option<PathBuf>,
-    /// The certificate that is shown to it, and its key.
-    pub tls_identity: Option<(PathBuf, PathBuf)>,
+    /// Whom to believe over TLS, and what to show.
+    pub trust: Trust,
     /// Who asks: name and password.
     pub user: Option<(String, String)>,
     /// What the server asks for; empty = nothing.
@@ -62,20 +61,7 @@ pub(super) fn command() -> Command {
                 .default_value("http://127.0.0.1:8080")
                 .help("The server's HTTP address (--http); also https://... and unix:/path."),
         )
-        .arg(
-            flag("tls-ca", "FILE")
-                .help("Who has signed the certificate of a server at https://, in PEM."),
-        )
-        .arg(
-            flag("tls-cert", "FILE")
-                .requires("tls-key")
-                .help("The certificate to show to a server at https://, in PEM."),
-        )
-        .arg(
-            flag("tls-key", "FILE")
-                .requires("tls-cert")
-                .help("The key of that certificate, in PEM."),
-        )
+        .args(tls_flags())
         .arg(
             flag("user", "NAME:PASSWORD")
                 .env("CELLAR_TOP_USER")
@@ -104,6 +90,32 @@ pub(super) fn command() -> Command {
         )
 }
 
+/// The flags for TLS, which all subcommands that ask a server have.
+pub(super) fn tls_flags() -> [Arg; 3] {
+    let flag = |name: &'static str| Arg::new(name).long(name).value_name("FILE");
+    [
+        flag("tls-ca").help("Who has signed the certificate of a server over TLS, in PEM."),
+        flag("tls-cert")
+            .requires("tls-key")
+            .help("The certificate to show to a server over TLS, in PEM."),
+        flag("tls-key")
+            .requires("tls-cert")
+            .help("The key of that certificate, in PEM."),
+    ]
+}
+
+/// What they say.
+pub(super) fn trust(matches: &ArgMatches) -> Trust {
+    let file = |name: &str| {
+        let text = matches.get_one::<String>(name);
+        text.filter(|it| !it.is_empty()).map(PathBuf::from)
+    };
+    Trust {
+        ca: file("tls-ca"),
+        identity: file("tls-cert").zip(file("tls-key")),
+    }
+}
+
 /// Reads the flags.
 pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
@@ -128,15 +140,9 @@ pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
         }
     };
     let token = text("token");
-    let file = |name: &str| {
-        Some(text(name))
-            .filter(|it| !it.is_empty())
-            .map(PathBuf::from)
-    };
     Ok(TopOptions {
         target: target(text("target")).map_err(|reason| fail("target", reason))?,
-        tls_ca: file("tls-ca"),
-        tls_identity: file("tls-cert").zip(file("tls-key")),
+        trust: trust(matches),
         user,
         token: if token == "off" { "" } else { token }.to_owned(),
         interval_ms,

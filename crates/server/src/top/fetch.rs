@@ -1,32 +1,20 @@
 //! Fetch: the status of a server, over HTTP, on a connection for each question.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::carrier::{Carrier, PATIENCE, connect, encrypt};
 use crate::pages::status::Status;
 use crate::settings::top::{Target, TopOptions};
 
-/// Longest time that the server may be silent.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-
-/// A connection, encrypted or not.
-trait Carrier: Read + Write {}
-
-impl<T: Read + Write> Carrier for T {}
 
 /// Asks a server how it is.
 ///
@@ -70,62 +58,10 @@ fn open(options: &TopOptions) -> Result<(Box<dyn Carrier>, &str), String> {
         }
         Target::Http(host) => Ok((Box::new(connect(host, 80)?), host)),
         Target::Https(host) => {
-            let config = config(options)?;
-            let name = host
-                .rsplit_once(':')
-                .map_or(host.as_str(), |(name, _)| name);
-            let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned());
-            let name = name.map_err(|error| error.to_string())?;
-            let tls = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
-            Ok((Box::new(StreamOwned::new(tls, connect(host, 443)?)), host))
+            let stream = connect(host, 443)?;
+            Ok((Box::new(encrypt(stream, host, &options.trust)?), host))
         }
     }
-}
-
-/// Connects to `host:port`, or to this port of the host.
-fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
-    let named = host.to_socket_addrs();
-    let addresses = named.or_else(|_| (host.trim_matches(['[', ']']), port).to_socket_addrs());
-    let mut failure = "the name has no address".to_owned();
-    for address in addresses.map_err(reason)? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE)).map_err(reason)?;
-                stream.set_write_timeout(Some(PATIENCE)).map_err(reason)?;
-                return Ok(stream);
-            }
-            Err(error) => failure = error.to_string(),
-        }
-    }
-    Err(failure)
-}
-
-/// Whom it believes, and what it shows of itself.
-fn config(options: &TopOptions) -> Result<Arc<ClientConfig>, String> {
-    let ca = options.tls_ca.as_deref();
-    let ca = ca.ok_or("https needs --tls-ca FILE")?;
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(ca)? {
-        roots.add(certificate).map_err(|error| bad(ca, &error))?;
-    }
-    let config = ClientConfig::builder().with_root_certificates(roots);
-    Ok(Arc::new(match &options.tls_identity {
-        None => config.with_no_client_auth(),
-        Some((shown, path)) => {
-            let key = PrivateKeyDer::from_pem_file(path).map_err(|error| bad(path, &error))?;
-            let config = config.with_client_auth_cert(certificates(shown)?, key);
-            config.map_err(|error| bad(shown, &error))?
-        }
-    }))
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
-    all.map_err(|error| bad(file, &error))
-}
-
-fn bad(file: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("{}: {error}", file.display())
 }
 
 /// All up to the end of the connection; one that TLS does not end has to be whole all the same.

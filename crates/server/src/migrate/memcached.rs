@@ -1,0 +1,142 @@
+//! memcached: what a memcached is used for, by its own figures.
+//!
+//! Tests: at the end of this file; tests/migrate.rs.
+
+use super::findings::Findings;
+use super::wire::OldLink;
+use crate::logging::printable;
+
+/// Longest text of the other end that is shown.
+const TEXT_LETTERS_MAX: usize = 80;
+
+/// What is counted, and under which name.
+const COUNTED: [(&str, &str); 5] = [
+    ("cmd_get", "get"),
+    ("cmd_set", "set"),
+    ("cmd_touch", "touch"),
+    ("cmd_meta", "meta commands"),
+    ("cmd_flush", "flush_all"),
+];
+
+/// Asks all.
+///
+/// # Errors
+/// Why that cannot be, in one line.
+pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findings, String> {
+    if let Some((name, password)) = user {
+        let login = format!("{name} {password}");
+        let question = format!("set auth 0 0 {}\r\n{login}\r\n", login.len());
+        link.ask_lines(&question, "STORED")?;
+    }
+    let closed = |reason: String| match reason.as_str() {
+        "it closed the connection" => {
+            format!("{reason}: with -S or -B binary it takes the binary protocol alone")
+        }
+        _ => reason,
+    };
+    let version = link.ask_lines("version\r\n", "").map_err(closed)?;
+    let stats = link.ask_lines("stats\r\n", "END")?;
+    let settings = link.ask_lines("stats settings\r\n", "END")?;
+    Ok(judge(&version, &stats, &settings))
+}
+
+fn judge(version: &[String], stats: &[String], settings: &[String]) -> Findings {
+    let version = version
+        .first()
+        .and_then(|line| line.strip_prefix("VERSION "));
+    let version: String = version
+        .unwrap_or("")
+        .chars()
+        .take(TEXT_LETTERS_MAX)
+        .collect();
+    let mut found = Findings {
+        server: format!("memcached {}", printable(&version)),
+        ..Findings::default()
+    };
+    for (name, shown) in COUNTED {
+        let calls = stat(stats, name).parse().unwrap_or(0);
+        if calls > 0 {
+            found.push(shown.to_owned(), calls, "");
+        }
+    }
+    let is_set = |name: &str| !["", "0", "no", "(null)", "NULL"].contains(&stat(settings, name));
+    for (name, shown, hint) in [
+        ("udpport", "UDP", "UDP: not here; clients use TCP"),
+        ("memory_file", "-e", "a restart empties the cache"),
+        ("ext_path", "extstore", "nothing is on disk"),
+        ("proxy_enabled", "proxy", "the built-in proxy: not here"),
+    ] {
+        if is_set(name) {
+            found.push(shown.to_owned(), 0, hint);
+        }
+    }
+    if !stat(stats, "extstore_limit_maxbytes").is_empty() && !is_set("ext_path") {
+        found.push("extstore".to_owned(), 0, "nothing is on disk");
+    }
+    found.sort();
+    notes(stats, settings, &mut found);
+    found
+}
+
+/// Notes which flags take the place of which.
+fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
+    let number = |all: &[String], name: &str| stat(all, name).parse::<u64>().unwrap_or(0);
+    let bytes = number(stats, "limit_maxbytes");
+    if bytes > 0 {
+        found
+            .notes
+            .push(format!("it has {bytes} bytes: --memory {bytes}"));
+    }
+    let item = number(settings, "item_size_max");
+    if item > 1 << 20 {
+        found
+            .notes
+            .push(format!("items up to {item} bytes: --max-value {item}"));
+    }
+    let is_on = |name: &str| stat(settings, name) == "yes";
+    if is_on("auth_enabled_sasl") || stat(settings, "auth_enabled_ascii") == "yes" {
+        let note = "clients log in: --users, with PLAIN in the binary protocol";
+        found.notes.push(note.to_owned());
+    }
+    if is_on("ssl_enabled") {
+        let note = "TLS: --memcached tls:host:port, --tls-cert, --tls-key";
+        found.notes.push(note.to_owned());
+    }
+    if stat(settings, "binding_protocol").contains("binary") {
+        let note = "the binary protocol is spoken on the same port, nothing to set";
+        found.notes.push(note.to_owned());
+    }
+}
+
+/// The value of a line `STAT name value`, empty if there is none.
+fn stat<'a>(lines: &'a [String], name: &str) -> &'a str {
+    let mut values = lines.iter().filter_map(|line| {
+        let (found, value) = line.strip_prefix("STAT ")?.split_once(' ')?;
+        (found == name).then_some(value)
+    });
+    values.next().unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_and_not_here_is_missing() {
+        let lines = |all: &[&str]| {
+            all.iter()
+                .map(|line| (*line).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let version = lines(&["VERSION 1.6.18"]);
+        let stats = lines(&["STAT cmd_get 7", "STAT cmd_set 9", "STAT limit_maxbytes 64"]);
+        let found = judge(&version, &stats, &lines(&["STAT udpport 0"]));
+        assert_eq!(found.server, "memcached 1.6.18");
+        assert_eq!(found.there[0].command, "set");
+        assert_eq!(found.missing, []);
+        let settings = lines(&["STAT udpport 11211", "STAT auth_enabled_sasl yes"]);
+        let found = judge(&version, &stats, &settings);
+        assert_eq!(found.missing[0].command, "UDP");
+        assert!(found.notes.iter().any(|note| note.contains("--users")));
+    }
+}

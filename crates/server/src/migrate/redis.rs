@@ -1,0 +1,405 @@
+//! Redis: what a server that speaks Redis's protocol is used for, by its own figures.
+//!
+//! `INFO commandstats` counts each command, also those that scripts call; the table of commands
+//! here tells which of them are known. What this asks itself is not counted as use.
+//!
+//! Tests: at the end of this file; tests/migrate.rs.
+
+use std::collections::BTreeMap;
+
+use cellar_protocol::resp::command;
+
+use super::findings::Findings;
+use super::wire::{OldLink, OldReply, refusal};
+use crate::logging::printable;
+
+/// Most different commands that are told of.
+const COMMANDS_MAX: usize = 1_000;
+/// Longest name of a command.
+const NAME_BYTES_MAX: usize = 64;
+/// Most names of modules and libraries that are shown.
+const NAMES_MAX: usize = 10;
+/// Longest text of a setting that is shown.
+const TEXT_LETTERS_MAX: usize = 80;
+
+/// What is asked here: that it was called tells nothing of the application.
+const OWN: [&str; 7] = [
+    "acl|list",
+    "acl|log",
+    "auth",
+    "config|get",
+    "function|list",
+    "info",
+    "module|list",
+];
+
+/// Why a command is not here, by how its name begins; the first that fits.
+const REASONS: &[(&str, &str)] = &[
+    ("xread", STREAMS),
+    ("xadd", STREAMS),
+    ("xlen", STREAMS),
+    ("xrange", STREAMS),
+    ("xrevrange", STREAMS),
+    ("xdel", STREAMS),
+    ("xack", STREAMS),
+    ("xtrim", STREAMS),
+    ("xgroup", STREAMS),
+    ("xinfo", STREAMS),
+    ("xpending", STREAMS),
+    ("xclaim", STREAMS),
+    ("xautoclaim", STREAMS),
+    ("xsetid", STREAMS),
+    ("xcfgset", STREAMS),
+    ("fcall", FUNCTIONS),
+    ("function", FUNCTIONS),
+    ("module", "modules: there are none"),
+    ("cluster", CLUSTER),
+    ("asking", CLUSTER),
+    ("readonly", CLUSTER),
+    ("readwrite", CLUSTER),
+    ("migrate", CLUSTER),
+    ("psync", REPLICATION),
+    ("sync", REPLICATION),
+    ("replconf", REPLICATION),
+    ("replicaof", REPLICATION),
+    ("slaveof", REPLICATION),
+    ("failover", REPLICATION),
+    ("save", PERSISTENCE),
+    ("bgsave", PERSISTENCE),
+    ("bgrewriteaof", PERSISTENCE),
+    ("acl|", "users: they come from a file, --users"),
+    ("v", "vector sets: keep them where they are"),
+];
+
+const STREAMS: &str = "streams: keep them where they are";
+const FUNCTIONS: &str = "functions: send the script with EVAL or EVALSHA";
+const CLUSTER: &str = "cluster: clients spread keys over servers, see many-machines.md";
+const REPLICATION: &str = "replication: there are no replicas, see many-machines.md";
+const PERSISTENCE: &str = "persistence: nothing is on disk, a restart empties the cache";
+const MODULES: &str = "modules: keep what needs them where it is";
+const UNKNOWN: &str = "unknown here: it will be answered with an error";
+
+/// Asks all.
+///
+/// # Errors
+/// Why that cannot be, in one line.
+pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findings, String> {
+    if let Some((name, password)) = user {
+        let words: &[&str] = match name.as_str() {
+            "" => &["AUTH", password],
+            name => &["AUTH", name, password],
+        };
+        if let OldReply::Refused(text) = link.ask(words)? {
+            return Err(refusal(&text));
+        }
+    }
+    let info = match link.ask(&["INFO", "all"])? {
+        OldReply::Text(text) => text,
+        OldReply::Refused(text) => return Err(refusal(&text)),
+        _ => return Err("its answer to INFO is no text".to_owned()),
+    };
+    let facts = facts(&info);
+    let mut found = Findings {
+        server: server(&facts),
+        ..Findings::default()
+    };
+    commands(&info, &mut found)?;
+    denials(&link.ask(&["ACL", "LOG", "128"])?, &mut found);
+    found.sort();
+    settings(link, &mut found)?;
+    data(&facts, &mut found);
+    for (words, title) in [
+        (["MODULE", "LIST"], "modules, which are not here"),
+        (["FUNCTION", "LIST"], "functions, which are not here"),
+    ] {
+        let names = names(&link.ask(&words)?);
+        if !names.is_empty() {
+            found.notes.push(format!("{title}: {}", names.join(", ")));
+        }
+    }
+    users(&link.ask(&["ACL", "LIST"])?, &mut found);
+    Ok(found)
+}
+
+/// The lines `name:value` of INFO but for the counts of commands.
+fn facts(info: &str) -> BTreeMap<&str, &str> {
+    let lines = info.lines().filter(|line| !line.starts_with("cmdstat_"));
+    lines.filter_map(|line| line.split_once(':')).collect()
+}
+
+fn server(facts: &BTreeMap<&str, &str>) -> String {
+    for (key, name) in [
+        ("dragonfly_version", "Dragonfly"),
+        ("valkey_version", "Valkey"),
+        ("cellar_version", "Cellar"),
+        ("redis_version", "Redis"),
+    ] {
+        if let Some(version) = facts.get(key) {
+            return format!("{name} {}", shown(version));
+        }
+    }
+    "a server without a version".to_owned()
+}
+
+/// A text of the other end as it can be shown.
+fn shown(text: &str) -> String {
+    let text: String = text.trim().chars().take(TEXT_LETTERS_MAX).collect();
+    printable(&text)
+}
+
+/// Notes each command that was called.
+fn commands(info: &str, found: &mut Findings) -> Result<(), String> {
+    let mut counted = 0;
+    let mut scripts = 0;
+    for line in info.lines() {
+        let Some((name, figures)) = line
+            .strip_prefix("cmdstat_")
+            .and_then(|line| line.split_once(':'))
+        else {
+            continue;
+        };
+        counted += 1;
+        if counted > COMMANDS_MAX {
+            return Err(format!("it counts more than {COMMANDS_MAX} commands"));
+        }
+        let name = name.to_ascii_lowercase();
+        let calls = figures.split(',').find_map(|it| it.strip_prefix("calls="));
+        let calls = calls.and_then(|calls| calls.parse().ok()).unwrap_or(0);
+        if calls == 0 || !is_name(&name) || OWN.contains(&name.as_str()) {
+            continue;
+        }
+        if name.starts_with("eval") || name.starts_with("fcall") {
+            scripts += calls;
+        }
+        found.push(name.replace('|', " "), calls, hint(&name));
+    }
+    if counted == 0 {
+        return Err("it tells nothing of its commands (INFO commandstats)".to_owned());
+    }
+    if scripts > 0 {
+        found.notes.push(format!(
+            "scripts were called {scripts} times; what they call is counted above, SLOWLOG GET and \
+             MONITOR of the old server show their text"
+        ));
+    }
+    Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-|".contains(&byte);
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_of_name)
+}
+
+/// Why a command is not here; empty if it is.
+fn hint(name: &str) -> &'static str {
+    let (first, second) = name.split_once('|').unwrap_or((name, ""));
+    if let Some(row) = command::find(first.as_bytes()) {
+        let is_there = second.is_empty()
+            || row.subcommands.is_empty()
+            || row.subcommand(second.as_bytes()).is_some();
+        if is_there {
+            return "";
+        }
+    }
+    if name.contains('.') {
+        return MODULES;
+    }
+    let row = REASONS.iter().find(|(start, _)| name.starts_with(start));
+    row.map_or(UNKNOWN, |row| row.1)
+}
+
+/// Notes commands that were refused to users: an application tries them all the same.
+fn denials(log: &OldReply, found: &mut Findings) {
+    for entry in log.list() {
+        let field = |wanted: &str| {
+            let pairs = entry.list().chunks_exact(2);
+            let mut pairs = pairs.filter(|pair| pair[0].text() == wanted);
+            pairs.next().map(|pair| &pair[1])
+        };
+        let name = field("object")
+            .map_or("", OldReply::text)
+            .to_ascii_lowercase();
+        let is_command = field("reason").is_some_and(|it| it.text() == "command");
+        let Some(OldReply::Number(count)) = field("count") else {
+            continue;
+        };
+        let count = u64::try_from(*count).unwrap_or(0);
+        if is_command && is_name(&name) && !hint(&name).is_empty() {
+            let shown = name.replace('|', " ");
+            let why = format!("{}; refused by ACL so far", hint(&name));
+            if !found.missing.iter().any(|row| row.command == shown) {
+                found.push(shown, count, &why);
+            }
+        }
+    }
+}
+
+/// Notes what settings mean here.
+fn settings(link: &mut OldLink, found: &mut Findings) -> Result<(), String> {
+    for name in [
+        "maxmemory",
+        "maxmemory-policy",
+        "notify-keyspace-events",
+        "databases",
+        "appendonly",
+        "save",
+    ] {
+        let told = link.ask(&["CONFIG", "GET", name])?;
+        if let OldReply::Refused(text) = &told {
+            let note = format!("its settings are not told: {}", refusal(text));
+            found.notes.push(note);
+            return Ok(());
+        }
+        let value = told.list().get(1).map_or("", OldReply::text);
+        found.notes.extend(setting(name, &shown(value)));
+    }
+    Ok(())
+}
+
+/// What a setting means here, if that is worth a line.
+fn setting(name: &str, value: &str) -> Option<String> {
+    let meaning = match (name, value) {
+        (_, "") => return None,
+        ("maxmemory", "0") => "no limit: choose --memory, it is reserved at the start",
+        ("maxmemory", _) => "bytes: give --memory as much",
+        ("maxmemory-policy", "noeviction") => {
+            "writes fail there when memory is full; here items are evicted"
+        }
+        ("maxmemory-policy", value) if value.starts_with("volatile") => {
+            "only items with a TTL are evicted there; here all may be"
+        }
+        ("notify-keyspace-events", _) => "give --notify-keyspace-events the same letters",
+        ("databases", "16") | ("appendonly", "no") => return None,
+        ("databases", _) => "give --databases as many",
+        ("appendonly" | "save", _) => "nothing is on disk here, a restart empties the cache",
+        _ => return None,
+    };
+    Some(format!("{name} is {value}: {meaning}"))
+}
+
+/// Notes what INFO tells of the data and of other machines.
+fn data(facts: &BTreeMap<&str, &str>, found: &mut Findings) {
+    let is_more_than_none = |name: &str| {
+        facts
+            .get(name)
+            .is_some_and(|it| it.parse().unwrap_or(0u64) > 0)
+    };
+    if is_more_than_none("connected_slaves") || facts.get("role") == Some(&"slave") {
+        found.notes.push(REPLICATION.to_owned());
+    }
+    if is_more_than_none("cluster_enabled") {
+        found.notes.push(CLUSTER.to_owned());
+    }
+    let mut without_ttl: u64 = 0;
+    for (name, value) in facts {
+        let number = name.strip_prefix("db").map(str::parse::<u32>);
+        if !matches!(number, Some(Ok(_))) {
+            continue;
+        }
+        let figure = |wanted: &str| {
+            let mut all = value.split(',').filter_map(|it| it.split_once('='));
+            let found = all.find(|(name, _)| *name == wanted);
+            found.and_then(|it| it.1.parse::<u64>().ok()).unwrap_or(0)
+        };
+        let never = figure("keys").saturating_sub(figure("expires"));
+        without_ttl = without_ttl.saturating_add(never);
+    }
+    if without_ttl > 0 {
+        found.notes.push(format!(
+            "{without_ttl} keys have no TTL: they may be evicted here when memory is full; \
+             databases that must not lose anything stay where they are"
+        ));
+    }
+}
+
+/// The names in an answer of MODULE LIST or FUNCTION LIST.
+fn names(told: &OldReply) -> Vec<String> {
+    let rows = told.list().iter().take(NAMES_MAX);
+    let names = rows.filter_map(|row| {
+        let pairs = row.list().chunks_exact(2);
+        let mut names = pairs.filter(|it| ["name", "library_name"].contains(&it[0].text()));
+        names.next().map(|pair| shown(pair[1].text()))
+    });
+    names.collect()
+}
+
+/// Notes how many users there are.
+fn users(told: &OldReply, found: &mut Findings) {
+    let users = told.list().len();
+    if users > 1 {
+        found.notes.push(format!(
+            "{users} users: they become rows of the file of --users"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_here_has_its_reason() {
+        for (name, expected) in [
+            ("get", ""),
+            ("client|list", ""),
+            ("eval", ""),
+            ("xadd", STREAMS),
+            ("xgroup|create", STREAMS),
+            ("ft.search", MODULES),
+            ("fcall", FUNCTIONS),
+            ("psync", REPLICATION),
+            ("bgsave", PERSISTENCE),
+            ("cluster|addslots", CLUSTER),
+            ("client|bogus", UNKNOWN),
+            ("lolwut", UNKNOWN),
+        ] {
+            assert_eq!(hint(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_no_command_has_are_left_out() {
+        let info = "cmdstat_get:calls=2,usec=1\r\ncmdstat_\u{1b}[2J:calls=1\r\n\
+                    cmdstat_xadd:calls=99999999999999999999\r\ncmdstat_set:calls=0\r\n";
+        let mut found = Findings::default();
+        commands(info, &mut found).unwrap();
+        assert_eq!(found.there.len(), 1);
+        assert_eq!(found.missing, []);
+        assert!(commands("# Server\r\n", &mut found).is_err());
+        let many: String = (0..=COMMANDS_MAX)
+            .map(|n| format!("cmdstat_a{n}:calls=1\n"))
+            .collect();
+        assert!(commands(&many, &mut found).is_err());
+    }
+
+    #[test]
+    fn settings_that_mean_something_else_here_are_told() {
+        for (name, value, expected) in [
+            ("maxmemory-policy", "noeviction", "writes fail"),
+            ("maxmemory-policy", "volatile-lru", "only items with a TTL"),
+            ("databases", "32", "--databases"),
+            ("save", "3600 1", "nothing is on disk"),
+        ] {
+            let note = setting(name, value).unwrap();
+            assert!(note.contains(expected), "{note}");
+        }
+        for (name, value) in [("maxmemory-policy", "allkeys-lru"), ("appendonly", "no")] {
+            assert_eq!(setting(name, value), None);
+        }
+    }
+
+    #[test]
+    fn a_server_is_called_by_its_own_name() {
+        let of = |info: &str| server(&facts(info));
+        assert_eq!(of("redis_version:7.0.15\r\n"), "Redis 7.0.15");
+        assert_eq!(
+            of("redis_version:7.2.4\nvalkey_version:8.0.1\n"),
+            "Valkey 8.0.1"
+        );
+        assert_eq!(
+            of("redis_version:7.4\ndragonfly_version:df-1\n"),
+            "Dragonfly df-1"
+        );
+        assert_eq!(of(""), "a server without a version");
+    }
+}

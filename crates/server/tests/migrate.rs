@@ -1,0 +1,150 @@
+//! `cellar migrate check`: against Cellar itself, and servers that lie.
+
+use crate::support::daemon;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+
+use daemon::{Daemon, check, hit, set};
+
+/// Runs the check with these arguments.
+fn migrate(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cellar"))
+        .args(["migrate", "check"])
+        .args(arguments)
+        .env_remove("CELLAR_MIGRATE_URL")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn page(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The one line of a check that failed.
+fn failure(arguments: &[&str]) -> String {
+    let output = migrate(arguments);
+    let line = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{line}");
+    assert!(
+        output.stdout.is_empty() && line.lines().count() == 1,
+        "{line}"
+    );
+    line
+}
+
+/// A server for one client: gives `answers` in turn, one for each read, and then the last again.
+fn scripted(answers: Vec<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut at = 0;
+        while stream.read(&mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
+            if stream.write_all(&answers[at]).is_err() {
+                return;
+            }
+            at = (at + 1).min(answers.len() - 1);
+        }
+    });
+    address
+}
+
+fn bulk(text: &str) -> Vec<u8> {
+    format!("${}\r\n{text}\r\n", text.len()).into_bytes()
+}
+
+#[test]
+fn cellar_itself_has_all_that_it_is_used_for() {
+    let daemon = Daemon::start(&[]);
+    let mut stream = daemon.connect();
+    check(&mut stream, &set("k", b"v"), b"STORED\r\n");
+    check(&mut stream, b"get k\r\n", &hit("k", b"v"));
+    let output = migrate(&[&format!("memcached://{}", daemon.address)]);
+    let text = page(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.contains("memcached ") && text.contains("--memory 67108864"),
+        "{text}"
+    );
+    let mut stream = daemon.connect_resp();
+    check(&mut stream, b"PING\r\n", b"+PONG\r\n");
+    let output = migrate(&[&format!("redis://{}", daemon.resp)]);
+    assert_eq!(output.status.code(), Some(0), "{}", page(&output));
+    assert!(page(&output).contains("ping"), "{}", page(&output));
+}
+
+#[test]
+fn a_server_that_lies_or_breaks_off_is_an_error_in_one_line() {
+    // It goes on and on, and each part of it is right.
+    let part = bulk(&"x".repeat(60_000));
+    let endless = [b"*60000\r\n".to_vec(), part.repeat(80)].concat();
+    for (answer, expected) in [
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+            "is not Redis's",
+        ),
+        (b"*999999999\r\n".to_vec(), "too many values"),
+        (b"$99999999999\r\n".to_vec(), "is not Redis's"),
+        (b"*1\r\n".repeat(100_000), "too many values"),
+        (b":1\r\n".to_vec(), "is no text"),
+        (b"-ERR \x1b[2Jno\r\n".to_vec(), "it answers ERR"),
+        (
+            bulk("redis_version:7.0.15\r\n"),
+            "tells nothing of its commands",
+        ),
+        (vec![b'+'; 70_000], "is not Redis's"),
+        (endless, "more than 4 MiB"),
+    ] {
+        let line = failure(&[&format!("redis://{}", scripted(vec![answer]))]);
+        assert!(line.contains(expected), "{line}");
+        assert!(!line.contains('\u{1b}'), "{line:?}");
+    }
+    let line = failure(&[&format!(
+        "memcached://{}",
+        scripted(vec![b"+OK\r\n".to_vec()])
+    )]);
+    assert!(line.contains("is not memcached's"), "{line}");
+    // This one reads and says nothing.
+    let line = failure(&[&format!("redis://{}", scripted(vec![Vec::new()]))]);
+    assert!(line.contains("does not answer within 10 s"), "{line}");
+    // A closed port, and what is no address.
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let line = failure(&[&format!("redis://{free}")]);
+    assert!(line.contains("refused"), "{line}");
+    let line = failure(&["http://a:secret@old"]);
+    assert!(
+        line.contains("redis://") && !line.contains("secret"),
+        "{line}"
+    );
+    failure(&[]);
+}
+
+#[test]
+fn what_was_refused_by_rights_is_told_too() {
+    let entry: Vec<u8> = [
+        &b"*1\r\n*6\r\n"[..],
+        &bulk("count"),
+        b":3\r\n",
+        &bulk("reason"),
+        &bulk("command"),
+        &bulk("object"),
+        &bulk("ft.search"),
+    ]
+    .concat();
+    let info = bulk("valkey_version:8.0.1\r\ncmdstat_get:calls=1,usec=1\r\n");
+    let address = scripted(vec![info, entry, b"-NOPERM no\r\n".to_vec()]);
+    let output = migrate(&[&format!("redis://{address}")]);
+    let text = page(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("ft.search") && text.contains("refused by ACL"),
+        "{text}"
+    );
+    assert!(text.contains("settings are not told"), "{text}");
+}
