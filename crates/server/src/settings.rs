@@ -12,6 +12,7 @@ pub mod letters;
 pub mod hosts;
 pub mod default_ttl; // how --default-ttl is written
 pub mod keep; // how --keep is written
+mod secret; // how a password or token is written
 pub mod table;
 pub mod top;
 pub mod migrate;

@@ -2,8 +2,8 @@
 //!
 //! By the first bytes of a connection it is known what they speak; the log says it, and what is to
 //! be set, once a minute for each port and protocol. It costs a look at one line, once for a
-//! connection. One that begins with an HTTP request's line runs nothing, whatever its method: a page
-//! that a browser has loaded from elsewhere may call it `set`.
+//! connection. One that begins with an HTTP request's line runs nothing, whatever its method: a
+//! page that a browser has loaded from elsewhere may call it `set`.
 //!
 //! Sources: RFC 8446 (TLS's record), RFC 9113 3.4 (HTTP/2's preface), PostgreSQL's "Message
 //! Formats" (start and SSLRequest), RFC 4253 4.2 (SSH), HAProxy's "PROXY protocol" 2.1 and 2.2,
@@ -85,9 +85,9 @@ pub enum Beginning {
 }
 
 impl Beginning {
-    /// Looks at all that a connection has sent so far, of which so many bytes were looked at before;
-    /// what it speaks, if that is not its port's protocol. Each byte of the first line is looked at
-    /// once, and no later one.
+    /// Looks at all that a connection has sent so far, of which so many bytes were looked at
+    /// before; what it speaks, if that is not its port's protocol. Each byte of the first line is
+    /// looked at once, and no later one.
     #[inline]
     pub fn look(&mut self, protocol: Protocol, so_far: &[u8], looked_at: usize) -> Option<Spoken> {
         if *self == Beginning::Known {

@@ -245,8 +245,10 @@ fn first_word(command: &str) -> String {
 #[test]
 fn every_command_that_may_store_is_below() {
     let known: HashSet<String> = STORES.iter().map(|line| first_word(line)).collect();
+    // Libraries of functions lie in no database.
     let rows = TABLE
         .iter()
+        .filter(|row| row.name != "function")
         .flat_map(|row| [row].into_iter().chain(row.subcommands));
     for row in rows.filter(|row| row.flags.has(Flags::DENYOOM)) {
         assert!(known.contains(row.name), "{}", row.name);

@@ -3,8 +3,9 @@
 use crate::support::daemon;
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use daemon::{Daemon, check, hit, set};
 
@@ -147,4 +148,108 @@ fn what_was_refused_by_rights_is_told_too() {
         "{text}"
     );
     assert!(text.contains("settings are not told"), "{text}");
+}
+
+/// A redis-server on a port of its own.
+struct Redis {
+    process: Child,
+    port: u16,
+}
+
+impl Redis {
+    /// Starts one; `None` where there is none.
+    fn start(more: &[&str]) -> Option<Redis> {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let process = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(["--save", "", "--dir", "/tmp"])
+            .args(more)
+            .stdout(Stdio::null())
+            .stdin(Stdio::null())
+            .spawn();
+        let Ok(process) = process else {
+            println!("skipped: there is no redis-server");
+            return None;
+        };
+        let redis = Redis { process, port };
+        for _ in 0..1_000 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Some(redis);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("redis-server does not start");
+    }
+
+    /// Sends a line at a time, and waits until it is answered.
+    fn run(&self, lines: &[&str]) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        for line in lines {
+            stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0, "{line}");
+        }
+    }
+
+    fn url(&self, user: &str) -> String {
+        format!("redis://{user}127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn what_a_redis_is_used_for_is_compared_with_what_is_here() {
+    let Some(redis) = Redis::start(&["--maxmemory-policy", "noeviction"]) else {
+        return;
+    };
+    redis.run(&[
+        "SET a 1",
+        "XADD s * a 1",
+        "EVAL \"return redis.call('xlen','s')\" 0",
+        "LASTSAVE",
+        "ACL SETUSER ada on >secret ~* -@all",
+    ]);
+    let output = migrate(&[&redis.url("")]);
+    let told = page(&output);
+    for expected in [
+        ": Redis ",
+        "xadd",
+        "xlen",
+        "streams",
+        "eval",
+        "noeviction",
+        "scripts were called 1",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let output = migrate(&["--json", &redis.url("")]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let missing = json["missing"].as_array().unwrap().iter();
+    let missing: Vec<&str> = missing
+        .map(|row| row["command"].as_str().unwrap())
+        .collect();
+    assert_eq!(missing, ["acl setuser", "xadd", "xlen"], "{json}");
+}
+
+#[test]
+fn who_asks_is_said_where_a_server_asks_for_it_and_is_not_repeated() {
+    let Some(redis) = Redis::start(&["--requirepass", "s3cret"]) else {
+        return;
+    };
+    assert!(failure(&[&redis.url("")]).contains("NOAUTH"));
+    let output = migrate(&[&redis.url(":s3cret@")]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = failure(&[&redis.url("ada:wr0ng@")]);
+    assert!(
+        told.contains("WRONGPASS") && !told.contains("wr0ng"),
+        "{told}"
+    );
 }

@@ -296,7 +296,7 @@ fn a_function_does_what_a_script_does() {
         ),
         (
             "return redis.call('nosuch')",
-            format!("-ERR Unknown Redis command called from script {on}"),
+            format!("-ERR Unknown Redis command called from script: 'nosuch' {on}"),
         ),
         (
             "return redis.call('lpush', 'a', 'x')",

@@ -50,8 +50,6 @@ const REASONS: &[(&str, &str)] = &[
     ("xautoclaim", STREAMS),
     ("xsetid", STREAMS),
     ("xcfgset", STREAMS),
-    ("fcall", FUNCTIONS),
-    ("function", FUNCTIONS),
     ("module", "modules: there are none"),
     ("cluster", CLUSTER),
     ("asking", CLUSTER),
@@ -68,15 +66,25 @@ const REASONS: &[(&str, &str)] = &[
     ("bgsave", PERSISTENCE),
     ("bgrewriteaof", PERSISTENCE),
     ("acl|", "users: they come from a file, --users"),
-    ("v", "vector sets: keep them where they are"),
+    ("vadd", VECTORS),
+    ("vsim", VECTORS),
+    ("vrem", VECTORS),
+    ("vcard", VECTORS),
+    ("vdim", VECTORS),
+    ("vemb", VECTORS),
+    ("vlinks", VECTORS),
+    ("vinfo", VECTORS),
+    ("vsetattr", VECTORS),
+    ("vgetattr", VECTORS),
+    ("vrandmember", VECTORS),
 ];
 
 const STREAMS: &str = "streams: keep them where they are";
-const FUNCTIONS: &str = "functions: send the script with EVAL or EVALSHA";
 const CLUSTER: &str = "cluster: clients spread keys over servers, see many-machines.md";
 const REPLICATION: &str = "replication: there are no replicas, see many-machines.md";
 const PERSISTENCE: &str = "persistence: nothing is on disk, a restart empties the cache";
 const MODULES: &str = "modules: keep what needs them where it is";
+const VECTORS: &str = "vector sets: keep them where they are";
 const UNKNOWN: &str = "unknown here: it will be answered with an error";
 
 /// Asks all.
@@ -110,7 +118,10 @@ pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findin
     data(&facts, &mut found);
     for (words, title) in [
         (["MODULE", "LIST"], "modules, which are not here"),
-        (["FUNCTION", "LIST"], "functions, which are not here"),
+        (
+            ["FUNCTION", "LIST"],
+            "libraries of functions, to be loaded here too (FUNCTION DUMP, FUNCTION RESTORE)",
+        ),
     ] {
         let names = names(&link.ask(&words)?);
         if !names.is_empty() {
@@ -171,7 +182,13 @@ fn commands(info: &str, found: &mut Findings) -> Result<(), String> {
         if name.starts_with("eval") || name.starts_with("fcall") {
             scripts += calls;
         }
-        found.push(name.replace('|', " "), calls, hint(&name));
+        let (shown, hint) = (name.replace('|', " "), hint(&name));
+        // What other servers and operators send is no need of the applications.
+        if hint == REPLICATION || hint == PERSISTENCE {
+            found.notes.push(format!("{shown}, {calls} calls: {hint}"));
+        } else {
+            found.push(shown, calls, hint);
+        }
     }
     if counted == 0 {
         return Err("it tells nothing of its commands (INFO commandstats)".to_owned());
@@ -346,7 +363,9 @@ mod tests {
             ("xadd", STREAMS),
             ("xgroup|create", STREAMS),
             ("ft.search", MODULES),
-            ("fcall", FUNCTIONS),
+            ("fcall", ""),
+            ("vadd", VECTORS),
+            ("verbosity", UNKNOWN),
             ("psync", REPLICATION),
             ("bgsave", PERSISTENCE),
             ("cluster|addslots", CLUSTER),

@@ -10,6 +10,7 @@ use super::address::Address;
 use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::keep::Keep;
+use super::secret::{password, show_secret, token};
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::{
     CLIENT_MEMORY_BYTES_MIN, CONNECTIONS_MAX, DATABASES_MAX, EXPIRE_EFFORT_MAX, LogFormat, SWITCH,
@@ -502,42 +503,6 @@ fn show_paths(paths: &[PathBuf]) -> String {
 fn effort(text: &str) -> Result<u8, String> {
     let effort = number(text, 1, usize::from(EXPIRE_EFFORT_MAX))?;
     Ok(effort as u8)
-}
-
-/// A token as it can stand in a header field.
-///
-/// Source: RFC 6750, section 2.1.
-fn token(text: &str) -> Result<String, String> {
-    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
-    match text {
-        "off" => Ok(String::new()),
-        "" => Err("the token is empty; write off for none".to_owned()),
-        SECRET => Err(format!(
-            "{SECRET} stands for a token that --print-config does not show; write the token"
-        )),
-        _ if text.bytes().all(is_of_token) => Ok(text.to_owned()),
-        _ => Err("a token has only letters, digits and - . _ ~ + / =".to_owned()),
-    }
-}
-
-/// What stands for a secret where settings are shown.
-const SECRET: &str = "(set)";
-
-/// What is shown of a secret.
-fn show_secret(secret: &str) -> String {
-    if secret.is_empty() { "off" } else { SECRET }.to_owned()
-}
-
-/// A password, or `off` for none; never by mistake what is shown in its place.
-fn password(text: &str) -> Result<String, String> {
-    match text {
-        "off" => Ok(String::new()),
-        "" => Err("the password is empty; write off for none".to_owned()),
-        SECRET => Err(format!(
-            "{SECRET} stands for a password that --print-config does not show; write the password"
-        )),
-        _ => Ok(text.to_owned()),
-    }
 }
 
 fn switch(text: &str) -> Result<bool, String> {
