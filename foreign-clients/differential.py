@@ -251,9 +251,11 @@ def canonical(args, reply):
 
 def same(args, one, other):
     name = args[0].lower()
-    if name in ("bitcount", "bitpos") and isinstance(one, Error) and other in (0, -1):
-        # Redis before 7.2 does not look at the arguments if there is no key.
-        return True
+    if name in ("bitcount", "bitpos") and isinstance(one, Error):
+        # Redis before 7.2 looks at the key first, and at no arguments if it is not there.
+        is_of_key = isinstance(other, Error) and other.startswith("WRONGTYPE")
+        if is_of_key or other in (0, -1):
+            return True
     if name == "bitcount" and len(args) == 3 and isinstance(other, Error):
         return isinstance(one, (int, Error))
     if name == "scan" and isinstance(one, Error) and one.startswith("ERR unknown type name"):

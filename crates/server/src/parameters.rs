@@ -576,8 +576,8 @@ mod tests {
         check(Form::Unused, "OLD", Some("old"));
         check(Form::Unused, "new", None);
         check(Form::Switch, "on", None);
-        check(Form::Unused, "no", Some("no"));
-        check(Form::Unused, "No", None);
+        check(Form::Switch, "no", Some("no"));
+        check(Form::Switch, "No", None);
         let check_memory = |text: &str, expected: Option<&str>| {
             let read = memory(text.as_bytes(), 1 << 20, 0);
             assert_eq!(read.ok().as_deref(), expected, "{text}");

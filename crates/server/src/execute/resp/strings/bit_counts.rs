@@ -61,8 +61,8 @@ pub(in crate::execute::resp) fn bitcount(call: &mut Call<'_>) -> Outcome {
         [_, _] => None,
         [_, _, start] => Some((integer(start)?, -1, false)),
         [_, _, start, end, unit @ ..] if unit.len() <= 1 => {
-            let of_bits = is_of_bits(unit.first())?;
-            Some((integer(start)?, integer(end)?, of_bits))
+            let (start, end) = (integer(start)?, integer(end)?);
+            Some((start, end, is_of_bits(unit.first())?))
         }
         _ => return Err(Failure::Syntax),
     };
