@@ -166,16 +166,16 @@ docs: ## write the generated pages in docs/ anew, then the API pages
 miri: ## the engine's unit, handle, model and stress tests under Miri (nightly; 15 minutes)
 	rustup component add --toolchain nightly miri rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 $(CARGO) +nightly miri test \
-		--package cellar-engine --lib --test handles --test stress --test model
+		--package cellar-engine --lib --test handles --test optimistic --test stress --test model
 
 tsan: ## the engine's stress test under ThreadSanitizer (nightly)
 	rustup component add --toolchain nightly rust-src
 	RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
-		--target x86_64-unknown-linux-gnu --package cellar-engine --test stress
+		--target x86_64-unknown-linux-gnu --package cellar-engine --test optimistic --test stress
 
-loom: ## flags that order memory, in every order of two threads (seconds)
+loom: ## flags and counts that order memory, in every order of two threads (seconds)
 	RUSTFLAGS="--cfg cellar_loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom $(CARGO) test --locked \
-		--package cellar-near --no-default-features --test loom
+		--package cellar-engine --package cellar-near --no-default-features --test loom
 
 # The compiler of C traps what UndefinedBehaviorSanitizer finds, so that no second runtime is linked.
 # Lua wraps around where it looks up a number as an index; the result is compared without a sign.

@@ -8,14 +8,17 @@
 //! Invariant: pins grow only under the shard's lock, so a shard that sees zero pins may act on it.
 //! Why: docs/decisions/0009. Tests: tests/handles.rs.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::clock::Deadline;
+use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::key::Key;
 use crate::memory::Region;
+use crate::racing;
 use crate::space::{Kind, Space};
+use crate::timescale::Timescale;
 
 /// One shard's log memory: a reserved range cut into segments of equal size.
 #[derive(Debug)]
@@ -24,21 +27,36 @@ pub(crate) struct Arena {
     segment_shift: u32,
     region: Region,
     pins: Box<[AtomicU32]>,
+    /// How deadlines are written in each segment, see [`Timescale::pack`]; zero where items are
+    /// read under the lock only.
+    // Relaxed: the shard's sequence tells a reader without the lock whether it was true.
+    scales: Box<[AtomicU32]>,
+    /// What scales are packed from.
+    made: Instant,
 }
 
 impl Arena {
-    /// Bytes of a segment's pins. Those of segments without memory are not even touched.
-    pub(crate) const PIN_BYTES: usize = size_of::<AtomicU32>();
+    /// Bytes of a segment's pins and scale. Those of segments without memory are not even touched.
+    pub(crate) const SEGMENT_BYTES: usize = 2 * size_of::<AtomicU32>();
 
-    /// Reserves `segments` segments of `1 << segment_shift` bytes.
-    pub(crate) fn reserve(segments: usize, segment_shift: u32) -> Result<Arena, Error> {
+    /// Reserves `segments` segments of `1 << segment_shift` bytes, at the moment `made`.
+    pub(crate) fn reserve(
+        segments: usize,
+        segment_shift: u32,
+        made: Instant,
+    ) -> Result<Arena, Error> {
         let region = Region::reserve(segments << segment_shift)?;
         let pins = Box::new_zeroed_slice(segments);
         // SAFETY: all bits zero are an atomic number, which is zero.
         let pins = unsafe { pins.assume_init() };
+        let scales = Box::new_zeroed_slice(segments);
+        // SAFETY: as above.
+        let scales = unsafe { scales.assume_init() };
         Ok(Arena {
             region,
             pins,
+            scales,
+            made,
             segment_shift,
         })
     }
@@ -75,6 +93,63 @@ impl Arena {
     fn unpin(&self, segment: u32) {
         // Release: see `is_pinned`.
         self.pins[segment as usize].fetch_sub(1, Ordering::Release);
+    }
+
+    /// Lets the segment's items be read without the lock, with deadlines written in `scale`, or
+    /// not; only under the shard's lock.
+    pub(crate) fn open_to_readers(&self, segment: u32, scale: Option<Timescale>) {
+        let word = scale.and_then(|scale| scale.pack(self.made));
+        // Relaxed: see the field.
+        self.scales[segment as usize].store(word.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// How deadlines are written in the segment that `offset` lies in, if its items may be read
+    /// without the lock; needs no lock, see [`sequence`](crate::sequence).
+    #[inline]
+    pub(crate) fn racing_scale(&self, offset: usize) -> Option<Timescale> {
+        let segment = self.scales.get(offset >> self.segment_shift)?;
+        // Relaxed: see the field.
+        Timescale::unpack(segment.load(Ordering::Relaxed), self.made)
+    }
+
+    /// The first eight bytes of an item, if they end inside the arena; needs no lock.
+    #[inline]
+    pub(crate) fn racing_first_bytes(&self, offset: usize) -> Option<u64> {
+        let at = self.inside(offset, 8)?;
+        // SAFETY: inside the region, written through `racing` alone.
+        Some(unsafe { racing::load(at) })
+    }
+
+    /// Whether these bytes lie at `offset`; needs no lock.
+    #[inline]
+    pub(crate) fn racing_equal(&self, offset: usize, bytes: &[u8]) -> bool {
+        self.inside(offset, bytes.len().max(8)).is_some_and(|at| {
+            // SAFETY: inside the region with eight bytes at least, written through `racing` alone.
+            unsafe { racing::equal(at, bytes) }
+        })
+    }
+
+    /// Copies the bytes at `offset` into `to`; needs no lock. `None` if they end outside the arena.
+    #[inline]
+    pub(crate) fn racing_copy<'t>(
+        &self,
+        offset: usize,
+        to: &'t mut [MaybeUninit<u8>],
+    ) -> Option<&'t [u8]> {
+        let at = self.inside(offset, to.len())?;
+        // SAFETY: inside the region, written through `racing` alone; `to` is written whole, and is
+        // nobody else's.
+        unsafe {
+            racing::copy(at, to.as_mut_ptr().cast(), to.len());
+            Some(std::slice::from_raw_parts(to.as_ptr().cast(), to.len()))
+        }
+    }
+
+    /// Where `len` bytes from `offset` lie, if inside the region.
+    #[inline]
+    fn inside(&self, offset: usize, len: usize) -> Option<*const u8> {
+        let end = offset.checked_add(len)?;
+        (end <= self.region.bytes()).then(|| self.region.base().wrapping_add(offset).cast_const())
     }
 
     /// The byte at `offset`.
@@ -151,29 +226,27 @@ impl Arena {
                 .is_some_and(|end| end <= self.region.bytes()),
             "outside the arena"
         );
-        // SAFETY: inside the region by the assert; exclusive by the caller's promise. `bytes` may
-        // not overlap the target because it would be a living slice over the range.
-        unsafe {
-            self.region
-                .base()
-                .add(offset)
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-        }
+        // SAFETY: inside the region by the assert; exclusive by the caller's promise but for those
+        // who read through `racing`. `bytes` may not overlap the target because it would be a
+        // living slice over the range.
+        unsafe { racing::copy(bytes.as_ptr(), self.region.base().add(offset), bytes.len()) };
     }
 
-    /// Copies `len` bytes inside the arena; the ranges may overlap.
+    /// Copies `len` bytes inside the arena.
+    ///
+    /// # Panics
+    /// If the ranges overlap.
     ///
     /// # Safety
     /// As for [`Arena::write`] on the target and [`Arena::slice`] on the source.
     pub(crate) unsafe fn copy_within(&self, from: usize, to: usize, len: usize) {
         let end = self.region.bytes();
         assert!(from + len <= end && to + len <= end, "outside the arena");
-        // SAFETY: both ranges are inside the region by the assert; exclusive by the caller's
-        // promise.
-        unsafe {
-            let base = self.region.base();
-            std::ptr::copy(base.add(from), base.add(to), len);
-        }
+        assert!(from.abs_diff(to) >= len, "an item is copied over itself");
+        let base = self.region.base();
+        // SAFETY: both ranges are inside the region and apart by the asserts; exclusive by the
+        // caller's promise but for those who read through `racing`.
+        unsafe { racing::copy(base.add(from), base.add(to), len) };
     }
 
     /// Asks the processor to load the cache lines of `[offset, offset + len)`.
@@ -192,21 +265,34 @@ impl Arena {
     }
 }
 
-/// Where an item's handles come from: its segment.
+/// Where an item's handles come from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pinner<'a> {
-    pub(crate) arena: &'a Arc<Arena>,
-    pub(crate) segment: u32,
+pub(crate) enum Pinner<'a> {
+    /// The value lies in this segment, and the shard is locked.
+    Segment(&'a Arc<Arena>, u32),
+    /// The value was copied out of the cache.
+    Copied,
 }
 
 impl Pinner<'_> {
-    /// A handle on `value`, which lies in this pinner's segment.
+    /// A handle on `value`, which lies where this pinner says.
     pub(crate) fn pin(&self, value: &[u8], kind: Kind, flags: u32, deadline: Deadline) -> Handle {
-        self.arena.pin(self.segment);
-        let arena = Arc::clone(self.arena);
+        let (holding, value) = match *self {
+            Pinner::Segment(arena, segment) => {
+                arena.pin(segment);
+                (
+                    Holding::Segment(Arc::clone(arena), segment),
+                    value as *const [u8],
+                )
+            }
+            Pinner::Copied => {
+                let copy: Arc<[u8]> = value.into();
+                let value = Arc::as_ptr(&copy);
+                (Holding::Copy { _copy: copy }, value)
+            }
+        };
         Handle {
-            arena,
-            segment: self.segment,
+            holding,
             value,
             kind,
             flags,
@@ -215,12 +301,20 @@ impl Pinner<'_> {
     }
 }
 
+/// What keeps a handle's bytes as they are.
+enum Holding {
+    /// A pin on a segment.
+    Segment(Arc<Arena>, u32),
+    /// They are a copy.
+    Copy { _copy: Arc<[u8]> },
+}
+
 /// A counted handle on a value; derefs to its bytes, which never change while it lives.
 ///
-/// It holds back a whole segment of memory, so it is for the time of one reply, not for keeping.
+/// Unless the value is a short one, it holds back a whole segment of memory, so it is for the time
+/// of one reply, not for keeping.
 pub struct Handle {
-    arena: Arc<Arena>,
-    segment: u32,
+    holding: Holding,
     value: *const [u8],
     kind: Kind,
     flags: u32,
@@ -228,7 +322,8 @@ pub struct Handle {
 }
 
 // SAFETY: the bytes behind `value` are not written while the pin that this handle holds exists, and
-// the arena they lie in lives as long as the handle; any thread may read them or end the pin.
+// the arena, or the copy, they lie in lives as long as the handle; any thread may read them or end
+// the pin.
 unsafe impl Send for Handle {}
 // SAFETY: as above; shared use only reads.
 unsafe impl Sync for Handle {}
@@ -258,14 +353,16 @@ impl std::ops::Deref for Handle {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: the pin keeps the segment from being freed or written, the `Arc` keeps the
-        // memory.
+        // memory, or the copy.
         unsafe { &*self.value }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.arena.unpin(self.segment);
+        if let Holding::Segment(arena, segment) = &self.holding {
+            arena.unpin(*segment);
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Cache: the engine's public face, an array of shards behind one short lock each.
 //!
 //! The key's hash picks the shard; an operation locks it, runs, and unlocks. What is done under a
-//! lock is plain single-threaded code in `shard.rs`. Prefetch hints read the index's memory without
-//! the lock and touch nothing else.
+//! lock is plain single-threaded code in `shard.rs`. A get that finds a short value takes no lock
+//! (`cache/optimistic.rs`). Prefetch hints read the index's memory without the lock and touch
+//! nothing else.
 //!
 //! Lock order: one shard at a time; no operation holds two.
 //! Why: docs/decisions/0006 and 0008. Tests: tests/.
 
+mod cell; // a shard, its lock, and what is read beside it
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
 mod geometry;
@@ -16,6 +18,7 @@ mod spaces;
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
+mod optimistic; // reads that take no lock
 mod making; // how a cache is made
 
 pub use self::kept::KeptStats;
@@ -23,10 +26,9 @@ pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
-use crate::arena::{Arena, Draft, DraftShare, Handle};
+use crate::arena::{Draft, DraftShare, Handle};
 use crate::clock::{Deadline, Instant};
 use crate::config::Config;
 use crate::error::Error;
@@ -41,8 +43,10 @@ use crate::outcome::{Counted, Deleted, Found, Item, Stored};
 use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
-use crate::table::Table;
+use crate::table::Probe;
+use cell::{Locked, ShardCell};
 use kept::Kept;
+use optimistic::{Hits, Scratch};
 use resize::Ballast;
 use upkeep::Wishes;
 
@@ -54,11 +58,6 @@ const INDEX_HEADROOM: usize = 2;
 const COLLECTIONS_MAX: usize = 8;
 /// Keys that [`Cache::get_many`] works on together; index lines are loaded one such group ahead.
 const GROUP_KEYS: usize = 32;
-/// Cache lines of a shard's lock that every operation uses, from its start.
-const LOCK_LINES: usize = 2;
-/// Bytes of an item that are prefetched: those of a middling one, but at least and at most so many.
-const PREFETCH_BYTES_MIN: usize = 192;
-const PREFETCH_BYTES_MAX: usize = 640;
 
 /// A cache of byte strings in a bounded memory; see the crate's documentation. All methods take
 /// `&self` and may be called from any number of threads.
@@ -76,41 +75,7 @@ pub struct Cache {
     wishes: Wishes,
     ballast: Ballast,
     insight: Arc<Mutex<Insight>>,
-}
-
-/// A shard, alone on its cache lines, and before it what hints read without its lock: those lines
-/// stay with every processor, while the lock's line moves between them.
-#[repr(C, align(128))]
-struct ShardCell {
-    table: Arc<Table>,
-    arena: Arc<Arena>,
-    /// Bytes of an item that are prefetched; upkeep follows the mean.
-    prefetch_bytes: AtomicUsize,
-    shard: Lock,
-}
-
-/// A shard's lock. The fields that every operation touches begin on the lock's own line.
-#[repr(align(128))]
-struct Lock(Mutex<Shard>);
-
-impl ShardCell {
-    /// Has hints load as much of an item as most of them have.
-    fn set_prefetch(&self, mean_bytes: usize) {
-        let bytes = mean_bytes.clamp(PREFETCH_BYTES_MIN, PREFETCH_BYTES_MAX);
-        // Relaxed: it orders nothing.
-        self.prefetch_bytes.store(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Lock {
-    /// Has the processor fetch the lock's lines for writing, from another processor if need be.
-    #[inline]
-    fn prefetch(&self) {
-        let lock: *const i8 = std::ptr::from_ref(self).cast();
-        for line in 0..LOCK_LINES {
-            crate::memory::prefetch_for_writing(lock.wrapping_add(line * 64));
-        }
-    }
+    hits: Hits,
 }
 
 impl Cache {
@@ -159,12 +124,20 @@ impl Cache {
         self.hasher.key(space, bytes)
     }
 
-    /// Starts loading the index lines of `key`; worth it some 20 requests ahead. Never blocks.
+    /// Starts loading the index lines of `key` and what a change of its item needs besides; worth
+    /// it some 20 requests ahead. Never blocks.
     #[inline]
-    pub fn hint_index(&self, key: Key<'_>) {
+    pub fn hint_write(&self, key: Key<'_>) {
         let cell = self.cell(key);
-        cell.shard.prefetch();
-        cell.table.prefetch(key.hash());
+        cell.lock.prefetch();
+        cell.table.probe(key.hash());
+    }
+
+    /// Starts loading the index lines of `key` for a read; worth it some 20 requests ahead. Never
+    /// blocks.
+    #[inline]
+    pub fn hint_read(&self, key: Key<'_>) {
+        self.cell(key).table.probe(key.hash());
     }
 
     /// Starts loading the item of `key`, whose index lines are loaded; worth it some 10 requests
@@ -172,10 +145,8 @@ impl Cache {
     #[inline]
     pub fn hint_item(&self, key: Key<'_>) {
         let cell = self.cell(key);
-        if let Some(offset) = cell.table.probable_offset(key.hash()) {
-            // Relaxed: it orders nothing.
-            let bytes = cell.prefetch_bytes.load(Ordering::Relaxed);
-            cell.arena.prefetch(offset, bytes);
+        if let Some(candidate) = cell.table.candidate(cell.table.probe(key.hash())) {
+            cell.prefetch_item(candidate.offset());
         }
     }
 
@@ -197,11 +168,8 @@ impl Cache {
     }
 
     #[inline]
-    fn lock<'s>(&self, cell: &'s ShardCell) -> MutexGuard<'s, Shard> {
-        cell.shard
-            .0
-            .lock()
-            .expect("no thread panics under a shard's lock")
+    fn lock<'s>(&self, cell: &'s ShardCell) -> Locked<'s> {
+        cell.lock()
     }
 
     /// Runs an operation that may write on the key's shard.
@@ -270,62 +238,79 @@ impl Cache {
         }
     }
 
-    /// Reads an item: `read` gets it borrowed from the cache's memory, under the shard's lock.
+    /// Reads an item: `read` gets a short value copied, a long one borrowed from the cache's memory
+    /// under the shard's lock.
     ///
-    /// `None` is a miss. `read` must be short and must not call the cache. Cost: one index probe,
-    /// no copy, no allocation.
+    /// `None` is a miss. `read` must be short and must not call the cache. Cost: one index probe, a
+    /// copy of a value of up to 2 KiB, no allocation; without the lock unless somebody changes the
+    /// shard meanwhile.
     #[inline]
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let now = self.now();
-        let mut shard = self.lock(self.cell(key));
-        shard.get(key, now).map(read)
+        let cell = self.cell(key);
+        let mut scratch = Scratch::new();
+        if let Some(item) = self.glimpse(cell, key, now, &mut scratch) {
+            return Some(read(item));
+        }
+        self.lock(cell).get(key, now).map(read)
     }
 
     /// A counted handle on a value, readable without any lock; see [`Item::pin`].
     pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> {
-        self.get(key, |item| item.pin())
+        let now = self.now();
+        let mut shard = self.lock(self.cell(key));
+        shard.get(key, now).map(|item| item.pin())
     }
 
     /// Reads many items; `each` gets a key's position and its item, or `None` for a miss, in no
     /// particular order.
     ///
-    /// Memory is loaded ahead and each shard is locked once for a group of keys: two to four times
-    /// faster than single reads once the cache outgrows the processor's.
+    /// Memory is loaded ahead, and what needs a shard's lock takes it once for a group of keys: two
+    /// to four times faster than single reads once the cache outgrows the processor's.
     pub fn get_many(&self, keys: &[Key<'_>], mut each: impl FnMut(usize, Option<Item<'_>>)) {
         let now = self.now();
-        let hint_group = |first: usize| {
+        let probe_group = |first: usize| {
+            let mut probes = [Probe::default(); GROUP_KEYS];
             let group = keys.iter().skip(first).take(GROUP_KEYS);
-            group.for_each(|&key| self.hint_index(key));
+            for (probe, &key) in probes.iter_mut().zip(group) {
+                *probe = self.cell(key).table.probe(key.hash());
+            }
+            probes
         };
-        hint_group(0);
+        let mut probes = probe_group(0);
         for first in (0..keys.len()).step_by(GROUP_KEYS) {
-            hint_group(first + GROUP_KEYS);
+            let next = probe_group(first + GROUP_KEYS);
             let group = &keys[first..keys.len().min(first + GROUP_KEYS)];
-            group.iter().for_each(|&key| self.hint_item(key));
-            self.get_group(group, now, |position, item| each(first + position, item));
+            let left = self.glimpse_group(group, &probes, now, |position, item| {
+                each(first + position, Some(item));
+            });
+            if left != 0 {
+                self.get_group(group, left, now, |position, item| {
+                    each(first + position, item)
+                });
+            }
+            probes = next;
         }
     }
 
-    /// Reads at most [`GROUP_KEYS`] items, those of one shard under one lock.
+    /// Reads those of at most [`GROUP_KEYS`] items whose bit is in `left`, each shard's under one
+    /// lock.
+    #[inline(never)]
     fn get_group(
         &self,
         keys: &[Key<'_>],
+        mut left: u32,
         now: Instant,
         mut each: impl FnMut(usize, Option<Item<'_>>),
     ) {
-        let mut numbers = [0_usize; GROUP_KEYS];
-        for (number, &key) in numbers.iter_mut().zip(keys) {
-            *number = self.number_of(key);
-        }
-        let mut left = u32::MAX >> (GROUP_KEYS - keys.len());
         while left != 0 {
-            let number = numbers[left.trailing_zeros() as usize];
+            let number = self.number_of(keys[left.trailing_zeros() as usize]);
             let mut shard = self.lock(&self.shards[number]);
             let mut unseen = left;
             while unseen != 0 {
                 let position = unseen.trailing_zeros() as usize;
                 unseen &= unseen - 1;
-                if numbers[position] == number {
+                if self.number_of(keys[position]) == number {
                     left &= !(1 << position);
                     each(position, shard.get(keys[position], now));
                 }

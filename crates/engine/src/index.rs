@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::memory::{HUGE_PAGE_BYTES, Region};
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, OFFSETS,
-    PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of,
+    PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of, with_use,
 };
 
 /// Items per 20 slots above which the table grows: load 0.85.
@@ -182,14 +182,9 @@ impl Index {
     #[inline]
     pub(crate) fn mark_used(&self, slot: SlotRef) {
         let word = self.load(slot);
-        let full = FREQUENCY_MAX << FREQUENCY_SHIFT;
-        if word & (full | FETCHED) != full | FETCHED {
-            let raised = if word & full == full {
-                word
-            } else {
-                word + (1 << FREQUENCY_SHIFT)
-            };
-            self.save(slot, raised | FETCHED);
+        let used = with_use(word);
+        if used != word {
+            self.save(slot, used);
         }
     }
 
@@ -635,7 +630,11 @@ mod tests {
     fn the_hint_finds_what_the_lookup_finds() {
         let index = filled(ITEMS);
         let agree = (0..ITEMS)
-            .filter(|&n| index.table().probable_offset(hash(n as u64)) == Some(n * 10))
+            .filter(|&n| {
+                let table = index.table();
+                let found = table.candidate(table.probe(hash(n as u64)));
+                found.is_some_and(|found| found.offset() == n * 10)
+            })
             .count();
         assert!(agree * 100 >= ITEMS * 99, "{agree} of {ITEMS}");
     }

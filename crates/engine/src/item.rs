@@ -337,11 +337,19 @@ impl Entry {
 #[inline]
 pub(crate) fn read(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
     // Nearly all headers end within eight bytes: one load has them whole.
-    let first_bytes = arena.first_bytes(offset);
+    match read_short(arena.first_bytes(offset), offset, scale) {
+        Some(layout) => Entry::Item(layout),
+        None => read_slowly(arena, offset, scale),
+    }
+}
+
+/// The layout of an item at `offset` that begins with `first_bytes`, if its header ends with these.
+#[inline]
+pub(crate) fn read_short(first_bytes: u64, offset: usize, scale: Timescale) -> Option<Layout> {
     let key_bytes = (first_bytes & 0xff) as usize;
     let is_short = first_bytes & 0x8000 == 0;
     if key_bytes > PLAIN_KEY_BYTES_MAX || (!is_short && first_bytes & 0x80_0000 != 0) {
-        return read_slowly(arena, offset, scale);
+        return None;
     }
     let (value_bytes, length_bytes) = if is_short {
         (first_bytes >> 8 & 0x7f, 1)
@@ -351,7 +359,7 @@ pub(crate) fn read(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
     let deadline_at = offset + 1 + length_bytes;
     let number = first_bytes >> (8 + 8 * length_bytes) & never(scale.width);
     let key_at = deadline_at + usize::from(scale.width);
-    Entry::Item(Layout {
+    Some(Layout {
         offset,
         key_at,
         key_word: key_bytes as u64,
@@ -502,7 +510,7 @@ mod tests {
     };
 
     fn check_round_trip(spec: Spec, scale: Timescale) -> usize {
-        let arena = Arena::reserve(1, 20).unwrap();
+        let arena = Arena::reserve(1, 20, Instant(0)).unwrap();
         let header = spec.header(scale);
         // SAFETY: only this test uses the arena.
         unsafe { arena.write(100, header.bytes()) };
@@ -571,7 +579,7 @@ mod tests {
 
     #[test]
     fn holes_of_any_size_are_read_back() {
-        let arena = Arena::reserve(1, 20).unwrap();
+        let arena = Arena::reserve(1, 20, Instant(0)).unwrap();
         let scale = Timescale::new(0, 0);
         for bytes in [1, 2, 3, 127, 128, 129, 16_383, 1 << 20, 512 << 20] {
             // SAFETY: only this test uses the arena.

@@ -12,12 +12,14 @@ pub mod key; // keys and their hash
 mod observer; // who hears of changes
 mod memory; // where memory comes from, the bound on it
 mod heap; // what the allocator keeps of memory that was freed
+mod timescale; // how deadlines are written in one segment
+mod racing; // bytes that may be read while they are written
+pub mod sequence; // whether somebody changed a shard while it was read without its lock
 mod arena; // who reads and writes a value outside the lock
 pub mod config; // how a cache is made
 pub mod options; // what a caller may ask of the cache
 pub mod outcome; // what a caller learns from an operation
 pub mod stats; // what a cache tells of itself as a whole
-mod timescale; // how deadlines are written in one segment
 mod item; // what bytes an item is
 mod table; // the index's memory, which may be read without the shard's lock
 mod index; // how a key is found, how the index grows

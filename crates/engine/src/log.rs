@@ -29,8 +29,9 @@ use crate::timescale::{Recent, Timescale};
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// Bytes that an entry of the segment table takes: what is known of the segment, and its pins.
-pub(crate) const TABLE_ENTRY_BYTES: usize = size_of::<Segment>() + Arena::PIN_BYTES;
+/// Bytes that an entry of the segment table takes: what is known of the segment, and its pins
+/// and scale.
+pub(crate) const TABLE_ENTRY_BYTES: usize = size_of::<Segment>() + Arena::SEGMENT_BYTES;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
 /// segment table, and two segments for those that make room.
@@ -401,6 +402,7 @@ impl Log {
             segment.know_deaths();
         }
         self.segments[number as usize] = segment;
+        self.arena.open_to_readers(number, Some(scale));
         self.open[at] = Some(number);
         self.touched[at] = touched;
         self.queue_bytes[stream.queue as usize] += room_bytes;
@@ -514,6 +516,8 @@ impl Log {
         let mut segment = Segment::of(Use::Sealed, queue, scale, self.horizon, room_bytes);
         segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
+        // Long values are pinned, or copied under the lock.
+        self.arena.open_to_readers(number, None);
         for continued in number as usize + 1..number as usize + span {
             self.segments[continued].used = Use::Continued;
         }

@@ -7,7 +7,7 @@ use crate::arena::{Handle, Pinner};
 use crate::clock::Deadline;
 use crate::space::{Kind, Space};
 
-/// A live item, borrowed while the shard is locked.
+/// A live item, borrowed while the shard is locked, or copied out of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     /// The stored bytes.
@@ -25,7 +25,7 @@ impl Item<'_> {
     /// A counted handle on the value that outlives the shard's lock: the bytes stay where they are,
     /// unchanged, until the handle is dropped, whatever happens to the key.
     ///
-    /// A handle holds back a whole segment of memory; drop it soon.
+    /// A handle holds back a whole segment of memory, or has a copy of a short value; drop it soon.
     #[must_use]
     pub fn pin(&self) -> Handle {
         self.pinner

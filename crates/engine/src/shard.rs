@@ -88,6 +88,12 @@ impl Shard {
         }
     }
 
+    /// Whether reads without the lock find what is true: no flush is awaited.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.flush_at.is_none()
+    }
+
     /// Lets the newest large item leave, or protects it again.
     pub(crate) fn set_newest(&mut self, newest: Newest) {
         self.reclaimer.set_newest(newest);

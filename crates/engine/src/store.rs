@@ -209,10 +209,7 @@ impl Store {
             kind: located.layout.kind(arena),
             flags: located.layout.flags(arena),
             deadline: located.layout.deadline,
-            pinner: Pinner {
-                arena,
-                segment: located.segment,
-            },
+            pinner: Pinner::Segment(arena, located.segment),
         }
     }
 

@@ -168,15 +168,6 @@ impl Table {
         ((choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & self.address_mask) | 1
     }
 
-    /// Asks the processor to load both buckets of a hash; needs no lock.
-    #[inline]
-    pub(crate) fn prefetch(&self, hash: u64) {
-        let shape = self.shape();
-        let (home, partner) = self.addresses(hash);
-        self.prefetch_bucket(shape.bucket(home));
-        self.prefetch_bucket(shape.bucket(partner));
-    }
-
     #[inline]
     fn prefetch_bucket(&self, bucket: usize) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -189,22 +180,93 @@ impl Table {
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = bucket;
     }
+}
 
-    /// The arena offset at which the item of a hash probably lies; needs no lock, so it is a hint.
+/// A slot that was found without the lock, and what it held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    number: usize,
+    word: u64,
+}
+
+impl Candidate {
+    /// The arena offset at which the item probably lies.
     #[inline]
-    pub(crate) fn probable_offset(&self, hash: u64) -> Option<usize> {
+    pub(crate) fn offset(self) -> usize {
+        (self.word & OFFSETS).wrapping_sub(1) as usize
+    }
+}
+
+/// The buckets of a hash, and what its slot has in the first of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Probe {
+    home: usize,
+    partner: usize,
+    wanted: u64,
+}
+
+impl Table {
+    /// Where to look for a hash, whose lines it asks the processor to load; needs no lock.
+    #[inline]
+    pub(crate) fn probe(&self, hash: u64) -> Probe {
         let shape = self.shape();
         let (home, partner) = self.addresses(hash);
-        let wanted = self.tag(hash) << 1;
-        // Relaxed: a hint; whatever offset comes out, it is only prefetched.
-        let probe = |bucket: usize, wanted: u64| {
-            let bucket = self.bucket(bucket);
-            let matches = matches(bucket, wanted);
-            let position = matches.trailing_zeros() as usize;
-            offset_of(bucket.get(position)?.load(Ordering::Relaxed))
+        let probe = Probe {
+            home: shape.bucket(home),
+            partner: shape.bucket(partner),
+            wanted: self.tag(hash) << 1,
         };
-        probe(shape.bucket(home), wanted).or_else(|| probe(shape.bucket(partner), wanted | 1))
+        self.prefetch_bucket(probe.home);
+        self.prefetch_bucket(probe.partner);
+        probe
     }
+
+    /// The first slot that may be that of a probe; needs no lock, so it may be another's, or gone.
+    #[inline]
+    pub(crate) fn candidate(&self, probe: Probe) -> Option<Candidate> {
+        let first = |bucket_number: usize, wanted: u64| {
+            let bucket = self.bucket(bucket_number);
+            let position = matches(bucket, wanted).trailing_zeros() as usize;
+            // Relaxed: a hint, until the shard's sequence says that it was true.
+            let word = bucket.get(position)?.load(Ordering::Relaxed);
+            let number = bucket_number * BUCKET_SLOTS + position;
+            Some(Candidate { number, word })
+        };
+        first(probe.home, probe.wanted).or_else(|| first(probe.partner, probe.wanted | 1))
+    }
+
+    /// Whether a candidate's slot holds what it held; needs no lock.
+    #[inline]
+    pub(crate) fn is_still(&self, candidate: Candidate) -> bool {
+        // Relaxed: the shard's sequence tells whether it was true.
+        self.slots()[candidate.number].load(Ordering::Relaxed) == candidate.word
+    }
+
+    /// Counts a use of a candidate's item, unless its slot has changed; needs no lock. Writes
+    /// nothing once the count is full.
+    #[inline]
+    pub(crate) fn mark_used(&self, candidate: Candidate) {
+        let used = with_use(candidate.word);
+        if used != candidate.word {
+            let slot = &self.slots()[candidate.number];
+            // Relaxed: a count that orders nothing. Whoever holds the lock writes slots without an
+            // exchange: then this use is lost.
+            let (word, order) = (candidate.word, Ordering::Relaxed);
+            let _ = slot.compare_exchange(word, used, order, order);
+        }
+    }
+}
+
+/// A slot's word after one more use of its item.
+#[inline]
+pub(crate) fn with_use(word: u64) -> u64 {
+    let full = FREQUENCY_MAX << FREQUENCY_SHIFT;
+    let raised = if word & full == full {
+        word
+    } else {
+        word + (1 << FREQUENCY_SHIFT)
+    };
+    raised | FETCHED
 }
 
 pub(crate) fn offset_of(slot: u64) -> Option<usize> {
@@ -216,22 +278,32 @@ pub(crate) fn offset_of(slot: u64) -> Option<usize> {
 #[inline]
 pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
     use std::arch::x86_64::{
-        _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_movemask_ps,
-        _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_ps,
+        __m128, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32,
+        _mm_movemask_ps, _mm_set1_epi32, _mm_shuffle_ps,
     };
     const UPPER_HALVES: i32 = 0b11_01_11_01;
     // Tag and partner bit lie in the upper half of a slot, so four slots are compared at a time.
     const LOW_BITS: u32 = MATCH_SHIFT - 32;
-    // Relaxed: under the lock slots are plain words; without it the outcome is a hint.
-    let slot = |position: usize| bucket[position].load(Ordering::Relaxed) as i64;
+    // Two slots in one move, which the compiler would not make of two relaxed loads. Under the lock
+    // slots change in their counts alone; without it the outcome is a hint.
+    let two = |position: usize| {
+        let at = bucket[position..position + 2].as_ptr();
+        let slots: __m128;
+        // SAFETY: reads two slots of the bucket, which is a cache line, so the move is aligned, and
+        // each of its halves is read at once as an atomic is.
+        unsafe {
+            std::arch::asm!("movaps {slots}, xmmword ptr [{at}]", at = in(reg) at,
+                slots = out(xmm_reg) slots, options(nostack, preserves_flags, readonly));
+        }
+        slots
+    };
     // SAFETY: these instructions are part of every x86-64 processor and touch no memory.
     unsafe {
         let mask = _mm_set1_epi32(-1 << LOW_BITS);
         let wanted = _mm_set1_epi32((wanted << LOW_BITS) as u32 as i32);
         let four = |first: usize| {
-            let low = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 1), slot(first)));
-            let high = _mm_castsi128_ps(_mm_set_epi64x(slot(first + 3), slot(first + 2)));
-            let upper = _mm_castps_si128(_mm_shuffle_ps::<UPPER_HALVES>(low, high));
+            let upper = _mm_shuffle_ps::<UPPER_HALVES>(two(first), two(first + 2));
+            let upper = _mm_castps_si128(upper);
             let equal = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
             _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32
         };

@@ -29,6 +29,30 @@ impl Timescale {
         }
     }
 
+    /// Bases are multiples of so many milliseconds, so that few bits hold them.
+    const GRAIN_MS: u64 = 256;
+    /// Bits of a packed scale that say how wide a deadline is.
+    const WIDTH_BITS: u32 = 3;
+
+    /// A number that stands for base and width, and is never zero; none if the base is not one of
+    /// [`Recent::take_scale`] in the first four years from `made` on.
+    pub(crate) fn pack(self, made: Instant) -> Option<u32> {
+        let grains =
+            (self.base_ms / Timescale::GRAIN_MS).checked_sub(made.0 / Timescale::GRAIN_MS)?;
+        let is_known = self.base_ms.is_multiple_of(Timescale::GRAIN_MS);
+        let fits = is_known && grains < 1 << (u32::BITS - Timescale::WIDTH_BITS);
+        fits.then_some((grains as u32) << Timescale::WIDTH_BITS | u32::from(self.width) + 1)
+    }
+
+    /// The scale that [`Timescale::pack`] made a number of.
+    #[inline]
+    pub(crate) fn unpack(packed: u32, made: Instant) -> Option<Timescale> {
+        const WIDTH_MASK: u32 = (1 << Timescale::WIDTH_BITS) - 1;
+        let width = (packed & WIDTH_MASK).checked_sub(1)?;
+        let grains = u64::from(packed >> Timescale::WIDTH_BITS) + made.0 / Timescale::GRAIN_MS;
+        Some(Timescale::new(grains * Timescale::GRAIN_MS, width as u8))
+    }
+
     /// The position in [`Timescale::WIDTHS`] of the narrowest width that `deadline` fits in when
     /// counted from `base_ms`; `None` if it fits in none.
     pub(crate) fn narrowest(deadline: Deadline, base_ms: u64) -> Option<usize> {
@@ -99,7 +123,7 @@ impl Recent {
     pub(crate) fn take_scale(&mut self, now: Instant) -> Timescale {
         let octaves = u64::BITS - self.longest_ms.leading_zeros();
         let scale = Timescale {
-            base_ms: now.0,
+            base_ms: now.0 / Timescale::GRAIN_MS * Timescale::GRAIN_MS,
             width: self.cheapest(),
             age_shift: octaves.saturating_sub(AGE_OCTAVES).min(AGE_SHIFT_MAX) as u8,
         };
@@ -148,5 +172,29 @@ mod tests {
         assert_eq!(position((1 << 24) - 1), Some(2));
         assert_eq!(position(1 << 33), Some(3));
         assert_eq!(position(1 << 41), None);
+    }
+
+    #[test]
+    fn a_packed_scale_is_unpacked_as_it_was_or_not_packed() {
+        let made = Instant(1_000_123);
+        for later in [0, 1, 255, 256, 3_600_000, 100_000_000_000] {
+            for width in Timescale::WIDTHS {
+                let mut recent = Recent::default();
+                let scale = recent.take_scale(Instant(made.0 + later));
+                let scale = Timescale { width, ..scale };
+                let packed = scale.pack(made).unwrap();
+                assert_ne!(packed, 0);
+                let unpacked = Timescale::unpack(packed, made).unwrap();
+                assert_eq!(
+                    (unpacked.base_ms, unpacked.width),
+                    (scale.base_ms, scale.width)
+                );
+            }
+        }
+        assert_eq!(Timescale::unpack(0, made), None);
+        // No multiple of the grain, before the beginning, and later than can be said.
+        assert_eq!(Timescale::new(made.0, 3).pack(made), None);
+        assert_eq!(Timescale::new(999_680, 3).pack(made), None);
+        assert_eq!(Timescale::new(1 << 40, 3).pack(made), None);
     }
 }

@@ -55,6 +55,12 @@ impl Watch {
         }
     }
 
+    /// Keys whose part lies below are in the sample.
+    #[inline]
+    pub(crate) fn below(&self) -> u32 {
+        self.below
+    }
+
     /// Counts a read.
     #[inline]
     pub(crate) fn count_get(&mut self, key: Key<'_>, now: Instant) {

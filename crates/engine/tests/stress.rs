@@ -62,7 +62,7 @@ fn run(cache: &Cache, thread: u64) {
                 }
             }
             _ => {
-                cache.hint_index(key);
+                cache.hint_read(key);
                 cache.hint_item(key);
                 cache.get(key, |item| check(number, item.value));
             }

@@ -155,7 +155,7 @@ impl<'t> Player<'t> {
                 self.dead.sample(&self.cache.stats(), is_warm);
             }
             if let Some(ahead) = trace.rows.get(at + ROWS_AHEAD) {
-                self.cache.hint_index(self.key(ahead.key)?);
+                self.cache.hint_read(self.key(ahead.key)?);
             }
             self.request(at, row)?;
         }

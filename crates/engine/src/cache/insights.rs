@@ -65,7 +65,7 @@ impl Cache {
 
     /// Hands over what all shards noted, and sums up their reads and misses.
     fn gather(&self, insight: &mut Insight) -> (u64, u64) {
-        let (mut gets, mut misses) = (0, 0);
+        let (mut gets, mut misses) = (self.hits.sum(), 0);
         for cell in &self.shards {
             let mut shard = self.lock(cell);
             shard.watch.hand_over(insight);

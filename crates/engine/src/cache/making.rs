@@ -3,14 +3,16 @@
 //!
 //! Tests: tests/evict.rs, tests/keep.rs.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
+use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
 use super::kept::Kept;
+use super::optimistic::Hits;
 use super::resize::Ballast;
 use super::upkeep::Wishes;
-use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN, Lock, PREFETCH_BYTES_MIN, ShardCell};
+use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN};
 use crate::arena::{Arena, DraftShare};
 use crate::clock::Instant;
 use crate::config::Config;
@@ -22,6 +24,7 @@ use crate::key::{Hasher, random_seed};
 use crate::log::Log;
 use crate::memory::Budget;
 use crate::observer::Report;
+use crate::sequence::Sequence;
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::watch::Watch;
@@ -98,6 +101,7 @@ impl Cache {
             drafts: Arc::new(DraftShare::of(memory)),
             segment_bytes: 1 << geometry.segment_shift,
             insight,
+            hits: Hits::default(),
             config,
         })
     }
@@ -107,7 +111,7 @@ impl Making<'_> {
     /// An empty store that draws on a budget.
     fn store(&self, geometry: &Geometry, budget: &Arc<Budget>) -> Result<Store, Error> {
         let shift = geometry.segment_shift;
-        let arena = Arena::reserve(geometry.reach >> shift, shift)?;
+        let arena = Arena::reserve(geometry.reach >> shift, shift, self.now)?;
         let index = Index::reserve(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
         // The smallest table is there from the start.
         let _ = budget.take(index.bytes());
@@ -127,7 +131,11 @@ impl Making<'_> {
             table,
             arena,
             prefetch_bytes: AtomicUsize::new(PREFETCH_BYTES_MIN),
-            shard: Lock(Mutex::new(shard)),
+            sampled_below: AtomicU32::new(below),
+            lock: Lock {
+                sequence: Sequence::new(),
+                shard: Mutex::new(shard),
+            },
         }
     }
 }

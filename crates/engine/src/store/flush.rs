@@ -19,11 +19,17 @@ impl Store {
         for segment in segments {
             // A segment that holds nothing but a draft stays: its value comes after the flush.
             if self.log.segment(segment).items > 0 {
-                self.log.segment_mut(segment).flushed = Flushed::All;
+                self.mark_flushed(segment, Flushed::All);
             }
         }
         self.flushed_items = self.index.items();
         self.tally.clear();
+    }
+
+    /// Notes that items of a segment were flushed: without the lock that is not to be seen.
+    fn mark_flushed(&mut self, segment: u32, flushed: Flushed) {
+        self.log.segment_mut(segment).flushed = flushed;
+        self.log.arena().open_to_readers(segment, None);
     }
 
     /// Makes every item of the main space a miss from here on.
@@ -35,9 +41,9 @@ impl Store {
         self.seal_open();
         let segments: Vec<u32> = self.log.in_use().collect();
         for segment in segments {
-            let segment = self.log.segment_mut(segment);
-            if segment.items > 0 && segment.flushed == Flushed::None {
-                segment.flushed = Flushed::Main;
+            let known = self.log.segment(segment);
+            if known.items > 0 && known.flushed == Flushed::None {
+                self.mark_flushed(segment, Flushed::Main);
             }
         }
         self.flushed_items += self.tally.retire(Space::MAIN) as usize;

@@ -191,7 +191,7 @@ impl Store {
             return (next, None);
         };
         let hash = self.hashed_key_of(&layout).hash();
-        self.index.table().prefetch(hash);
+        self.index.table().probe(hash);
         (next, Some(hash))
     }
 

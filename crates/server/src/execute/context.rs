@@ -65,6 +65,8 @@ pub struct Ahead<'a, T> {
     pub task: T,
     /// The key that it looks at first, to hint the cache about.
     pub key: Option<Key<'a>>,
+    /// Whether it stores under that key.
+    pub stores: bool,
 }
 
 /// An answer of which more is to come.

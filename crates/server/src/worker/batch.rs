@@ -47,6 +47,8 @@ pub(super) struct Step<'a> {
     pub(super) task: Task<'a>,
     /// The key to hint the cache about.
     pub(super) key: Option<Key<'a>>,
+    /// Whether it stores under that key.
+    pub(super) stores: bool,
 }
 
 /// The arena and its spans.

@@ -25,7 +25,7 @@ pub(super) fn decode_spans<'a>(
             if steps.len() == STEPS_MAX {
                 return next;
             }
-            let Some(Ahead { task, key }) = decode_next(arena, span, cache) else {
+            let Some(Ahead { task, key, stores }) = decode_next(arena, span, cache) else {
                 break;
             };
             let is_last = key.is_none() && task.ends_decoding();
@@ -34,6 +34,7 @@ pub(super) fn decode_spans<'a>(
                 end: span.decoded,
                 task,
                 key,
+                stores,
             });
             if is_last {
                 break;
@@ -71,24 +72,33 @@ fn decode_next<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Ah
 pub(super) fn fetch_ahead(cache: &Cache, steps: &[Step<'_>], index: usize) {
     if index == 0 {
         for step in &steps[..steps.len().min(INDEX_AHEAD)] {
-            hint(step, |key| cache.hint_index(key));
+            hint_index(cache, step);
         }
         for step in &steps[..steps.len().min(ITEM_AHEAD)] {
-            hint(step, |key| cache.hint_item(key));
+            hint_item(cache, step);
         }
     }
     if let Some(step) = steps.get(index + INDEX_AHEAD) {
-        hint(step, |key| cache.hint_index(key));
+        hint_index(cache, step);
     }
     if let Some(step) = steps.get(index + ITEM_AHEAD) {
-        hint(step, |key| cache.hint_item(key));
+        hint_item(cache, step);
     }
 }
 
 #[inline]
-fn hint<'a>(step: &Step<'a>, load: impl FnOnce(cellar_engine::Key<'a>)) {
+fn hint_index(cache: &Cache, step: &Step<'_>) {
+    match step.key {
+        Some(key) if step.stores => cache.hint_write(key),
+        Some(key) => cache.hint_read(key),
+        None => {}
+    }
+}
+
+#[inline]
+fn hint_item(cache: &Cache, step: &Step<'_>) {
     if let Some(key) = step.key {
-        load(key);
+        cache.hint_item(key);
     }
 }
 

@@ -84,7 +84,8 @@ pub(in crate::execute) fn decode<'a, T>(
         }
         Decoded::Refused(refused) => (wrap(Task::Refuse(refused)), None, input.len()),
     };
-    Some((Some(Ahead { task, key }), used))
+    let stores = false;
+    Some((Some(Ahead { task, key, stores }), used))
 }
 
 impl Intake {

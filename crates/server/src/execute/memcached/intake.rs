@@ -133,9 +133,11 @@ pub(in crate::execute) fn decode<'a, T>(
     cache: &Cache,
     wrap: impl Fn(Task<'a>) -> T,
 ) -> First<'a, T> {
+    let mut stores = false;
     let (task, key, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
         Decoded::Request { request, used } => {
+            stores = matches!(request, Request::Store(_));
             let prepared = prepare(request, cache);
             (wrap(Task::Run(prepared)), prepared.key(), used)
         }
@@ -156,7 +158,7 @@ pub(in crate::execute) fn decode<'a, T>(
             (wrap(refuse), None, used)
         }
     };
-    Some((Some(Ahead { task, key }), used))
+    Some((Some(Ahead { task, key, stores }), used))
 }
 
 /// The same of a connection that speaks the binary protocol.
@@ -191,7 +193,8 @@ pub(in crate::execute) fn decode_packet<'a, T>(
             )
         }
     };
-    Some((Some(Ahead { task, key }), used))
+    let stores = false;
+    Some((Some(Ahead { task, key, stores }), used))
 }
 
 impl Intake {

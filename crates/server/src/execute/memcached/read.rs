@@ -95,7 +95,7 @@ fn read_some(words: &mut Words<'_>, how: How, context: Context<'_>, output: &mut
     let mut keys: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
     for (slot, word) in keys.iter_mut().zip(words) {
         let key = context.key(word);
-        cache.hint_index(key);
+        cache.hint_read(key);
         *slot = Some(key);
     }
     keys.iter().flatten().for_each(|key| cache.hint_item(*key));

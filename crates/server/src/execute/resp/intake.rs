@@ -108,18 +108,18 @@ impl Codec {
         };
         // What was looked at belonged to these bytes.
         self.scan = Scan::default();
-        let (task, key, used) = match plain {
+        let (task, key, used, stores) = match plain {
             Plain::Get { key, used } => {
                 let get = PlainGet::of(key, self.space, cache);
-                (wrap(Task::Get(get)), get.key, used)
+                (wrap(Task::Get(get)), get.key, used, false)
             }
             Plain::Set { key, value, used } => {
                 let set = PlainSet::of(key, value, self.space, cache);
-                (wrap(Task::Set(set)), set.key, used)
+                (wrap(Task::Set(set)), set.key, used, true)
             }
         };
         let key = Some(key);
-        Some((Some(Ahead { task, key }), used))
+        Some((Some(Ahead { task, key, stores }), used))
     }
 
     /// The same for what is not plain.
@@ -160,8 +160,8 @@ impl Codec {
             }
             Decoded::Refused { message, used } => (Task::Refuse { message, limits }, used),
         };
-        let task = wrap(task);
-        Some((Some(Ahead { task, key }), used))
+        let (task, stores) = (wrap(task), false);
+        Some((Some(Ahead { task, key, stores }), used))
     }
 
     /// The arguments behind the value of a SET.
@@ -179,8 +179,8 @@ impl Codec {
             wire::Tail::Refused { message } => (Task::Refuse { message, limits }, input.len()),
         };
         self.tail = None;
-        let (task, key) = (wrap(task), None);
-        Some((Some(Ahead { task, key }), used))
+        let (task, key, stores) = (wrap(task), None, false);
+        Some((Some(Ahead { task, key, stores }), used))
     }
 }
 

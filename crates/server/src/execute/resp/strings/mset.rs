@@ -107,7 +107,7 @@ fn read_some<K: AsRef<[u8]>>(
         let mut hashed: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
         for (place, key) in hashed.iter_mut().zip(group) {
             let key = cache.key_in(space, key.as_ref())?;
-            cache.hint_index(key);
+            cache.hint_read(key);
             *place = Some(key);
         }
         let hashed = hashed.into_iter().flatten();

@@ -1,0 +1,119 @@
+//! Cell: a shard behind its lock, and what is read of it without the lock.
+//!
+//! Tests: those of `cache.rs`.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::arena::Arena;
+use crate::sequence::Sequence;
+use crate::shard::Shard;
+use crate::table::Table;
+
+/// Cache lines of a shard's lock that every operation uses, from its start.
+const LOCK_LINES: usize = 2;
+/// Bytes in a cache line.
+const LINE_BYTES: usize = 64;
+/// Bytes of an item that are prefetched: those of a middling one, but at least and at most so many.
+pub(super) const PREFETCH_BYTES_MIN: usize = 192;
+const PREFETCH_BYTES_MAX: usize = 640;
+
+/// A shard, alone on its cache lines, and before it what is read without its lock: those lines
+/// stay with every processor, while the lock's line moves between those that write.
+#[repr(C, align(128))]
+pub(super) struct ShardCell {
+    pub(super) table: Arc<Table>,
+    pub(super) arena: Arc<Arena>,
+    /// Bytes of an item that are prefetched; upkeep follows the mean.
+    pub(super) prefetch_bytes: AtomicUsize,
+    /// Keys whose part lies below are in the insights' sample.
+    // Relaxed: it orders nothing.
+    pub(super) sampled_below: AtomicU32,
+    pub(super) lock: Lock,
+}
+
+/// A shard's lock. The fields that every operation touches begin on the lock's own line.
+#[repr(C, align(128))]
+pub(super) struct Lock {
+    pub(super) sequence: Sequence,
+    pub(super) shard: Mutex<Shard>,
+}
+
+/// A locked shard.
+pub(crate) struct Locked<'s> {
+    cell: &'s ShardCell,
+    shard: MutexGuard<'s, Shard>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Shard;
+
+    #[inline]
+    fn deref(&self) -> &Shard {
+        &self.shard
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let below = self.shard.watch.below();
+        // Relaxed: it orders nothing; only who holds the lock writes it.
+        if self.cell.sampled_below.load(Ordering::Relaxed) != below {
+            self.cell.sampled_below.store(below, Ordering::Relaxed);
+        }
+        self.cell.lock.sequence.end(self.shard.is_open());
+    }
+}
+
+impl ShardCell {
+    /// Locks the shard; waits for whoever has it.
+    #[inline]
+    pub(super) fn lock(&self) -> Locked<'_> {
+        let shard = self.lock.shard.lock();
+        let shard = shard.expect("no thread panics under a shard's lock");
+        self.lock.sequence.begin();
+        Locked { cell: self, shard }
+    }
+
+    /// Starts loading an item of middling length; needs no lock.
+    #[inline]
+    pub(super) fn prefetch_item(&self, offset: usize) {
+        // Relaxed: it orders nothing.
+        let bytes = self.prefetch_bytes.load(Ordering::Relaxed);
+        self.arena.prefetch(offset, bytes);
+    }
+
+    /// Starts loading what follows an item's first line, which is read at once.
+    #[inline]
+    pub(super) fn prefetch_rest(&self, offset: usize) {
+        self.arena
+            .prefetch(offset + LINE_BYTES, PREFETCH_BYTES_MIN - LINE_BYTES);
+    }
+
+    /// Has hints load as much of an item as most of them have.
+    pub(super) fn set_prefetch(&self, mean_bytes: usize) {
+        let bytes = mean_bytes.clamp(PREFETCH_BYTES_MIN, PREFETCH_BYTES_MAX);
+        // Relaxed: it orders nothing.
+        self.prefetch_bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Lock {
+    /// Has the processor fetch the lock's lines for writing, from another processor if need be.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        let lock: *const i8 = std::ptr::from_ref(self).cast();
+        for line in 0..LOCK_LINES {
+            crate::memory::prefetch_for_writing(lock.wrapping_add(line * LINE_BYTES));
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Racing: bytes that one thread may read while another writes them.
+//!
+//! A reader without the shard's lock reads items that a writer may be changing, and finds out
+//! afterwards whether it did ([`sequence`](crate::sequence)). In Rust's model that is allowed of
+//! atomic accesses alone. So what is written to a shard's log under its lock, and what is read of
+//! it without, goes through here, where a byte counts as an atomic of its own, relaxed: with no
+//! promise but that what is read is some value that was written.
+//!
+//! A loop over atomic bytes would be ten times as slow. On x86-64 the same is written in assembly,
+//! whose moves the compiler neither splits nor invents; the loop stays for Miri, which checks the
+//! model, and for other processors.
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+use self::bytes as imp;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use self::words as imp;
+
+/// From here on the processor's own instruction for copies is the fastest.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const STRING_BYTES_MIN: usize = 512;
+
+/// The eight bytes at `at` as a number, little end first.
+///
+/// # Safety
+/// They are readable, and written by nobody but through this module.
+#[inline]
+pub(crate) unsafe fn load(at: *const u8) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe { imp::load(at) }
+}
+
+/// Copies `len` bytes; the ranges do not overlap.
+///
+/// # Safety
+/// `from` is readable and `to` writable for so many bytes. Whichever of them others use at the same
+/// time they use through this module, and nobody else writes `to`.
+#[inline]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { imp::copy(from, to, len) }
+}
+
+/// Whether the bytes at `at` are these.
+///
+/// # Safety
+/// So many bytes, and eight at least, are readable there, and written by nobody but through this
+/// module.
+#[inline]
+pub(crate) unsafe fn equal(at: *const u8, bytes: &[u8]) -> bool {
+    let len = bytes.len();
+    let word = |position: usize| {
+        let word: [u8; 8] = bytes[position..position + 8]
+            .try_into()
+            .expect("eight bytes were taken");
+        u64::from_le_bytes(word)
+    };
+    if len < 8 {
+        let mut padded = [0; 8];
+        padded[..len].copy_from_slice(bytes);
+        let mask = (1_u64 << (8 * len)) - 1;
+        // SAFETY: eight bytes are readable by the caller's promise.
+        return unsafe { load(at) } & mask == u64::from_le_bytes(padded);
+    }
+    let mut position = 0;
+    while position + 8 < len {
+        // SAFETY: inside the range by the loop's condition.
+        if unsafe { load(at.add(position)) } != word(position) {
+            return false;
+        }
+        position += 8;
+    }
+    // SAFETY: the last eight bytes of the range.
+    unsafe { load(at.add(len - 8)) == word(len - 8) }
+}
+
+/// By words, in assembly.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod words {
+    use std::arch::asm;
+
+    use super::STRING_BYTES_MIN;
+
+    #[inline]
+    pub(super) unsafe fn load(at: *const u8) -> u64 {
+        let word;
+        // SAFETY: the move reads eight bytes, which may be read by the caller's promise.
+        unsafe {
+            asm!("mov {word}, qword ptr [{at}]", at = in(reg) at, word = out(reg) word,
+                options(nostack, preserves_flags, readonly));
+        }
+        word
+    }
+
+    #[inline]
+    pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: every move below lies inside the two ranges of `len` bytes.
+        unsafe {
+            match len {
+                0 => {}
+                1..=3 => short(from, to, len),
+                4..=7 => {
+                    move_4(from, to);
+                    move_4(from.add(len - 4), to.add(len - 4));
+                }
+                8..=16 => {
+                    move_8(from, to);
+                    move_8(from.add(len - 8), to.add(len - 8));
+                }
+                17..=32 => {
+                    move_16(from, to);
+                    move_16(from.add(len - 16), to.add(len - 16));
+                }
+                33..=64 => {
+                    move_32(from, to);
+                    move_32(from.add(len - 32), to.add(len - 32));
+                }
+                STRING_BYTES_MIN.. => string(from, to, len),
+                _ => {
+                    let mut position = 0;
+                    while position + 64 < len {
+                        move_32(from.add(position), to.add(position));
+                        move_32(from.add(position + 32), to.add(position + 32));
+                        position += 64;
+                    }
+                    let rest = len - 64;
+                    move_32(from.add(rest), to.add(rest));
+                    move_32(from.add(rest + 32), to.add(rest + 32));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn short(from: *const u8, to: *mut u8, len: usize) {
+        for position in 0..len {
+            // SAFETY: inside the range by the loop's bound.
+            unsafe {
+                asm!("mov {byte}, byte ptr [{from}]", "mov byte ptr [{to}], {byte}",
+                    from = in(reg) from.add(position), to = in(reg) to.add(position),
+                    byte = out(reg_byte) _, options(nostack, preserves_flags));
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn move_4(from: *const u8, to: *mut u8) {
+        // SAFETY: four bytes of both ranges, by the caller.
+        unsafe {
+            asm!("mov {word:e}, dword ptr [{from}]", "mov dword ptr [{to}], {word:e}",
+                from = in(reg) from, to = in(reg) to, word = out(reg) _,
+                options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline]
+    unsafe fn move_8(from: *const u8, to: *mut u8) {
+        // SAFETY: eight bytes of both ranges, by the caller.
+        unsafe {
+            asm!("mov {word}, qword ptr [{from}]", "mov qword ptr [{to}], {word}",
+                from = in(reg) from, to = in(reg) to, word = out(reg) _,
+                options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline]
+    unsafe fn move_16(from: *const u8, to: *mut u8) {
+        // SAFETY: sixteen bytes of both ranges, by the caller; every x86-64 processor has these.
+        unsafe {
+            asm!("movups {words}, xmmword ptr [{from}]", "movups xmmword ptr [{to}], {words}",
+                from = in(reg) from, to = in(reg) to, words = out(xmm_reg) _,
+                options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline]
+    unsafe fn move_32(from: *const u8, to: *mut u8) {
+        // SAFETY: as `move_16`, of 32 bytes.
+        unsafe {
+            asm!("movups {low}, xmmword ptr [{from}]", "movups {high}, xmmword ptr [{from} + 16]",
+                "movups xmmword ptr [{to}], {low}", "movups xmmword ptr [{to} + 16], {high}",
+                from = in(reg) from, to = in(reg) to, low = out(xmm_reg) _, high = out(xmm_reg) _,
+                options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline]
+    unsafe fn string(from: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: both ranges have `len` bytes; the direction flag is clear as in all Rust code.
+        unsafe {
+            asm!("rep movsb", inout("rsi") from => _, inout("rdi") to => _, inout("rcx") len => _,
+                options(nostack, preserves_flags));
+        }
+    }
+}
+
+/// By atomic bytes.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod bytes {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    unsafe fn byte<'a>(at: *const u8) -> &'a AtomicU8 {
+        // SAFETY: readable by the caller's promise, and used as an atomic by whoever else uses it.
+        unsafe { AtomicU8::from_ptr(at.cast_mut()) }
+    }
+
+    pub(super) unsafe fn load(at: *const u8) -> u64 {
+        (0..8).rev().fold(0, |word, position| {
+            // Relaxed: see the module.
+            // SAFETY: one of the eight bytes of the caller's promise.
+            word << 8 | u64::from(unsafe { byte(at.add(position)) }.load(Ordering::Relaxed))
+        })
+    }
+
+    pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+        for position in 0..len {
+            // Relaxed: see the module.
+            // SAFETY: inside both ranges by the loop's bound.
+            unsafe {
+                let read = byte(from.add(position)).load(Ordering::Relaxed);
+                byte(to.add(position)).store(read, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_and_comparisons_of_every_length_touch_their_bytes_alone() {
+        let from: Vec<u8> = (0..2_000_u32).map(|n| (n * 31 + 7) as u8).collect();
+        let lengths = (0..100).chain([255, 256, 257, 511, 512, 513, 1_024, 1_900]);
+        for len in lengths.take(if cfg!(miri) { 40 } else { usize::MAX }) {
+            for shift in [0, 1, 7] {
+                let mut to = vec![0xee; len + 32];
+                // SAFETY: both are longer than what is copied, and nobody else uses them.
+                unsafe { copy(from[shift..].as_ptr(), to[9..].as_mut_ptr(), len) };
+                assert_eq!(to[9..9 + len], from[shift..shift + len]);
+                assert!(
+                    to[..9]
+                        .iter()
+                        .chain(&to[9 + len..])
+                        .all(|&byte| byte == 0xee)
+                );
+                // SAFETY: eight bytes and more lie behind what is compared.
+                unsafe {
+                    assert!(equal(to[9..].as_ptr(), &from[shift..shift + len]));
+                    for wrong in 0..len {
+                        to[9 + wrong] ^= 1;
+                        assert!(!equal(to[9..].as_ptr(), &from[shift..shift + len]));
+                        to[9 + wrong] ^= 1;
+                    }
+                }
+            }
+        }
+        // SAFETY: eight bytes are there.
+        let word = unsafe { load([1, 2, 3, 4, 5, 6, 7, 8].as_ptr()) };
+        assert_eq!(word, 0x0807_0605_0403_0201);
+    }
+}

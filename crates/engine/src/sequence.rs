@@ -1,0 +1,74 @@
+//! Sequence: how a reader without a shard's lock learns whether somebody changed it meanwhile.
+//!
+//! A count beside the lock, odd while somebody holds it. A reader notes an even count, reads what
+//! it wants from memory that may change under its eyes, and asks afterwards whether the count is
+//! still the one it noted: only then is what it read what the shard held, all at one moment.
+//!
+//! What is read between the two must be read as [`racing`](crate::racing) does or from atomics, and
+//! must not be trusted before: an offset may point anywhere, a length may be any.
+//!
+//! Why: docs/decisions/0053. Tests: tests/loom.rs, by `make loom`; tests/optimistic.rs.
+
+#[cfg(cellar_loom)]
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(not(cellar_loom))]
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// The count; see the module.
+#[derive(Debug)]
+pub struct Sequence(AtomicU64);
+
+/// A count that a reader noted.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen(u64);
+
+impl Default for Sequence {
+    fn default() -> Sequence {
+        Sequence::new()
+    }
+}
+
+impl Sequence {
+    /// Nobody is at work.
+    #[must_use]
+    pub fn new() -> Sequence {
+        Sequence(AtomicU64::new(0))
+    }
+
+    /// Begins a change. Only one thread at a time, which the shard's lock sees to.
+    #[inline]
+    pub fn begin(&self) {
+        // Relaxed: only the holder of the lock writes the count.
+        let count = self.0.load(Ordering::Relaxed) | 1;
+        self.0.store(count, Ordering::Relaxed);
+        // Release, before all that is changed: who reads some of it finds the count odd, or later,
+        // with the fence in `is_still`.
+        fence(Ordering::Release);
+    }
+
+    /// Ends a change; the shard stays closed to readers without the lock if it is not `open`.
+    #[inline]
+    pub fn end(&self, open: bool) {
+        // Relaxed: as in `begin`.
+        let count = self.0.load(Ordering::Relaxed);
+        // Release: who finds the count even finds all that was changed.
+        self.0.store(count + u64::from(open), Ordering::Release);
+    }
+
+    /// The count, unless somebody is at work.
+    #[inline]
+    pub fn seen(&self) -> Option<Seen> {
+        // Acquire: pairs with the release in `end`.
+        let count = self.0.load(Ordering::Acquire);
+        (count & 1 == 0).then_some(Seen(count))
+    }
+
+    /// Whether nobody began a change since.
+    #[inline]
+    pub fn is_still(&self, seen: Seen) -> bool {
+        // Acquire, behind all that was read: pairs with the fence in `begin`.
+        fence(Ordering::Acquire);
+        // Relaxed: the fence before it orders it.
+        self.0.load(Ordering::Relaxed) == seen.0
+    }
+}
