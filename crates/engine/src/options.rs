@@ -76,6 +76,18 @@ pub struct SetOptions {
     pub version: bool,
 }
 
+impl SetOptions {
+    /// Whether nothing is asked that an item without rare fields does not have.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.when, When::Always | When::Present)
+            && self.kind == Kind::STRING
+            && self.flags == 0
+            && self.new_version.is_none()
+            && !self.version
+    }
+}
+
 impl Default for SetOptions {
     fn default() -> SetOptions {
         SetOptions {

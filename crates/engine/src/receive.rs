@@ -94,6 +94,6 @@ impl Shard {
             segment,
         };
         let happened = Happened::of_store(old.as_ref());
-        Ok(self.stored(key, &located, &spec, happened, now))
+        Ok(self.stored(key, &located, spec.version.unwrap_or(0), happened, now))
     }
 }

@@ -154,23 +154,32 @@ impl Shard {
     ) -> Result<Stored, Error> {
         self.reclaimer.prefetch(key.hash());
         let old = self.store.find(key, now);
+        if let Some(old) = old
+            && options.is_plain()
+            && let Some(located) = self.store.replace_value(&old, value, options.deadline)
+        {
+            let happened = Happened::of_store(Some(&old));
+            return Ok(self.stored(key, &located, 0, happened, now));
+        }
         let spec = match self.decide(key, value.len(), old.as_ref(), options, now) {
             Ok(spec) => spec,
             Err(refused) => return Ok(refused),
         };
+        let version = spec.version.unwrap_or(0);
         let done = self.put(key, old, &spec, Content::Bytes(value), now)?;
         Ok(done.map_or(Stored::NotStored, |located| {
-            self.stored(key, &located, &spec, Happened::of_store(old.as_ref()), now)
+            let happened = Happened::of_store(old.as_ref());
+            self.stored(key, &located, version, happened, now)
         }))
     }
 
-    /// Notes a store, of a new item or over an old one.
+    /// Notes a store, of a new item or over an old one; `version` is zero for an item without one.
     #[inline]
     pub(crate) fn stored(
         &mut self,
         key: Key<'_>,
         located: &Located,
-        spec: &Spec,
+        version: u64,
         happened: Happened,
         now: Instant,
     ) -> Stored {
@@ -178,9 +187,7 @@ impl Shard {
         self.store.reset_fetched(located.slot);
         self.store.counts.stored += 1;
         self.store.report.tell(key, happened);
-        Stored::Done {
-            version: spec.version.unwrap_or(0),
-        }
+        Stored::Done { version }
     }
 
     /// Checks the condition of a store and makes the new item's header out of it.
@@ -345,7 +352,8 @@ impl Shard {
         };
         let done = self.put(key, Some(old), &spec, Content::Extended(end, bytes), now)?;
         Ok(done.map_or(Stored::NotStored, |located| {
-            self.stored(key, &located, &spec, Happened::Stored, now)
+            let version = spec.version.unwrap_or(0);
+            self.stored(key, &located, version, Happened::Stored, now)
         }))
     }
 

@@ -325,6 +325,30 @@ impl Store {
         layout
     }
 
+    /// Writes a value of the same length over a plain item's, with another deadline: most stores do
+    /// no more. None, and nothing has changed, if that does not do.
+    #[inline]
+    pub(crate) fn replace_value(
+        &mut self,
+        located: &Located,
+        value: &[u8],
+        deadline: Deadline,
+    ) -> Option<Located> {
+        let mut layout = located.layout;
+        let is_alike = !layout.is_extended() && layout.value_bytes == value.len();
+        if !is_alike || self.log.is_pinned(located.segment) {
+            return None;
+        }
+        if layout.deadline != deadline {
+            if !self.retime(located, deadline) {
+                return None;
+            }
+            layout.deadline = deadline;
+        }
+        self.log.write(layout.value_at(), value);
+        Some(Located { layout, ..*located })
+    }
+
     /// Writes header and key into room; returns where everything lies.
     #[inline]
     fn write_front(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {

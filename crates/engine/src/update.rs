@@ -64,7 +64,7 @@ impl Shard {
                 let located = self.put(key, old, &spec, Content::Bytes(scratch), now)?;
                 let located = located.expect("the new value does not need the old one");
                 let happened = Happened::of_store(old.as_ref());
-                self.stored(key, &located, &spec, happened, now);
+                self.stored(key, &located, spec.version.unwrap_or(0), happened, now);
             }
         }
         Ok(result)
@@ -97,7 +97,7 @@ impl Shard {
             let bytes = &scratch[splice.from..splice.from + splice.len];
             self.store.write_value(&located, splice.at, bytes);
         }
-        self.stored(key, &located, &spec, Happened::Stored, now);
+        self.stored(key, &located, spec.version.unwrap_or(0), Happened::Stored, now);
         Ok(true)
     }
 
