@@ -137,12 +137,8 @@ impl Arena {
         to: &'t mut [MaybeUninit<u8>],
     ) -> Option<&'t [u8]> {
         let at = self.inside(offset, to.len())?;
-        // SAFETY: inside the region, written through `racing` alone; `to` is written whole, and is
-        // nobody else's.
-        unsafe {
-            racing::copy(at, to.as_mut_ptr().cast(), to.len());
-            Some(std::slice::from_raw_parts(to.as_ptr().cast(), to.len()))
-        }
+        // SAFETY: inside the region, written through `racing` alone.
+        Some(unsafe { racing::read(at, to) })
     }
 
     /// Where `len` bytes from `offset` lie, if inside the region.
@@ -229,7 +225,7 @@ impl Arena {
         // SAFETY: inside the region by the assert; exclusive by the caller's promise but for those
         // who read through `racing`. `bytes` may not overlap the target because it would be a
         // living slice over the range.
-        unsafe { racing::copy(bytes.as_ptr(), self.region.base().add(offset), bytes.len()) };
+        unsafe { racing::write(bytes, self.region.base().add(offset)) };
     }
 
     /// Copies `len` bytes inside the arena.

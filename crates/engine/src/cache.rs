@@ -144,10 +144,7 @@ impl Cache {
     /// ahead. Never blocks.
     #[inline]
     pub fn hint_item(&self, key: Key<'_>) {
-        let cell = self.cell(key);
-        if let Some(candidate) = cell.table.candidate(cell.table.probe(key.hash())) {
-            cell.prefetch_item(candidate.offset());
-        }
+        self.cell(key).look_ahead(key);
     }
 
     /// The number of the key's shard.
@@ -344,10 +341,12 @@ impl Cache {
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
         self.check_value(value.len(), options.value_bytes_max)?;
+        // Waited for before the lock is held, so that nobody else waits for it as well.
+        let candidate = self.cell(key).look_ahead(key);
         self.write_with_room(
             key,
             || value.len(),
-            |shard, now| shard.set(key, value, options, now),
+            |shard, now| shard.set(key, candidate, value, options, now),
         )
     }
 

@@ -21,8 +21,8 @@ use self::scan::Returns;
 use crate::error::Error;
 use crate::memory::{HUGE_PAGE_BYTES, Region};
 use crate::table::{
-    BUCKET_BYTES, BUCKET_SLOTS, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS, OFFSETS,
-    PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of, with_use,
+    BUCKET_BYTES, BUCKET_SLOTS, Candidate, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS,
+    OFFSETS, PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of, with_use,
 };
 
 /// Items per 20 slots above which the table grows: load 0.85.
@@ -43,6 +43,14 @@ const MOVES_MAX: u32 = 3;
 /// The number of a slot in the table; good until the table next changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef(usize);
+
+impl SlotRef {
+    /// The slot of an entry that was looked for without the lock.
+    #[inline]
+    pub(crate) fn of(candidate: Candidate) -> SlotRef {
+        SlotRef(candidate.number())
+    }
+}
 
 /// One shard's index.
 #[derive(Debug)]

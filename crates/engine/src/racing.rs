@@ -12,6 +12,8 @@
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use self::bytes as imp;
+use std::mem::MaybeUninit;
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use self::words as imp;
 
@@ -29,15 +31,38 @@ pub(crate) unsafe fn load(at: *const u8) -> u64 {
     unsafe { imp::load(at) }
 }
 
-/// Copies `len` bytes; the ranges do not overlap.
+/// Copies `len` bytes from one such place to another; they do not overlap.
 ///
 /// # Safety
-/// `from` is readable and `to` writable for so many bytes. Whichever of them others use at the same
-/// time they use through this module, and nobody else writes `to`.
+/// `from` is readable and `to` writable for so many bytes; who else uses them does it through this
+/// module, and nobody else writes `to`.
 #[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: by the caller's promise.
     unsafe { imp::copy(from, to, len) }
+}
+
+/// Writes bytes to `to`.
+///
+/// # Safety
+/// `to` is writable for so many bytes; who else uses them reads them, through this module.
+#[inline]
+pub(crate) unsafe fn write(from: &[u8], to: *mut u8) {
+    // SAFETY: by the caller's promise; nobody writes what is borrowed.
+    unsafe { imp::write(from, to) }
+}
+
+/// Fills `to` with the bytes at `from`.
+///
+/// # Safety
+/// `from` is readable for so many bytes, and written by nobody but through this module.
+#[inline]
+pub(crate) unsafe fn read(from: *const u8, to: &mut [MaybeUninit<u8>]) -> &[u8] {
+    // SAFETY: by the caller's promise; `to` is the caller's alone, and is written whole.
+    unsafe {
+        imp::read(from, to);
+        std::slice::from_raw_parts(to.as_ptr().cast(), to.len())
+    }
 }
 
 /// Whether the bytes at `at` are these.
@@ -77,6 +102,7 @@ pub(crate) unsafe fn equal(at: *const u8, bytes: &[u8]) -> bool {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod words {
     use std::arch::asm;
+    use std::mem::MaybeUninit;
 
     use super::STRING_BYTES_MIN;
 
@@ -89,6 +115,18 @@ mod words {
                 options(nostack, preserves_flags, readonly));
         }
         word
+    }
+
+    #[inline]
+    pub(super) unsafe fn write(from: &[u8], to: *mut u8) {
+        // SAFETY: by the caller's promise.
+        unsafe { copy(from.as_ptr(), to, from.len()) }
+    }
+
+    #[inline]
+    pub(super) unsafe fn read(from: *const u8, to: &mut [MaybeUninit<u8>]) {
+        // SAFETY: by the caller's promise.
+        unsafe { copy(from, to.as_mut_ptr().cast(), to.len()) }
     }
 
     #[inline]
@@ -196,6 +234,7 @@ mod words {
 /// By atomic bytes.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod bytes {
+    use std::mem::MaybeUninit;
     use std::sync::atomic::{AtomicU8, Ordering};
 
     unsafe fn byte<'a>(at: *const u8) -> &'a AtomicU8 {
@@ -209,6 +248,22 @@ mod bytes {
             // SAFETY: one of the eight bytes of the caller's promise.
             word << 8 | u64::from(unsafe { byte(at.add(position)) }.load(Ordering::Relaxed))
         })
+    }
+
+    pub(super) unsafe fn write(from: &[u8], to: *mut u8) {
+        for (position, &written) in from.iter().enumerate() {
+            // Relaxed: see the module.
+            // SAFETY: inside the range by the loop's bound.
+            unsafe { byte(to.add(position)) }.store(written, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) unsafe fn read(from: *const u8, to: &mut [MaybeUninit<u8>]) {
+        for (position, read) in to.iter_mut().enumerate() {
+            // Relaxed: see the module.
+            // SAFETY: inside the range by the loop's bound.
+            read.write(unsafe { byte(from.add(position)) }.load(Ordering::Relaxed));
+        }
     }
 
     pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
@@ -229,33 +284,40 @@ mod tests {
 
     #[test]
     fn copies_and_comparisons_of_every_length_touch_their_bytes_alone() {
-        let from: Vec<u8> = (0..2_000_u32).map(|n| (n * 31 + 7) as u8).collect();
+        let mut from: Vec<u8> = (0..2_000_u32).map(|n| (n * 31 + 7) as u8).collect();
         let lengths = (0..100).chain([255, 256, 257, 511, 512, 513, 1_024, 1_900]);
         for len in lengths.take(if cfg!(miri) { 40 } else { usize::MAX }) {
             for shift in [0, 1, 7] {
-                let mut to = vec![0xee; len + 32];
-                // SAFETY: both are longer than what is copied, and nobody else uses them.
-                unsafe { copy(from[shift..].as_ptr(), to[9..].as_mut_ptr(), len) };
-                assert_eq!(to[9..9 + len], from[shift..shift + len]);
-                assert!(
-                    to[..9]
-                        .iter()
-                        .chain(&to[9 + len..])
-                        .all(|&byte| byte == 0xee)
-                );
+                let mut copied = vec![0xee; len + 32];
+                let mut written = copied.clone();
+                let mut read = vec![MaybeUninit::uninit(); len];
+                // SAFETY: all are longer than what is copied, and nobody else uses them.
+                unsafe {
+                    copy(from[shift..].as_mut_ptr(), copied[9..].as_mut_ptr(), len);
+                    write(&from[shift..shift + len], written[9..].as_mut_ptr());
+                    assert_eq!(
+                        super::read(from[shift..].as_mut_ptr(), &mut read),
+                        &from[shift..shift + len]
+                    );
+                }
+                assert_eq!(copied, written);
+                assert_eq!(copied[9..9 + len], from[shift..shift + len]);
+                let (before, behind) = (&copied[..9], &copied[9 + len..]);
+                assert!(before.iter().chain(behind).all(|&byte| byte == 0xee));
+                let wanted = &from[shift..shift + len];
                 // SAFETY: eight bytes and more lie behind what is compared.
                 unsafe {
-                    assert!(equal(to[9..].as_ptr(), &from[shift..shift + len]));
+                    assert!(equal(copied[9..].as_mut_ptr(), wanted));
                     for wrong in 0..len {
-                        to[9 + wrong] ^= 1;
-                        assert!(!equal(to[9..].as_ptr(), &from[shift..shift + len]));
-                        to[9 + wrong] ^= 1;
+                        copied[9 + wrong] ^= 1;
+                        assert!(!equal(copied[9..].as_mut_ptr(), wanted));
+                        copied[9 + wrong] ^= 1;
                     }
                 }
             }
         }
         // SAFETY: eight bytes are there.
-        let word = unsafe { load([1, 2, 3, 4, 5, 6, 7, 8].as_ptr()) };
+        let word = unsafe { load([1, 2, 3, 4, 5, 6, 7, 8].as_mut_ptr()) };
         assert_eq!(word, 0x0807_0605_0403_0201);
     }
 }

@@ -22,6 +22,7 @@ use crate::sample::Action;
 use crate::space::Kind;
 use crate::stats::Stats;
 use crate::store::{Content, Located, Store};
+use crate::table::Candidate;
 use crate::watch::Watch;
 
 /// Items of this size have a version from the start, so that attaching one never copies them.
@@ -144,16 +145,17 @@ impl Shard {
         self.watch.note(key, action, facts, now);
     }
 
-    /// Stores a value if the condition holds.
+    /// Stores a value if the condition holds; `candidate` says where the key's item probably lies.
     pub(crate) fn set(
         &mut self,
         key: Key<'_>,
+        candidate: Option<Candidate>,
         value: &[u8],
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
         self.reclaimer.prefetch(key.hash());
-        let old = self.store.find(key, now);
+        let old = self.store.find_near(key, candidate, now);
         if let Some(old) = old
             && options.is_plain()
             && let Some(located) = self.store.replace_value(&old, value, options.deadline)

@@ -39,7 +39,7 @@ use crate::outcome::Item;
 use crate::segment::{Flushed, Stream};
 use crate::space::Space;
 use crate::stats::ReclaimLag;
-use crate::table::Table;
+use crate::table::{Candidate, Table};
 use crate::tally::Tally;
 use crate::timescale::Timescale;
 
@@ -138,6 +138,30 @@ impl Store {
     /// Bytes of memory for each item, about.
     pub(crate) fn mean_item_bytes(&self) -> usize {
         self.log.resident_bytes() / self.items().max(1)
+    }
+
+    /// Finds the item of `key`, whether its time is over or not: where it probably lies, or anywhere.
+    #[inline]
+    pub(crate) fn find_stored_near(
+        &self,
+        key: Key<'_>,
+        candidate: Option<Candidate>,
+    ) -> Option<Located> {
+        if let Some(candidate) = candidate
+            && self.index.table().is_still(candidate)
+            && let Entry::Item(layout) = self.log.read(candidate.offset())
+            && layout.key_word == key.word()
+            && self.log.bytes(layout.key_at, key.bytes().len()) == key.bytes()
+        {
+            let slot = SlotRef::of(candidate);
+            let segment = self.log.segment_of(layout.offset);
+            return Some(Located {
+                slot,
+                layout,
+                segment,
+            });
+        }
+        self.find_stored(key)
     }
 
     /// Finds the item of `key`, whether its time is over or not.

@@ -190,6 +190,12 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// The slot's number.
+    #[inline]
+    pub(crate) fn number(self) -> usize {
+        self.number
+    }
+
     /// The arena offset at which the item probably lies.
     #[inline]
     pub(crate) fn offset(self) -> usize {
@@ -230,7 +236,8 @@ impl Table {
             // Relaxed: a hint, until the shard's sequence says that it was true.
             let word = bucket.get(position)?.load(Ordering::Relaxed);
             let number = bucket_number * BUCKET_SLOTS + position;
-            Some(Candidate { number, word })
+            // An empty slot looks like one with a tag of zeros.
+            (word & OFFSETS != 0).then_some(Candidate { number, word })
         };
         first(probe.home, probe.wanted).or_else(|| first(probe.partner, probe.wanted | 1))
     }

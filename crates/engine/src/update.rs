@@ -97,7 +97,13 @@ impl Shard {
             let bytes = &scratch[splice.from..splice.from + splice.len];
             self.store.write_value(&located, splice.at, bytes);
         }
-        self.stored(key, &located, spec.version.unwrap_or(0), Happened::Stored, now);
+        self.stored(
+            key,
+            &located,
+            spec.version.unwrap_or(0),
+            Happened::Stored,
+            now,
+        );
         Ok(true)
     }
 

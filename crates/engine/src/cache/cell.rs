@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::Arena;
+use crate::key::Key;
 use crate::sequence::Sequence;
 use crate::shard::Shard;
-use crate::table::Table;
+use crate::table::{Candidate, Table};
 
 /// Cache lines of a shard's lock that every operation uses, from its start.
 const LOCK_LINES: usize = 2;
@@ -82,6 +83,14 @@ impl ShardCell {
         let shard = shard.expect("no thread panics under a shard's lock");
         self.lock.sequence.begin();
         Locked { cell: self, shard }
+    }
+
+    /// Where the key's item probably lies, which is loaded from here on; needs no lock.
+    #[inline]
+    pub(super) fn look_ahead(&self, key: Key<'_>) -> Option<Candidate> {
+        let candidate = self.table.candidate(self.table.probe(key.hash()))?;
+        self.prefetch_item(candidate.offset());
+        Some(candidate)
     }
 
     /// Starts loading an item of middling length; needs no lock.

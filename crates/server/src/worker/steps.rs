@@ -224,6 +224,7 @@ pub(super) fn run_frame(
                 end: span.decoded,
                 task: found.task,
                 key: found.key,
+                stores: found.stores,
             };
             run(context, &step, &mut span, &frame, connection, now_ms);
             Ran::Whole

@@ -137,7 +137,7 @@ pub(in crate::execute) fn decode<'a, T>(
     let (task, key, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
         Decoded::Request { request, used } => {
-            stores = matches!(request, Request::Store(_));
+            stores = matches!(request, codec::Request::Store(_));
             let prepared = prepare(request, cache);
             (wrap(Task::Run(prepared)), prepared.key(), used)
         }
