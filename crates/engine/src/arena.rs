@@ -215,6 +215,35 @@ impl Pinner<'_> {
     }
 }
 
+/// One use of a segment, without anything that is read or written yet.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    arena: Arc<Arena>,
+    segment: u32,
+}
+
+impl Pin {
+    /// A use of a segment; only under the shard's lock.
+    pub(crate) fn on(arena: &Arc<Arena>, segment: u32) -> Pin {
+        arena.pin(segment);
+        Pin {
+            arena: Arc::clone(arena),
+            segment,
+        }
+    }
+
+    /// The segment.
+    pub(crate) fn segment(&self) -> u32 {
+        self.segment
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.arena.unpin(self.segment);
+    }
+}
+
 /// A counted handle on a value; derefs to its bytes, which never change while it lives.
 ///
 /// It holds back a whole segment of memory, so it is for the time of one reply, not for keeping.
