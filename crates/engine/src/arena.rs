@@ -305,6 +305,35 @@ enum Holding {
     Copy { _copy: Arc<[u8]> },
 }
 
+/// One use of a segment, without anything that is read or written yet.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    arena: Arc<Arena>,
+    segment: u32,
+}
+
+impl Pin {
+    /// A use of a segment; only under the shard's lock.
+    pub(crate) fn on(arena: &Arc<Arena>, segment: u32) -> Pin {
+        arena.pin(segment);
+        Pin {
+            arena: Arc::clone(arena),
+            segment,
+        }
+    }
+
+    /// The segment.
+    pub(crate) fn segment(&self) -> u32 {
+        self.segment
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.arena.unpin(self.segment);
+    }
+}
+
 /// A counted handle on a value; derefs to its bytes, which never change while it lives.
 ///
 /// Unless the value is a short one, it holds back a whole segment of memory, so it is for the time

@@ -15,12 +15,14 @@ mod geometry;
 mod kept; // spaces with memory of their own
 mod audit;
 mod spaces;
+mod drafts; // room for values that come in pieces, a long one's in steps
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
 mod optimistic; // reads that take no lock
 mod making; // how a cache is made
 
+pub use self::drafts::{Reservation, Reserved};
 pub use self::kept::KeptStats;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
@@ -28,7 +30,7 @@ pub use self::upkeep::Upkeep;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use crate::arena::{Draft, DraftShare, Handle};
+use crate::arena::{DraftShare, Handle};
 use crate::clock::{Deadline, Instant};
 use crate::config::Config;
 use crate::error::Error;
@@ -474,36 +476,6 @@ impl Cache {
             lag.add(&self.lock(cell).store.counts.reclaim_lag);
         }
         lag
-    }
-
-    /// Memory inside the cache for a value of `value_bytes` that is still being received, so that
-    /// large values need no other buffer.
-    ///
-    /// # Errors
-    /// As [`Cache::set`]; [`Error::Busy`] also if this draft and others would hold more than half
-    /// of the memory.
-    pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
-        self.check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
-        let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
-        let mut draft = self.write_with_room(
-            key,
-            || value_bytes,
-            |shard, now| shard.draft(key, value_bytes, now),
-        )?;
-        draft.part = Some(part);
-        Ok(draft)
-    }
-
-    /// Stores a received value if the condition holds; else its memory is given back.
-    ///
-    /// # Errors
-    /// As [`Cache::set`].
-    pub fn commit(&self, mut draft: Draft, options: &SetOptions) -> Result<Stored, Error> {
-        let bytes = std::mem::take(&mut draft.key);
-        let key = self.key_in(draft.space, &bytes)?;
-        self.write(key, |shard, now| {
-            shard.commit(key, &mut draft, options, now)
-        })
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod beside; // how live items are moved while nobody waits
 mod won; // room where nothing may leave for it
+pub(crate) mod room; // what is won for a long value, some in each call
 
 use crate::clock::Instant;
 use crate::config::Effort;
@@ -89,6 +90,8 @@ struct Victim {
 struct Allowance {
     entries: usize,
     bytes: usize,
+    /// Bytes of entries beyond which nothing is looked at, however many entries that are.
+    walk_bytes: usize,
     copy_bytes: usize,
     /// Whether nobody waits for room, so that what is not copied stays, for the next call.
     is_upkeep: bool,
@@ -101,7 +104,9 @@ impl Allowance {
     /// usual to win the bytes that a large one needs.
     #[inline]
     fn is_used_up(&self, done_bytes: usize) -> bool {
-        (self.entries == 0 && done_bytes >= self.bytes) || (self.is_upkeep && self.copy_bytes == 0)
+        (self.entries == 0 && done_bytes >= self.bytes)
+            || self.walk_bytes == 0
+            || (self.is_upkeep && self.copy_bytes == 0)
     }
 }
 
@@ -184,6 +189,7 @@ impl Reclaimer {
             let mut allowance = Allowance {
                 entries: ENTRIES_PER_INSERT,
                 bytes: 2 * bytes,
+                walk_bytes: usize::MAX,
                 copy_bytes: store.segment_bytes(),
                 is_upkeep: false,
             };
@@ -268,6 +274,7 @@ impl Reclaimer {
         let mut all = Allowance {
             entries: usize::MAX,
             bytes: usize::MAX,
+            walk_bytes: usize::MAX,
             copy_bytes: *copy_bytes,
             is_upkeep: false,
         };
@@ -313,6 +320,7 @@ impl Reclaimer {
         let mut allowance = Allowance {
             entries: ENTRIES_PER_TICK,
             bytes: 0,
+            walk_bytes: usize::MAX,
             copy_bytes: COPY_BYTES_PER_TICK,
             is_upkeep: true,
         };
@@ -501,7 +509,9 @@ impl Reclaimer {
             allowance.entries = allowance.entries.saturating_sub(1);
             ahead = self.load(store, ahead, end);
             let (next, item) = store.entry_in(victim.segment, victim.cursor);
-            done_bytes += next - victim.cursor;
+            let bytes = next - victim.cursor;
+            done_bytes += bytes;
+            allowance.walk_bytes = allowance.walk_bytes.saturating_sub(bytes);
             if let Some((located, hash)) = item {
                 let requeued = self.process_item(store, &victim, &located, hash, allowance, now);
                 if requeued {

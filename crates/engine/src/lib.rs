@@ -50,7 +50,7 @@ mod receive; // values that come in pieces, written where they will stay
 pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
-pub use cache::{Cache, ExpiryTimeline, KeptStats, Leaving, Upkeep};
+pub use cache::{Cache, ExpiryTimeline, KeptStats, Leaving, Reservation, Reserved, Upkeep};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use config::Config;
 pub use error::Error;

@@ -8,10 +8,12 @@
 //! Invariant: resident segments and extents are paid for from the shared budget.
 //! Why: docs/decisions/0008.
 
+mod extents; // items that have memory of their own, how that is made and given back
 mod residence;
 mod share;
 mod spared; // segments that stores leave alone, where nothing may leave for them
 
+pub(crate) use self::extents::PIECE_BYTES;
 pub(crate) use self::residence::Touch;
 
 use std::collections::VecDeque;
@@ -71,6 +73,8 @@ pub(crate) struct Log {
     /// Fewest free segments since the last look at what may be given back.
     free_low: usize,
     draining: Vec<u32>,
+    /// Extents that are being made, or given back piece by piece.
+    partial: Vec<u32>,
     open: [Option<u32>; STREAMS],
     /// Offset up to which the open segment's memory is known to be resident.
     touched: [usize; STREAMS],
@@ -124,6 +128,7 @@ impl Log {
             free: Vec::new(),
             free_low: 0,
             draining: Vec::new(),
+            partial: Vec::new(),
             open: [None; STREAMS],
             touched: [0; STREAMS],
             recent: [Recent::default(); STREAMS],
@@ -415,14 +420,14 @@ impl Log {
         std::mem::take(&mut self.rolled)
     }
 
-    /// Segments that could be opened without reclaiming, counted up to `enough`: the free ones, and
-    /// this log's part of what is left in the budget.
+    /// Segments that could be opened without reclaiming, counted up to `enough`: the free ones,
+    /// what extents give back, and this log's part of what is left in the budget.
     #[inline]
     pub(crate) fn available(&self, enough: usize) -> usize {
         if self.free.len() >= enough {
             return enough;
         }
-        let fresh = self.share.left() >> self.arena.segment_shift();
+        let fresh = (self.share.left() + self.leaving_bytes()) >> self.arena.segment_shift();
         (self.free.len() + fresh).min(enough)
     }
 
@@ -446,7 +451,8 @@ impl Log {
 
     /// A segment without memory, which is paid for from here on.
     fn take_fresh(&mut self) -> Option<u32> {
-        if !self.share.take(self.segment_bytes()) {
+        let bytes = self.segment_bytes();
+        if !self.share.take(bytes) && !(self.release_piece() > 0 && self.share.take(bytes)) {
             return None;
         }
         let Some(number) = self.find_unused(1) else {
@@ -483,57 +489,6 @@ impl Log {
         }
         self.segments.resize(first + span, Segment::unused());
         Some(first as u32)
-    }
-
-    /// Whether an item of `bytes` is better off with an extent of its own.
-    pub(crate) fn wants_extent(&self, bytes: usize) -> bool {
-        is_better_off_alone(bytes, self.segment_bytes())
-    }
-
-    /// Bytes of memory of an extent for an item.
-    pub(crate) fn extent_bytes(&self, bytes: usize) -> usize {
-        extent_bytes(bytes, self.segment_bytes())
-    }
-
-    /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.
-    pub(crate) fn take_extent(
-        &mut self,
-        queue: Queue,
-        bytes: usize,
-        scale: Timescale,
-        now: Instant,
-    ) -> Option<Room> {
-        let room_bytes = self.extent_bytes(bytes);
-        if !self.may_take(room_bytes) || !self.share.take(room_bytes) {
-            return None;
-        }
-        let span = bytes.div_ceil(self.segment_bytes());
-        let Some(number) = self.find_unused(span) else {
-            self.share.give(room_bytes);
-            return None;
-        };
-        let offset = self.start_of(number);
-        let mut segment = Segment::of(Use::Sealed, queue, scale, self.horizon, room_bytes);
-        segment.write(bytes, now.0 / 1000);
-        self.segments[number as usize] = segment;
-        // Long values are pinned, or copied under the lock.
-        self.arena.open_to_readers(number, None);
-        for continued in number as usize + 1..number as usize + span {
-            self.segments[continued].used = Use::Continued;
-        }
-        self.arena.region().populate(offset, room_bytes);
-        self.resident_bytes += room_bytes;
-        self.queue_bytes[queue as usize] += room_bytes;
-        self.sealed[queue as usize].push_back(number);
-        Some(Room {
-            segment: number,
-            offset,
-        })
-    }
-
-    /// Whether the segment is an extent: holds one item and is not reused as a segment.
-    pub(crate) fn is_extent(&self, segment: u32) -> bool {
-        self.segment(segment).room_bytes() != self.segment_bytes()
     }
 
     /// Moves a sealed segment to the back of a queue.
@@ -587,7 +542,7 @@ impl Log {
         let was_timed = self.segments[segment as usize].forget_deaths();
         self.give_back_deaths(was_timed);
         if self.is_extent(segment) {
-            self.release(segment);
+            self.begin_leaving(segment);
         } else {
             self.segments[segment as usize].used = Use::Free;
             self.free.push(segment);

@@ -8,6 +8,7 @@
 //! Why: docs/decisions/0008. Tests: at the end of this file.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::Error;
@@ -360,6 +361,8 @@ pub(crate) struct Budget {
     left: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     held: AtomicUsize,
+    // Relaxed: a sum that orders nothing.
+    pledged: AtomicUsize,
 }
 
 impl Budget {
@@ -368,6 +371,7 @@ impl Budget {
         Budget {
             left: AtomicUsize::new(bytes),
             held: AtomicUsize::new(0),
+            pledged: AtomicUsize::new(0),
         }
     }
 
@@ -391,6 +395,11 @@ impl Budget {
         self.left.load(Ordering::Relaxed)
     }
 
+    /// Bytes that were taken and have no memory behind them yet; see [`Pledge`].
+    pub(crate) fn pledged(&self) -> usize {
+        self.pledged.load(Ordering::Relaxed)
+    }
+
     /// Bytes that all logs hold of what they share evenly.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
@@ -404,6 +413,56 @@ impl Budget {
     /// Notes that some log holds less.
     pub(crate) fn note_given(&self, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of a budget that are one taker's, who gathers them; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Pledge {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Pledge {
+    /// An empty one.
+    pub(crate) fn of(budget: &Arc<Budget>) -> Pledge {
+        Pledge {
+            budget: Arc::clone(budget),
+            bytes: 0,
+        }
+    }
+
+    /// Bytes that were gathered.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes so many more, if they are left.
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+        let is_taken = self.budget.take(bytes);
+        if is_taken {
+            self.bytes += bytes;
+            self.budget.pledged.fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_taken
+    }
+
+    /// Hands on so many of them, which now have memory behind them.
+    ///
+    /// # Panics
+    /// If that is more than there are.
+    pub(crate) fn spend(&mut self, bytes: usize) {
+        assert!(bytes <= self.bytes, "more is spent than was gathered");
+        self.bytes -= bytes;
+        self.budget.pledged.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Pledge {
+    fn drop(&mut self) {
+        let bytes = self.bytes;
+        self.spend(bytes);
+        self.budget.give(bytes);
     }
 }
 
@@ -457,5 +516,16 @@ mod tests {
         budget.give(1);
         assert!(budget.take(4));
         assert_eq!(budget.left(), 0);
+    }
+
+    #[test]
+    fn what_was_pledged_and_not_spent_goes_back() {
+        let budget = Arc::new(Budget::new(10));
+        let mut pledge = Pledge::of(&budget);
+        assert!(pledge.take(6) && !pledge.take(5));
+        pledge.spend(4);
+        assert_eq!((pledge.bytes(), budget.left(), budget.pledged()), (2, 4, 2));
+        drop(pledge);
+        assert_eq!((budget.left(), budget.pledged()), (6, 0));
     }
 }

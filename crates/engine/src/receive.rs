@@ -3,7 +3,7 @@
 //! A draft is room in the log that counts as dead until it is committed. Why: docs/decisions/0009.
 //! Tests: tests/handles.rs, tests/model.rs.
 
-use crate::arena::Draft;
+use crate::arena::{Draft, Pin};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::item::{HEADER_BYTES_MAX, Spec};
@@ -49,15 +49,34 @@ impl Shard {
         };
         self.store.write_draft(room, bytes);
         self.due_bytes += bytes;
-        let arena = self.store.arena();
-        Ok(Draft::new(
-            arena,
+        Ok(self.draft_at(room, prefix_bytes, value_bytes, key))
+    }
+
+    /// A draft in an extent that was made for it.
+    pub(crate) fn draft_in(
+        &mut self,
+        extent: &Pin,
+        key: Key<'_>,
+        value_bytes: usize,
+        now: Instant,
+    ) -> Draft {
+        let prefix_bytes = HEADER_BYTES_MAX + key.bytes().len();
+        let bytes = prefix_bytes + value_bytes;
+        let room = self.store.end_extent(extent, bytes, now);
+        self.store.write_draft(room, bytes);
+        // What it takes was won before: nothing is due.
+        self.draft_at(room, prefix_bytes, value_bytes, key)
+    }
+
+    fn draft_at(&self, room: Room, prefix_bytes: usize, value_bytes: usize, key: Key<'_>) -> Draft {
+        Draft::new(
+            self.store.arena(),
             room.segment,
             room.offset,
             prefix_bytes,
             value_bytes,
             key,
-        ))
+        )
     }
 
     /// Stores a received value if the condition holds.

@@ -95,6 +95,8 @@ pub(crate) enum Use {
     Draining,
     /// Empty; its memory is being touched, or given back to the system.
     InTransit,
+    /// An extent that is being made, or given back piece by piece.
+    Partial,
     /// Part of the extent that begins at a segment before it.
     Continued,
 }
@@ -195,6 +197,11 @@ impl Segment {
     #[inline]
     pub(crate) fn written_bytes(&self) -> usize {
         self.written_bytes as usize
+    }
+
+    /// Changes how much memory is behind an extent.
+    pub(crate) fn set_room_bytes(&mut self, bytes: usize) {
+        self.room_bytes = narrow(bytes);
     }
 
     /// Bytes that may be written: the segment's size, or an extent's whole pages.

@@ -7,7 +7,7 @@
 //! What is read between the two must be read as [`racing`](crate::racing) does or from atomics, and
 //! must not be trusted before: an offset may point anywhere, a length may be any.
 //!
-//! Why: docs/decisions/0053. Tests: tests/loom.rs, by `make loom`; tests/optimistic.rs.
+//! Why: docs/decisions/0054. Tests: tests/loom.rs, by `make loom`; tests/optimistic.rs.
 
 #[cfg(cellar_loom)]
 use loom::sync::atomic::{AtomicU64, Ordering, fence};

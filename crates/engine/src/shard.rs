@@ -11,6 +11,7 @@
 use crate::clock::{Deadline, Instant};
 use crate::config::Effort;
 use crate::error::Error;
+use crate::evict::room::Won;
 use crate::evict::{Newest, Reclaimer};
 use crate::expire::Sweep;
 use crate::item::{LeaseState, Spec};
@@ -484,6 +485,18 @@ impl Shard {
     pub(crate) fn give_up_memory(&mut self, bytes: usize, floor: usize, now: Instant) {
         self.reclaimer
             .give_up_memory(&mut self.store, bytes, floor, now);
+    }
+
+    /// Frees about `bytes` for a long value, or as much as one call may; `copy_bytes` may still be
+    /// copied for it.
+    pub(crate) fn win_some(&mut self, bytes: usize, copy_bytes: &mut usize, now: Instant) -> Won {
+        self.reclaimer
+            .win_some(&mut self.store, bytes, copy_bytes, now)
+    }
+
+    /// Gives a piece of an extent back that holds nothing; whether there was one.
+    pub(crate) fn release_piece(&mut self) -> bool {
+        self.store.release_piece() > 0
     }
 
     /// Bytes the ghosts take.

@@ -19,6 +19,7 @@ mod http;
 mod http_attacks;
 mod http_hostile;
 mod keep;
+mod large_values;
 mod logins;
 mod memcached_binary;
 mod memory;

@@ -4,6 +4,7 @@
 
 use super::Cache;
 use super::geometry::Geometry;
+use crate::memory::Budget;
 use crate::store::{Audit, Inconsistency, equal};
 
 impl Cache {
@@ -15,8 +16,9 @@ impl Cache {
     /// # Errors
     /// The first [`Inconsistency`], which is a defect of the engine.
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
-        let own = self.kept.iter().map(|kept| kept.budget.left());
-        let left = self.budget.left() + own.sum::<usize>();
+        let left_of = |budget: &Budget| budget.left() + budget.pledged();
+        let own = self.kept.iter().map(|kept| left_of(&kept.budget));
+        let left = left_of(&self.budget) + own.sum::<usize>();
         let mut audit = Audit {
             memory_bytes: self.config().memory_bytes as u64,
             left_bytes: (left + self.unused_bytes()) as u64,

@@ -10,7 +10,7 @@
 //! behind that, in its slot, as one exchange of the word that was read: if the slot has another by
 //! then, the note is lost, as it is when two readers meet.
 //!
-//! Why: docs/decisions/0053. Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
+//! Why: docs/decisions/0054. Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};

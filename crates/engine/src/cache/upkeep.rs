@@ -35,6 +35,8 @@ const HUGE_PAGE_SHARE: usize = 64;
 /// Time without any work after which a cache counts as settled: longer than growth holds up huge
 /// pages.
 const SETTLED: Duration = Duration::from_secs(1);
+/// Pieces of extents that hold nothing which one step gives back to the system.
+const PIECES_PER_TICK: usize = 8;
 /// How long upkeep releases memory after it was asked to once: longer than a free segment is kept.
 const PURGE_MS: u64 = 10_000;
 
@@ -199,7 +201,8 @@ impl Cache {
             cell.arena.region().populate(touch.at, touch.bytes);
             self.lock(cell).store.end_touch(&touch);
         }
-        waiting.is_any |= is_left || index.is_some() || log.is_some();
+        let is_leaving = (0..PIECES_PER_TICK).all(|_| self.lock(cell).release_piece());
+        waiting.is_any |= is_left || is_leaving || index.is_some() || log.is_some();
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was

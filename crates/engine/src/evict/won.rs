@@ -53,7 +53,7 @@ impl Reclaimer {
 
 /// A full segment to be emptied of which least is alive. If there is none, an open one with dead
 /// bytes counts as full.
-fn emptiest_of(store: &mut Store, now: Instant) -> Option<u32> {
+pub(super) fn emptiest_of(store: &mut Store, now: Instant) -> Option<u32> {
     emptiest(store, now).or_else(|| {
         let is_sealed = store.seal_deadest(now);
         is_sealed.then(|| emptiest(store, now)).flatten()

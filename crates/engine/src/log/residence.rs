@@ -184,16 +184,25 @@ impl Log {
         self.forget(segment);
     }
 
-    /// Gives the memory of one free segment back to the budget; `false` if there is none.
-    pub(crate) fn release_free(&mut self) -> bool {
+    /// Gives memory that holds nothing back to the budget: a piece of an extent, or else a free
+    /// segment. How many bytes that were; none if there is none.
+    pub(crate) fn release_free(&mut self) -> usize {
         self.collect_drained();
+        match self.release_piece() {
+            0 => self.release_segment(),
+            bytes => bytes,
+        }
+    }
+
+    /// Gives the memory of one free segment back to the budget; how many bytes.
+    pub(crate) fn release_segment(&mut self) -> usize {
         let Some(position) = self.free.iter().rposition(|&number| !self.is_held(number)) else {
-            return false;
+            return 0;
         };
         let number = self.free.swap_remove(position);
         self.free_low = self.free_low.min(self.free.len());
         self.release(number);
-        true
+        self.segment_bytes()
     }
 
     pub(super) fn release(&mut self, segment: u32) {
@@ -221,7 +230,7 @@ impl Log {
     /// not the last one.
     pub(super) fn pay_for_deaths(&mut self) -> bool {
         while !self.budget().take(DEATHS_BYTES) {
-            if self.free.len() < 2 || !self.release_free() {
+            if self.free.len() < 2 || self.release_free() == 0 {
                 return false;
             }
         }

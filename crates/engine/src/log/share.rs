@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::memory::Budget;
+use crate::memory::{Budget, Pledge};
 
 /// The budget is short when less than this part of all memory is left.
 const SHORT_SHARE: usize = 8;
@@ -68,25 +68,53 @@ impl Share {
 
     /// Takes memory for a segment or an extent, if there is enough and this log may have it.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
-        // What it has just given back it may take again: a log that compacts must not lose a
-        // segment with each that it empties. Beyond that, the last of the budget is for others.
-        let may_have = bytes <= self.given || bytes + self.kept() <= self.budget.left();
-        if !(may_have && self.budget.take(bytes)) {
+        if !(self.may_have(bytes) && self.budget.take(bytes)) {
             return false;
         }
         self.given = self.given.saturating_sub(bytes);
-        if self.counts(bytes) {
-            self.held += bytes;
-            self.budget.note_held(bytes);
-        }
+        self.count(bytes);
         true
+    }
+
+    /// Whether this log may have so much of what is left. What it has just given back it may take
+    /// again: a log that compacts must not lose a segment with each that it empties. Beyond that,
+    /// the last of the budget is for others.
+    fn may_have(&self, bytes: usize) -> bool {
+        bytes <= self.given || bytes + self.kept() <= self.budget.left()
     }
 
     /// Gives the memory of a segment or an extent back.
     pub(super) fn give(&mut self, bytes: usize) {
+        self.give_piece(bytes);
+        self.discount(bytes);
+    }
+
+    /// Gives memory back that is no part of what it holds.
+    pub(super) fn give_piece(&mut self, bytes: usize) {
         self.budget.give(bytes);
         // Others take from the budget without asking, so no more is its own than is there.
         self.given = (self.given + bytes).min(self.budget.left());
+    }
+
+    /// Pledges memory that this log may have, and that is no part yet of what it holds.
+    pub(super) fn pledge(&mut self, bytes: usize, pledge: &mut Pledge) -> bool {
+        if !(self.may_have(bytes) && pledge.take(bytes)) {
+            return false;
+        }
+        self.given = self.given.saturating_sub(bytes);
+        true
+    }
+
+    /// Counts an extent that is whole now, if it counts.
+    pub(super) fn count(&mut self, bytes: usize) {
+        if self.counts(bytes) {
+            self.held += bytes;
+            self.budget.note_held(bytes);
+        }
+    }
+
+    /// Takes a segment or extent out of what it holds.
+    pub(super) fn discount(&mut self, bytes: usize) {
         if self.counts(bytes) {
             self.held -= bytes;
             self.budget.note_given(bytes);

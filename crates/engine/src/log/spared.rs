@@ -19,6 +19,11 @@ impl Log {
         self.spared == 0 || self.leaves_spared(bytes)
     }
 
+    /// Whether that can ever be.
+    pub(crate) fn may_ever_take(&self, bytes: usize) -> bool {
+        bytes + self.spared * self.segment_bytes() <= self.share_bytes()
+    }
+
     #[cold]
     fn leaves_spared(&self, bytes: usize) -> bool {
         let idle = self.free.len() * self.segment_bytes();

@@ -169,7 +169,7 @@ impl Audit {
         for number in 0..log.table_len() as u32 {
             let segment = log.segment(number);
             resident += segment.room_bytes();
-            if log.counts(segment.room_bytes()) {
+            if segment.used != Use::Partial && log.counts(segment.room_bytes()) {
                 held += segment.room_bytes();
             }
             match segment.used {
@@ -178,7 +178,10 @@ impl Audit {
                     queues[segment.queue as usize] += segment.room_bytes();
                 }
                 Use::Free | Use::InTransit => self.free_bytes += segment.room_bytes() as u64,
-                Use::Draining => self.held_bytes += segment.room_bytes() as u64,
+                Use::Partial if !log.is_pinned(number) => {
+                    self.free_bytes += segment.room_bytes() as u64;
+                }
+                Use::Draining | Use::Partial => self.held_bytes += segment.room_bytes() as u64,
                 Use::Unused | Use::Continued => {}
             }
         }

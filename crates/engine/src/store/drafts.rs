@@ -2,10 +2,58 @@
 //!
 //! Tests: tests/handles.rs.
 
-use super::{Room, Store};
+use super::{Room, Store, extent_scale};
+use crate::arena::Pin;
+use crate::clock::Instant;
 use crate::item::{self, Layout, Spec};
+use crate::memory::Pledge;
 
 impl Store {
+    /// Begins an extent for `bytes`, still without memory; `None` without range.
+    pub(crate) fn begin_extent(&mut self, bytes: usize) -> Option<Pin> {
+        self.log.begin_extent(bytes)
+    }
+
+    /// Pledges memory for a part of an extent, if this shard may have it.
+    pub(crate) fn pledge(&mut self, bytes: usize, pledge: &mut Pledge) -> bool {
+        self.log.pledge(bytes, pledge)
+    }
+
+    /// Puts memory that was pledged behind an extent; where it lies.
+    pub(crate) fn grow_extent(&mut self, pin: &Pin, bytes: usize, pledge: &mut Pledge) -> usize {
+        self.log.grow_extent(pin, bytes, pledge)
+    }
+
+    /// Ends the making of an extent that has all the memory for `bytes`.
+    pub(crate) fn end_extent(&mut self, pin: &Pin, bytes: usize, now: Instant) -> Room {
+        self.log.end_extent(pin, bytes, extent_scale(now), now)
+    }
+
+    /// Whether so much may be taken beside what is spared.
+    pub(crate) fn may_take(&self, bytes: usize) -> bool {
+        self.log.may_take(bytes)
+    }
+
+    /// Whether that can ever be.
+    pub(crate) fn may_ever_take(&self, bytes: usize) -> bool {
+        self.log.may_ever_take(bytes)
+    }
+
+    /// This shard's share of all memory, in bytes.
+    pub(crate) fn share_bytes(&self) -> usize {
+        self.log.share_bytes()
+    }
+
+    /// Whether a segment or extent of `bytes` is a part of what the shards share evenly.
+    pub(crate) fn counts(&self, bytes: usize) -> bool {
+        self.log.counts(bytes)
+    }
+
+    /// Lets this shard have whatever is left, or no more than others.
+    pub(crate) fn set_in_need(&mut self, in_need: bool) {
+        self.log.set_in_need(in_need);
+    }
+
     /// Turns room into a draft of `bytes`, which counts as dead until it is committed.
     pub(crate) fn write_draft(&mut self, room: Room, bytes: usize) {
         self.log.write(room.offset, item::draft(bytes).bytes());

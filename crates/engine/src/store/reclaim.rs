@@ -105,16 +105,28 @@ impl Store {
         self.log.take_rolled()
     }
 
-    /// Gives the memory of one free segment back for whoever needs it; `false` if there is none.
+    /// Gives memory that holds nothing back for whoever needs it: a piece of an extent, or a free
+    /// segment; `false` if there is none.
     pub(crate) fn release_free(&mut self) -> bool {
-        self.log.release_free()
+        self.log.release_free() > 0
+    }
+
+    /// Gives a piece of an extent back that holds nothing; how many bytes.
+    pub(crate) fn release_piece(&mut self) -> usize {
+        self.log.collect_drained();
+        self.log.release_piece()
+    }
+
+    /// Gives the memory of one free segment back; how many bytes.
+    pub(crate) fn release_segment(&mut self) -> usize {
+        self.log.release_segment()
     }
 
     /// Takes memory for something beside items, if need be that of free segments; `false` if there
     /// is not enough.
     pub(crate) fn take_memory(&mut self, bytes: usize) -> bool {
         while !self.log.budget().take(bytes) {
-            if !self.log.release_free() {
+            if self.log.release_free() == 0 {
                 return false;
             }
         }

@@ -50,7 +50,8 @@ pub enum Next {
     Feed,
     /// Without so many bytes that follow.
     Skip(usize),
-    /// With the same bytes, which mean something else now: they are decoded again.
+    /// With the same bytes once more, in its next turn: they mean something else now, or room for
+    /// the value behind them is being made.
     Again,
 }
 

@@ -1,9 +1,11 @@
 //! Filling: a large value on its way from the socket into the engine's memory.
 //!
-//! The worker reads bytes into [`Filling::buffer`] and tells [`Filling::advance`]. A filling that
-//! is dropped leaves nothing.
+//! Room for a long one is made in steps ([`Filling::make_room`]), one in each turn; its request is
+//! decoded anew in each of them, and nothing of the value is taken. Then the worker reads bytes
+//! into [`Filling::buffer`] and tells [`Filling::advance`]. A filling that is dropped leaves
+//! nothing.
 
-use cellar_engine::Draft;
+use cellar_engine::{Cache, Draft, Error, Reserved};
 
 /// Longest value that is decoded with its request; a longer one goes straight to the engine.
 pub(super) const SMALL_VALUE_BYTES_MAX: usize = 16 << 10;
@@ -30,7 +32,8 @@ pub(super) enum ValueSource<'v> {
 /// A value and its line end, if it has one, as far as they were received.
 #[derive(Debug)]
 pub struct Filling {
-    draft: Draft,
+    /// The room for it; none once it was refused.
+    room: Option<Reserved>,
     value_bytes: usize,
     received: usize,
     line_end: [u8; LINE_END.len()],
@@ -39,9 +42,9 @@ pub struct Filling {
 
 impl Filling {
     /// An empty one.
-    pub(super) fn of(draft: Draft, value_bytes: usize) -> Filling {
+    pub(super) fn of(room: Reserved, value_bytes: usize) -> Filling {
         Filling {
-            draft,
+            room: Some(room),
             value_bytes,
             received: 0,
             line_end: [0; LINE_END.len()],
@@ -50,10 +53,34 @@ impl Filling {
     }
 
     /// An empty one of a value that nothing follows.
-    pub(super) fn without_line_end(draft: Draft, value_bytes: usize) -> Filling {
+    pub(super) fn without_line_end(room: Reserved, value_bytes: usize) -> Filling {
         Filling {
             line_end_bytes: 0,
-            ..Filling::of(draft, value_bytes)
+            ..Filling::of(room, value_bytes)
+        }
+    }
+
+    /// Whether there is room for the value.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        matches!(self.room, Some(Reserved::Draft(_)))
+    }
+
+    /// Takes the next step towards room for the value.
+    ///
+    /// # Errors
+    /// If no more can be had; then there is nothing left of it.
+    pub(super) fn make_room(&mut self, cache: &Cache) -> Result<(), Error> {
+        if let Some(Reserved::More(reservation)) = self.room.take_if(|room| is_underway(room)) {
+            self.room = Some(cache.go_on(reservation)?);
+        }
+        Ok(())
+    }
+
+    fn draft_mut(&mut self) -> &mut Draft {
+        match &mut self.room {
+            Some(Reserved::Draft(draft)) => draft,
+            _ => panic!("a value is received when there is room for it"),
         }
     }
 
@@ -64,9 +91,15 @@ impl Filling {
     }
 
     /// Where the next bytes go; empty when all are there.
+    ///
+    /// # Panics
+    /// If there is no room yet.
     pub fn buffer(&mut self) -> &mut [u8] {
         match self.received.checked_sub(self.value_bytes) {
-            None => &mut self.draft.value_mut()[self.received..self.value_bytes],
+            None => {
+                let (from, to) = (self.received, self.value_bytes);
+                &mut self.draft_mut().value_mut()[from..to]
+            }
             Some(of_end) => &mut self.line_end[..self.line_end_bytes][of_end..],
         }
     }
@@ -96,13 +129,16 @@ impl Filling {
         taken
     }
 
-    /// How the next bytes come in: the last ones together with the requests behind them.
+    /// How the next bytes come in, if there is room for them: the last ones together with the
+    /// requests behind them.
     #[inline]
-    pub(super) fn transfer(&mut self) -> Transfer<'_> {
-        if self.missing() > LINE_END.len() {
-            Transfer::Direct(self)
+    pub(super) fn transfer(&mut self) -> Option<Transfer<'_>> {
+        if !self.has_room() {
+            None
+        } else if self.missing() > LINE_END.len() {
+            Some(Transfer::Direct(self))
         } else {
-            Transfer::Fed
+            Some(Transfer::Fed)
         }
     }
 
@@ -124,7 +160,10 @@ impl Filling {
     /// If bytes are missing.
     pub(super) fn finish(self) -> Draft {
         assert!(self.is_whole(), "it is finished when all bytes are there");
-        self.draft
+        match self.room {
+            Some(Reserved::Draft(draft)) => draft,
+            _ => panic!("a whole value has its room"),
+        }
     }
 
     /// The value, if a line end follows it.
@@ -136,4 +175,8 @@ impl Filling {
         let draft = self.finish();
         is_ended.then_some(draft)
     }
+}
+
+fn is_underway(room: &Reserved) -> bool {
+    matches!(room, Reserved::More(_))
 }

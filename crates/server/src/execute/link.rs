@@ -266,7 +266,18 @@ impl Link {
         }
     }
 
-    /// How the rest of a request comes in, if one is under way.
+    /// Whether room is being made for the value of a request, whose bytes wait meanwhile.
+    #[inline]
+    #[must_use]
+    pub fn makes_room(&self) -> bool {
+        match self {
+            Link::Memcached(intake) => intake.makes_room(),
+            Link::Resp(intake) => intake.makes_room(),
+            Link::Http(intake) => intake.makes_room(),
+        }
+    }
+
+    /// How the rest of a request comes in, if one is under way and there is room for it.
     #[inline]
     pub fn transfer(&mut self) -> Option<Transfer<'_>> {
         match self {

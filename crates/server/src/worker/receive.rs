@@ -215,10 +215,11 @@ impl Worker {
         let codec = connection.link.codec(&self.common.state);
         let ran = run_frame(context, codec, slot, connection, self.now_ms);
         drop(pass);
+        let is_answered = ran == Ran::Whole && !connection.link.makes_room();
         if ran == Ran::Held {
             self.hold(slot);
         }
-        self.answered[codec.protocol() as usize] += u64::from(ran == Ran::Whole);
+        self.answered[codec.protocol() as usize] += u64::from(is_answered);
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
         self.line_up(slot);

@@ -136,7 +136,8 @@ impl Worker {
                 }
                 run(context, step, span, arena, connection, self.now_ms);
                 let is_quick = step.task.is_quick();
-                let is_answered = is_quick || connection.link.transfer().is_none();
+                let link = &mut connection.link;
+                let is_answered = is_quick || !link.makes_room() && link.transfer().is_none();
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
                 if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());

@@ -175,7 +175,8 @@ impl Session {
                 Next::Flow(flow) => self.follow(flow, state),
                 Next::Feed => {}
                 Next::Skip(bytes) => self.swallow = bytes,
-                Next::Again => unreachable!("each task is run before the next is decoded"),
+                // Room is being made for the value behind it.
+                Next::Again => return Some(0),
             }
         }
         Some(used)

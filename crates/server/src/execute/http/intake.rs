@@ -6,7 +6,7 @@
 use cellar_engine::Cache;
 use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan};
 
-use super::upload::{Gathered, Rest, receive};
+use super::upload::{Gathered, Rest, Upload, receive, welcome};
 use super::{Peer, Prepared, execute, prepare, refuse};
 use crate::execute::context::{Ahead, Context, First, Flow, Next};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
@@ -143,24 +143,45 @@ impl Intake {
         let peer = &mut self.peer;
         match task {
             Task::Run(prepared) => Next::Flow(execute(prepared, peer, context, output)),
-            Task::Body(prepared, body) => match receive(prepared, *body, peer, context, output) {
-                Ok(rest) => {
-                    self.rest = Some(rest);
-                    Next::Feed
+            Task::Body(prepared, body) => {
+                let rest = match self.rest.take() {
+                    Some(Rest::Upload(upload)) => {
+                        make_room(upload, (prepared, *body), context, output)
+                    }
+                    _ => receive(prepared, *body, peer, context, output),
+                };
+                match rest {
+                    Ok(rest) => self.begin(rest, prepared, output),
+                    Err(next) => next,
                 }
-                Err(next) => next,
-            },
+            }
             Task::Refuse(refused) => Next::Flow(refuse(refused, context, output)),
         }
+    }
+
+    /// Begins with a body, for which there may be no room yet.
+    fn begin(&mut self, rest: Rest, prepared: &Prepared<'_>, output: &mut Output) -> Next {
+        self.rest = Some(rest);
+        if self.makes_room() {
+            return Next::Again;
+        }
+        welcome(prepared, output);
+        Next::Feed
+    }
+
+    /// Whether room is being made for a body.
+    #[inline]
+    pub(in crate::execute) fn makes_room(&self) -> bool {
+        matches!(&self.rest, Some(Rest::Upload(upload)) if !upload.filling.has_room())
     }
 
     /// The body under way.
     #[inline]
     pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
-        Some(match self.rest.as_mut()? {
+        match self.rest.as_mut()? {
             Rest::Upload(upload) => upload.filling.transfer(),
-            Rest::Gather(_) => Transfer::Fed,
-        })
+            Rest::Gather(_) => Some(Transfer::Fed),
+        }
     }
 
     /// What the request of the body under way is to a pause.
@@ -234,5 +255,19 @@ impl Intake {
     /// Lets go of a body whose request is not run.
     pub(in crate::execute) fn abandon(&mut self) {
         self.rest = None;
+    }
+}
+
+/// Takes the next step towards room for a body.
+#[cold]
+fn make_room(
+    mut upload: Box<Upload>,
+    request: (&Prepared<'_>, Body),
+    context: Context<'_>,
+    output: &mut Output,
+) -> Result<Rest, Next> {
+    match upload.filling.make_room(context.cache()) {
+        Ok(()) => Ok(Rest::Upload(upload)),
+        Err(error) => Err(upload.refuse(&error, request, context, output)),
     }
 }

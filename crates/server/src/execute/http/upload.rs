@@ -3,6 +3,7 @@
 //! A large value of known length goes straight into the engine's memory ([`Upload`]). Other bodies
 //! are gathered ([`Gather`]): those in chunks, and long documents of JSON.
 
+use cellar_engine::Error;
 use cellar_protocol::http::reply::{self, Stay};
 use cellar_protocol::http::{Body, Chunks, Fed, Kept, Mark, Method, Status};
 
@@ -113,10 +114,14 @@ pub(super) fn receive(
         })),
     };
     peer.under_way = call.login.take();
+    Ok(rest)
+}
+
+/// Has the client send the body, if it waits for leave.
+pub(super) fn welcome(prepared: &Prepared<'_>, output: &mut Output) {
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
     }
-    Ok(rest)
 }
 
 /// The longest body that a request may have.
@@ -159,11 +164,11 @@ fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> 
     let key_bytes = super::key_bytes(text)?;
     let key = call.key(&key_bytes)?;
     let order = write::order(call, key)?;
-    let draft = call.context.cache().draft(key, bytes);
-    let draft =
-        draft.inspect_err(|error| write::note_failure(key, error, &order.options, call.context))?;
+    let room = call.context.cache().reserve(key, bytes);
+    let room =
+        room.inspect_err(|error| write::note_failure(key, error, &order.options, call.context))?;
     Ok(Upload {
-        filling: Filling::without_line_end(draft, bytes),
+        filling: Filling::without_line_end(room, bytes),
         request: Kept::of(call.request),
         key: key_bytes.into(),
         order,
@@ -174,6 +179,25 @@ impl Upload {
     /// Bytes of memory that it holds beside the cache's.
     pub(super) fn held_bytes(&self) -> usize {
         self.request.bytes() + self.key.len()
+    }
+
+    /// Answers that no more room can be had for the body of the request.
+    pub(super) fn refuse(
+        self,
+        error: &Error,
+        (prepared, body): (&Prepared<'_>, Body),
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Next {
+        let mut call = Call::new(&prepared.request, context, output);
+        let failure = match call.key(&self.key) {
+            Ok(key) => {
+                write::note_failure(key, error, &self.order.options, context);
+                error.clone().into()
+            }
+            Err(failure) => failure,
+        };
+        refuse_body(&mut call, &failure, body)
     }
 
     /// Stores a value that is whole, and answers.

@@ -272,6 +272,9 @@ impl Intake {
                     Admitted::Not(flow) => flow,
                 },
             }),
+            Task::Upload(..) | Task::PacketUpload(..) if self.upload.is_some() => {
+                self.make_room(context, output)
+            }
             Task::Upload(storage, value_bytes) => {
                 if let Some(member) = &mut self.member
                     && let Admitted::Not(_) = member.admit_upload(storage, context, output)
@@ -279,10 +282,7 @@ impl Intake {
                     return Next::Skip(value_bytes + LINE_END.len());
                 }
                 match receive(storage, *value_bytes, context, output) {
-                    Ok(upload) => {
-                        self.upload = Some(upload);
-                        Next::Feed
-                    }
+                    Ok(upload) => self.begin(upload),
                     Err(next) => next,
                 }
             }
@@ -325,19 +325,42 @@ impl Intake {
             PacketAdmitted::Not(flow) => return Next::Flow(flow),
         }
         match receive_packet(packet, value_bytes, context, output) {
-            Ok(upload) => {
-                self.upload = Some(upload);
-                Next::Feed
-            }
+            Ok(upload) => self.begin(upload),
             Err(next) => next,
         }
+    }
+
+    /// Begins with a value, for which there may be no room yet.
+    fn begin(&mut self, upload: Box<Upload>) -> Next {
+        let has_room = upload.filling.has_room();
+        self.upload = Some(upload);
+        if has_room { Next::Feed } else { Next::Again }
+    }
+
+    /// Takes the next step towards room for the value.
+    #[cold]
+    fn make_room(&mut self, context: Context<'_>, output: &mut Output) -> Next {
+        let Some(mut upload) = self.upload.take() else {
+            return Next::Again;
+        };
+        match upload.filling.make_room(context.cache()) {
+            Ok(()) => self.begin(upload),
+            Err(error) => upload.refuse(&error, context, output),
+        }
+    }
+
+    /// Whether room is being made for a value.
+    #[inline]
+    pub(in crate::execute) fn makes_room(&self) -> bool {
+        let upload = self.upload.as_ref();
+        upload.is_some_and(|upload| !upload.filling.has_room())
     }
 
     /// The value under way.
     #[inline]
     pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
-        Some(upload.filling.transfer())
+        upload.filling.transfer()
     }
 
     /// Whose the value under way is.

@@ -43,6 +43,14 @@ impl AnswerForm {
 }
 
 impl Upload {
+    /// Answers that no more room can be had.
+    pub(super) fn refuse(self, error: &Error, context: Context<'_>, output: &mut Output) -> Next {
+        let key = context.key(&self.key);
+        let value_bytes = self.filling.value_bytes();
+        let how = (&self.order, &self.form);
+        fail(key, value_bytes, how, error, context, output)
+    }
+
     /// Stores a value that is whole, and answers.
     ///
     /// # Panics
@@ -143,28 +151,45 @@ fn start(
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
     let max = context.memcached_value_bytes_max();
-    let draft = if value_bytes > max {
+    let room = if value_bytes > max {
         let bytes = value_bytes;
         Err(Error::TooLarge { bytes, max })
     } else {
-        context.cache().draft(key, value_bytes)
+        context.cache().reserve(key, value_bytes)
     };
-    match draft {
-        Ok(draft) => Ok(Box::new(Upload {
+    match room {
+        Ok(room) => Ok(Box::new(Upload {
             filling: match form {
-                AnswerForm::Packet(_) => Filling::without_line_end(draft, value_bytes),
-                _ => Filling::of(draft, value_bytes),
+                AnswerForm::Packet(_) => Filling::without_line_end(room, value_bytes),
+                _ => Filling::of(room, value_bytes),
             },
             key: key.bytes().into(),
             order,
             form,
         })),
-        Err(error) => {
-            order.fail(key, &error, context);
-            answer_failure(&error, &form, output);
-            Err(Next::Skip(value_bytes + form.line_end_bytes()))
-        }
+        Err(error) => Err(fail(
+            key,
+            value_bytes,
+            (&order, &form),
+            &error,
+            context,
+            output,
+        )),
     }
+}
+
+/// Answers a store that found no room.
+fn fail(
+    key: Key<'_>,
+    value_bytes: usize,
+    (order, form): (&Order, &AnswerForm),
+    error: &Error,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Next {
+    order.fail(key, error, context);
+    answer_failure(error, form, output);
+    Next::Skip(value_bytes + form.line_end_bytes())
 }
 
 fn answer_failure(error: &Error, form: &AnswerForm, output: &mut Output) {

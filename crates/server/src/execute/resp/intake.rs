@@ -269,6 +269,9 @@ impl Intake {
             {
                 Next::Again
             }
+            Task::LargeSet { args, .. } if self.upload.is_some() => {
+                self.make_room(*args, context, output)
+            }
             Task::LargeSet {
                 key,
                 value_bytes,
@@ -306,15 +309,41 @@ impl Intake {
         output: &mut Output,
     ) -> Next {
         match receive((key, args), value_bytes, &mut self.session, context, output) {
-            Ok(upload) => {
-                self.upload = Some(upload);
-                Next::Feed
-            }
+            Ok(upload) => self.go_on(upload),
             Err(next) => {
                 self.tail = Tail::of_refused(args);
                 next
             }
         }
+    }
+
+    /// Goes on with a value, for which there may be no room yet.
+    fn go_on(&mut self, upload: Box<Upload>) -> Next {
+        let has_room = upload.filling.has_room();
+        self.upload = Some(upload);
+        if has_room { Next::Feed } else { Next::Again }
+    }
+
+    /// Takes the next step towards room for the value of a SET, which so many arguments follow.
+    #[cold]
+    fn make_room(&mut self, args: usize, context: Context<'_>, output: &mut Output) -> Next {
+        let Some(mut upload) = self.upload.take() else {
+            return Next::Again;
+        };
+        match upload.filling.make_room(context.cache()) {
+            Ok(()) => self.go_on(upload),
+            Err(error) => {
+                self.tail = Tail::of_refused(args);
+                upload.refuse(error, &self.session, context, output)
+            }
+        }
+    }
+
+    /// Whether room is being made for a value.
+    #[inline]
+    pub(in crate::execute) fn makes_room(&self) -> bool {
+        let upload = self.upload.as_ref();
+        upload.is_some_and(|upload| !upload.filling.has_room())
     }
 
     /// Stores the value that was received last as these arguments say.
@@ -336,7 +365,7 @@ impl Intake {
     #[inline]
     pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
-        Some(upload.filling.transfer())
+        upload.filling.transfer()
     }
 
     /// Whose the value under way is.

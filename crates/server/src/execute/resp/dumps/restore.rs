@@ -8,7 +8,9 @@
 
 mod builder; // a collection that is being made
 
-use cellar_engine::{Deadline, DeleteOptions, Deleted, Draft, SetOptions, Space, Stored, When};
+use cellar_engine::{
+    Deadline, DeleteOptions, Deleted, Draft, Reserved, SetOptions, Space, Stored, When,
+};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
@@ -137,6 +139,12 @@ enum Stage {
         sum: Checksum,
         at: usize,
     },
+    /// Room is made for a string that lies in these bytes of the payload.
+    MakingRoom {
+        room: Reserved,
+        from: std::ops::Range<usize>,
+        inflating: Option<Inflating>,
+    },
     /// A string is copied, or decompressed, from these bytes of the payload.
     Copying {
         draft: Draft,
@@ -173,6 +181,28 @@ impl Restoring {
             let stage = std::mem::replace(&mut self.stage, Stage::Over);
             self.stage = match stage {
                 Stage::Summing { sum, at } => self.sum(sum, at, context, &mut left)?,
+                Stage::MakingRoom {
+                    room: Reserved::More(reservation),
+                    from,
+                    inflating,
+                } => {
+                    left = 0;
+                    Stage::MakingRoom {
+                        room: context.cache().go_on(reservation)?,
+                        from,
+                        inflating,
+                    }
+                }
+                Stage::MakingRoom {
+                    room: Reserved::Draft(draft),
+                    from,
+                    inflating,
+                } => Stage::Copying {
+                    draft,
+                    from,
+                    done: 0,
+                    inflating,
+                },
                 Stage::Copying {
                     draft,
                     from,
@@ -243,10 +273,9 @@ impl Restoring {
                     self.store(context, crate::kind::STRING, &text)?;
                     Stage::Over
                 }
-                OpenedDump::Text(from, packed) => Stage::Copying {
-                    draft: cache.draft(key, packed.unwrap_or(from.len()))?,
+                OpenedDump::Text(from, packed) => Stage::MakingRoom {
+                    room: cache.reserve(key, packed.unwrap_or(from.len()))?,
                     from,
-                    done: 0,
                     inflating: packed.map(|_| Inflating::default()),
                 },
                 OpenedDump::Entries(reader) => Stage::Reading {

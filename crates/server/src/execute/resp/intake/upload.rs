@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::Draft;
+use cellar_engine::{Draft, Error};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Verb};
 
@@ -54,20 +54,40 @@ pub(in crate::execute::resp) fn receive(
     }
     let cache = context.cache();
     let hashed = cache.key_in(session.space(context.state), key);
-    match hashed.and_then(|hashed| cache.draft(hashed, value_bytes)) {
-        Ok(draft) => Ok(Box::new(Upload {
-            filling: Filling::of(draft, value_bytes),
+    match hashed.and_then(|hashed| cache.reserve(hashed, value_bytes)) {
+        Ok(room) => Ok(Box::new(Upload {
+            filling: Filling::of(room, value_bytes),
             key: key.into(),
             args,
         })),
-        Err(error) => {
-            append_failure(&error.into(), session.proto, context, output);
-            Err(Next::Skip(value_bytes + LINE_END.len()))
-        }
+        Err(error) => Err(fail(value_bytes, error, session, context, output)),
     }
 }
 
+/// Answers a SET that found no room.
+fn fail(
+    value_bytes: usize,
+    error: Error,
+    session: &Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Next {
+    append_failure(&error.into(), session.proto, context, output);
+    Next::Skip(value_bytes + LINE_END.len())
+}
+
 impl Upload {
+    /// Answers that no more room can be had.
+    pub(in crate::execute::resp) fn refuse(
+        self,
+        error: Error,
+        session: &Session,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Next {
+        fail(self.filling.value_bytes(), error, session, context, output)
+    }
+
     /// Goes on with a value that is whole; none if what follows it is no line end.
     ///
     /// # Panics

@@ -5,9 +5,10 @@
 //!
 //! Source: redis.io/docs/latest/commands/bitop.
 
-use cellar_engine::{DeleteOptions, Deleted, Handle, SetOptions};
+use cellar_engine::{DeleteOptions, Deleted, Error, Handle, Reserved, SetOptions};
 use cellar_protocol::resp::Reply;
 
+use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::Progress;
@@ -156,6 +157,24 @@ impl Making {
             Progress::Last
         }
     }
+
+    /// Makes more room for the result, or some bytes more of it, and stores it behind the last;
+    /// what is to be gone on with, if there is more to do.
+    fn go_on(
+        &mut self,
+        room: Reserved,
+        options: &SetOptions,
+        context: Context<'_>,
+    ) -> Result<Option<Reserved>, Error> {
+        let mut draft = match room {
+            Reserved::More(reservation) => return context.cache().go_on(reservation).map(Some),
+            Reserved::Draft(draft) => draft,
+        };
+        if self.step(draft.value_mut()) == Progress::More {
+            return Ok(Some(Reserved::Draft(draft)));
+        }
+        context.cache().commit(draft, options).map(|_| None)
+    }
 }
 
 pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
@@ -175,29 +194,33 @@ pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
             call.reply().integer(0);
             return Ok(None);
         }
-        let mut draft = call.cache().draft(key, making.bytes)?;
-        if making.step(draft.value_mut()) == Progress::More {
-            return Ok(Some((making, draft)));
+        match call.cache().reserve(key, making.bytes)? {
+            Reserved::Draft(mut draft) => {
+                if making.step(draft.value_mut()) == Progress::More {
+                    return Ok(Some((making, Reserved::Draft(draft))));
+                }
+                call.cache().commit(draft, &options)?;
+            }
+            room => return Ok(Some((making, room))),
         }
-        call.cache().commit(draft, &options)?;
         call.notify(Class::String, "set", key.bytes());
         call.reply().integer(length(making.bytes));
         Ok::<_, Failure>(None)
     })?;
-    let Some((mut making, draft)) = begun else {
+    let Some((mut making, room)) = begun else {
         return DONE;
     };
     let (space, key) = (call.space(), call.args[2].to_vec());
-    let (proto, mut draft) = (call.session.proto, Some(draft));
+    let (proto, mut room) = (call.session.proto, Some(room));
     call.in_steps(move |context, output| {
-        let step = draft.as_mut().map(|draft| making.step(draft.value_mut()));
-        if step == Some(Progress::More) {
-            return Progress::More;
-        }
-        let stored = draft
+        let result = room
             .take()
-            .map(|draft| context.cache().commit(draft, &options));
-        match stored {
+            .map(|room| making.go_on(room, &options, context));
+        match result {
+            Some(Ok(Some(more))) => {
+                room = Some(more);
+                return Progress::More;
+            }
             Some(Err(error)) => append_failure(&error.into(), proto, context, output),
             _ => {
                 if let Ok(key) = context.cache().key_in(space, &key) {

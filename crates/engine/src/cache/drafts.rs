@@ -1,0 +1,329 @@
+//! Drafts: room for values that come in pieces or are made in place, a long one's in steps.
+//!
+//! [`Cache::reserve`] takes the first step, [`Cache::go_on`] the next ones; between two of them
+//! nothing is locked, and others store, read and evict. What a reservation has gathered is its own:
+//! bytes pledged of the budget, and the part of an extent that has memory. Dropped, it leaves
+//! nothing: the pledge goes back at once, the extent as one whose last reader has gone.
+//!
+//! Why: docs/decisions/0009 and 0053. Tests: tests/room.rs, tests/handles.rs.
+
+use super::Cache;
+use crate::arena::{Draft, DraftPart, Pin};
+use crate::clock::Instant;
+use crate::config::Config;
+use crate::error::Error;
+use crate::evict::Newest;
+use crate::evict::room::STEP_BYTES;
+use crate::item::HEADER_BYTES_MAX;
+use crate::key::Key;
+use crate::log::{PIECE_BYTES, extent_bytes, is_better_off_alone};
+use crate::memory::Pledge;
+use crate::options::SetOptions;
+use crate::outcome::Stored;
+use crate::space::Space;
+
+/// How often all memory is walked over for one value, at most: twice as often as it takes for the
+/// most used items to have leave to go.
+const WALKS_MAX: usize = 8;
+/// A shard gives to another's value what it has beyond this part of its share, unless nobody else
+/// has anything to give.
+const FLOOR_SHARE: usize = 2;
+/// Segments of which live items may be copied for a value where nothing may leave for it.
+const KEPT_COPIES: usize = 2;
+
+/// What became of a step towards a draft.
+#[derive(Debug)]
+pub enum Reserved {
+    /// There is room.
+    Draft(Draft),
+    /// More is to be done.
+    More(Reservation),
+}
+
+/// Room for a long value as far as it was made; see [`Cache::reserve`].
+pub struct Reservation {
+    key: Box<[u8]>,
+    space: Space,
+    value_bytes: usize,
+    /// Bytes of header, key and value, and of the whole extent.
+    item_bytes: usize,
+    extent_bytes: usize,
+    /// The key's shard.
+    number: usize,
+    part: DraftPart,
+    pledge: Pledge,
+    extent: Option<Pin>,
+    /// Bytes of the extent that have memory.
+    grown: usize,
+    /// Bytes that may still be copied, and walked over.
+    copy_bytes: usize,
+    walk_bytes: usize,
+    givers: Givers,
+}
+
+/// Which shards give memory up for a value.
+#[derive(Debug)]
+struct Givers {
+    /// Whether all do alike, as for a value that is a burden to all.
+    is_shared: bool,
+    /// How often another shard was asked.
+    turn: usize,
+    /// How many in a row had nothing to give.
+    idle: usize,
+    /// Whether all were asked in vain, so that now any item may leave.
+    is_pressing: bool,
+}
+
+impl Reservation {
+    /// Length of the value.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        self.value_bytes
+    }
+
+    fn piece_bytes(&self) -> usize {
+        PIECE_BYTES.min(self.extent_bytes - self.grown)
+    }
+}
+
+impl std::fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reservation")
+            .field("value_bytes", &self.value_bytes)
+            .field("grown", &self.grown)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// Memory inside the cache for a value of `value_bytes` that is still being received, so that
+    /// large values need no other buffer. Takes all the steps of [`Cache::reserve`] at once.
+    ///
+    /// # Errors
+    /// As [`Cache::reserve`].
+    pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
+        let mut reserved = self.reserve(key, value_bytes)?;
+        loop {
+            match reserved {
+                Reserved::Draft(draft) => return Ok(draft),
+                Reserved::More(reservation) => reserved = self.go_on(reservation)?,
+            }
+        }
+    }
+
+    /// Begins to make room for a value of `value_bytes` that is still being received: as much as
+    /// takes about a millisecond, of a short value all.
+    ///
+    /// # Errors
+    /// As [`Cache::set`]; [`Error::Busy`] also if this draft and others would hold more than half
+    /// of the memory, [`Error::Full`] at once if the value's space never has so much.
+    pub fn reserve(&self, key: Key<'_>, value_bytes: usize) -> Result<Reserved, Error> {
+        self.check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
+        let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
+        let number = self.number_of(key);
+        let cell = &self.shards[number];
+        let segment_bytes = 1 << cell.arena.segment_shift();
+        let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
+        if !is_better_off_alone(item_bytes, segment_bytes) {
+            let mut draft = self.write_with_room(
+                key,
+                || value_bytes,
+                |shard, now| shard.draft(key, value_bytes, now),
+            )?;
+            draft.part = Some(part);
+            return Ok(Reserved::Draft(draft));
+        }
+        let extent_bytes = extent_bytes(item_bytes, segment_bytes);
+        let kept = number.checked_sub(self.sharing());
+        let mut shard = self.lock(cell);
+        if kept.is_some() && !shard.store.may_ever_take(extent_bytes) {
+            return Err(shard.store.refuse());
+        }
+        let is_shared = kept.is_none() && !shard.store.counts(extent_bytes);
+        drop(shard);
+        let budget = kept.map_or(&self.budget, |kept| &self.kept[kept].budget);
+        self.go_on(Reservation {
+            key: key.bytes().into(),
+            space: key.space(),
+            value_bytes,
+            item_bytes,
+            extent_bytes,
+            number,
+            part,
+            pledge: Pledge::of(budget),
+            extent: None,
+            grown: 0,
+            copy_bytes: kept.map_or(extent_bytes, |_| KEPT_COPIES * segment_bytes),
+            walk_bytes: WALKS_MAX * self.config.memory_bytes,
+            givers: Givers {
+                is_shared,
+                turn: 0,
+                idle: 0,
+                is_pressing: false,
+            },
+        })
+    }
+
+    /// Takes the next step of a reservation.
+    ///
+    /// # Errors
+    /// As [`Cache::reserve`]; then all that it had is given back.
+    pub fn go_on(&self, mut reservation: Reservation) -> Result<Reserved, Error> {
+        let now = self.now();
+        let Some(extent) = self.extent_of(&mut reservation, now)? else {
+            return Ok(Reserved::More(reservation));
+        };
+        let piece = reservation.piece_bytes();
+        if self.pledge_bytes(&mut reservation, piece, now)? {
+            let cell = &self.shards[reservation.number];
+            let mut shard = self.lock(cell);
+            let pledge = &mut reservation.pledge;
+            let at = shard.store.grow_extent(&extent, piece, pledge);
+            drop(shard);
+            // Nobody else uses these bytes, so the lock is not needed.
+            cell.arena.region().populate(at, piece);
+            reservation.grown += piece;
+        }
+        if reservation.grown < reservation.extent_bytes {
+            reservation.extent = Some(extent);
+            return Ok(Reserved::More(reservation));
+        }
+        self.finish(reservation, &extent, now).map(Reserved::Draft)
+    }
+
+    /// The extent of a reservation; none if there is no place for it yet.
+    fn extent_of(&self, reservation: &mut Reservation, now: Instant) -> Result<Option<Pin>, Error> {
+        if let Some(extent) = reservation.extent.take() {
+            return Ok(Some(extent));
+        }
+        let mut shard = self.lock(&self.shards[reservation.number]);
+        let extent = shard.store.begin_extent(reservation.item_bytes);
+        drop(shard);
+        if extent.is_none() {
+            self.win(reservation, STEP_BYTES, now)?;
+        }
+        Ok(extent)
+    }
+
+    /// Sees to it that `bytes` are pledged to a reservation; whether they are.
+    fn pledge_bytes(
+        &self,
+        reservation: &mut Reservation,
+        bytes: usize,
+        now: Instant,
+    ) -> Result<bool, Error> {
+        for is_won in [false, true] {
+            let missing = bytes.saturating_sub(reservation.pledge.bytes());
+            if missing == 0 || self.pledge(reservation, missing) {
+                return Ok(true);
+            }
+            if !is_won {
+                let won = self.win(reservation, missing, now)?;
+                // Taken at once, before others can.
+                let _ = won > 0 && reservation.pledge.take(won.min(missing));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Pledges bytes of what is left, if the key's shard may have them.
+    fn pledge(&self, reservation: &mut Reservation, bytes: usize) -> bool {
+        let mut shard = self.lock(&self.shards[reservation.number]);
+        let gathered = reservation.grown + reservation.pledge.bytes();
+        // Where nothing may leave, a value for which there is not enough takes nothing from others.
+        let is_enough = shard.store.may_take(reservation.extent_bytes - gathered);
+        is_enough && shard.store.pledge(bytes, &mut reservation.pledge)
+    }
+
+    /// Has some shard give up about so many bytes; how many it was.
+    ///
+    /// # Errors
+    /// If none has anything to give up.
+    fn win(
+        &self,
+        reservation: &mut Reservation,
+        bytes: usize,
+        now: Instant,
+    ) -> Result<usize, Error> {
+        let (number, is_own) = self.giver(reservation);
+        let givers = &mut reservation.givers;
+        let mut shard = self.lock(&self.shards[number]);
+        shard.begin(now);
+        if givers.is_pressing {
+            shard.set_newest(Newest::MayLeave);
+        }
+        let floor = shard.store.share_bytes() / FLOOR_SHARE;
+        if is_own || givers.is_pressing || shard.store.resident_bytes() > floor {
+            let won = shard.win_some(bytes, &mut reservation.copy_bytes, now);
+            shard.set_newest(Newest::Stays);
+            let walk_left = reservation.walk_bytes.checked_sub(won.walked_bytes);
+            reservation.walk_bytes = walk_left.ok_or(Error::Busy)?;
+            if won.is_any {
+                givers.idle = 0;
+                return Ok(won.bytes);
+            }
+        }
+        drop(shard);
+        givers.idle += 1;
+        let all = if is_own && number >= self.sharing() {
+            1
+        } else {
+            self.sharing()
+        };
+        if givers.idle >= all {
+            givers.idle = 0;
+            if std::mem::replace(&mut givers.is_pressing, true) {
+                self.take_last(reservation, bytes)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// The shard that gives something up next, and whether it is the key's own.
+    fn giver(&self, reservation: &mut Reservation) -> (usize, bool) {
+        let (own, givers) = (reservation.number, &mut reservation.givers);
+        let is_first = !givers.is_shared && givers.idle == 0 && !givers.is_pressing;
+        if own >= self.sharing() || is_first {
+            return (own, true);
+        }
+        let number = (own + givers.turn) % self.sharing();
+        givers.turn += 1;
+        (number, number == own)
+    }
+
+    /// Pledges whatever is left of all memory, because nothing can leave.
+    fn take_last(&self, reservation: &mut Reservation, bytes: usize) -> Result<(), Error> {
+        let cell = &self.shards[reservation.number];
+        self.lock(cell).store.set_in_need(true);
+        let is_pledged = self.pledge(reservation, bytes);
+        let mut shard = self.lock(cell);
+        shard.store.set_in_need(false);
+        if is_pledged {
+            Ok(())
+        } else {
+            Err(shard.store.refuse())
+        }
+    }
+
+    /// Makes a draft of a whole extent.
+    fn finish(&self, reservation: Reservation, extent: &Pin, now: Instant) -> Result<Draft, Error> {
+        let key = self.key_in(reservation.space, &reservation.key)?;
+        let mut shard = self.lock(&self.shards[reservation.number]);
+        let mut draft = shard.draft_in(extent, key, reservation.value_bytes, now);
+        drop(shard);
+        draft.part = Some(reservation.part);
+        Ok(draft)
+    }
+
+    /// Stores a received value if the condition holds; else its memory is given back.
+    ///
+    /// # Errors
+    /// As [`Cache::set`].
+    pub fn commit(&self, mut draft: Draft, options: &SetOptions) -> Result<Stored, Error> {
+        let bytes = std::mem::take(&mut draft.key);
+        let key = self.key_in(draft.space, &bytes)?;
+        self.write(key, |shard, now| {
+            shard.commit(key, &mut draft, options, now)
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! Room: memory that is won for one long value, some of it in each call.
+//!
+//! To win 256 MiB from small items takes half a second, so whoever needs that much asks again and
+//! again and others have their turns in between. A call walks over a bounded number of entries and
+//! bytes; what is half emptied stays the victim, for the next call or the next insertion.
+//!
+//! Why: docs/decisions/0053. Tests: tests/room.rs.
+
+use super::won::emptiest_of;
+use super::{Allowance, Purpose, RESERVE, Reclaimer};
+use crate::clock::Instant;
+use crate::store::Store;
+
+/// Entries that one call looks at.
+pub(crate) const STEP_ENTRIES: usize = 4_096;
+/// Bytes of entries that one call looks at, or one item that has more; what it frees is no more
+/// than that and a segment, or a piece of an extent.
+pub(crate) const STEP_BYTES: usize = 2 << 20;
+
+/// What one call has won.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Won {
+    /// Bytes that went back to the budget.
+    pub(crate) bytes: usize,
+    /// Bytes of entries that were looked at.
+    pub(crate) walked_bytes: usize,
+    /// Whether anything was done: if not, nothing may leave at this moment.
+    pub(crate) is_any: bool,
+}
+
+impl Reclaimer {
+    /// Frees about `bytes` of memory, or as much as one call may; `copy_bytes` may still be copied
+    /// for the room in all.
+    pub(crate) fn win_some(
+        &mut self,
+        store: &mut Store,
+        bytes: usize,
+        copy_bytes: &mut usize,
+        now: Instant,
+    ) -> Won {
+        let mut allowance = Allowance {
+            entries: STEP_ENTRIES,
+            bytes: 0,
+            walk_bytes: STEP_BYTES,
+            copy_bytes: *copy_bytes,
+            is_upkeep: false,
+        };
+        let mut won = Won::default();
+        while won.bytes < bytes {
+            let released = match store.release_piece() {
+                0 if store.keeps() || store.free_segments() > RESERVE => store.release_segment(),
+                bytes => bytes,
+            };
+            if released > 0 {
+                won.bytes += released;
+            } else if allowance.is_used_up(0) {
+                break;
+            } else if self.has_victim_for_room(store, now) {
+                let freed = store.counts.segments_freed;
+                self.process(store, &mut allowance, now);
+                if store.keeps() && self.victim.is_none() && store.counts.segments_freed == freed {
+                    break;
+                }
+            } else {
+                // What is kept for insertions goes last.
+                match store.release_segment() {
+                    0 => break,
+                    bytes => won.bytes += bytes,
+                }
+            }
+            won.is_any = true;
+        }
+        *copy_bytes = allowance.copy_bytes;
+        won.walked_bytes = STEP_BYTES - allowance.walk_bytes;
+        won
+    }
+
+    /// Whether there is a segment to be emptied for room.
+    fn has_victim_for_room(&mut self, store: &mut Store, now: Instant) -> bool {
+        if store.keeps() {
+            store.purge_for_room();
+            if self.victim.is_none()
+                && let Some(segment) = emptiest_of(store, now)
+            {
+                self.set_victim(store, segment, Purpose::Compact, 0);
+            }
+            return self.victim.is_some();
+        }
+        self.review_victim(store, now);
+        if self.victim.is_none() {
+            self.choose(store, now);
+        }
+        if self.victim.is_none() {
+            // Only open segments are left: they may leave as well.
+            store.seal_open();
+            self.choose(store, now);
+        }
+        self.victim.is_some()
+    }
+}

@@ -1,0 +1,190 @@
+//! Extents: memory for one item alone, as many neighbouring segments as it needs.
+//!
+//! A small one is made and given back at once. To touch 256 MiB takes a tenth of a second, to give
+//! them back a part of it, so a long one is made piece by piece by whoever waits for it, who pins
+//! it meanwhile, and goes back piece by piece. So does one whose maker has gone.
+//!
+//! Invariant: a partial extent is no part of what the logs share evenly, whatever it will be.
+//! Why: docs/decisions/0053. Tests: tests/room.rs.
+
+use super::{Log, Room, extent_bytes, is_better_off_alone};
+use crate::arena::Pin;
+use crate::clock::Instant;
+use crate::memory::Pledge;
+use crate::segment::{Queue, Segment, Use};
+use crate::timescale::Timescale;
+
+/// Bytes of an extent that are touched, or given back to the system, in one call.
+pub(crate) const PIECE_BYTES: usize = 2 << 20;
+
+impl Log {
+    /// Whether an item of `bytes` is better off with an extent of its own.
+    pub(crate) fn wants_extent(&self, bytes: usize) -> bool {
+        is_better_off_alone(bytes, self.segment_bytes())
+    }
+
+    /// Bytes of memory of an extent for an item.
+    pub(crate) fn extent_bytes(&self, bytes: usize) -> usize {
+        extent_bytes(bytes, self.segment_bytes())
+    }
+
+    /// Whether the segment is an extent: holds one item and is not reused as a segment.
+    pub(crate) fn is_extent(&self, segment: u32) -> bool {
+        self.segment(segment).room_bytes() != self.segment_bytes()
+    }
+
+    /// Makes an extent for one item of `bytes`, sealed at once; `None` without budget or range.
+    pub(crate) fn take_extent(
+        &mut self,
+        queue: Queue,
+        bytes: usize,
+        scale: Timescale,
+        now: Instant,
+    ) -> Option<Room> {
+        let room_bytes = self.extent_bytes(bytes);
+        if !self.may_take(room_bytes) || !self.share.take(room_bytes) {
+            return None;
+        }
+        let Some(number) = self.find_unused(bytes.div_ceil(self.segment_bytes())) else {
+            self.share.give(room_bytes);
+            return None;
+        };
+        self.claim(number, bytes);
+        self.arena
+            .region()
+            .populate(self.start_of(number), room_bytes);
+        self.resident_bytes += room_bytes;
+        Some(self.settle(number, queue, bytes, scale, now))
+    }
+
+    /// Begins an extent for one item of `bytes`, still without memory; `None` without range.
+    pub(crate) fn begin_extent(&mut self, bytes: usize) -> Option<Pin> {
+        let number = self.find_unused(bytes.div_ceil(self.segment_bytes()))?;
+        self.claim(number, bytes);
+        self.partial.push(number);
+        Some(Pin::on(&self.arena, number))
+    }
+
+    /// Marks unused segments as those of an extent for an item of `bytes`.
+    fn claim(&mut self, number: u32, bytes: usize) {
+        let scale = Timescale::new(0, 0);
+        let segment = Segment::of(Use::Partial, Queue::Small, scale, self.horizon, 0);
+        self.segments[number as usize] = segment;
+        let span = bytes.div_ceil(self.segment_bytes());
+        for continued in number as usize + 1..number as usize + span {
+            self.segments[continued].used = Use::Continued;
+        }
+    }
+
+    /// Makes a whole extent that of an item, the newest of its queue.
+    fn settle(
+        &mut self,
+        number: u32,
+        queue: Queue,
+        bytes: usize,
+        scale: Timescale,
+        now: Instant,
+    ) -> Room {
+        let room_bytes = self.extent_bytes(bytes);
+        let mut segment = Segment::of(Use::Sealed, queue, scale, self.horizon, room_bytes);
+        segment.write(bytes, now.0 / 1000);
+        self.segments[number as usize] = segment;
+        // Long values are pinned, or copied under the lock.
+        self.arena.open_to_readers(number, None);
+        self.queue_bytes[queue as usize] += room_bytes;
+        self.sealed[queue as usize].push_back(number);
+        Room {
+            segment: number,
+            offset: self.start_of(number),
+        }
+    }
+
+    /// Pledges memory for a part of an extent, if this log may have it.
+    pub(crate) fn pledge(&mut self, bytes: usize, pledge: &mut Pledge) -> bool {
+        self.may_take(bytes) && self.share.pledge(bytes, pledge)
+    }
+
+    /// Puts memory that was pledged behind an extent which is being made: where it lies, to be
+    /// touched by its maker.
+    pub(crate) fn grow_extent(&mut self, pin: &Pin, bytes: usize, pledge: &mut Pledge) -> usize {
+        pledge.spend(bytes);
+        self.resident_bytes += bytes;
+        let segment = &mut self.segments[pin.segment() as usize];
+        let before = segment.room_bytes();
+        segment.set_room_bytes(before + bytes);
+        self.start_of(pin.segment()) + before
+    }
+
+    /// Ends the making of an extent which has all the memory that an item of `bytes` needs.
+    pub(crate) fn end_extent(
+        &mut self,
+        pin: &Pin,
+        bytes: usize,
+        scale: Timescale,
+        now: Instant,
+    ) -> Room {
+        let number = pin.segment();
+        self.partial.retain(|&partial| partial != number);
+        self.share.count(self.extent_bytes(bytes));
+        self.settle(number, Queue::Small, bytes, scale, now)
+    }
+
+    /// Gives an extent back that holds nothing: a small one at once.
+    pub(super) fn begin_leaving(&mut self, number: u32) {
+        let room_bytes = self.segment(number).room_bytes();
+        if room_bytes <= PIECE_BYTES {
+            return self.release(number);
+        }
+        self.share.discount(room_bytes);
+        self.segments[number as usize].used = Use::Partial;
+        self.partial.push(number);
+    }
+
+    /// Bytes of extents that are to go back.
+    pub(super) fn leaving_bytes(&self) -> usize {
+        let leaving = self.partial.iter().filter(|&&one| !self.is_pinned(one));
+        leaving.map(|&one| self.segment(one).room_bytes()).sum()
+    }
+
+    /// Gives a piece back of an extent that holds nothing; how many bytes.
+    pub(crate) fn release_piece(&mut self) -> usize {
+        loop {
+            let Some(position) = self.partial.iter().rposition(|&one| !self.is_pinned(one)) else {
+                return 0;
+            };
+            let bytes = self.shrink_extent(position);
+            // One whose maker left before it had any memory takes none.
+            if bytes > 0 {
+                return bytes;
+            }
+        }
+    }
+
+    /// Takes the last piece off a partial extent; how many bytes.
+    fn shrink_extent(&mut self, position: usize) -> usize {
+        let number = self.partial[position];
+        let before = self.segment(number).room_bytes();
+        let left = before.saturating_sub(1) / PIECE_BYTES * PIECE_BYTES;
+        let at = self.start_of(number) + left;
+        self.arena.region().release(at, before - left);
+        self.resident_bytes -= before - left;
+        self.share.give_piece(before - left);
+        self.segments[number as usize].set_room_bytes(left);
+        let first = number as usize + left.div_ceil(self.segment_bytes());
+        if left == 0 {
+            self.partial.swap_remove(position);
+            self.segments[number as usize] = Segment::unused();
+        }
+        self.forget_from(first.max(number as usize + 1));
+        self.unused_from = self.unused_from.min(first);
+        before - left
+    }
+
+    /// Makes the segments unused that continue an extent from one on.
+    fn forget_from(&mut self, first: usize) {
+        let rest = self.segments.iter_mut().skip(first);
+        for segment in rest.take_while(|segment| segment.used == Use::Continued) {
+            *segment = Segment::unused();
+        }
+    }
+}
