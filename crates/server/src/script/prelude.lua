@@ -377,6 +377,10 @@ function globals.unpack(list, first, last)
   if not is_place or last - first >= UNPACKED_MAX then
     error("too many results to unpack", 2)
   end
+  if first == 1 and last == #list then
+    -- The arguments stand where the last two results have to.
+    return unpack(list)
+  end
   return unpack(list, first, last)
 end
 
