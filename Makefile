@@ -126,6 +126,12 @@ clients-all: tools build ## that, and all libraries of docs/guide/libraries.md, 
 	foreign-clients/run
 	foreign-clients/libraries/run
 
+# Checkouts of the suites stand in a folder, each under the name that foreign-clients/suites has for it.
+SUITES ?=
+peers-suites: build ## test suites of Valkey, Tair, redis-py, go-redis, memcached in SUITES=DIR; ARGS="--only tair"
+	foreign-clients/suites --cellar $(RELEASE)/cellar --all $(or $(SUITES),$(error SUITES=DIR is missing)) \
+		$(ARGS)
+
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
 
@@ -206,4 +212,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

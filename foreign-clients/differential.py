@@ -242,8 +242,6 @@ def canonical(args, reply):
             distances = "WITHDIST" in words and all(isinstance(one, list) for one in reply)
             return len(reply), sorted(one[1] for one in reply) if distances else None
         return sorted(plain(number(one, DECIMALS)) for one in reply)
-    if name == "geopos":
-        return plain(number(reply, DECIMALS))
     if name in NUMERIC:
         return plain(number(reply))
     return plain(reply)

@@ -177,7 +177,7 @@ fn items_come_and_go_at_full_load_and_none_that_stays_is_missed() {
             seen.insert(u32::from_le_bytes(facts.key.try_into().unwrap()));
         });
         // One item in ten stays, the others make place for new ones.
-        for _ in 0..400 {
+        for _ in 0..600 {
             let bytes = (next - ITEMS).to_le_bytes();
             if !(next - ITEMS).is_multiple_of(10) {
                 let key = cache.key(&bytes).unwrap();

@@ -20,7 +20,7 @@ pub mod load;
 pub mod page;
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tracing::level_filters::LevelFilter;
 
@@ -158,6 +158,16 @@ impl Settings {
             Protocol::Resp => &self.resp,
             Protocol::Http => &self.http,
         }
+    }
+
+    /// The first socket file at which memcached's protocol is spoken.
+    #[must_use]
+    pub fn memcached_socket(&self) -> Option<&Path> {
+        let mut sockets = self.memcached.iter().filter_map(|address| match address {
+            Address::Unix(path) => Some(path.as_path()),
+            Address::Tcp(_) | Address::Tls(_) => None,
+        });
+        sockets.next().or(self.unix.as_deref())
     }
 
     /// Whether TLS is spoken somewhere.

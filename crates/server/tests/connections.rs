@@ -530,6 +530,11 @@ fn every_protocol_is_served_over_socket_files() {
     let expected = format!("unixsocket\r\n${}\r\n{redis}\r\n", redis.len());
     let reply = format!("*2\r\n$10\r\n{expected}");
     check(&mut stream, b"CONFIG GET unixsocket\r\n", reply.as_bytes());
+    let mut stream = connect(&text);
+    stream.write_all(b"stats settings\r\n").unwrap();
+    let lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut settings = lines.take_while(|line| line != "END");
+    assert!(settings.any(|line| line == format!("STAT domain_socket {text}")));
     let mut stream = connect(&web);
     stream
         .write_all(b"GET /v1/cache/k HTTP/1.0\r\nHost: localhost\r\n\r\n")

@@ -296,6 +296,27 @@ fn a_full_share_refuses_whatever_stores_and_changes_nothing() {
 }
 
 #[test]
+fn what_stores_several_keys_if_none_is_there_stores_all_or_none() {
+    for command in [
+        "MSETNX a 1 b {long} c {long} d {huge}",
+        "MSETEX 3 a 1 b 2 c {huge} NX EX 100",
+    ] {
+        let mut server = Server::full();
+        // So much that the first keys find room.
+        for key in 0..20 {
+            server.send(&format!("DEL {key}"));
+        }
+        server.rest();
+        let before = server.send("DBSIZE");
+        assert_eq!(server.send("SET a 1"), "+OK\r\n", "{command}");
+        assert_eq!(server.send("DEL a"), ":1\r\n", "{command}");
+        assert_eq!(server.send(command), FULL, "{command}");
+        assert_eq!(server.send("EXISTS a b c d"), ":0\r\n", "{command}");
+        assert_eq!(server.send("DBSIZE"), before, "{command}");
+    }
+}
+
+#[test]
 fn a_full_share_reads_pops_deletes_and_counts_on() {
     let mut server = Server::full();
     for &command in OTHERS {

@@ -378,6 +378,10 @@ fn roles_of_keys_are_told_key_by_key() {
         COMMAND GETKEYSANDFLAGS SET a b GET => [[a, [+RW, +access, +update]]]
         COMMAND GETKEYSANDFLAGS COPY a b => [[a, [+RO, +access]], [b, [+OW, +update]]]
         COMMAND GETKEYSANDFLAGS BITFIELD a GET u8 0 => [[a, [+RO, +access]]]
+        COMMAND GETKEYSANDFLAGS SORT a STORE b => [[a, [+RO, +access]], [b, [+OW, +update]]]
+        COMMAND GETKEYSANDFLAGS SORT a => [[a, [+RO, +access]]]
+        COMMAND GETKEYSANDFLAGS GEORADIUS a 1 1 1 m STORE b => \
+         [[a, [+RO, +access]], [b, [+OW, +update]]]
         COMMAND GETKEYSANDFLAGS SPUBLISH a b => [[a, [+not_key]]]
         COMMAND GETKEYS SSUBSCRIBE a b => [a, b]
         COMMAND GETKEYSANDFLAGS RENAME a b => [[a, [+RW, +access, +delete]], [b, [+OW, +update]]]",

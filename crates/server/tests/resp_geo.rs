@@ -19,7 +19,7 @@ fn a_place_is_a_score() {
     sicily(
         "ZSCORE g Palermo => 3479099956230698
         TYPE g => +zset
-        GEOPOS g Palermo Rome => [[13.361389338970184, 38.1155563954963], nil]
+        GEOPOS g Palermo Rome => [[13.36138933897018433, 38.11555639549629859], nil]
         GEOHASH g Palermo Catania Rome => [sqc8b49rny0, sqdtr74hyu0, nil]
         GEODIST g Palermo Catania => 166274.1516
         GEODIST g Palermo Catania km => 166.2742
@@ -50,7 +50,7 @@ fn searches_answer_what_is_near() {
          [[Catania, 56.4413, :3479447370796909]]
         GEOSEARCH g FROMLONLAT 15 37 BYBOX 400 400 km COUNT 1 => [Catania]
         GEOSEARCH g FROMMEMBER Palermo BYBOX 1 1 m WITHCOORD => \
-         [[Palermo, [13.361389338970184, 38.1155563954963]]]
+         [[Palermo, [13.36138933897018433, 38.11555639549629859]]]
         GEORADIUS g 15 37 200 km WITHDIST ASC => [[Catania, 56.4413], [Palermo, 190.4424]]
         GEORADIUS_RO g 15 37 200 km COUNT 1 ANY => [Palermo]
         GEORADIUSBYMEMBER g Catania 170 km DESC => [Palermo, Catania]
@@ -81,7 +81,7 @@ fn what_a_search_finds_is_stored_with_scores_or_distances() {
         GEOSEARCHSTORE to g FROMLONLAT 15 37 BYRADIUS 200 km COUNT 1 DESC STOREDIST => :1
         ZRANGE to 0 -1 => [Palermo]
         GEORADIUS g 15 37 200 km STORE to => :2
-        GEOPOS to Catania => [[15.087267458438873, 37.50266842333162]]
+        GEOPOS to Catania => [[15.08726745843887329, 37.50266842333162032]]
         GEORADIUSBYMEMBER g Catania 200 km STOREDIST to => :2
         ZRANGE to 0 -1 => [Catania, Palermo]
         ZSCORE to Catania => 0

@@ -218,6 +218,17 @@ fn fields_are_stored_and_read_together_with_their_deadlines() {
             ("HSETEX h FXX FIELDS 2 b 3 c 4", Value::Integer(0)),
             ("HSETEX h FXX KEEPTTL FIELDS 1 b 3", Value::Integer(1)),
             ("HSETEX h FNX PX 100000 FIELDS 1 c 4", Value::Integer(1)),
+            ("HSETEX h NX FIELDS 1 d 4", Value::Integer(0)),
+            ("HSETEX no XX FIELDS 1 d 4", Value::Integer(0)),
+            ("HSETEX h XX FNX EX 9 FIELDS 1 b 4", Value::Integer(0)),
+            ("HSETEX h XX FXX KEEPTTL FIELDS 1 b 3", Value::Integer(1)),
+            ("HSETEX no EX 9 NX FXX FIELDS 1 d 4", Value::Integer(0)),
+            ("EXISTS no", Value::Integer(0)),
+            ("HSETEX new EX 9 NX FNX FIELDS 1 d 4", Value::Integer(1)),
+            (
+                "HSETEX new NX XX FIELDS 1 d 4",
+                error("ERR Only one of XX or NX arguments can be specified"),
+            ),
             ("HTTL h FIELDS 3 a b c", integers(&[100, 100, 100])),
             (
                 "HGETEX h EX 50 FIELDS 2 a z",

@@ -493,3 +493,22 @@ fn the_time_since_the_last_use_is_told_where_it_is_known() {
     client.run("LRANGE list 0 -1");
     assert_eq!(client.run("OBJECT IDLETIME list"), Value::Integer(0));
 }
+
+#[test]
+fn a_few_keys_are_listed_in_one_call() {
+    for (memory, keys) in [("64MiB", 9), ("256MiB", 9)] {
+        let daemon = Daemon::start(&["--memory", memory]);
+        let mut client = Client::connect(&daemon);
+        for key in 0..keys {
+            assert_eq!(client.run(&format!("SET {key} v")), ok());
+        }
+        let Value::Array(answer) = client.run("SCAN 0") else {
+            panic!("SCAN answers an array");
+        };
+        assert_eq!(answer[0], bulk("0"), "{memory}");
+        let Value::Array(listed) = &answer[1] else {
+            panic!("its second value is an array");
+        };
+        assert_eq!(listed.len(), keys, "{memory}");
+    }
+}

@@ -34,6 +34,10 @@ fn unpack_counts_its_results() {
             ("local a = unpack({}, 1, 1e7)", many),
             ("local a = unpack({}, -1e300, 1e300)", many),
             ("local a = unpack({}, 0/0, 1)", many),
+            (
+                "local t = {} for i = 1, 8000 do t[i] = i end return unpack(t)",
+                "too many results to unpack",
+            ),
             ("local a = unpack({}, 1, 1/0)", many),
             (
                 "local a = unpack('x')",
@@ -57,6 +61,10 @@ fn unpack_counts_its_results() {
             (
                 "return select('#', unpack({}, 1, 7900))",
                 Value::Integer(7_900),
+            ),
+            (
+                "local t = {} for i = 1, 7999 do t[i] = i end return select('#', unpack(t))",
+                Value::Integer(7_999),
             ),
             (
                 "local t = {} for i = 1, 7900 do t[i] = 'k' .. i end

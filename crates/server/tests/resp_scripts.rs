@@ -313,6 +313,65 @@ const ERRORS: &[(&str, &str)] = &[
 ];
 
 #[test]
+fn server_is_another_name_of_redis() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let script = "server.call('SET', KEYS[1], ARGV[1])
+        return {server.call('GET', KEYS[1]), redis == server, server.SERVER_NAME,
+            server.SERVER_VERSION == redis.REDIS_VERSION, server.pcall('GET').err ~= nil}";
+    assert_eq!(
+        eval(&mut client, script, &["k"], &["v"]),
+        Value::Array(vec![
+            bulk("v"),
+            Value::Integer(1),
+            bulk("cellar"),
+            Value::Integer(1),
+            Value::Integer(1),
+        ])
+    );
+    let library = "#!lua name=l\n\
+        server.register_function('f', function(keys) return server.call('GET', keys[1]) end)";
+    let load = client.call(&[b"FUNCTION", b"LOAD", library.as_bytes()]);
+    assert_eq!(load, bulk("l"));
+    assert_eq!(client.run("FCALL f 1 k"), bulk("v"));
+}
+
+#[test]
+fn scripts_may_wait_for_replicas_that_are_not_there() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    check_answers(
+        &mut client,
+        [
+            ("return redis.call('WAIT', 1, 0)", Value::Integer(0)),
+            ("return redis.call('WAITAOF', 0, 1, 0)", integers(&[0, 0])),
+        ],
+    );
+}
+
+#[test]
+fn what_others_are_told_is_no_reading() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for command in [
+        "'PUBLISH', 'c', 'm'",
+        "'SPUBLISH', 'c', 'm'",
+        "'PFCOUNT', 'k'",
+    ] {
+        let script = format!("return redis.call({command})");
+        assert_eq!(eval(&mut client, &script, &[], &[]), Value::Integer(0));
+        let answer = client.call(&[b"EVAL_RO", script.as_bytes(), b"0"]);
+        let Value::Error(text) = answer else {
+            panic!("{command}: {answer:?}");
+        };
+        assert!(
+            text.starts_with("ERR Write commands are not allowed from read-only scripts."),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn errors_have_the_texts_of_redis() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

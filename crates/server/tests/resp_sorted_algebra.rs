@@ -15,6 +15,8 @@ fn scores_are_joined_as_is_asked_for() {
         ZUNION 2 one two WITHSCORES => [a, 1, b, 12, c, 23, d, 30]
         ZUNION 2 one two WEIGHTS 2 -1 WITHSCORES => [d, -30, c, -14, b, -6, a, 2]
         ZUNION 2 one two AGGREGATE MAX WITHSCORES => [a, 1, b, 10, c, 20, d, 30]
+        ZUNION 2 one two AGGREGATE COUNT WITHSCORES => [a, 1, d, 1, b, 2, c, 2]
+        ZINTER 2 one two WEIGHTS 2 3 AGGREGATE count WITHSCORES => [b, 5, c, 5]
         ZUNION 3 one two set AGGREGATE MIN WITHSCORES => [a, 1, b, 1, d, 1, e, 1, c, 3]
         ZINTER 2 one two WITHSCORES => [b, 12, c, 23]
         ZINTER 3 one two set WEIGHTS 1 1 100 WITHSCORES => [b, 112]

@@ -18,8 +18,10 @@ use crate::shard::Shard;
 use crate::space::Space;
 use crate::store::{Located, Store};
 
-/// Buckets that one call of [`Cache::keys`] visits.
-const SCAN_BUCKETS: usize = 64;
+/// Buckets that one call of [`Cache::keys`] visits at most.
+const SCAN_BUCKETS_MAX: usize = 256;
+/// Entries from which on it visits no further bucket.
+const SCAN_ENTRIES: usize = 500;
 /// Bytes of keys from which on it visits no further bucket.
 const SCAN_BYTES: usize = 64 << 10;
 /// A cursor holds from its low end: the reversed address, the epoch of the scan, the half, and
@@ -57,9 +59,11 @@ impl Cache {
         } else {
             Half::Away
         };
-        let (store, bytes) = (&shard.store, Cell::new(0));
+        let store = &shard.store;
+        let (entries, bytes) = (Cell::new(0), Cell::new(0));
         let mut over = Vec::new();
         let show = |located: &Located| {
+            entries.set(entries.get() + 1);
             if store.is_over(located, now) {
                 over.push(located.slot);
                 return;
@@ -68,7 +72,8 @@ impl Cache {
             bytes.set(bytes.get() + facts.key.len());
             each(facts);
         };
-        let is_at_end = list(store, &mut at, half, show, || bytes.get() >= SCAN_BYTES);
+        let is_enough = || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
+        let is_at_end = store.items() == 0 || list(store, &mut at, half, show, is_enough);
         shard.store.remove_over(&over, now);
         if !is_at_end {
             return Some(at.cursor());
@@ -199,7 +204,7 @@ fn list(
     mut show: impl FnMut(&Located),
     is_enough: impl Fn() -> bool,
 ) -> bool {
-    for _ in 0..SCAN_BUCKETS {
+    for _ in 0..SCAN_BUCKETS_MAX {
         if is_enough() {
             return false;
         }

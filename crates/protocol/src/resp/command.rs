@@ -148,6 +148,8 @@ impl Flags {
     pub const BLOCKING: Flags = Flags(1 << 17);
     /// In the category of dangerous commands without being [`Flags::ADMIN`]; not reported.
     pub const DANGEROUS: Flags = Flags(1 << 16);
+    /// Counts as a change of what others have, though no key is the worse for it; not reported.
+    pub const MAY_REPLICATE: Flags = Flags(1 << 18);
 
     /// The flags that COMMAND reports, with their names.
     const REPORTED: [(Flags, &str); 17] = [

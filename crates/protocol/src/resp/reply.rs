@@ -174,6 +174,17 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// A number with at most 17 decimals, all that are there: what Redis writes of a place.
+    pub fn coordinate(&mut self, number: f64) {
+        let text = format!("{number:.17}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        let text = if text == "-0" { "0" } else { text };
+        match self.proto {
+            Proto::V2 => self.bulk(text),
+            Proto::V3 => self.line(b',', text.as_bytes()),
+        }
+    }
+
     /// Yes or no.
     pub fn boolean(&mut self, yes: bool) {
         let answer: &[u8] = match (self.proto, yes) {
@@ -254,6 +265,23 @@ mod tests {
             "$2\r\n42\r\n",
         );
         check(|reply| reply.array(0), "*0\r\n", "*0\r\n");
+    }
+
+    #[test]
+    fn a_coordinate_has_all_its_decimals() {
+        for (number, text) in [
+            (13.361389338970184, "13.36138933897018433"),
+            (-180.0, "-180"),
+            (0.5, "0.5"),
+            (-1e-18, "0"),
+            (100.0, "100"),
+        ] {
+            check(
+                |reply| reply.coordinate(number),
+                &format!("${}\r\n{text}\r\n", text.len()),
+                &format!(",{text}\r\n"),
+            );
+        }
     }
 
     #[test]

@@ -109,6 +109,9 @@ local redis = {
   REPL_ALL = 3,
   REDIS_VERSION = host.version,
   REDIS_VERSION_NUM = host.version_number,
+  SERVER_NAME = "cellar",
+  SERVER_VERSION = host.version,
+  SERVER_VERSION_NUM = host.version_number,
 }
 
 -- `call` itself is put into each table for each run.
@@ -286,6 +289,8 @@ local globals = {
   struct = fence(host.struct),
   redis = fence(redis),
 }
+-- Valkey's name of it.
+globals.server = globals.redis
 
 function globals.pcall(...)
   return plain(finish(pcall(...)))
@@ -372,6 +377,10 @@ function globals.unpack(list, first, last)
   if not is_place or last - first >= UNPACKED_MAX then
     error("too many results to unpack", 2)
   end
+  if first == 1 and last == #list then
+    -- The arguments stand where the last two results have to.
+    return unpack(list)
+  end
   return unpack(list, first, last)
 end
 
@@ -412,14 +421,16 @@ redis_of_functions.pcall = pcall_of(redis_of_functions)
 redis_of_functions.breakpoint = nil
 redis_of_functions.replicate_commands = nil
 of_functions.redis = fence(redis_of_functions)
+of_functions.server = of_functions.redis
 
 local redis_of_loading = { register_function = host.register_function }
 for name, value in pairs(redis) do
-  if name == "log" or match(name, "^LOG_") or match(name, "^REDIS_") then
+  if name == "log" or match(name, "^LOG_") or match(name, "^REDIS_") or match(name, "^SERVER_") then
     redis_of_loading[name] = value
   end
 end
 local of_loading = { redis = fence(setmetatable(redis_of_loading, strict)) }
+of_loading.server = of_loading.redis
 
 local seen_by_functions = {
   __index = of_functions,

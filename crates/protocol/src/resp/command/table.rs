@@ -110,7 +110,7 @@ commands! {
         "Reads integers of any width in a string.";
     Pfadd "pfadd" -2 [WRITE DENYOOM FAST] ONE Hyperloglog "2.8.9"
         "Adds elements to a sketch, which counts different ones.";
-    Pfcount "pfcount" -2 [READONLY] ALL Hyperloglog "2.8.9"
+    Pfcount "pfcount" -2 [READONLY MAY_REPLICATE] ALL Hyperloglog "2.8.9"
         "Tells about how many different elements sketches were given.";
     Pfmerge "pfmerge" -2 [WRITE DENYOOM] ALL Hyperloglog "2.8.9"
         "Adds to a sketch what others were given.";
@@ -150,8 +150,8 @@ commands! {
     Randomkey "randomkey" 1 [READONLY] NONE Generic "1.0.0" "Answers some key.";
     Keys "keys" 2 [READONLY DANGEROUS] NONE Generic "1.0.0" "Lists the keys that match a pattern.";
     Scan "scan" -2 [READONLY] NONE Generic "2.8.0" "Lists keys in steps.";
-    Wait "wait" 3 [NOSCRIPT] NONE Generic "3.0.0" "Answers 0: there are no replicas.";
-    Waitaof "waitaof" 4 [NOSCRIPT] NONE Generic "7.2.0"
+    Wait "wait" 3 [] NONE Generic "3.0.0" "Answers 0: there are no replicas.";
+    Waitaof "waitaof" 4 [] NONE Generic "7.2.0"
         "Answers 0 and 0: there is no log and there are no replicas.";
     Object "object" -2 [] NONE Generic "2.2.3" "Tells the inner facts of a value." {
         ObjectEncoding "encoding" 3 [READONLY] SECOND Generic "2.2.3"
@@ -338,13 +338,13 @@ commands! {
         "Listens to all channels that match patterns.";
     Punsubscribe "punsubscribe" -1 [PUBSUB NOSCRIPT LOADING STALE] NONE Pubsub "2.0.0"
         "No longer listens to patterns.";
-    Publish "publish" 3 [PUBSUB LOADING STALE FAST] NONE Pubsub "2.0.0"
+    Publish "publish" 3 [PUBSUB LOADING STALE FAST MAY_REPLICATE] NONE Pubsub "2.0.0"
         "Sends a message to a channel.";
     Ssubscribe "ssubscribe" -2 [PUBSUB NOSCRIPT LOADING STALE] ALL Pubsub "7.0.0"
         "Listens to channels of a shard.";
     Sunsubscribe "sunsubscribe" -1 [PUBSUB NOSCRIPT LOADING STALE] ALL Pubsub "7.0.0"
         "No longer listens to channels of a shard.";
-    Spublish "spublish" 3 [PUBSUB LOADING STALE FAST] ONE Pubsub "7.0.0"
+    Spublish "spublish" 3 [PUBSUB LOADING STALE FAST MAY_REPLICATE] ONE Pubsub "7.0.0"
         "Sends a message to a channel of a shard.";
     Pubsub "pubsub" -2 [] NONE Pubsub "2.8.0" "Tells who listens." {
         PubsubChannels "channels" -2 [PUBSUB LOADING STALE] NONE Pubsub "2.8.0"

@@ -46,10 +46,8 @@ pub(super) fn effect(
         | Verb::EvalshaRo
         | Verb::Fcall
         | Verb::FcallRo => writes_if(!scripts::is_read_only(command, args, context.state)),
-        // What others are told is not to be taken back.
-        Verb::Publish | Verb::Spublish => Effect::Writes,
-        // It keeps what it counted in the sketch.
-        Verb::Pfcount => Effect::Writes,
+        // What others are told is not to be taken back; a count may be kept in the sketch.
+        _ if command.flags.has(Flags::MAY_REPLICATE) => Effect::Writes,
         _ => writes_if(command.flags.has(Flags::WRITE)),
     }
 }

@@ -164,7 +164,9 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "verbosity", 0);
     stat(out, "oldest", 0);
     stat(out, "evictions", "on");
-    stat(out, "domain_socket", "NULL");
+    let socket = settings.memcached_socket();
+    let socket = socket.map_or("NULL".into(), |path| path.to_string_lossy());
+    stat(out, "domain_socket", socket);
     stat(out, "shutdown_command", "no");
     stat(out, "num_threads", settings.threads);
     stat(out, "num_threads_per_udp", 0);

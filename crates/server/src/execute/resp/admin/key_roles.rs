@@ -105,6 +105,8 @@ fn of_all_keys(row: &Command) -> RoleWords {
         | Verb::Zremrangebyscore
         | Verb::Zremrangebyrank
         | Verb::Zremrangebylex => TAKES_OUT,
+        // Where they store stands behind a word.
+        Verb::Sort | Verb::Georadius | Verb::Georadiusbymember => READS,
         verb if looks_only(verb) => LOOKS,
         Verb::Ssubscribe | Verb::Sunsubscribe | Verb::Spublish => NO_KEY,
         _ if row.flags.has(Flags::READONLY) => READS,
@@ -148,6 +150,12 @@ pub(super) fn of_request(row: &Command, request: &[&[u8]]) -> KeyRoles {
         Verb::Set => STORES,
         Verb::Bitfield if is_read_only(request) => READS,
         Verb::Bitfield => READS_AND_CHANGES,
+        Verb::Sort | Verb::Georadius | Verb::Georadiusbymember => {
+            return KeyRoles {
+                first: READS,
+                others: Some(STORES),
+            };
+        }
         _ => return of_command(row),
     };
     KeyRoles {

@@ -83,8 +83,8 @@ pub(in crate::execute::resp) fn geopos(call: &mut Call<'_>) -> Outcome {
         match score.map(Position::of_score) {
             Some(position) => {
                 reply.array(2);
-                reply.double(position.longitude);
-                reply.double(position.latitude);
+                reply.coordinate(position.longitude);
+                reply.coordinate(position.latitude);
             }
             None => reply.null_array(),
         }

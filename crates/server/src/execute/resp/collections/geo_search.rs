@@ -276,8 +276,8 @@ fn append(wants: Wants, reply: &mut Reply<'_>, set: &SortedSet<&[u8]>, spot: Spo
     if wants.with_position {
         let position = Position::of_score(score);
         reply.array(2);
-        reply.double(position.longitude);
-        reply.double(position.latitude);
+        reply.coordinate(position.longitude);
+        reply.coordinate(position.latitude);
     }
 }
 

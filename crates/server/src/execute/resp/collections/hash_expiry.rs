@@ -244,13 +244,40 @@ enum Time {
     Word,
 }
 
+/// Whether something is to be missing or there before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Presence {
+    #[default]
+    Any,
+    Missing,
+    There,
+}
+
+impl Presence {
+    /// Reads `missing` or `there`, unless another condition of its kind stood before.
+    fn parse(self, name: &[u8], missing: &str, there: &str) -> Result<Option<Presence>, Failure> {
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        let parsed = match (is(missing), is(there)) {
+            (true, _) => Presence::Missing,
+            (_, true) => Presence::There,
+            _ => return Ok(None),
+        };
+        if self != Presence::Any {
+            return Err(Failure::Text(
+                format!("ERR Only one of {there} or {missing} arguments can be specified").into(),
+            ));
+        }
+        Ok(Some(parsed))
+    }
+}
+
 /// The options before FIELDS.
 struct FieldOptions {
     time: Time,
-    /// FNX: only if none of the fields is there.
-    is_new: bool,
-    /// FXX: only if all fields are there.
-    is_there: bool,
+    /// NX and XX: whether there is a hash at all.
+    hash: Presence,
+    /// FNX and FXX: whether none of the fields is there, or all.
+    fields: Presence,
     /// Where FIELDS stands.
     at: usize,
 }
@@ -260,8 +287,8 @@ impl FieldOptions {
     fn parse(call: &Call<'_>, word: &str, command: &'static str) -> Result<FieldOptions, Failure> {
         let mut options = FieldOptions {
             time: Time::Unsaid,
-            is_new: false,
-            is_there: false,
+            hash: Presence::Any,
+            fields: Presence::Any,
             at: 2,
         };
         let takes_conditions = call.command.verb == Verb::Hsetex;
@@ -271,14 +298,7 @@ impl FieldOptions {
                 break;
             }
             options.at += 1;
-            if takes_conditions && (is("FNX") || is("FXX")) {
-                if options.is_new || options.is_there {
-                    return Err(Failure::text(
-                        "ERR Only one of FXX or FNX arguments can be specified",
-                    ));
-                }
-                options.is_new = is("FNX");
-                options.is_there = is("FXX");
+            if takes_conditions && options.takes_condition(name)? {
                 continue;
             }
             let unit = Unit::of_option(name);
@@ -306,6 +326,33 @@ impl FieldOptions {
             };
         }
         Ok(options)
+    }
+
+    /// Takes one of the conditions of HSETEX; whether it is one.
+    fn takes_condition(&mut self, name: &[u8]) -> Result<bool, Failure> {
+        if let Some(presence) = self.fields.parse(name, "FNX", "FXX")? {
+            self.fields = presence;
+        } else if let Some(presence) = self.hash.parse(name, "NX", "XX")? {
+            self.hash = presence;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Whether HSETEX may store fields of these names.
+    fn hold<'a>(&self, hash: &Hash, mut names: impl Iterator<Item = &'a [u8]>) -> bool {
+        let of_hash = match self.hash {
+            Presence::Any => true,
+            Presence::Missing => hash.is_empty(),
+            Presence::There => !hash.is_empty(),
+        };
+        of_hash
+            && match self.fields {
+                Presence::Any => true,
+                Presence::Missing => names.all(|name| hash.get(name).is_none()),
+                Presence::There => names.all(|name| hash.get(name).is_some()),
+            }
     }
 }
 
@@ -384,14 +431,11 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
     let pairs = fields(call.args, options.at, 2, BAD_NUMBER)?;
     let now = call.now();
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
-        let mut pairs = pairs.chunks_exact(2);
-        let mut known = pairs.clone().map(|pair| hash.get(pair[0]).is_some());
-        if options.is_new && known.any(|is_there| is_there)
-            || options.is_there && !known.all(|is_there| is_there)
-        {
+        let pairs = pairs.chunks_exact(2);
+        if !options.hold(hash, pairs.clone().map(|pair| pair[0])) {
             return Ok((false, false));
         }
-        pairs.by_ref().for_each(|pair| {
+        pairs.for_each(|pair| {
             let (name, value) = (pair[0], pair[1]);
             let old = hash.get(name).map(|field| field.deadline);
             let deadline = match options.time {

@@ -33,6 +33,8 @@ pub(in crate::execute::resp) enum Aggregate {
     Sum,
     Min,
     Max,
+    /// How many have the member, each with its weight, whatever the scores are.
+    Count,
 }
 
 impl Aggregate {
@@ -41,15 +43,32 @@ impl Aggregate {
             b"SUM" => Some(Aggregate::Sum),
             b"MIN" => Some(Aggregate::Min),
             b"MAX" => Some(Aggregate::Max),
+            b"COUNT" => Some(Aggregate::Count),
             _ => None,
+        }
+    }
+
+    /// What a score counts before others are joined to it.
+    fn begin(self, weight: f64, score: f64) -> f64 {
+        match self {
+            Aggregate::Count => weight,
+            _ => weighted(weight, score),
+        }
+    }
+
+    /// What a further score counts.
+    fn further(self, weight: f64, score: f64) -> f64 {
+        match self {
+            Aggregate::Count => weight,
+            _ => weight * score,
         }
     }
 
     /// Infinities of both signs have no sum and count as zero.
     fn join(self, one: f64, other: f64) -> f64 {
         match self {
-            Aggregate::Sum if (one + other).is_nan() => 0.0,
-            Aggregate::Sum => one + other,
+            Aggregate::Sum | Aggregate::Count if (one + other).is_nan() => 0.0,
+            Aggregate::Sum | Aggregate::Count => one + other,
             Aggregate::Min if other < one => other,
             Aggregate::Max if other > one => other,
             Aggregate::Min | Aggregate::Max => one,
@@ -280,12 +299,12 @@ impl Ranking {
                 return false;
             }
             *left -= 1;
-            let mut score = weighted(*weight, score);
+            let mut score = aggregate.begin(*weight, score);
             for (other, weight) in &others {
                 *left = left.saturating_sub(1);
                 match (operation, other.score(member)) {
                     (Algebra::Intersection, Some(its)) => {
-                        score = aggregate.join(score, weight * its);
+                        score = aggregate.join(score, aggregate.further(*weight, its));
                     }
                     (Algebra::Difference, None) => {}
                     _ => return true,

@@ -59,7 +59,8 @@ impl<'c> Caller<'c> {
         if command.flags.has(Flags::NOSCRIPT) {
             return Err("ERR This Redis command is not allowed from script".into());
         }
-        if command.flags.has(Flags::WRITE) && !self.may_write {
+        let writes = [Flags::WRITE, Flags::MAY_REPLICATE];
+        if !self.may_write && writes.iter().any(|&flag| command.flags.has(flag)) {
             return Err("ERR Write commands are not allowed from read-only scripts.".into());
         }
         Ok(command)

@@ -6,7 +6,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/mget and its neighbours.
 
-use cellar_engine::{KEY_BYTES_MAX, Key, Kind, SetOptions, Space};
+use cellar_engine::{DeleteOptions, KEY_BYTES_MAX, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
@@ -189,7 +189,7 @@ fn store_all(
     if !holds {
         return Ok(false);
     }
-    for &(key, value) in pairs {
+    for (stored, &(key, value)) in pairs.iter().enumerate() {
         call.context.counters.cmd_set.add(1);
         let old = match options.keeps_deadline {
             true => deadline_of(call, key)?,
@@ -199,10 +199,25 @@ fn store_all(
             deadline: options.deadline_after(old, call.default_deadline()),
             ..SetOptions::default()
         };
-        cache.set(key, value, &set)?;
+        if let Err(error) = cache.set(key, value, &set) {
+            // None of the keys was there, so all is as before when those stored are gone again.
+            if matches!(options.when, Condition::Absent) {
+                take_back(call, &pairs[..stored])?;
+            }
+            return Err(error.into());
+        }
+    }
+    for (key, _) in pairs {
         notify_set(call, key.bytes(), options.deadline.is_some());
     }
     Ok(true)
+}
+
+fn take_back(call: &Call<'_>, pairs: &[(Key<'_>, &[u8])]) -> Result<(), Failure> {
+    for (key, _) in pairs {
+        call.cache().delete(*key, &DeleteOptions::default())?;
+    }
+    Ok(())
 }
 
 /// The options of a store without any, on this condition.
