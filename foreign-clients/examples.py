@@ -44,6 +44,8 @@ cellar() {{
     case " $* " in
         " top "*) command cellar top --target http://127.0.0.1:{http} "${{@:2}}" ;;
         " migrate "*) command cellar "$@" ;;
+        " healthcheck ") command cellar healthcheck --target http=127.0.0.1:{http} ;;
+        " doctor "*) command cellar "$@" >/dev/null || [ $? = 1 ] ;;
         *" hash-password "* | *" --print-config "* | *" --help "* | *" --version "*) command cellar "$@" ;;
         *) command cellar "$@" --print-config >/dev/null ;;
     esac

@@ -23,7 +23,7 @@ fn check(name: &str, expected: &str) {
 
 #[test]
 fn the_settings_page_is_what_the_table_says() {
-    let settings = cellar::settings::page::page();
+    let settings = cellar::settings::page::page(cellar::parameters::can_change);
     check("config.md", &(settings + &cellar::parameters::page()));
 }
 
