@@ -17,6 +17,7 @@ use crate::entrance::Entrance;
 use crate::handshakes::Antechamber;
 use crate::listener::Listener;
 use crate::mailbox::{Arrival, Mailbox};
+use crate::notify::{self, Notice};
 use crate::poller::{Interest, Poller, Waker};
 use crate::settings::units::show_duration_ms;
 use crate::signals::Signals;
@@ -134,6 +135,7 @@ impl Acceptor {
         if !state.leaving.swap(true, Ordering::Relaxed) {
             self.leave_ms = Some(now_ms.saturating_add(ms));
         }
+        notify::tell(Notice::Stopping);
         if ms > 0 {
             let ms = show_duration_ms(ms);
             tracing::info!("told to stop: not ready any more, and goes on for {ms}");

@@ -63,6 +63,7 @@ pub mod dump; // values as Redis keeps them in files
 pub mod kind; // which kinds of values there are, the deadline of a key that holds a hash
 pub mod pages; // what is answered over HTTP beside the cache
 pub mod execute; // the one place where requests meet the engine
+mod notify; // what the service manager is told
 mod entrance; // who may come in, and what the others are told
 mod handshakes; // how clients of TLS come in, beside the event loops
 mod acceptor; // where connections come in, on a thread of its own, for all event loops

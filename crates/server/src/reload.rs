@@ -13,6 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use crate::changes;
 use crate::error::Error;
 use crate::memory;
+use crate::notify::{self, Notice};
 use crate::parameters::{Refused, can_change, of_settings};
 use crate::poller::{Interest, Poller, Waker};
 use crate::settings::load::Loaded;
@@ -92,7 +93,9 @@ impl Rereader {
                 return;
             }
             if self.hangups.take() {
+                notify::tell(Notice::Reloading);
                 self.hear();
+                notify::tell(Notice::Ready);
             }
         }
     }

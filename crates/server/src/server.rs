@@ -18,6 +18,7 @@ use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::memory;
+use crate::notify::{self, Notice};
 use crate::observer::Observer;
 use crate::poller::Waker;
 use crate::protocol::Protocol;
@@ -97,6 +98,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let threads = start(make_workers(&common)?)?;
     let acceptor = acceptor.start(common.clock).map_err(no_thread)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
+    notify::tell(Notice::Ready);
     welcome::greet(&settings_bound);
     for thread in threads {
         let done = thread.join().expect("a panic ends the whole process");

@@ -27,6 +27,7 @@ mod memory;
 mod metrics;
 mod migrate;
 mod monitor;
+mod notify;
 mod pause;
 mod reload;
 mod resp;

@@ -260,7 +260,8 @@ fn joined_switches(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
 }
 
 /// The command line, from the table.
-fn command() -> Command {
+#[must_use]
+pub fn command() -> Command {
     let print = Arg::new("print-config")
         .long("print-config")
         .action(ArgAction::SetTrue)

@@ -52,15 +52,25 @@ impl Daemon {
     /// The same with this settings file, which says how much memory there is.
     pub(crate) fn start_of_file(path: &str, flags: &[&str]) -> Daemon {
         let flags = [&["--config", path], flags].concat();
-        Daemon::start_with(Path::new("."), &DEFAULTS[1..], &flags)
+        Daemon::start_with(Path::new("."), &DEFAULTS[1..], &flags, &[])
     }
 
     /// The same as `start`, with another working directory.
     pub(crate) fn start_in(home: &Path, flags: &[&str]) -> Daemon {
-        Daemon::start_with(home, &DEFAULTS, flags)
+        Daemon::start_with(home, &DEFAULTS, flags, &[])
     }
 
-    fn start_with(home: &Path, defaults: &[[&'static str; 2]], flags: &[&str]) -> Daemon {
+    /// The same as `start`, with these variables.
+    pub(crate) fn start_told(flags: &[&str], variables: &[(&str, &str)]) -> Daemon {
+        Daemon::start_with(Path::new("."), &DEFAULTS, flags, variables)
+    }
+
+    fn start_with(
+        home: &Path,
+        defaults: &[[&'static str; 2]],
+        flags: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Daemon {
         let binary = std::env::var("CELLAR_BIN");
         let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_cellar"));
         let mut command = Command::new(binary);
@@ -79,6 +89,7 @@ impl Daemon {
             .current_dir(home)
             .args(arguments)
             .args(flags)
+            .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .stdin(Stdio::null());
         let mut child = command.spawn().expect("the binary starts");
