@@ -58,12 +58,22 @@ bench-library: ## hits in C++ beside Rust, an LRU with a mutex and TBB's (libtbb
 
 PACKAGES := $(CARGO_TARGET_DIR)/package
 
+# A program without libraries runs anywhere; by glibc, whose allocator gives memory back as the engine
+# tells it to. The target is named so that what runs while it is built is not linked like this.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+STATIC = target.$(HOST).rustflags=["-C","target-feature=+crt-static"]
+PACKAGED = $(CARGO_TARGET_DIR)/$(HOST)/release/cellar
+
 # The folder is made anew: what stands in it is the release.
-package: compilers ## a release in target/package: tar of the server, SBOMs, checksums
+package: compilers ## a release in target/package: tar, .deb, .rpm, image, SBOMs, checksums
 	rm -rf $(PACKAGES)
-	$(CARGO) build --release --locked --package cellar
+	$(CARGO) build --release --locked --package cellar --target $(HOST) --config '$(STATIC)'
 	$(MAKE) sbom
-	packaging/package $(RELEASE)/cellar $(PACKAGES)
+	objcopy --strip-debug $(PACKAGED) $(PACKAGED)-stripped
+	packaging/package $(PACKAGED)-stripped $(PACKAGES)
+
+package-test: ## install, upgrade, start and remove what `make package` has made (as root)
+	packaging/test $(PACKAGES)
 
 sbom: compilers ## what server and Java client are made of, as CycloneDX, in target/package
 	packaging/sbom $(PACKAGES)
@@ -208,4 +218,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-test sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

@@ -51,9 +51,13 @@ cellar() {{
     esac
 }}
 sudo() {{ "$@"; }}
+# Packages and images are tried by packaging/test, by the same lines.
+dpkg() {{ test -x {root}/packaging/forms/deb; }}
+rpm() {{ test -x {root}/packaging/forms/rpm; }}
+podman() {{ test -x {root}/packaging/forms/image; }}
 # Only looks at the unit, if systemd is installed; nothing of it needs to run.
 systemctl() {{
-    [ "$1" = enable ] && command -v systemd-analyze >/dev/null || return 0
+    [ "$1" = enable ] && [ -d etc/systemd/system ] && command -v systemd-analyze >/dev/null || return 0
     local unit="$PWD/checked/${{@: -1}}.service"
     mkdir -p checked
     sed "s,/usr/local/,$PWD&,; s,/etc/cellar/cellar,$PWD&," etc/systemd/system/*.service >"$unit"
