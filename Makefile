@@ -72,6 +72,10 @@ package: compilers ## a release in target/package: tar, .deb, .rpm, image, SBOMs
 	objcopy --strip-debug $(PACKAGED) $(PACKAGED)-stripped
 	packaging/package $(PACKAGED)-stripped $(PACKAGES)
 
+chart-test: ## the Helm chart: each set of values, and those that are refused (needs helm)
+	$(CARGO) build --release --locked --package cellar
+	deploy/helm/test $(RELEASE)/cellar
+
 package-test: ## install, upgrade, start and remove what `make package` has made (as root)
 	packaging/test $(PACKAGES)
 
@@ -218,4 +222,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-test sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-test chart-test sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

@@ -55,6 +55,8 @@ sudo() {{ "$@"; }}
 dpkg() {{ test -x {root}/packaging/forms/deb; }}
 rpm() {{ test -x {root}/packaging/forms/rpm; }}
 podman() {{ test -x {root}/packaging/forms/image; }}
+# The chart has a test of its own.
+helm() {{ test -e "$3/Chart.yaml"; }}
 # Only looks at the unit, if systemd is installed; nothing of it needs to run.
 systemctl() {{
     [ "$1" = enable ] && [ -d etc/systemd/system ] && command -v systemd-analyze >/dev/null || return 0
